@@ -1,0 +1,1 @@
+//! Benchmarks that print ours and the baseline from one run.

@@ -1,0 +1,1 @@
+//! A software accelerator and a software machine.

@@ -1,0 +1,1 @@
+//! Test support: the skip file, scratch directories, child processes, other uids.

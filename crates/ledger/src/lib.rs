@@ -1,0 +1,1 @@
+//! One process's accounting in shared memory: layout, writer, reader; foreign tt-metal regions.

@@ -1,0 +1,1 @@
+//! Hardware sources, process discovery, reconciliation to a snapshot.

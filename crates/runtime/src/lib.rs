@@ -1,0 +1,1 @@
+//! What a workload links: tracker, metrics endpoint, registry.

@@ -1,0 +1,1 @@
+//! The vocabulary: chip identity, memory kinds, readings, snapshots, metric definitions.

@@ -1,0 +1,3 @@
+//! The `telltale` command.
+
+fn main() {}

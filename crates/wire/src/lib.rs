@@ -1,0 +1,1 @@
+//! Messages and framing of the per-process endpoint.

@@ -1,0 +1,1 @@
+//! LD_PRELOAD library that records a process's large allocations.
