@@ -1,1 +1,25 @@
-//! Test support: the skip file, scratch directories, child processes, other uids.
+//! Support for the workspace's tests: skipping with a record, scratch directories, child
+//! processes, other users, PID namespaces, C and C++ sources, binaries of other packages.
+//!
+//! This crate is a development dependency only (`xtask` alone links it, to print the skip file).
+//! It knows nothing about Telltale's own formats, and it never signals a process that it did not
+//! start. Failures panic with what was tried: in a test that is the report.
+#![forbid(unsafe_code)]
+
+mod built;
+mod children;
+mod compiled;
+mod effort;
+mod isolation;
+mod scratch;
+pub mod skipped;
+mod waiting;
+
+pub use built::cargo_bin;
+pub use children::ChildGuard;
+pub use compiled::{compile_c, compile_cpp};
+pub use effort::{long, rounds};
+pub use isolation::{ProcMount, as_user, in_pid_namespace, needs_pid_namespaces, needs_root};
+pub use scratch::Scratch;
+pub use skipped::skip;
+pub use waiting::wait_until;
