@@ -1,1 +1,11 @@
-//! The vocabulary: chip identity, memory kinds, readings, snapshots, metric definitions.
+//! The vocabulary every other crate speaks: what a chip, a process, a memory kind, a reading and
+//! a snapshot are. Nothing here does I/O or reads a clock.
+#![forbid(unsafe_code)]
+
+pub mod chip;
+pub mod clock;
+pub mod memory;
+pub mod metric;
+pub mod process;
+pub mod reading;
+pub mod snapshot;

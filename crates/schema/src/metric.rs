@@ -1,0 +1,80 @@
+//! Metric definitions as data: each metric is one entry from which constants, exposition text,
+//! listings and documentation come.
+
+mod definitions;
+
+pub use definitions::DEFINITIONS;
+
+/// What a metric's value is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Seconds.
+    Seconds,
+    /// Degrees Celsius.
+    Celsius,
+    /// Volts.
+    Volts,
+    /// Amperes.
+    Amperes,
+    /// Watts.
+    Watts,
+    /// Joules.
+    Joules,
+    /// Hertz.
+    Hertz,
+    /// A share between 0 and 1.
+    Ratio,
+    /// A number of things that the name tells.
+    Count,
+    /// Revolutions a minute.
+    RevolutionsPerMinute,
+    /// No unit: identity and state.
+    None,
+}
+
+/// How a metric's value behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MetricKind {
+    /// Only grows, until its owner restarts.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts of observations in buckets.
+    Histogram,
+    /// Always 1; its labels carry the information.
+    Info,
+}
+
+/// What a series of a metric belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// A device.
+    Device,
+    /// A process.
+    Process,
+    /// A source of readings.
+    Source,
+    /// The node service itself.
+    Service,
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricDefinition {
+    /// The full name, with prefix and unit suffix.
+    pub name: &'static str,
+    /// What it is measured in.
+    pub unit: Unit,
+    /// How it behaves.
+    pub kind: MetricKind,
+    /// One sentence that says what it means.
+    pub help: &'static str,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What one series belongs to.
+    pub scope: Scope,
+    /// The version of Telltale that first had it.
+    pub since: &'static str,
+}

@@ -1,0 +1,142 @@
+//! A reading: a value with the time it was taken, or the reason there is none.
+//!
+//! Unknown is never 0, −1 or NaN. Whoever shows a reading must say what it does with absence.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+
+/// Why there is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Absence {
+    /// This hardware, firmware or driver does not offer it.
+    Unsupported,
+    /// It will come, but has not been reported yet.
+    NotYet,
+    /// We are not allowed to read it.
+    Permission,
+    /// The device is between reset and re-initialisation.
+    Resetting,
+    /// A value was read that cannot be true.
+    Implausible,
+    /// The source did not answer in time.
+    TimedOut,
+    /// The device or process went away while it was read.
+    Gone,
+    /// The source failed in a way that has no other name here; the detail says how.
+    Failed,
+}
+
+impl Absence {
+    /// The words a person reads.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Unsupported => "not offered by this device or driver",
+            Self::NotYet => "not reported yet",
+            Self::Permission => "permission denied",
+            Self::Resetting => "device is resetting",
+            Self::Implausible => "implausible value",
+            Self::TimedOut => "timed out",
+            Self::Gone => "went away while it was read",
+            Self::Failed => "reading failed",
+        }
+    }
+}
+
+/// A value and when it was taken, or why there is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reading<T> {
+    /// What the source said.
+    Value {
+        /// The value, in the unit that the field's name ends with.
+        value: T,
+        /// When it was read.
+        at: Timestamp,
+    },
+    /// The source said nothing usable.
+    Absent {
+        /// Why.
+        absent: Absence,
+        /// What exactly happened, for a person: a path, an error, the value refused.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        detail: String,
+    },
+}
+
+impl<T> Reading<T> {
+    /// A value read at `at`.
+    pub fn new(value: T, at: Timestamp) -> Self {
+        Self::Value { value, at }
+    }
+
+    /// No value, with the reason and what exactly happened (may be empty).
+    pub fn absent(reason: Absence, detail: impl Into<String>) -> Self {
+        Self::Absent { absent: reason, detail: detail.into() }
+    }
+
+    /// The value, where there is one.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Value { value, .. } => Some(value),
+            Self::Absent { .. } => None,
+        }
+    }
+
+    /// Why there is no value, where there is none.
+    pub fn absence(&self) -> Option<(Absence, &str)> {
+        match self {
+            Self::Value { .. } => None,
+            Self::Absent { absent, detail } => Some((*absent, detail)),
+        }
+    }
+
+    /// The same reading of another value.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
+        match self {
+            Self::Value { value, at } => Reading::Value { value: change(value), at },
+            Self::Absent { absent, detail } => Reading::Absent { absent, detail },
+        }
+    }
+
+    /// Keeps the value if `plausible` says so, otherwise becomes [`Absence::Implausible`] with
+    /// the refused value in its detail.
+    pub fn keep_if(self, plausible: impl FnOnce(&T) -> bool) -> Self
+    where
+        T: std::fmt::Debug,
+    {
+        match self {
+            Self::Value { value, .. } if !plausible(&value) => {
+                Self::absent(Absence::Implausible, format!("{value:?}"))
+            }
+            kept => kept,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Absence, Reading};
+    use crate::clock::Timestamp;
+
+    #[test]
+    fn absence_survives_json_with_its_reason() {
+        let readings = [
+            (Reading::new(36.5, Timestamp(7)), r#"{"value":36.5,"at":7}"#),
+            (Reading::absent(Absence::Resetting, ""), r#"{"absent":"resetting"}"#),
+            (Reading::absent(Absence::Failed, "EIO"), r#"{"absent":"failed","detail":"EIO"}"#),
+        ];
+        for (reading, text) in readings {
+            assert_eq!(serde_json::to_string(&reading).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Reading<f64>>(text).unwrap(), reading);
+        }
+    }
+
+    #[test]
+    fn an_implausible_value_is_refused_and_shown() {
+        let reading = Reading::new(4_000.0, Timestamp(1)).keep_if(|watts| *watts <= 1_500.0);
+        assert_eq!(reading.absence(), Some((Absence::Implausible, "4000.0")));
+        assert_eq!(Reading::new(20.0, Timestamp(1)).keep_if(|_| true).value(), Some(&20.0));
+    }
+}

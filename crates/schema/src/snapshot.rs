@@ -1,0 +1,73 @@
+//! A snapshot: everything known about one machine at one moment, immutable once published.
+//!
+//! Per device and kind the parts add up: processes + unattributed + ghost = total. `node` makes
+//! snapshots; whoever shows one computes nothing from it but its presentation.
+
+mod device;
+mod process;
+
+pub use device::{
+    Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
+};
+pub use process::{
+    Container, HeldDevice, KindUsage, MetricSample, MetricValue, Process, ProcessSource,
+    ProcessState, RecordingFaults,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::reading::Absence;
+
+/// The version of the JSON shape below. It grows when a field changes its meaning or goes away;
+/// new fields may come without.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One machine at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// When collecting began.
+    pub taken_at: Timestamp,
+    /// How long collecting took.
+    pub collected_in_ns: u64,
+    /// Devices in a stable order: by PCI address, a remote chip after its gateway, then those
+    /// that only ledgers or regions name.
+    pub devices: Vec<Device>,
+    /// Processes that hold a device or recorded memory, by pid and start time.
+    pub processes: Vec<Process>,
+    /// Each source that was asked, and how it went.
+    pub sources: Vec<SourceStatus>,
+}
+
+/// How one source did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceStatus {
+    /// The source: `tenstorrent`, `ledgers`, `endpoints`, `regions`, `processes`.
+    pub name: String,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// What went wrong, one entry each; empty when all went well. "Not there" is not an error.
+    pub errors: Vec<SourceError>,
+    /// Errors beyond the number that is kept.
+    pub errors_dropped: u64,
+}
+
+/// One thing that a source could not read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceError {
+    /// What was being read: a path, a socket, a device.
+    pub subject: String,
+    /// Why it could not be.
+    pub reason: Absence,
+    /// The cause and the remedy, for a person.
+    pub detail: String,
+}
+
+impl Snapshot {
+    /// Whether some source failed in part.
+    pub fn has_errors(&self) -> bool {
+        self.sources.iter().any(|source| !source.errors.is_empty())
+    }
+}

@@ -1,0 +1,174 @@
+//! A device in a snapshot.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chip::{ChipFacts, ChipIdentity, FactSource};
+use crate::memory::{MemoryKind, MemorySpace};
+use crate::reading::Reading;
+
+/// One chip.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Device {
+    /// How the chip is shown: `251732099`, `251732099R`, `T1:N0`.
+    pub id: String,
+    /// Everything that tells it from others.
+    pub identity: ChipIdentity,
+    /// What is known of it beforehand; absent for a board that is not in our table and no
+    /// runtime described.
+    pub facts: Reading<ChipFacts>,
+    /// What its sensors say.
+    pub telemetry: Telemetry,
+    /// Use and capacity of each memory space.
+    pub spaces: Vec<SpaceUsage>,
+    /// The parts of each kind that has any; they add up (see [`KindMemory`]).
+    pub kinds: Vec<KindMemory>,
+    /// Who has the device open, as the driver lists them.
+    pub holders: Reading<Vec<Holder>>,
+}
+
+/// A process that has a device open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its pid in our PID namespace; none when it is not visible from here.
+    pub pid: Option<u32>,
+    /// How many descriptors of the device it has open (for invisible ones: all of theirs).
+    pub open_descriptors: u32,
+    /// Whether its memory is known, by ledger, endpoint or region.
+    pub memory_known: bool,
+}
+
+/// Use and capacity of one memory space.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpaceUsage {
+    /// The space.
+    pub space: MemorySpace,
+    /// Bytes in use: the total of its kinds. Absent when somebody holds the device and nobody
+    /// says how much.
+    pub used_bytes: Reading<u64>,
+    /// Bytes there are.
+    pub capacity_bytes: Reading<u64>,
+    /// Where the capacity comes from.
+    pub capacity_source: Option<FactSource>,
+}
+
+/// The parts of one kind of memory on one device, in bytes.
+/// `processes + unattributed + ghost = total`, always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindMemory {
+    /// The kind.
+    pub kind: MemoryKind,
+    /// All that is in use.
+    pub total_bytes: u64,
+    /// What living processes account for.
+    pub processes_bytes: u64,
+    /// What a foreign region has in its total and in no row.
+    pub unattributed_bytes: u64,
+    /// What rows of dead processes in foreign regions still hold.
+    pub ghost_bytes: u64,
+    /// Buffers of living processes.
+    pub live_buffers: u64,
+}
+
+/// What a chip's sensors say, in base units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Telemetry {
+    /// ASIC temperature.
+    pub temperature_celsius: Reading<f64>,
+    /// The temperature at which the chip throttles.
+    pub temperature_limit_celsius: Reading<f64>,
+    /// Power of the ASIC core (not of the board).
+    pub power_watts: Reading<f64>,
+    /// The limit of that power.
+    pub power_limit_watts: Reading<f64>,
+    /// Current of the ASIC core.
+    pub current_amperes: Reading<f64>,
+    /// The limit of that current.
+    pub current_limit_amperes: Reading<f64>,
+    /// Voltage of the ASIC core.
+    pub voltage_volts: Reading<f64>,
+    /// The limit of that voltage.
+    pub voltage_limit_volts: Reading<f64>,
+    /// Clock of the AI cores.
+    pub aiclk_hertz: Reading<u64>,
+    /// Clock of the AXI bus.
+    pub axiclk_hertz: Reading<u64>,
+    /// Clock of the management cores.
+    pub arcclk_hertz: Reading<u64>,
+    /// Speed of the fan (Blackhole only).
+    pub fan_revolutions_per_minute: Reading<u64>,
+    /// The firmware's heartbeat counter.
+    pub heartbeat_total: Reading<u64>,
+    /// Thermal trips since power on (Blackhole only).
+    pub thermal_trips_total: Reading<u64>,
+    /// Firmware versions by the driver's attribute name, as text.
+    pub firmware: BTreeMap<String, String>,
+    /// PCIe traffic counters.
+    pub pcie: Vec<PcieTraffic>,
+}
+
+/// Which way data moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrafficDirection {
+    /// From the host to the device.
+    HostToDevice,
+    /// From the device to the host.
+    DeviceToHost,
+}
+
+/// One PCIe traffic counter of one on-chip network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PcieTraffic {
+    /// The driver's name without the network's digit.
+    pub counter: String,
+    /// The network-on-chip, 0 or 1.
+    pub noc: u8,
+    /// Which way this counter's data moved.
+    pub direction: TrafficDirection,
+    /// Bytes since the reader first saw the device, with the 32-bit wraps of the hardware
+    /// counter undone; absent on the first look.
+    pub bytes_total: Reading<u64>,
+    /// The hardware counter as it stands, in flits of 32 bytes; wraps at 2³².
+    pub raw_flits: Reading<u32>,
+}
+
+impl Telemetry {
+    /// A chip whose telemetry is absent altogether, for one reason.
+    pub fn absent(reason: crate::reading::Absence, detail: &str) -> Self {
+        fn no<T>(reason: crate::reading::Absence, detail: &str) -> Reading<T> {
+            Reading::absent(reason, detail)
+        }
+        Self {
+            temperature_celsius: no(reason, detail),
+            temperature_limit_celsius: no(reason, detail),
+            power_watts: no(reason, detail),
+            power_limit_watts: no(reason, detail),
+            current_amperes: no(reason, detail),
+            current_limit_amperes: no(reason, detail),
+            voltage_volts: no(reason, detail),
+            voltage_limit_volts: no(reason, detail),
+            aiclk_hertz: no(reason, detail),
+            axiclk_hertz: no(reason, detail),
+            arcclk_hertz: no(reason, detail),
+            fan_revolutions_per_minute: no(reason, detail),
+            heartbeat_total: no(reason, detail),
+            thermal_trips_total: no(reason, detail),
+            firmware: BTreeMap::new(),
+            pcie: Vec::new(),
+        }
+    }
+}
+
+impl Device {
+    /// Use and capacity of one space.
+    pub fn space(&self, space: MemorySpace) -> Option<&SpaceUsage> {
+        self.spaces.iter().find(|usage| usage.space == space)
+    }
+
+    /// The parts of one kind.
+    pub fn kind(&self, kind: MemoryKind) -> Option<&KindMemory> {
+        self.kinds.iter().find(|parts| parts.kind == kind)
+    }
+}

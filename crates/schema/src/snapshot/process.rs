@@ -1,0 +1,145 @@
+//! A process in a snapshot.
+
+use serde::{Deserialize, Serialize};
+
+use crate::memory::{MemoryKind, MemoryUsage};
+use crate::process::ProcessIdentity;
+use crate::reading::Reading;
+
+/// One process that holds a device or has recorded memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Who it is, where we could find out.
+    pub identity: Option<ProcessIdentity>,
+    /// Its pid in our PID namespace; none when it is not visible from here.
+    pub pid: Option<u32>,
+    /// Its pid in its own innermost namespace, where that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_pid: Option<u32>,
+    /// Its short name.
+    pub name: String,
+    /// Its command line, arguments separated by spaces, unprintable bytes escaped.
+    pub command: Reading<String>,
+    /// Its real user id.
+    pub uid: Reading<u32>,
+    /// That user's name.
+    pub user: Reading<String>,
+    /// The container it runs in, if it does.
+    pub container: Option<Container>,
+    /// Whether it lives.
+    pub state: ProcessState,
+    /// Where its memory figures come from; the first of these that knew it.
+    pub known_by: Option<ProcessSource>,
+    /// Seconds since its runtime started recording.
+    pub uptime_seconds: Reading<f64>,
+    /// The devices it holds and what it has recorded there.
+    pub devices: Vec<HeldDevice>,
+    /// What went wrong in recording, as its runtime counted it.
+    pub faults: RecordingFaults,
+    /// Whatever else its endpoint reports.
+    pub metrics: Vec<MetricSample>,
+}
+
+/// Where a process's memory figures come from, in the order of trust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessSource {
+    /// Its own ledger.
+    Ledger,
+    /// Its endpoint, without a ledger at hand.
+    Endpoint,
+    /// A row in a foreign tt-metal region.
+    Region,
+}
+
+/// Whether a process lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessState {
+    /// It lives.
+    Alive,
+    /// It ended; its last known figures are shown and are in no total.
+    Dead,
+    /// It cannot be seen from our PID namespace.
+    Hidden,
+}
+
+/// A container, as told by the process's cgroup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The container's id.
+    pub id: String,
+    /// The engine: `docker`, `containerd`, `cri-o`, `podman`.
+    pub engine: String,
+    /// The Kubernetes pod's uid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_uid: Option<String>,
+}
+
+/// A device that a process holds or has recorded memory for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeldDevice {
+    /// The device's place in [`super::Snapshot::devices`].
+    pub device: usize,
+    /// How many descriptors of it the driver says the process has open.
+    pub open_descriptors: u32,
+    /// What the process recorded, by kind, for kinds with any.
+    pub kinds: Vec<KindUsage>,
+}
+
+/// What one process recorded for one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindUsage {
+    /// The kind.
+    pub kind: MemoryKind,
+    /// Its figures.
+    #[serde(flatten)]
+    pub usage: MemoryUsage,
+}
+
+/// What went wrong in one process's recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RecordingFaults {
+    /// Frees of an address that was freed before and not allocated again.
+    pub double_frees: u64,
+    /// Frees of an address that was never recorded.
+    pub unknown_frees: u64,
+    /// Allocations at an address that was still live; the old one was counted as freed.
+    pub reused_live_addresses: u64,
+    /// Events that could not be recorded for want of room.
+    pub unrecorded_events: u64,
+}
+
+/// One value of a metric that a process describes itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricSample {
+    /// The metric's name.
+    pub name: String,
+    /// What it means.
+    pub help: String,
+    /// Its unit, as the process names it; empty for none.
+    pub unit: String,
+    /// Labels and their values.
+    pub labels: Vec<(String, String)>,
+    /// The value.
+    pub value: MetricValue,
+}
+
+/// A value of a self-described metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricValue {
+    /// A count that only grows.
+    Counter(u64),
+    /// A value that goes up and down.
+    Gauge(f64),
+    /// Counts of observations not above each bound, the last bound being infinite.
+    Histogram {
+        /// Upper bounds, ascending; the infinite one is left out.
+        bounds: Vec<f64>,
+        /// Observations in each bucket, one more than bounds; not cumulative.
+        counts: Vec<u64>,
+        /// The sum of all observations.
+        sum: f64,
+    },
+}
