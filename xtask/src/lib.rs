@@ -1,0 +1,8 @@
+//! Repository chores, as functions that the command and the tests call.
+//!
+//! Nothing here is part of the product, and nothing outside `xtask` depends on it.
+#![forbid(unsafe_code)]
+
+pub mod finding;
+pub mod generate;
+pub mod repository;

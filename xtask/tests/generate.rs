@@ -1,0 +1,127 @@
+//! Generated files are fresh, and the generators refuse what they must.
+
+use std::path::Path;
+use std::process::Command;
+
+use telltale_harness::{Scratch, skip};
+use xtask::generate::{self, Output, metrics};
+use xtask::repository;
+
+/// rustfmt is a component that a minimal Rust installation lacks.
+fn needs_rustfmt(test: &str) -> bool {
+    let present = Command::new("rustfmt").arg("--version").output().is_ok_and(|output| {
+        output.status.success()
+    });
+    if !present {
+        skip(test, "needs rustfmt (rustup component add rustfmt)");
+    }
+    present
+}
+
+#[test]
+fn the_repository_s_generated_files_are_fresh() {
+    if !needs_rustfmt("xtask::generate::the_repository_s_generated_files_are_fresh") {
+        return;
+    }
+    let root = repository::root();
+    let outputs = generate::outputs(&root).unwrap();
+    assert!(outputs.len() >= 2);
+    let stale = generate::stale(&root, &outputs);
+    assert!(stale.is_empty(), "run `cargo xtask generate`; stale: {stale:?}");
+}
+
+#[test]
+fn a_changed_or_missing_output_is_stale_until_written() {
+    let scratch = Scratch::new();
+    let outputs = [Output { path: "docs/a.md".to_owned(), text: "new\n".to_owned() }];
+    assert_eq!(generate::stale(scratch.path(), &outputs), ["docs/a.md"]);
+    assert_eq!(generate::write(scratch.path(), &outputs).unwrap(), ["docs/a.md"]);
+    assert!(generate::stale(scratch.path(), &outputs).is_empty());
+    std::fs::write(scratch.join("docs/a.md"), "edited by hand\n").unwrap();
+    assert_eq!(generate::stale(scratch.path(), &outputs), ["docs/a.md"]);
+}
+
+/// A right definition, with the lines that `with` starts replaced by `with`.
+fn definition(with: &[&str]) -> String {
+    let mut text = String::from("[[metric]]\n");
+    for line in [
+        "name = 'telltale_device_power_watts'",
+        "unit = 'watts'",
+        "kind = 'gauge'",
+        "scope = 'device'",
+        "labels = ['device']",
+        "help = 'Power.'",
+        "since = '0.1.0'",
+        "absent_when = 'unknown'",
+    ] {
+        let key = line.split('=').next().unwrap();
+        let replaced = with.iter().find(|other| other.starts_with(key)).unwrap_or(&line);
+        text.push_str(replaced);
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn a_right_definition_passes() {
+    assert_eq!(metrics::check(&definition(&[])).unwrap(), 1);
+    let counter = ["name = 'telltale_device_trips_total'", "kind = 'counter'", "unit = 'count'"];
+    assert_eq!(metrics::check(&definition(&counter)).unwrap(), 1);
+}
+
+#[test]
+fn a_definition_that_breaks_a_rule_is_refused() {
+    let cases: [(&[&str], &str); 13] = [
+        (&["name = 'device_power_watts'"], "must start with telltale_"),
+        (&["name = 'telltale_device__power_watts'"], "lower-case words"),
+        (&["name = 'telltale_devicePower_watts'"], "lower-case words"),
+        (&["name = 'telltale_device_power'"], "must say its unit"),
+        (&["kind = 'counter'"], "ends in _total"),
+        (&["name = 'telltale_device_power_watts_total'"], "only a counter"),
+        (&["kind = 'info'", "unit = 'none'"], "ends in _info"),
+        (&["labels = []"], "needs the label \"device\""),
+        (&["labels = ['device', 'address']"], "must not be used"),
+        (&["labels = ['device', 'device']"], "twice"),
+        (&["help = 'Power'"], "full stop"),
+        (&["since = 'soon'"], "version"),
+        (&["unit = 'furlongs'"], "unknown variant"),
+    ];
+    for (change, expected) in cases {
+        let error = metrics::check(&definition(change)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{change:?} gave {error}");
+    }
+    let twice = definition(&[]) + &definition(&[]);
+    assert!(metrics::check(&twice).unwrap_err().to_string().contains("defined twice"));
+}
+
+#[test]
+fn proto_files_become_one_rust_file_a_package() {
+    if !needs_rustfmt("xtask::generate::proto_files_become_one_rust_file_a_package") {
+        return;
+    }
+    let scratch = Scratch::new();
+    lay_out(scratch.path());
+    let proto = scratch.join("crates/wire/proto/sample.proto");
+    std::fs::write(
+        &proto,
+        "syntax = \"proto3\";\npackage sample.v1;\n// One reading.\nmessage Reading { uint64 bytes = 1; }\n",
+    )
+    .unwrap();
+    let outputs = generate::outputs(scratch.path()).unwrap();
+    let made = outputs
+        .iter()
+        .find(|output| output.path == "crates/wire/src/generated/sample_v1.rs")
+        .expect("one file for the package");
+    assert!(made.text.starts_with("// Generated from crates/wire/proto"));
+    assert!(made.text.contains("pub struct Reading"), "{}", made.text);
+
+    std::fs::write(&proto, "syntax = \"proto3\";\nmessage {").unwrap();
+    let error = generate::outputs(scratch.path()).unwrap_err();
+    assert!(error.to_string().contains("do not compile"), "{error}");
+}
+
+fn lay_out(root: &Path) {
+    std::fs::create_dir_all(root.join("crates/wire/proto")).unwrap();
+    std::fs::create_dir_all(root.join("crates/schema")).unwrap();
+    std::fs::write(root.join(metrics::SOURCE), definition(&[])).unwrap();
+}
