@@ -9,9 +9,10 @@ use xtask::repository;
 
 /// rustfmt is a component that a minimal Rust installation lacks.
 fn needs_rustfmt(test: &str) -> bool {
-    let present = Command::new("rustfmt").arg("--version").output().is_ok_and(|output| {
-        output.status.success()
-    });
+    let present = Command::new("rustfmt")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !present {
         skip(test, "needs rustfmt (rustup component add rustfmt)");
     }
@@ -54,7 +55,7 @@ fn definition(with: &[&str]) -> String {
         "since = '0.1.0'",
         "absent_when = 'unknown'",
     ] {
-        let key = line.split('=').next().unwrap();
+        let key = line.split('=').next().expect("a line has a key");
         let replaced = with.iter().find(|other| other.starts_with(key)).unwrap_or(&line);
         text.push_str(replaced);
         text.push('\n');
@@ -121,7 +122,8 @@ fn proto_files_become_one_rust_file_a_package() {
 }
 
 fn lay_out(root: &Path) {
-    std::fs::create_dir_all(root.join("crates/wire/proto")).unwrap();
-    std::fs::create_dir_all(root.join("crates/schema")).unwrap();
-    std::fs::write(root.join(metrics::SOURCE), definition(&[])).unwrap();
+    let made = std::fs::create_dir_all(root.join("crates/wire/proto"))
+        .and_then(|()| std::fs::create_dir_all(root.join("crates/schema")))
+        .and_then(|()| std::fs::write(root.join(metrics::SOURCE), definition(&[])));
+    made.expect("a scratch directory can be written");
 }

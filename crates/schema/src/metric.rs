@@ -1,7 +1,8 @@
 //! Metric definitions as data: each metric is one entry from which constants, exposition text,
 //! listings and documentation come.
 
-mod definitions;
+/// The definitions, and one constant for each.
+pub mod definitions;
 
 pub use definitions::DEFINITIONS;
 

@@ -18,8 +18,7 @@ pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     }
     generate(&directory, &sources)?
         .into_iter()
-        .map(|(package, code)| {
-            let name = package.replace('.', "_");
+        .map(|(name, code)| {
             let head = format!(
                 "// Generated from {SOURCES} by `cargo xtask generate`. Do not edit.\n\n{code}"
             );
@@ -45,7 +44,7 @@ fn proto_files(directory: &Path) -> Result<Vec<PathBuf>, GenerateError> {
     Ok(files)
 }
 
-/// Package names and their code, sorted by name.
+/// Package names, joined by underscores, and their code; sorted by name.
 fn generate(directory: &Path, sources: &[PathBuf]) -> Result<Vec<(String, String)>, GenerateError> {
     let failed = |reason: String| GenerateError::Protobuf { reason };
     let descriptors =
@@ -57,8 +56,10 @@ fn generate(directory: &Path, sources: &[PathBuf]) -> Result<Vec<(String, String
         .collect();
     let modules =
         prost_build::Config::new().generate(requests).map_err(|error| failed(error.to_string()))?;
-    let mut packages: Vec<(String, String)> =
-        modules.into_iter().map(|(module, code)| (module.to_string(), code)).collect();
+    let mut packages: Vec<(String, String)> = modules
+        .into_iter()
+        .map(|(module, code)| (module.parts().collect::<Vec<_>>().join("_"), code))
+        .collect();
     packages.sort();
     Ok(packages)
 }
