@@ -15,6 +15,16 @@ pub enum FactSource {
     Ledger,
 }
 
+impl FactSource {
+    /// The words a person reads.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::BoardTable => "from the table of boards",
+            Self::Ledger => "as the runtime reports",
+        }
+    }
+}
+
 /// Static facts of one chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChipFacts {

@@ -52,6 +52,28 @@ pub enum ProcessSource {
     Region,
 }
 
+impl ProcessSource {
+    /// The words a person reads.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Ledger => "its ledger",
+            Self::Endpoint => "its endpoint",
+            Self::Region => "a row in a tt-metal region",
+        }
+    }
+}
+
+impl ProcessState {
+    /// The name in JSON, labels and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Dead => "dead",
+            Self::Hidden => "hidden",
+        }
+    }
+}
+
 /// Whether a process lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

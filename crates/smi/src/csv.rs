@@ -1,0 +1,122 @@
+//! Comma-separated values (RFC 4180): one row a device, or one a process, device and kind. Raw
+//! numbers in base units; an absent value is an empty field.
+
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Device, Snapshot};
+
+/// One row for each device.
+pub fn devices(snapshot: &Snapshot) -> String {
+    let mut text = String::from(
+        "id,board_type,architecture,pci_address,temperature_celsius,power_watts,aiclk_hertz,\
+         dram_used_bytes,dram_capacity_bytes,l1_used_bytes,l1_capacity_bytes\r\n",
+    );
+    for device in &snapshot.devices {
+        let telemetry = &device.telemetry;
+        let architecture = device.facts.value().map(|facts| facts.architecture.name());
+        row(
+            &[
+                device.id.clone(),
+                device.identity.board_type.name().to_owned(),
+                architecture.unwrap_or_default().to_owned(),
+                device.identity.pci.map(|pci| pci.to_string()).unwrap_or_default(),
+                field(&telemetry.temperature_celsius),
+                field(&telemetry.power_watts),
+                field(&telemetry.aiclk_hertz),
+                used(device, MemorySpace::Dram),
+                capacity(device, MemorySpace::Dram),
+                used(device, MemorySpace::L1),
+                capacity(device, MemorySpace::L1),
+            ],
+            &mut text,
+        );
+    }
+    text
+}
+
+/// One row for each process, device and kind of memory.
+pub fn processes(snapshot: &Snapshot) -> String {
+    let mut text = String::from(
+        "pid,user,name,command,state,device,kind,live_bytes,peak_bytes,live_buffers,allocations,\
+         allocated_bytes,failed_allocations\r\n",
+    );
+    for process in &snapshot.processes {
+        let who = [
+            process.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+            field(&process.user),
+            process.name.clone(),
+            field(&process.command),
+            process.state.name().to_owned(),
+        ];
+        for held in &process.devices {
+            let id = snapshot.devices.get(held.device).map(|device| device.id.clone());
+            for kind in &held.kinds {
+                let usage = kind.usage;
+                let mut fields = who.to_vec();
+                fields.extend([id.clone().unwrap_or_default(), kind.kind.name().to_owned()]);
+                let numbers = [
+                    usage.live_bytes,
+                    usage.peak_bytes,
+                    usage.live_buffers,
+                    usage.allocations,
+                    usage.allocated_bytes,
+                    usage.failed_allocations,
+                ];
+                fields.extend(numbers.map(|number| number.to_string()));
+                row(&fields, &mut text);
+            }
+        }
+    }
+    text
+}
+
+fn field<T: ToString>(reading: &Reading<T>) -> String {
+    reading.value().map(T::to_string).unwrap_or_default()
+}
+
+fn used(device: &Device, space: MemorySpace) -> String {
+    device.space(space).map(|usage| field(&usage.used_bytes)).unwrap_or_default()
+}
+
+fn capacity(device: &Device, space: MemorySpace) -> String {
+    device.space(space).map(|usage| field(&usage.capacity_bytes)).unwrap_or_default()
+}
+
+fn row(fields: &[String], to: &mut String) {
+    for (place, field) in fields.iter().enumerate() {
+        if place > 0 {
+            to.push(',');
+        }
+        to.push_str(&quoted(field));
+    }
+    to.push_str("\r\n");
+}
+
+fn quoted(field: &str) -> String {
+    // A leading =, +, - or @ is a formula to spreadsheets; numbers of ours are never negative.
+    let formula = field.starts_with(['=', '+', '-', '@', '\t']);
+    let safe = if formula { format!("'{field}") } else { field.to_owned() };
+    match safe.contains([',', '"', '\r', '\n']) {
+        true => format!("\"{}\"", safe.replace('"', "\"\"")),
+        false => safe,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn fields_cannot_break_a_row_or_start_a_formula() {
+        let cases = [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("say \"x\"\n", "\"say \"\"x\"\"\n\""),
+            ("=cmd()", "'=cmd()"),
+            ("", ""),
+        ];
+        for (field, text) in cases {
+            assert_eq!(quoted(field), text);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The table of devices.
+
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Device, Snapshot};
+
+use crate::quantity;
+use crate::style::Tone;
+use crate::table::{Cell, Column, Table};
+
+/// One row a device, the columns of the original tool.
+pub(crate) fn table(snapshot: &Snapshot) -> Table {
+    let mut table = Table::new(vec![
+        Column::left("ID", 0),
+        Column::left("ARCH", 6),
+        Column::right("TEMP", 3),
+        Column::right("POWER", 4),
+        Column::right("AICLK", 5),
+        Column::right("DRAM USED", 0),
+        Column::left("DRAM", 2),
+        Column::right("L1 USED", 1),
+        Column::left("L1", 2),
+    ]);
+    for device in &snapshot.devices {
+        table.push(row(device));
+    }
+    table
+}
+
+fn row(device: &Device) -> Vec<Cell> {
+    let telemetry = &device.telemetry;
+    let architecture = match device.facts.value() {
+        Some(facts) => Cell::new(facts.architecture.name()),
+        None => match device.identity.board_type.architecture() {
+            Some(architecture) => Cell::new(architecture.name()),
+            None => Cell::absent(),
+        },
+    };
+    let (dram_used, dram) = space(device, MemorySpace::Dram);
+    let (l1_used, l1) = space(device, MemorySpace::L1);
+    vec![
+        Cell::new(quantity::printable(&device.id)),
+        architecture,
+        limited(&telemetry.temperature_celsius, &telemetry.temperature_limit_celsius, "C"),
+        limited(&telemetry.power_watts, &telemetry.power_limit_watts, "W"),
+        match telemetry.aiclk_hertz.value() {
+            Some(hertz) => Cell::new(format!("{} MHz", hertz / 1_000_000)),
+            None => Cell::absent(),
+        },
+        dram_used,
+        dram,
+        l1_used,
+        l1,
+    ]
+}
+
+fn limited(reading: &Reading<f64>, limit: &Reading<f64>, unit: &str) -> Cell {
+    let Some(value) = reading.value() else { return Cell::absent() };
+    let tone = limit.value().map_or(Tone::Plain, |limit| Tone::of_share(*value, *limit));
+    Cell::toned(format!("{value:.0} {unit}"), tone)
+}
+
+fn space(device: &Device, space: MemorySpace) -> (Cell, Cell) {
+    let usage = device.space(space);
+    let used = usage.and_then(|usage| usage.used_bytes.value().copied());
+    let capacity = usage.and_then(|usage| usage.capacity_bytes.value().copied());
+    let tone = match (used, capacity) {
+        (Some(used), Some(capacity)) => Tone::of_share(used as f64, capacity as f64),
+        _ => Tone::Plain,
+    };
+    let used = used.map_or_else(Cell::absent, |used| Cell::toned(quantity::bytes(used), tone));
+    let capacity = capacity.map_or_else(Cell::absent, |capacity| {
+        Cell::new(format!("/ {}", quantity::bytes(capacity)))
+    });
+    (used, capacity)
+}

@@ -1,0 +1,90 @@
+//! The table of processes: one row for each process and device.
+
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::snapshot::{HeldDevice, Process, ProcessState, Snapshot};
+
+use crate::quantity;
+use crate::style::{Style, Tone};
+use crate::table::{Cell, Column, Table};
+
+/// The table, or a sentence that says why there is none.
+pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
+    if snapshot.processes.is_empty() {
+        let words = "No process holds a device or has recorded memory.";
+        return format!("{}\n", Tone::Faint.paint(words, style));
+    }
+    let mut table = Table::new(vec![
+        Column::right("PID", 0),
+        Column::left("USER", 4),
+        Column::left("DEVICE", 2),
+        Column::right("DRAM", 0),
+        Column::right("L1", 1),
+        Column::right("BUFFERS", 5),
+        Column::right("UP", 6),
+        Column::left("COMMAND", 3),
+    ]);
+    for process in &snapshot.processes {
+        if process.devices.is_empty() {
+            table.push(row(snapshot, process, None));
+        }
+        for held in &process.devices {
+            table.push(row(snapshot, process, Some(held)));
+        }
+    }
+    table.render(style)
+}
+
+fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec<Cell> {
+    let device = held.and_then(|held| snapshot.devices.get(held.device));
+    let memory = |space| match (held, process.known_by) {
+        (Some(held), Some(_)) => Cell::new(quantity::bytes(in_space(held, space))),
+        _ => Cell::absent(),
+    };
+    let buffers = match (held, process.known_by) {
+        (Some(held), Some(_)) => {
+            Cell::new(quantity::count(held.kinds.iter().map(|kind| kind.usage.live_buffers).sum()))
+        }
+        _ => Cell::absent(),
+    };
+    vec![
+        process
+            .pid
+            .map_or_else(|| Cell::toned("hidden", Tone::Faint), |pid| Cell::new(pid.to_string())),
+        owner(process),
+        device.map_or_else(Cell::absent, |device| Cell::new(quantity::printable(&device.id))),
+        memory(MemorySpace::Dram),
+        memory(MemorySpace::L1),
+        buffers,
+        process
+            .uptime_seconds
+            .value()
+            .map_or_else(Cell::absent, |seconds| Cell::new(quantity::span(*seconds))),
+        command(process),
+    ]
+}
+
+fn in_space(held: &HeldDevice, space: MemorySpace) -> u64 {
+    let of_space = held.kinds.iter().filter(|kind| kind.kind.space() == space);
+    of_space.map(|kind| kind.usage.live_bytes).fold(0, u64::saturating_add)
+}
+
+fn owner(process: &Process) -> Cell {
+    match (process.user.value(), process.uid.value()) {
+        (Some(user), _) => Cell::new(quantity::printable(user)),
+        (None, Some(uid)) => Cell::new(uid.to_string()),
+        (None, None) => Cell::absent(),
+    }
+}
+
+fn command(process: &Process) -> Cell {
+    let text = match process.command.value() {
+        Some(command) if !command.is_empty() => command,
+        _ => &process.name,
+    };
+    match process.state {
+        ProcessState::Dead => {
+            Cell::toned(format!("(ended) {}", quantity::printable(text)), Tone::Faint)
+        }
+        _ => Cell::new(quantity::printable(text)),
+    }
+}

@@ -1,0 +1,227 @@
+//! A table that fits the width there is: columns give way in a stated order, the last one is cut.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::style::{Style, Tone};
+
+/// Which side of its column a text leans to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Names.
+    Left,
+    /// Figures.
+    Right,
+}
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    /// Its heading.
+    pub(crate) title: &'static str,
+    /// Which side its texts lean to.
+    pub(crate) side: Side,
+    /// When the width is short, columns go in descending order of this; 0 never goes.
+    pub(crate) gives_way: u8,
+}
+
+impl Column {
+    pub(crate) const fn left(title: &'static str, gives_way: u8) -> Self {
+        Self { title, side: Side::Left, gives_way }
+    }
+
+    pub(crate) const fn right(title: &'static str, gives_way: u8) -> Self {
+        Self { title, side: Side::Right, gives_way }
+    }
+}
+
+/// One cell: a text and what it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone: Tone::Plain }
+    }
+
+    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    /// What stands where there is no value. The reason is in the details.
+    pub(crate) fn absent() -> Self {
+        Self::toned("n/a", Tone::Faint)
+    }
+}
+
+/// Rows under headings.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+const GAP: usize = 2;
+
+impl Table {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row, one cell for each column.
+    pub(crate) fn push(&mut self, row: Vec<Cell>) {
+        assert_eq!(row.len(), self.columns.len(), "one cell for each column");
+        self.rows.push(row);
+    }
+
+    /// The table as text, a line feed after each line.
+    pub(crate) fn render(&self, style: &Style) -> String {
+        let widths = self.widths();
+        let shown = self.columns_that_fit(&widths, style.width);
+        let headings = self
+            .columns
+            .iter()
+            .map(|column| Cell::toned(column.title, Tone::Heading))
+            .collect::<Vec<_>>();
+        let mut text = String::new();
+        for row in std::iter::once(&headings).chain(&self.rows) {
+            self.render_row(row, &shown, &widths, style, &mut text);
+        }
+        text
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let widest = |index: usize, title: &str| {
+            let cells = self.rows.iter().map(|row| row[index].text.width());
+            cells.chain([title.width()]).max().unwrap_or(0)
+        };
+        self.columns.iter().enumerate().map(|(index, column)| widest(index, column.title)).collect()
+    }
+
+    fn columns_that_fit(&self, widths: &[usize], limit: Option<usize>) -> Vec<usize> {
+        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        let Some(limit) = limit else { return shown };
+        // The last column is cut rather than dropped, so it counts with its heading alone.
+        let last = self.columns.len().saturating_sub(1);
+        let needs = |shown: &[usize]| {
+            let texts: usize = shown
+                .iter()
+                .map(|index| match *index == last {
+                    true => widths[*index].min(self.columns[last].title.width()),
+                    false => widths[*index],
+                })
+                .sum();
+            texts + GAP * shown.len().saturating_sub(1)
+        };
+        while needs(&shown) > limit {
+            let candidate = (0..shown.len())
+                .filter(|place| self.columns[shown[*place]].gives_way > 0)
+                .max_by_key(|place| self.columns[shown[*place]].gives_way);
+            let Some(place) = candidate else { break };
+            shown.remove(place);
+        }
+        shown
+    }
+
+    fn render_row(
+        &self,
+        row: &[Cell],
+        shown: &[usize],
+        widths: &[usize],
+        style: &Style,
+        to: &mut String,
+    ) {
+        let mut used = 0;
+        for (place, index) in shown.iter().enumerate() {
+            let cell = &row[*index];
+            let is_last = place + 1 == shown.len();
+            let room = style.width.map_or(usize::MAX, |limit| limit.saturating_sub(used));
+            let text = cut(&cell.text, room, style);
+            let padding = widths[*index].min(room).saturating_sub(text.width());
+            let (before, after) = match self.columns[*index].side {
+                Side::Right => (padding, 0),
+                Side::Left if is_last => (0, 0),
+                Side::Left => (0, padding),
+            };
+            to.push_str(&" ".repeat(before));
+            to.push_str(&cell.tone.paint(&text, style));
+            to.push_str(&" ".repeat(after));
+            used += widths[*index] + GAP;
+            if !is_last {
+                to.push_str(&" ".repeat(GAP));
+            }
+        }
+        to.truncate(to.trim_end_matches(' ').len());
+        to.push('\n');
+    }
+}
+
+/// `text` in at most `room` columns, with a mark where something is missing.
+pub(crate) fn cut(text: &str, room: usize, style: &Style) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mark = if style.unicode { "…" } else { "~" };
+    let mut kept = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used + 1 > room {
+            break;
+        }
+        kept.push(c);
+    }
+    if room > 0 {
+        kept.push_str(mark);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, Column, Table};
+    use crate::style::Style;
+
+    fn sample() -> Table {
+        let mut table = Table::new(vec![
+            Column::left("ID", 0),
+            Column::right("POWER", 2),
+            Column::left("COMMAND", 1),
+        ]);
+        table.push(vec![Cell::new("251732099"), Cell::new("21 W"), Cell::new("python train.py")]);
+        table.push(vec![Cell::new("訓練"), Cell::absent(), Cell::new("x")]);
+        table
+    }
+
+    #[test]
+    fn columns_line_up_and_give_way_in_order() {
+        let render = |width| sample().render(&Style { width, color: false, unicode: true });
+        assert_eq!(
+            render(None),
+            "ID         POWER  COMMAND\n251732099   21 W  python train.py\n訓練         n/a  x\n"
+        );
+        assert_eq!(
+            render(Some(25)),
+            "ID         POWER  COMMAND\n251732099   21 W  python…\n訓練         n/a  x\n"
+        );
+        assert_eq!(render(Some(20)), "ID         COMMAND\n251732099  python t…\n訓練       x\n");
+        assert_eq!(render(Some(12)), "ID\n251732099\n訓練\n");
+        assert_eq!(render(Some(5)), "ID\n2517…\n訓練\n");
+        assert_eq!(render(Some(0)), "\n\n\n");
+    }
+
+    #[test]
+    fn colour_changes_no_width() {
+        let style = Style { width: Some(40), color: true, unicode: true };
+        let painted = sample().render(&style);
+        assert!(painted.contains("\x1b[2mn/a\x1b[0m"));
+        let plain = sample().render(&Style { color: false, ..style });
+        let mut stripped = painted;
+        for code in ["\x1b[1m", "\x1b[2m", "\x1b[0m"] {
+            stripped = stripped.replace(code, "");
+        }
+        assert_eq!(stripped, plain);
+    }
+}
