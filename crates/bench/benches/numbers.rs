@@ -1,0 +1,67 @@
+//! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
+//!
+//! Subjects: record, address, sweep, endpoint; all of them when none is named.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+
+use telltale_bench::sample::Effort;
+use telltale_bench::table::Table;
+use telltale_bench::{address, endpoint, pinning, record, sweep};
+
+const SUBJECTS: [&str; 4] = ["record", "address", "sweep", "endpoint"];
+
+fn main() -> ExitCode {
+    let (effort, subjects) = match parse(std::env::args().skip(1)) {
+        Ok(plan) => plan,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::from(64);
+        }
+    };
+    for subject in subjects {
+        match measure(&subject, effort) {
+            Ok(table) => println!("{table}"),
+            Err(error) => {
+                eprintln!("{subject}: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Result<(Effort, Vec<String>), String> {
+    let mut effort = Effort::Full;
+    let mut subjects = Vec::new();
+    for argument in arguments {
+        match argument.as_str() {
+            // cargo adds this one.
+            "--bench" => {}
+            "--quick" => effort = Effort::Quick,
+            name if SUBJECTS.contains(&name) => subjects.push(argument),
+            other => {
+                return Err(format!("unknown argument {other:?}: give --quick or {SUBJECTS:?}"));
+            }
+        }
+    }
+    if subjects.is_empty() {
+        subjects = SUBJECTS.map(str::to_owned).to_vec();
+    }
+    Ok((effort, subjects))
+}
+
+fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
+    let worker = Path::new(env!("CARGO_BIN_EXE_telltale-bench-worker"));
+    if pinning::processors()? < 2 {
+        eprintln!("{subject}: only one processor: figures for two threads mean little here");
+    }
+    Ok(match subject {
+        "record" => record::table(effort)?,
+        "address" => address::table(effort)?,
+        "sweep" => sweep::table(worker, effort)?,
+        _ => endpoint::table(worker, effort)?,
+    })
+}

@@ -1,0 +1,63 @@
+//! One process that a benchmark queries: `telltale-bench-worker DIRECTORY SERVICE NUMBER [PROCESSOR]`.
+//!
+//! It serves until its standard input ends or says to stop, and leaves nothing behind.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use telltale_bench::endpoint::BareServer;
+use telltale_bench::pinning::Pinned;
+use telltale_bench::rundir;
+use telltale_bench::seed::Server;
+use telltale_bench::workers::{READY, STOP, Service};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("telltale-bench-worker: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [directory, service, number, rest @ ..] = arguments.as_slice() else {
+        return Err("expected DIRECTORY SERVICE NUMBER [PROCESSOR]; cargo bench starts it".into());
+    };
+    let directory = Path::new(directory);
+    let service =
+        Service::parse(service, number).ok_or("SERVICE is seed or bare, with a number")?;
+    // Before any thread starts, so that the server's thread inherits it.
+    let _pinned = match rest {
+        [processor, ..] => Some(Pinned::to(processor.parse()?)?),
+        [] => None,
+    };
+    match service {
+        Service::Seed { base } => {
+            let server = Server::start(directory, base)?;
+            serve_until_told(directory)?;
+            drop(server);
+        }
+        Service::Bare => {
+            let server = BareServer::start(directory)?;
+            serve_until_told(directory)?;
+            drop(server);
+        }
+    }
+    Ok(())
+}
+
+fn serve_until_told(directory: &Path) -> io::Result<()> {
+    writeln!(io::stdout(), "{READY}")?;
+    io::stdout().flush()?;
+    let mut line = String::new();
+    let told = io::stdin().read_line(&mut line).is_ok() && line.trim_end() == STOP;
+    if !told {
+        rundir::remove(directory);
+    }
+    Ok(())
+}

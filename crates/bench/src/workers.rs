@@ -1,0 +1,108 @@
+//! Starts the processes that a benchmark queries, and ends each by its own pid.
+//!
+//! A worker serves until its standard input ends. That happens however the parent goes: by dropping
+//! [`Worker`], by a panic, by Ctrl-C (workers sit in process groups of their own, so the terminal's
+//! signal reaches only the parent) or by SIGKILL. A worker whose parent vanished removes the run's
+//! directory.
+
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// What a worker prints when its socket accepts connections.
+pub const READY: &str = "ready";
+/// What a worker is sent when it should end and leave the directory to its parent.
+pub const STOP: &str = "stop";
+
+/// What a worker serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// The seed's metrics server, with this figure for device 0.
+    Seed {
+        /// DRAM bytes of device 0; device n has n more.
+        base: u64,
+    },
+    /// A socket that answers 16 bytes with 256 and checks nothing.
+    Bare,
+}
+
+impl Service {
+    /// The worker's arguments for this service.
+    pub fn arguments(self) -> [String; 2] {
+        match self {
+            Self::Seed { base } => ["seed".to_owned(), base.to_string()],
+            Self::Bare => ["bare".to_owned(), "0".to_owned()],
+        }
+    }
+
+    /// Reads [`Service::arguments`] back.
+    pub fn parse(name: &str, number: &str) -> Option<Self> {
+        let number = number.parse().ok()?;
+        match name {
+            "seed" => Some(Self::Seed { base: number }),
+            "bare" => Some(Self::Bare),
+            _ => None,
+        }
+    }
+}
+
+/// One worker process, ended and waited for when dropped.
+#[derive(Debug)]
+pub struct Worker(Child);
+
+impl Worker {
+    /// Starts `program` on `service` with its socket in `directory`, pinned to the given processor if
+    /// any, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or ends without being ready.
+    pub fn start(
+        program: &Path,
+        directory: &Path,
+        service: Service,
+        processor: Option<usize>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.arg(directory).args(service.arguments());
+        if let Some(index) = processor {
+            command.arg(index.to_string());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        // From here on an error drops the worker, which ends the process.
+        let mut worker = Self(command.spawn()?);
+        let stdout = worker.0.stdout.take().expect("standard output was asked to be a pipe");
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        if line.trim_end() != READY {
+            let reason = format!("the worker {} ended before it was ready", program.display());
+            return Err(io::Error::other(reason));
+        }
+        Ok(worker)
+    }
+
+    /// The worker's process id.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Leaves the worker alone as a parent that was killed would, and waits until it ends.
+    ///
+    /// # Errors
+    /// What waiting answers.
+    pub fn abandon(mut self) -> io::Result<()> {
+        drop(self.0.stdin.take());
+        self.0.wait().map(drop)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        use std::io::Write;
+        if let Some(mut stdin) = self.0.stdin.take() {
+            // A worker that is gone already cannot be told, and needs not be.
+            let _ = writeln!(stdin, "{STOP}");
+        }
+        let _ = self.0.wait();
+    }
+}
