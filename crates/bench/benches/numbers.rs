@@ -1,6 +1,6 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
-//! Subjects: record, address, sweep, endpoint; all of them when none is named.
+//! Subjects: record, address, sweep, endpoint, cost; all of them when none is named.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use telltale_bench::sample::Effort;
 use telltale_bench::table::Table;
-use telltale_bench::{address, endpoint, pinning, record, sweep};
+use telltale_bench::{address, cost, endpoint, pinning, record, sweep};
 
-const SUBJECTS: [&str; 4] = ["record", "address", "sweep", "endpoint"];
+const SUBJECTS: [&str; 5] = ["record", "address", "sweep", "endpoint", "cost"];
 
 fn main() -> ExitCode {
     let (effort, subjects) = match parse(std::env::args().skip(1)) {
@@ -62,6 +62,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "record" => record::table(effort)?,
         "address" => address::table(effort)?,
         "sweep" => sweep::table(worker, effort)?,
-        _ => endpoint::table(worker, effort)?,
+        "endpoint" => endpoint::table(worker, effort)?,
+        _ => cost::table(worker, effort)?,
     })
 }

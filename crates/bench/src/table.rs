@@ -11,8 +11,10 @@ use crate::sample::Figures;
 pub enum Unit {
     /// Nanoseconds, printed in the unit that suits the size.
     Time,
-    /// Bytes.
+    /// Bytes, likewise.
     Bytes,
+    /// A plain number.
+    Count,
 }
 
 /// What ours is held to. Absent parts are not judged.
@@ -55,9 +57,11 @@ pub enum Verdict {
 // === impl Row ===
 
 impl Row {
-    /// How many times better ours is than the baseline, by medians of this run.
+    /// How many times better ours is than the baseline, by medians of this run. None where one of
+    /// them is missing or zero.
     pub fn ratio(&self) -> Option<f64> {
-        Some(self.baseline.as_ref()?.median() / self.ours.as_ref()?.median())
+        let (ours, baseline) = (self.ours.as_ref()?.median(), self.baseline.as_ref()?.median());
+        (ours > 0.0 && baseline > 0.0).then(|| baseline / ours)
     }
 
     /// Holds ours to the target.
@@ -126,13 +130,16 @@ impl Unit {
             Self::Time if value < 1e3 => (1.0, "ns"),
             Self::Time if value < 1e6 => (1e3, "us"),
             Self::Time => (1e6, "ms"),
-            Self::Bytes => (1.0, "B"),
+            Self::Bytes if value < 10_240.0 => (1.0, "B"),
+            Self::Bytes if value < 1_048_576.0 => (1024.0, "KiB"),
+            Self::Bytes => (1_048_576.0, "MiB"),
+            Self::Count => (1.0, ""),
         }
     }
 
     fn value(self, value: f64) -> String {
         let (scale, name) = self.scale(value);
-        format!("{} {name}", significant(value / scale))
+        format!("{} {name}", significant(value / scale)).trim_end().to_owned()
     }
 
     /// Median and range in the unit that suits the median.
@@ -140,11 +147,9 @@ impl Unit {
         let (scale, name) = self.scale(figures.median());
         let [median, min, max] =
             [figures.median(), figures.min(), figures.max()].map(|v| significant(v / scale));
-        if min == max {
-            format!("{median} {name}")
-        } else {
-            format!("{median} {name} ({min}-{max})")
-        }
+        let middle = format!("{median} {name}");
+        let middle = middle.trim_end();
+        if min == max { middle.to_owned() } else { format!("{middle} ({min}-{max})") }
     }
 }
 

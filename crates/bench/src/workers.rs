@@ -25,6 +25,8 @@ pub enum Service {
     },
     /// A socket that answers 16 bytes with 256 and checks nothing.
     Bare,
+    /// Nothing: what a process costs that only waits.
+    Idle,
 }
 
 impl Service {
@@ -33,6 +35,7 @@ impl Service {
         match self {
             Self::Seed { base } => ["seed".to_owned(), base.to_string()],
             Self::Bare => ["bare".to_owned(), "0".to_owned()],
+            Self::Idle => ["idle".to_owned(), "0".to_owned()],
         }
     }
 
@@ -42,6 +45,7 @@ impl Service {
         match name {
             "seed" => Some(Self::Seed { base: number }),
             "bare" => Some(Self::Bare),
+            "idle" => Some(Self::Idle),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use telltale_bench::sample::Effort;
 use telltale_bench::seed::{Device, Row, Setting, Tracker};
 use telltale_bench::sweep::{self, SeedFleet};
 use telltale_bench::workers::{Service, Worker};
-use telltale_bench::{endpoint, record};
+use telltale_bench::{cost, endpoint, record};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
 
@@ -99,6 +99,7 @@ fn every_table_can_be_filled() {
         address::table(Effort::Once).unwrap(),
         sweep::table(worker, Effort::Once).unwrap(),
         endpoint::table(worker, Effort::Once).unwrap(),
+        cost::table(worker, Effort::Once).unwrap(),
     ];
     for table in tables {
         assert!(table.rows.iter().all(|row| row.baseline.is_some()), "{table}");

@@ -30,7 +30,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     let directory = Path::new(directory);
     let service =
-        Service::parse(service, number).ok_or("SERVICE is seed or bare, with a number")?;
+        Service::parse(service, number).ok_or("SERVICE is seed, bare or idle, with a number")?;
     // Before any thread starts, so that the server's thread inherits it.
     let _pinned = match rest {
         [processor, ..] => Some(Pinned::to(processor.parse()?)?),
@@ -47,6 +47,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             serve_until_told(directory)?;
             drop(server);
         }
+        Service::Idle => serve_until_told(directory)?,
     }
     Ok(())
 }
