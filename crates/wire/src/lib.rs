@@ -1,1 +1,28 @@
-//! Messages and framing of the per-process endpoint.
+//! What a process's metrics endpoint is asked and what it answers: framing, messages, limits.
+//!
+//! [`FrameReader`] and [`FrameWriter`] cut a byte stream into messages without doing any I/O;
+//! [`Query`] and [`Reply`] are those messages once they have passed every limit of [`limits`].
+//! Nothing here opens a socket or believes a length before the bytes are there.
+#![forbid(unsafe_code)]
+#![deny(clippy::cast_possible_truncation)]
+
+mod frame;
+pub mod limits;
+#[allow(unreachable_pub, missing_docs, clippy::pedantic, clippy::enum_variant_names)]
+#[path = "generated/telltale_endpoint_v1.rs"]
+mod message;
+mod query;
+mod reply;
+mod report;
+mod shape;
+
+pub use frame::{FrameError, FrameReader, FrameWriter, frame};
+pub use query::{DeviceSelector, Query, QueryError, QueryKind};
+pub use reply::{EncodeError, Refusal, RefusalReason, Reply, ReplyError};
+pub use report::{
+    DeviceReport, KernelCache, Programs, Quota, Report, RingBuffer, Throttling, Traffic,
+};
+
+/// The version of the protocol that this crate speaks. Old versions are answered, newer ones are
+/// asked to speak this one.
+pub const PROTOCOL_VERSION: u32 = 1;
