@@ -1,5 +1,7 @@
 //! Round trips, exact bytes, and what hostile input gets.
 
+#![expect(clippy::unwrap_used, reason = "the shared pieces of these tests fail by panicking")]
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
