@@ -1,9 +1,10 @@
 //! Compiles the seed's own design, the baseline, the way its authors would ship it: C++17 at -O2.
 
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "src/seed/region.cpp",
     "src/seed/call_site.cpp",
     "src/seed/tracker.cpp",
+    "src/seed/process.cpp",
     "src/seed/server.cpp",
     "src/seed/collector.cpp",
 ];

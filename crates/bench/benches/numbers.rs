@@ -1,6 +1,6 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
-//! Subjects: record, address, sweep, endpoint, cost; all of them when none is named.
+//! Subjects: record, address, sweep, endpoint, cost, start; all of them when none is named.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use telltale_bench::sample::Effort;
 use telltale_bench::table::Table;
-use telltale_bench::{address, cost, endpoint, pinning, record, sweep};
+use telltale_bench::{address, cost, endpoint, launch, pinning, record, sweep};
 
-const SUBJECTS: [&str; 5] = ["record", "address", "sweep", "endpoint", "cost"];
+const SUBJECTS: [&str; 6] = ["record", "address", "sweep", "endpoint", "cost", "start"];
 
 fn main() -> ExitCode {
     let (effort, subjects) = match parse(std::env::args().skip(1)) {
@@ -63,6 +63,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "address" => address::table(effort)?,
         "sweep" => sweep::table(worker, effort)?,
         "endpoint" => endpoint::table(worker, effort)?,
-        _ => cost::table(worker, effort)?,
+        "cost" => cost::table(worker, effort)?,
+        _ => launch::table(worker, effort)?,
     })
 }

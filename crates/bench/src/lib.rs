@@ -10,6 +10,7 @@
 pub mod address;
 pub mod cost;
 pub mod endpoint;
+pub mod launch;
 pub mod pinning;
 pub mod record;
 pub mod rundir;

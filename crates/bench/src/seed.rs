@@ -1,11 +1,15 @@
-//! Safe handles on the seed's own design, rebuilt in C++ under `seed/`.
+//! Safe handles on the seed's own design, rebuilt in C++ under `seed/`, and on two figures of the C
+//! library that Rust's does not give.
 //!
 //! This is the only file of the crate with unsafe code, and it does nothing but call those entry
 //! points. It must not be used outside the benchmarks: the baseline keeps the seed's races.
 
 use std::ffi::{CString, c_char, c_void};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Child, ExitStatus};
 use std::ptr::NonNull;
 
 /// How many devices the seed's collector and server know.
@@ -30,6 +34,7 @@ unsafe extern "C" {
     fn seed_tracker_live(tracker: *mut c_void) -> u64;
     fn seed_tracker_dram_bytes(tracker: *mut c_void) -> u64;
     fn seed_heap_bytes() -> u64;
+    fn seed_wait_with_peak(pid: i32, status: *mut i32, peak_bytes: *mut u64) -> bool;
     fn seed_server_start(directory: *const c_char, base: u64) -> *mut c_void;
     fn seed_server_stop(server: *mut c_void);
     fn seed_collect(
@@ -202,6 +207,23 @@ impl Drop for Tracker<'_> {
 pub fn heap_bytes() -> u64 {
     // SAFETY: takes nothing and reads malloc's own counters under malloc's locks.
     unsafe { seed_heap_bytes() }
+}
+
+/// Waits for a child to end: its status and its peak resident memory in bytes. The peak is never below
+/// what this process holds resident at the time of the start, which the kernel charges to the child.
+///
+/// # Errors
+/// What the kernel answers, as when the child has been waited for already.
+pub fn wait_with_peak(child: Child) -> io::Result<(ExitStatus, u64)> {
+    let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+    let (mut status, mut peak_bytes) = (0, 0);
+    // SAFETY: both pointers are to locals that outlive the call. The child is ours to wait for, and
+    // taking it by value keeps its handle from being used after its pid is free again.
+    if unsafe { seed_wait_with_peak(pid, &raw mut status, &raw mut peak_bytes) } {
+        Ok((ExitStatus::from_raw(status), peak_bytes))
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// The seed's metrics server: one thread on `metrics_<pid>.sock`.

@@ -1,6 +1,9 @@
 //! One process that a benchmark queries: `telltale-bench-worker DIRECTORY SERVICE NUMBER [PROCESSOR]`.
 //!
 //! It serves until its standard input ends or says to stop, and leaves nothing behind.
+//!
+//! `telltale-bench-worker launch PROGRAM [ARGUMENT...]` instead runs a program once and prints what that
+//! took; `telltale-bench-worker nothing` ends at once, as the least that a program can do.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
@@ -9,9 +12,9 @@ use std::process::ExitCode;
 
 use telltale_bench::endpoint::BareServer;
 use telltale_bench::pinning::Pinned;
-use telltale_bench::rundir;
 use telltale_bench::seed::Server;
 use telltale_bench::workers::{READY, STOP, Service};
+use telltale_bench::{launch, rundir};
 
 fn main() -> ExitCode {
     match run() {
@@ -25,7 +28,18 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, service, number, rest @ ..] = arguments.as_slice() else {
+    match arguments.as_slice() {
+        [name] if name == launch::NOTHING => Ok(()),
+        [name, program, rest @ ..] if name == launch::LAUNCH => {
+            println!("{}", launch::here(Path::new(program), rest)?);
+            Ok(())
+        }
+        _ => serve(&arguments),
+    }
+}
+
+fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let [directory, service, number, rest @ ..] = arguments else {
         return Err("expected DIRECTORY SERVICE NUMBER [PROCESSOR]; cargo bench starts it".into());
     };
     let directory = Path::new(directory);

@@ -1,7 +1,5 @@
 // The seed's address tracking (its socket design) in front of its region (its shared-memory design):
 // one map under one lock, per-device atomics, then the region's record.
-#include <malloc.h>
-
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -108,11 +106,5 @@ void seed_tracker_replay(void* handle, const uint32_t* steps, uint64_t count) {
 
 uint64_t seed_tracker_live(void* tracker) { return static_cast<seed::Tracker*>(tracker)->live(); }
 uint64_t seed_tracker_dram_bytes(void* tracker) { return static_cast<seed::Tracker*>(tracker)->dram_bytes(); }
-
-// What malloc has handed out in this process, its own headers included.
-uint64_t seed_heap_bytes() {
-    struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
 
 }  // extern "C"
