@@ -5,4 +5,8 @@
 
 pub mod finding;
 pub mod generate;
+pub mod layout;
+pub mod parsed;
 pub mod repository;
+pub mod skipped;
+pub mod tidy;

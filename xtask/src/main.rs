@@ -4,10 +4,11 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
-use xtask::{generate, repository};
+use xtask::finding::Finding;
+use xtask::{generate, layout, repository, skipped, tidy};
 
 /// Repository chores.
 #[derive(Debug, Parser)]
@@ -19,6 +20,21 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
+    /// Check the house style: sizes, names, words, dead files, file heads, links, manifests
+    Tidy,
+    /// Check dependencies, unsafe code and promised absences against the map of crates
+    Layout,
+    /// Print one line for each test that could not run here, from the last test runs
+    Skipped {
+        /// Empty the list instead
+        #[arg(long, conflicts_with = "expect_none")]
+        clear: bool,
+        /// Fail when the list is not empty
+        #[arg(long)]
+        expect_none: bool,
+    },
+    /// Run what every change must pass, as .ci/run does, but install nothing
+    Ci,
     /// Write the files that are made from others: metric definitions, protobuf messages
     Generate {
         /// Write nothing; fail when a file is stale
@@ -32,6 +48,10 @@ type Outcome = Result<bool, Box<dyn Error>>;
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
+        Chore::Tidy => run_tidy(),
+        Chore::Layout => run_layout(),
+        Chore::Skipped { clear, expect_none } => run_skipped(clear, expect_none),
+        Chore::Ci => run_ci(),
         Chore::Generate { check } => run_generate(check),
     };
     match outcome {
@@ -47,6 +67,37 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run_tidy() -> Outcome {
+    Ok(report(&tidy::check(&repository::root())?))
+}
+
+fn run_layout() -> Outcome {
+    Ok(report(&layout::check(&repository::root())?))
+}
+
+fn report(findings: &[Finding]) -> bool {
+    for finding in findings {
+        println!("{finding}");
+    }
+    findings.is_empty()
+}
+
+fn run_skipped(clear: bool, expect_none: bool) -> Outcome {
+    let file = telltale_harness::skipped::path();
+    if clear {
+        skipped::clear(&file)?;
+        return Ok(true);
+    }
+    let report = skipped::report(&file)?;
+    print!("{report}");
+    Ok(report.is_empty() || !expect_none)
+}
+
+fn run_ci() -> Outcome {
+    let script = repository::root().join(".ci/run");
+    Ok(Command::new(script).arg("--no-install").status()?.success())
 }
 
 fn run_generate(check: bool) -> Outcome {

@@ -1,3 +1,4 @@
 //! The `telltale` command.
+#![forbid(unsafe_code)]
 
 fn main() {}

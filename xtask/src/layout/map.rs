@@ -1,0 +1,153 @@
+//! The map: one line for each crate with what it may use, and the absences that the design promises.
+//!
+//! Data only. ARCHITECTURE.md explains it; `cargo xtask layout` enforces it.
+
+/// One package of the workspace.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    /// The package's name.
+    pub package: &'static str,
+    /// Workspace packages that it may depend on, for building and running; tests may use any.
+    pub may_use: MayUse,
+    /// Whether the package exists, or is only foreseen by the design.
+    pub state: State,
+}
+
+/// What a package may depend on within the workspace.
+#[derive(Debug, Clone, Copy)]
+pub enum MayUse {
+    /// These packages, and nothing that they use.
+    Only(&'static [&'static str]),
+    /// Every library of the product, which excludes what is for tests and chores.
+    Product,
+    /// Anything.
+    Anything,
+}
+
+/// Whether a package of the map exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It must be in the workspace.
+    Here,
+    /// It is not there yet; the line says what it may use when it comes.
+    Planned,
+}
+
+const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
+    Member { package, may_use: MayUse::Only(only), state: State::Here }
+}
+
+const fn planned(package: &'static str, only: &'static [&'static str]) -> Member {
+    Member { package, may_use: MayUse::Only(only), state: State::Planned }
+}
+
+/// The map.
+pub const MEMBERS: [Member; 17] = [
+    here("telltale-schema", &[]),
+    here("telltale-ledger", &["telltale-schema"]),
+    here("telltale-wire", &["telltale-schema"]),
+    planned("telltale-debug-stream", &["telltale-schema"]),
+    planned("telltale-program-cache", &["telltale-schema"]),
+    here(
+        "telltale-runtime",
+        &[
+            "telltale-ledger",
+            "telltale-wire",
+            "telltale-debug-stream",
+            "telltale-program-cache",
+            "telltale-schema",
+        ],
+    ),
+    // The C border names kinds and devices, so it needs the vocabulary beside the runtime.
+    here("telltale-capi", &["telltale-runtime", "telltale-schema"]),
+    here("telltale-emulator", &["telltale-runtime", "telltale-schema"]),
+    here("telltale-node", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
+    planned("telltale-cluster", &["telltale-wire", "telltale-schema"]),
+    here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema"]),
+    Member { package: "telltale", may_use: MayUse::Product, state: State::Here },
+    // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
+    here("telltale-trace", &[]),
+    here("telltale-recorder", &["telltale-trace"]),
+    here("telltale-harness", &[]),
+    Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },
+    here("xtask", &["telltale-harness"]),
+];
+
+/// Packages that the shipped program must not contain.
+pub const NOT_PRODUCT: [&str; 5] =
+    ["telltale", "telltale-bench", "telltale-harness", "telltale-recorder", "xtask"];
+
+/// What `telltale-schema` may use from outside the workspace: nothing that does I/O.
+pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
+
+/// Packages that a workload links: whatever they pull in must start no async runtime.
+pub const NO_ASYNC_RUNTIME: [&str; 3] = ["telltale-runtime", "telltale-capi", "telltale-recorder"];
+
+/// Async runtimes and the reactors below them.
+pub const ASYNC_RUNTIMES: [&str; 10] = [
+    "tokio",
+    "mio",
+    "async-std",
+    "async-io",
+    "async-executor",
+    "smol",
+    "futures-executor",
+    "monoio",
+    "glommio",
+    "embassy-executor",
+];
+
+/// Where unsafe code may be: a crate's directory, or one file or module of a crate.
+pub const UNSAFE_ALLOWED: [(&str, &str); 7] = [
+    ("crates/ledger/", "memory shared between processes"),
+    ("crates/capi/", "the C border"),
+    ("crates/debug-stream/", "the event queue"),
+    ("tools/recorder/", "the preloaded allocator's symbols"),
+    ("crates/emulator/src/kernel/", "loading compiled kernels"),
+    ("crates/runtime/src/process_hooks.rs", "fork and signal hooks"),
+    ("crates/bench/src/seed.rs", "calls to the C++ baseline"),
+];
+
+/// Something a crate's sources must not contain, outside its inline tests.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceAbsence {
+    /// The directory it holds for.
+    pub directory: &'static str,
+    /// What must not be there.
+    pub absent: Absent,
+    /// The sentence of the design that it breaks.
+    pub promise: &'static str,
+}
+
+/// What must not be there.
+#[derive(Debug, Clone, Copy)]
+pub enum Absent {
+    /// A path, imported or used, or anything below it.
+    Path(&'static str),
+    /// A string literal that contains this.
+    Literal(&'static str),
+}
+
+const SCHEMA: &str = "crates/schema/src/";
+const NO_INPUT_OUTPUT: &str = "schema does no I/O";
+const NO_CLOCK: &str = "schema reads no clock";
+
+const fn no_path(path: &'static str, promise: &'static str) -> SourceAbsence {
+    SourceAbsence { directory: SCHEMA, absent: Absent::Path(path), promise }
+}
+
+/// The absences that sources are searched for.
+pub const SOURCE_ABSENCES: [SourceAbsence; 8] = [
+    no_path("std::fs", NO_INPUT_OUTPUT),
+    no_path("std::net", NO_INPUT_OUTPUT),
+    no_path("std::env", NO_INPUT_OUTPUT),
+    no_path("std::process", NO_INPUT_OUTPUT),
+    no_path("std::thread", "schema starts no thread"),
+    no_path("Instant::now", NO_CLOCK),
+    no_path("SystemTime::now", NO_CLOCK),
+    SourceAbsence {
+        directory: "crates/node/src/",
+        absent: Absent::Literal("/dev/tenstorrent"),
+        promise: "node never opens a device node",
+    },
+];

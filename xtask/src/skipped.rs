@@ -1,0 +1,25 @@
+//! The skip file's chores: print it, empty it, or insist that it is empty.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use telltale_harness::skipped::lines;
+
+/// The distinct lines of the skip file at `file`, one a line; empty when nothing was skipped.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn report(file: &Path) -> io::Result<String> {
+    Ok(lines(file)?.iter().map(|line| format!("{line}\n")).collect())
+}
+
+/// Empties the skip file, so that the next run of the tests starts a new one.
+///
+/// # Errors
+/// When the file is there and cannot be removed.
+pub fn clear(file: &Path) -> io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
