@@ -1,1 +1,11 @@
 //! Hardware sources, process discovery, reconciliation to a snapshot.
+//!
+//! This crate reads what a machine offers in files, directories and sockets. It never opens a
+//! device node, never writes what another process owns, and believes nothing it reads.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+mod patience;
+mod report;
+pub mod tenstorrent;
+pub mod tree;

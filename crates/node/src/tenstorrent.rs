@@ -1,0 +1,258 @@
+//! Tenstorrent chips, from sysfs, hwmon and procfs only.
+//!
+//! No device node is ever opened: that would change the chip's power state, block exclusive
+//! openers and show up as a user. Memory is not in any of these files; it comes from processes.
+
+mod chip;
+mod decode;
+mod fields;
+mod pids;
+mod traffic;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_schema::chip::{ChipFacts, ChipIdentity};
+use telltale_schema::clock::Clock;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Holder, SourceStatus, Telemetry};
+
+use crate::patience::{Limits, Patience, TaskName};
+use crate::report::Report;
+use crate::tree::Tree;
+use chip::{FileRead, OpenChip};
+use decode::Complaints;
+use fields::{Item, items};
+
+pub use pids::DriverVersion;
+pub use traffic::{FlitCounter, LONGEST_GAP_NS};
+
+/// Chips of one machine that are looked at.
+pub const MAX_CHIPS: usize = 256;
+
+/// The name of this source in a snapshot.
+pub const SOURCE: &str = "tenstorrent";
+
+/// What this source says of one chip.
+#[derive(Debug, Clone)]
+pub struct ChipReading {
+    /// Who it is.
+    pub identity: ChipIdentity,
+    /// What its board's type tells.
+    pub facts: Reading<ChipFacts>,
+    /// What its sensors say.
+    pub telemetry: Telemetry,
+    /// Who has it open, as the driver lists them.
+    pub holders: Reading<Vec<Holder>>,
+}
+
+/// What this source says of the machine.
+#[derive(Debug, Clone)]
+pub struct HardwareReading {
+    /// The chips by PCI address, a remote chip after its gateway.
+    pub chips: Vec<ChipReading>,
+    /// The driver's version, where it tells.
+    pub driver: Option<DriverVersion>,
+    /// How it went.
+    pub status: SourceStatus,
+}
+
+/// Reads the chips of one machine, again and again if asked.
+pub struct TenstorrentSource {
+    tree: Arc<Tree>,
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+    patience: Patience,
+    items: Vec<Item>,
+    chips: Vec<OpenChip>,
+}
+
+// === impl TenstorrentSource ===
+
+impl TenstorrentSource {
+    /// A source for the machine under `tree`. One file may take `patience`, all of them `deadline`.
+    pub fn new(
+        tree: Arc<Tree>,
+        clock: Arc<dyn Clock>,
+        patience: Duration,
+        deadline: Duration,
+    ) -> Self {
+        Self {
+            tree,
+            clock,
+            limits: Limits { task: patience, all: deadline },
+            patience: Patience::default(),
+            items: items(),
+            chips: Vec::new(),
+        }
+    }
+
+    /// Reads every chip once.
+    pub fn read(&mut self) -> HardwareReading {
+        let started_ns = self.clock.monotonic_ns();
+        let mut report = Report::default();
+        let driver = self.driver(&mut report);
+        self.enumerate(&mut report);
+        self.read_files();
+        let mut chips = Vec::with_capacity(self.chips.len());
+        let now_ns = self.clock.monotonic_ns();
+        for chip in &mut self.chips {
+            let mut complaints = Complaints::default();
+            let identity = decode::identity(chip, &mut complaints);
+            let telemetry = decode::telemetry(chip, &mut complaints, now_ns);
+            let holders = decode::holders(chip, &mut complaints);
+            let facts = facts(&identity);
+            complaints.report(&format!("tenstorrent!{}", chip.ordinal), &mut report);
+            chips.push(ChipReading { identity, facts, telemetry, holders });
+        }
+        let stuck = self.patience.stuck();
+        if stuck > 0 {
+            let detail =
+                format!("{stuck} reads hang in the driver; a reset of the chip frees them");
+            report.error("sysfs", Absence::TimedOut, detail);
+        }
+        let status = report.finish(SOURCE, &*self.clock, started_ns);
+        HardwareReading { chips: in_order(chips), driver, status }
+    }
+
+    /// The driver's version, and what it means for the list of openers.
+    fn driver(&self, report: &mut Report) -> Option<DriverVersion> {
+        let text = self.tree.root().attribute("sys/module/tenstorrent/version").ok()?;
+        let version = DriverVersion::parse(&text)?;
+        let subject = format!("tt-kmd {version}");
+        if version < DriverVersion::LISTS_OPENERS {
+            let detail = "does not list who holds a device; update the driver to 2.7 or later";
+            report.error(subject, Absence::Unsupported, detail);
+        } else if version < DriverVersion::TRANSLATES_OPENERS {
+            let detail = "lists wrong pids for holders in containers; update the driver to 2.7 or \
+                          later";
+            report.error(subject, Absence::Implausible, detail);
+        }
+        Some(version)
+    }
+
+    /// Brings the list of open chips in line with the driver's.
+    fn enumerate(&mut self, report: &mut Report) {
+        let mut ordinals = match self.tree.root().directory("sys/class/tenstorrent") {
+            Ok(directory) => match directory.names() {
+                Ok(names) => names.iter().filter_map(|name| ordinal(name)).collect(),
+                Err(error) => {
+                    let subject = self.tree.display("sys/class/tenstorrent");
+                    report.error(subject, error.absence(), error.to_string());
+                    Vec::new()
+                }
+            },
+            Err(error) => {
+                let subject = self.tree.display("sys/class/tenstorrent");
+                let detail = format!(
+                    "{error}: no Tenstorrent driver here; install tt-kmd and load it, or pass --root"
+                );
+                report.error(subject, error.absence(), detail);
+                Vec::new()
+            }
+        };
+        ordinals.sort_unstable();
+        if ordinals.len() > MAX_CHIPS {
+            let detail = format!("{} chips, {MAX_CHIPS} are looked at", ordinals.len());
+            report.error("sys/class/tenstorrent", Absence::Implausible, detail);
+            ordinals.truncate(MAX_CHIPS);
+        }
+        let mut before = std::mem::take(&mut self.chips);
+        before.retain(|chip| ordinals.contains(&chip.ordinal) && chip.is_current(&self.tree));
+        for ordinal in ordinals {
+            if let Some(at) = before.iter().position(|chip| chip.ordinal == ordinal) {
+                let mut chip = before.swap_remove(at);
+                chip.open_the_rest(&self.tree);
+                self.chips.push(chip);
+                continue;
+            }
+            match OpenChip::open(&self.tree, ordinal, self.items.len()) {
+                Ok(chip) => self.chips.push(chip),
+                Err(error) => {
+                    let subject = format!("tenstorrent!{ordinal}");
+                    report.error(subject, error.absence(), error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Reads every file that is due.
+    fn read_files(&mut self) {
+        let now_ns = self.clock.monotonic_ns();
+        let mut tasks: Vec<(TaskName, FileRead)> = Vec::new();
+        for chip in &self.chips {
+            for (number, (index, item)) in (0..).zip(self.items.iter().enumerate()) {
+                if let Some(read) = chip.due(index, *item, now_ns) {
+                    tasks.push((TaskName { group: chip.ordinal, item: number }, read));
+                }
+            }
+        }
+        let names: Vec<TaskName> = tasks.iter().map(|(name, _)| *name).collect();
+        let results = self.patience.run(tasks, FileRead::run, self.limits);
+        let now = (self.clock.now(), self.clock.monotonic_ns());
+        let mut chips = self.chips.iter_mut().peekable();
+        for (name, result) in names.into_iter().zip(results) {
+            while chips.peek().is_some_and(|chip| chip.ordinal != name.group) {
+                chips.next();
+            }
+            if let Some(chip) = chips.peek_mut() {
+                let index = usize::try_from(name.item).expect("an index that came from a usize");
+                chip.note(index, self.items[index], result, now);
+            }
+        }
+    }
+}
+
+/// N of `tenstorrent!N`.
+fn ordinal(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("tenstorrent!")?;
+    let number: u32 = digits.parse().ok()?;
+    (number.to_string() == digits).then_some(number)
+}
+
+fn facts(identity: &ChipIdentity) -> Reading<ChipFacts> {
+    match ChipFacts::of_board(identity.board_type) {
+        // Not measured: true since the chip was made.
+        Some(facts) => Reading::new(facts, telltale_schema::clock::Timestamp(0)),
+        None => Reading::absent(Absence::Unsupported, "a board type that is not in our table"),
+    }
+}
+
+/// Chips by PCI address, each followed by those that are reached through it.
+fn in_order(mut chips: Vec<ChipReading>) -> Vec<ChipReading> {
+    chips.sort_by_key(|chip| {
+        let identity = &chip.identity;
+        (identity.pci.is_none(), identity.pci, identity.driver_ordinal)
+    });
+    let mut all = Vec::with_capacity(chips.len());
+    for chip in chips {
+        let remote: Vec<ChipReading> = (1..=chip.identity.board_type.remote_chips())
+            .map(|location| remote_chip(&chip, location))
+            .collect();
+        all.push(chip);
+        all.extend(remote);
+    }
+    all
+}
+
+/// A chip that only the board's type tells of: the driver shows nothing of it.
+fn remote_chip(gateway: &ChipReading, location: u8) -> ChipReading {
+    let through = format!(
+        "reached through {}; the driver shows nothing of it",
+        gateway.identity.display_id()
+    );
+    let identity = ChipIdentity {
+        driver_ordinal: None,
+        pci: None,
+        location,
+        galaxy: None,
+        remote: true,
+        ..gateway.identity.clone()
+    };
+    ChipReading {
+        identity,
+        facts: gateway.facts.clone(),
+        telemetry: Telemetry::absent(Absence::Unsupported, &through),
+        holders: Reading::absent(Absence::Unsupported, through),
+    }
+}

@@ -1,0 +1,218 @@
+//! What is read of each chip, as data: file, scale, plausible range, and where the value goes.
+//!
+//! Names and units: tt-kmd `docs/sysfs-attributes.md` and its hwmon labels. A value outside its
+//! range is shown as implausible, because drivers before 60cc0b8 gave kilovolts and kilowatts
+//! after a firmware update (tt-kmd #213) and a thousandfold power (tt-kmd #5).
+
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Telemetry, TrafficDirection};
+
+/// Where a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `/sys/class/tenstorrent/tenstorrent!N/`.
+    Class,
+    /// The PCI function's directory.
+    Pci,
+    /// The hwmon directory of the PCI function.
+    Hwmon,
+    /// `/proc/driver/tenstorrent/N/`.
+    Proc,
+}
+
+/// How often a file is read by a collector that keeps running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Each time.
+    Always,
+    /// Now and then: it does not change while the chip is the same.
+    Seldom,
+}
+
+/// One file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub(super) place: Place,
+    pub(super) file: &'static str,
+    pub(super) pace: Pace,
+}
+
+/// A measured value: the file's integer times `scale` is in the unit of the range.
+pub(super) struct Measure {
+    pub(super) item: Item,
+    pub(super) scale: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+    pub(super) put: fn(&mut Telemetry, Reading<f64>),
+}
+
+/// A counted value: the file's integer times `scale`.
+pub(super) struct Count {
+    pub(super) item: Item,
+    pub(super) scale: u64,
+    pub(super) least: u64,
+    pub(super) most: u64,
+    pub(super) put: fn(&mut Telemetry, Reading<u64>),
+}
+
+/// A PCIe traffic counter, of which there is one for each network (suffix 0 and 1).
+pub(super) struct Counter {
+    pub(super) name: &'static str,
+    pub(super) files: [&'static str; 2],
+    pub(super) direction: TrafficDirection,
+}
+
+/// A label that says what a hwmon channel is: by chip generation, as the driver writes it.
+pub(super) struct Label {
+    pub(super) item: Item,
+    pub(super) channel: &'static str,
+    pub(super) accepted: [&'static str; 2],
+}
+
+const fn item(place: Place, file: &'static str, pace: Pace) -> Item {
+    Item { place, file, pace }
+}
+
+const fn hwmon(
+    file: &'static str,
+    scale: f64,
+    least: f64,
+    most: f64,
+    put: fn(&mut Telemetry, Reading<f64>),
+) -> Measure {
+    Measure { item: item(Place::Hwmon, file, Pace::Always), scale, least, most, put }
+}
+
+const fn class(
+    file: &'static str,
+    scale: u64,
+    least: u64,
+    most: u64,
+    put: fn(&mut Telemetry, Reading<u64>),
+) -> Count {
+    Count { item: item(Place::Class, file, Pace::Always), scale, least, most, put }
+}
+
+/// The files that say who a chip is.
+pub(super) static IDENTITY: [Item; 5] = [
+    item(Place::Class, "tt_serial", Pace::Seldom),
+    item(Place::Class, "tt_asic_id", Pace::Seldom),
+    item(Place::Class, "tt_card_type", Pace::Seldom),
+    item(Place::Pci, "vendor", Pace::Seldom),
+    item(Place::Pci, "device", Pace::Seldom),
+];
+
+pub(super) const MILLI: f64 = 1e-3;
+pub(super) const MICRO: f64 = 1e-6;
+const MEGA: u64 = 1_000_000;
+const GIGAHERTZ: u64 = 1_000 * MEGA;
+const U32_MAX: u64 = 0xFFFF_FFFF;
+
+/// Measured values.
+pub(super) static MEASURES: [Measure; 8] = [
+    hwmon("temp1_input", MILLI, -40.0, 150.0, |to, value| to.temperature_celsius = value),
+    hwmon("temp1_max", MILLI, 1.0, 150.0, |to, value| to.temperature_limit_celsius = value),
+    hwmon("power1_input", MICRO, 0.0, 1500.0, |to, value| to.power_watts = value),
+    hwmon("power1_max", MICRO, 1.0, 1500.0, |to, value| to.power_limit_watts = value),
+    hwmon("curr1_input", MILLI, 0.0, 1500.0, |to, value| to.current_amperes = value),
+    hwmon("curr1_max", MILLI, 1.0, 1500.0, |to, value| to.current_limit_amperes = value),
+    hwmon("in0_input", MILLI, 0.2, 2.0, |to, value| to.voltage_volts = value),
+    hwmon("in0_max", MILLI, 0.2, 2.0, |to, value| to.voltage_limit_volts = value),
+];
+
+/// Counted values.
+pub(super) static COUNTS: [Count; 6] = [
+    class("tt_aiclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.aiclk_hertz = value),
+    class("tt_axiclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.axiclk_hertz = value),
+    class("tt_arcclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.arcclk_hertz = value),
+    class("tt_heartbeat", 1, 0, U32_MAX, |to, value| to.heartbeat_total = value),
+    class("tt_therm_trip_count", 1, 0, U32_MAX, |to, value| to.thermal_trips_total = value),
+    Count {
+        item: item(Place::Hwmon, "fan1_input", Pace::Always),
+        scale: 1,
+        least: 0,
+        most: 30_000,
+        put: |to, value| to.fan_revolutions_per_minute = value,
+    },
+];
+
+/// Firmware versions, shown as the driver prints them.
+pub(super) static FIRMWARE: [Item; 6] = [
+    item(Place::Class, "tt_fw_bundle_ver", Pace::Seldom),
+    item(Place::Class, "tt_m3app_fw_ver", Pace::Seldom),
+    item(Place::Class, "tt_m3bl_fw_ver", Pace::Seldom),
+    item(Place::Class, "tt_arc_fw_ver", Pace::Seldom),
+    item(Place::Class, "tt_eth_fw_ver", Pace::Seldom),
+    item(Place::Class, "tt_ttflash_ver", Pace::Seldom),
+];
+
+macro_rules! counter {
+    ($name:literal, $direction:ident) => {
+        Counter {
+            name: $name,
+            files: [
+                concat!("pcie_perf_counters/", $name, "0"),
+                concat!("pcie_perf_counters/", $name, "1"),
+            ],
+            direction: TrafficDirection::$direction,
+        }
+    };
+}
+
+/// PCIe traffic. The device is master when it moves the data itself: what it read came from the
+/// host, what it wrote went there; as slave it is the other way round (tt-kmd's names; the
+/// mapping was not checked on hardware).
+pub(super) static COUNTERS: [Counter; 6] = [
+    counter!("mst_rd_data_word_received", HostToDevice),
+    counter!("slv_posted_wr_data_word_received", HostToDevice),
+    counter!("slv_nonposted_wr_data_word_received", HostToDevice),
+    counter!("mst_posted_wr_data_word_sent", DeviceToHost),
+    counter!("mst_nonposted_wr_data_word_sent", DeviceToHost),
+    counter!("slv_rd_data_word_sent", DeviceToHost),
+];
+
+/// Labels of the hwmon channels, Wormhole's first, then Blackhole's.
+pub(super) static LABELS: [Label; 4] = [
+    Label {
+        item: item(Place::Hwmon, "temp1_label", Pace::Seldom),
+        channel: "temp1_",
+        accepted: ["asic1_temp", "asic_temp"],
+    },
+    Label {
+        item: item(Place::Hwmon, "power1_label", Pace::Seldom),
+        channel: "power1_",
+        accepted: ["power1", "power"],
+    },
+    Label {
+        item: item(Place::Hwmon, "curr1_label", Pace::Seldom),
+        channel: "curr1_",
+        accepted: ["current1", "current"],
+    },
+    Label {
+        item: item(Place::Hwmon, "in0_label", Pace::Seldom),
+        channel: "in0_",
+        accepted: ["vcore1", "vcore"],
+    },
+];
+
+/// Where each table begins in [`items`].
+pub(super) const MEASURES_AT: usize = IDENTITY.len();
+pub(super) const COUNTS_AT: usize = MEASURES_AT + MEASURES.len();
+pub(super) const FIRMWARE_AT: usize = COUNTS_AT + COUNTS.len();
+pub(super) const LABELS_AT: usize = FIRMWARE_AT + FIRMWARE.len();
+pub(super) const COUNTERS_AT: usize = LABELS_AT + LABELS.len();
+pub(super) const PIDS_AT: usize = COUNTERS_AT + 2 * COUNTERS.len();
+
+/// All files of one chip, table after table, the driver's list of openers last.
+pub(super) fn items() -> Vec<Item> {
+    let counters = COUNTERS.iter().flat_map(|counter| counter.files);
+    let mut items: Vec<Item> = IDENTITY.to_vec();
+    items.extend(MEASURES.iter().map(|measure| measure.item));
+    items.extend(COUNTS.iter().map(|count| count.item));
+    items.extend(FIRMWARE);
+    items.extend(LABELS.iter().map(|label| label.item));
+    items.extend(counters.map(|file| item(Place::Class, file, Pace::Always)));
+    items.push(item(Place::Proc, "pids", Pace::Always));
+    debug_assert_eq!(items.len(), PIDS_AT + 1);
+    items
+}

@@ -1,0 +1,83 @@
+//! PCIe traffic counters: 32 bits in hardware, 64 here.
+//!
+//! The hardware counts 32-byte flits since the last reset and wraps at 2³², after 137 GB. A reader
+//! that looks often enough sees each wrap at most once; one that looks less often than
+//! [`LONGEST_GAP_NS`] may miss one, and nothing in the counter tells.
+
+/// Bytes in a flit.
+const FLIT_BYTES: u64 = 32;
+
+/// Faster than any link such a chip has (PCIe 5.0 x16 moves 63 GB/s): a difference that needs
+/// more is a counter that started again.
+const FASTEST_BYTES_PER_SECOND: u64 = 80_000_000_000;
+
+/// The longest gap between two looks in which the counter cannot wrap twice at full speed.
+pub const LONGEST_GAP_NS: u64 = 1_700_000_000;
+
+/// One counter, followed over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlitCounter {
+    last: Option<(u32, u64)>,
+    bytes: u64,
+}
+
+impl FlitCounter {
+    /// Takes note of the counter's value at `now_ns` and returns the bytes since the first look;
+    /// none at the first.
+    ///
+    /// A difference that no link can carry in the time between two looks means that the device
+    /// was reset: only what it counted since then is added.
+    pub fn advance(&mut self, flits: u32, now_ns: u64) -> Option<u64> {
+        let last = self.last.replace((flits, now_ns));
+        let (before, before_ns) = last?;
+        let difference = u64::from(flits.wrapping_sub(before)) * FLIT_BYTES;
+        let elapsed_ns = u128::from(now_ns.saturating_sub(before_ns));
+        let possible = elapsed_ns * u128::from(FASTEST_BYTES_PER_SECOND) / 1_000_000_000;
+        let restarted = flits < before && u128::from(difference) > possible;
+        let added = if restarted { u64::from(flits) * FLIT_BYTES } else { difference };
+        self.bytes = self.bytes.saturating_add(added);
+        Some(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FlitCounter;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn check(looks: &[(u32, u64)], expected: &[Option<u64>]) {
+        let mut counter = FlitCounter::default();
+        let found: Vec<_> = looks.iter().map(|(now, at)| counter.advance(*now, *at)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn wraps_are_undone_and_resets_are_seen() {
+        check(&[(100, 0), (100, SECOND), (110, 2 * SECOND)], &[None, Some(0), Some(320)]);
+        check(&[(u32::MAX, 0), (9, SECOND)], &[None, Some(320)]);
+        // From 1,000,000 to 5 in a millisecond: 137 GB did not move, the device was reset.
+        check(&[(1_000_000, 0), (5, 1_000_000)], &[None, Some(160)]);
+        // The same in two seconds can be a wrap.
+        let wrapped = ((1u64 << 32) - 1_000_000 + 5) * 32;
+        check(&[(1_000_000, 0), (5, 2 * SECOND)], &[None, Some(wrapped)]);
+        // A clock that stands still never divides by zero.
+        check(&[(5, 7), (6, 7)], &[None, Some(32)]);
+    }
+
+    proptest! {
+        #[test]
+        fn traffic_within_a_links_speed_is_exact(steps in prop::collection::vec(0u32..1_800_000_000, 1..20)) {
+            let mut counter = FlitCounter::default();
+            counter.advance(u32::MAX - 1_000, 0);
+            let (mut flits, mut sum, mut now) = (u32::MAX - 1_000, 0u64, 0u64);
+            for step in steps {
+                flits = flits.wrapping_add(step);
+                sum += u64::from(step) * 32;
+                now += SECOND;
+                prop_assert_eq!(counter.advance(flits, now), Some(sum));
+            }
+        }
+    }
+}
