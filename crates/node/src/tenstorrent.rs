@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
-use telltale_schema::clock::Clock;
+use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Holder, SourceStatus, Telemetry};
 
@@ -101,7 +101,7 @@ impl TenstorrentSource {
             let identity = decode::identity(chip, &mut complaints);
             let telemetry = decode::telemetry(chip, &mut complaints, now_ns);
             let holders = decode::holders(chip, &mut complaints);
-            let facts = facts(&identity);
+            let facts = facts(&identity, self.clock.now());
             complaints.report(&format!("tenstorrent!{}", chip.ordinal), &mut report);
             chips.push(ChipReading { identity, facts, telemetry, holders });
         }
@@ -210,10 +210,9 @@ fn ordinal(name: &str) -> Option<u32> {
     (number.to_string() == digits).then_some(number)
 }
 
-fn facts(identity: &ChipIdentity) -> Reading<ChipFacts> {
+fn facts(identity: &ChipIdentity, now: Timestamp) -> Reading<ChipFacts> {
     match ChipFacts::of_board(identity.board_type) {
-        // Not measured: true since the chip was made.
-        Some(facts) => Reading::new(facts, telltale_schema::clock::Timestamp(0)),
+        Some(facts) => Reading::new(facts, now),
         None => Reading::absent(Absence::Unsupported, "a board type that is not in our table"),
     }
 }
