@@ -123,7 +123,7 @@ def main():
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--context", type=int, default=256)
     parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=10, help="training steps")
+    parser.add_argument("--steps", type=int, default=12, help="training steps")
     parser.add_argument("--prompt", type=int, default=32, help="tokens given before generating")
     options = parser.parse_args()
 
@@ -135,7 +135,7 @@ def main():
     shape = (options.context, options.layers, options.width, options.heads)
     model = Gpt(len(symbols), *shape)
     weights = sum(weight.numel() for weight in model.parameters())
-    print(f"torch {torch.__version__}, {weights} weights, {torch.get_num_threads()} threads")
+    print(f"{weights} weights, {torch.get_num_threads()} thread(s)", flush=True)
     if options.mode == "train":
         train(model, text, options)
     else:

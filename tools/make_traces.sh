@@ -33,9 +33,9 @@ record() {
     "$built/telltale-trace-convert" "$scratch/$name.raw" "$out/$name.trace" \
         --command "python3 tools/gpt_trace.py $*" \
         --made-with "tools/make_traces.sh on $(date -u +%F); $versions (${packages%, });\
- $(uname -m), $(nproc) CPUs; $(head -n 1 "$scratch/$name.log")"
+ $(uname -m), $(nproc) CPUs; GPT with $(head -n 1 "$scratch/$name.log")"
     ls -l "$out/$name.trace"
 }
 
-record train train --layers 6 --width 256 --heads 8 --context 256 --batch 8 --steps 10
+record train train --layers 6 --width 256 --heads 8 --context 256 --batch 8 --steps 12
 record generate generate --layers 6 --width 256 --heads 8 --context 512 --batch 8 --prompt 32

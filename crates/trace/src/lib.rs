@@ -7,6 +7,7 @@
 //! - [`Reader`] yields one [`Record`] after the other and checks each; [`Trace`] holds a whole
 //!   trace that passed.
 //! - [`Writer`] makes one, under the same rules.
+//! - [`shipped`] gives the two recorded traces that travel inside every binary.
 //!
 //! This crate opens no file and reads no clock: bytes come from a [`std::io::Read`] and go to a
 //! [`std::io::Write`]. A trace is a stranger's file, so every number in it is bounded by
@@ -20,6 +21,7 @@ mod header;
 pub mod limits;
 mod reader;
 mod record;
+mod shipped;
 mod summary;
 mod trace;
 mod varint;
@@ -29,6 +31,7 @@ pub use error::{TraceError, Violation, WriteError};
 pub use header::{Description, Header};
 pub use reader::Reader;
 pub use record::{Event, Record};
+pub use shipped::{Shipped, shipped};
 pub use summary::TraceSummary;
 pub use trace::Trace;
 pub use writer::Writer;
