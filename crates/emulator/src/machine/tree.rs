@@ -1,0 +1,253 @@
+//! The directories, links and files of one chip.
+//!
+//! A file is written elsewhere and moved to its place, so that a reader finds the old text or the
+//! new one, never a part. Only what changed is written.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+
+use super::boards::DriverChip;
+use super::driver::Place;
+use super::fault::InjectedErrno;
+use super::root::{TreeError, directory, remove_tree};
+
+/// What a file shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// An error: a link that leads nowhere and whose target names the error, because no regular
+    /// file can give one. Readers under a `--root` know this form.
+    Errno(InjectedErrno),
+    /// A pipe into which nobody writes.
+    Hang,
+}
+
+/// The files of one chip under a root.
+#[derive(Debug)]
+pub(crate) struct ChipTree {
+    root: PathBuf,
+    staging: PathBuf,
+    /// The PCI function's directory, relative to `sys/devices`.
+    pci_path: String,
+    ordinal: u32,
+    hwmon: u32,
+    bus_address: String,
+    shown: BTreeMap<(Place, &'static str), Content>,
+    /// Write ends of the pipes: a reader's open succeeds, and its read waits.
+    pipes: BTreeMap<(Place, &'static str), File>,
+}
+
+impl ChipTree {
+    /// Makes the directories and links of a chip; `proc` only for drivers that have it.
+    pub(crate) fn create(
+        root: &Path,
+        staging: PathBuf,
+        chip: &DriverChip,
+        proc: bool,
+    ) -> Result<Self, TreeError> {
+        let tree = Self {
+            root: root.to_path_buf(),
+            staging,
+            pci_path: format!(
+                "pci0000:{high:02x}/0000:{high:02x}:{low:02x}.1/{address}",
+                high = chip.pci.bus & 0xF0,
+                low = chip.pci.bus & 0x0F,
+                address = chip.pci
+            ),
+            ordinal: chip.ordinal,
+            hwmon: chip.hwmon,
+            bus_address: chip.pci.to_string(),
+            shown: BTreeMap::new(),
+            pipes: BTreeMap::new(),
+        };
+        directories(root, &format!("sys/devices/{}", tree.pci_path))?;
+        for place in [Place::Class, Place::Hwmon] {
+            directories(root, &tree.inside(place))?;
+            let path = tree.directory(place);
+            link(&format!("../../../{}", tree.bus_address), &path.join("device"))?;
+            let class = if place == Place::Class { "tenstorrent" } else { "hwmon" };
+            link(&format!("../../../../../../class/{class}"), &path.join("subsystem"))?;
+        }
+        for (link_path, target) in tree.links() {
+            link(&target, &link_path)?;
+        }
+        if proc {
+            directories(root, &tree.inside(Place::Proc))?;
+        }
+        Ok(tree)
+    }
+
+    /// Makes a file show this; none removes it.
+    pub(crate) fn show(
+        &mut self,
+        place: Place,
+        name: &'static str,
+        content: Option<Content>,
+    ) -> Result<(), TreeError> {
+        let key = (place, name);
+        if self.shown.get(&key) == content.as_ref() {
+            return Ok(());
+        }
+        let path = self.directory(place).join(name);
+        self.pipes.remove(&key);
+        match &content {
+            None => remove_file(&path)?,
+            Some(content) => {
+                if place == Place::PcieCounters {
+                    directory(&self.directory(place), 0o755)?;
+                }
+                let staged = self.staging.join("next");
+                if let Some(pipe) = stage(&staged, content)? {
+                    self.pipes.insert(key, pipe);
+                }
+                std::fs::rename(&staged, &path)
+                    .map_err(|error| TreeError::new("replace", &path, error))?;
+            }
+        }
+        match content {
+            Some(content) => self.shown.insert(key, content),
+            None => self.shown.remove(&key),
+        };
+        Ok(())
+    }
+
+    /// Removes the list of processes and its directory.
+    pub(crate) fn remove_proc(&mut self) -> Result<(), TreeError> {
+        self.shown.retain(|(place, _), _| *place != Place::Proc);
+        self.pipes.retain(|(place, _), _| *place != Place::Proc);
+        remove_tree(&self.directory(Place::Proc))
+    }
+
+    /// Makes the directory of the list of processes.
+    pub(crate) fn make_proc(&self) -> Result<(), TreeError> {
+        directories(&self.root, &self.inside(Place::Proc))
+    }
+
+    /// Removes everything.
+    pub(crate) fn remove(mut self) -> Result<(), TreeError> {
+        for (link_path, _) in self.links() {
+            remove_file(&link_path)?;
+        }
+        self.remove_proc()?;
+        remove_tree(&self.directory(Place::Pci))
+    }
+
+    fn links(&self) -> [(PathBuf, String); 3] {
+        let Self { ordinal, hwmon, pci_path, bus_address, .. } = self;
+        let sys = self.root.join("sys");
+        [
+            (
+                sys.join(format!("class/tenstorrent/tenstorrent!{ordinal}")),
+                format!("../../devices/{pci_path}/tenstorrent/tenstorrent!{ordinal}"),
+            ),
+            (
+                sys.join(format!("class/hwmon/hwmon{hwmon}")),
+                format!("../../devices/{pci_path}/hwmon/hwmon{hwmon}"),
+            ),
+            (
+                sys.join(format!("bus/pci/devices/{bus_address}")),
+                format!("../../../devices/{pci_path}"),
+            ),
+        ]
+    }
+
+    fn directory(&self, place: Place) -> PathBuf {
+        self.root.join(self.inside(place))
+    }
+
+    /// The directory of a place, relative to the root.
+    fn inside(&self, place: Place) -> String {
+        let Self { ordinal, hwmon, pci_path, .. } = self;
+        match place {
+            Place::Class => format!("sys/devices/{pci_path}/tenstorrent/tenstorrent!{ordinal}"),
+            Place::PcieCounters => format!(
+                "sys/devices/{pci_path}/tenstorrent/tenstorrent!{ordinal}/pcie_perf_counters"
+            ),
+            Place::Hwmon => format!("sys/devices/{pci_path}/hwmon/hwmon{hwmon}"),
+            Place::Pci => format!("sys/devices/{pci_path}"),
+            Place::Proc => format!("proc/driver/tenstorrent/{ordinal}"),
+        }
+    }
+}
+
+/// Makes all directories on the way from `root` to `inside`.
+pub(crate) fn directories(root: &Path, inside: &str) -> Result<(), TreeError> {
+    let mut path = root.to_path_buf();
+    for part in inside.split('/') {
+        path.push(part);
+        directory(&path, 0o755)?;
+    }
+    Ok(())
+}
+
+/// Makes or replaces a file that never changes.
+pub(crate) fn write_file(staging: &Path, path: &Path, text: &str) -> Result<(), TreeError> {
+    let staged = staging.join("next");
+    stage(&staged, &Content::Bytes(text.as_bytes().to_vec()))?;
+    std::fs::rename(&staged, path).map_err(|error| TreeError::new("replace", path, error))
+}
+
+/// Makes a symbolic link; one that is there stays.
+pub(crate) fn link(target: &str, path: &Path) -> Result<(), TreeError> {
+    match symlink(target, path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(TreeError::new("make the link", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes a file or a link; absent is fine.
+pub(crate) fn remove_file(path: &Path) -> Result<(), TreeError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(TreeError::new("remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the file at `path`; for a pipe, gives its write end.
+fn stage(path: &Path, content: &Content) -> Result<Option<File>, TreeError> {
+    let failed = |error| TreeError::new("write", path, error);
+    match content {
+        Content::Bytes(bytes) => {
+            remove_file(path)?;
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o444)
+                .open(path)
+                .map_err(failed)?;
+            file.write_all(bytes).map_err(failed)?;
+            file.set_permissions(Permissions::from_mode(0o444)).map_err(failed)?;
+            Ok(None)
+        }
+        Content::Errno(errno) => {
+            remove_file(path)?;
+            link(&format!("errno:{}", errno.name()), path)?;
+            Ok(None)
+        }
+        Content::Hang => {
+            remove_file(path)?;
+            let mode = Mode::from_raw_mode(0o444);
+            mknodat(CWD, path, FileType::Fifo, mode, 0).map_err(|error| failed(error.into()))?;
+            std::fs::set_permissions(path, Permissions::from_mode(0o644)).map_err(failed)?;
+            // Opened for both directions, or this open would wait for a reader.
+            let pipe = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(i32::try_from(OFlags::NONBLOCK.bits()).expect("a small flag"))
+                .open(path)
+                .map_err(failed)?;
+            std::fs::set_permissions(path, Permissions::from_mode(0o444)).map_err(failed)?;
+            Ok(Some(pipe))
+        }
+    }
+}
