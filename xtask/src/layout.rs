@@ -4,6 +4,7 @@
 
 pub mod absences;
 pub mod dependencies;
+pub mod described;
 pub mod map;
 pub mod unsafe_code;
 
@@ -25,6 +26,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, LayoutError> {
     }
     findings.extend(unsafe_code::check(&files));
     findings.extend(absences::check(&files));
+    findings.extend(described::check(&files));
     findings.sort();
     Ok(findings)
 }

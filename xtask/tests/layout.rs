@@ -1,6 +1,6 @@
 //! The map holds in this repository, and each rule of it can fail.
 
-use xtask::layout::{self, absences, dependencies, map, unsafe_code};
+use xtask::layout::{self, absences, dependencies, described, map, unsafe_code};
 use xtask::repository::{SourceFile, root};
 
 #[test]
@@ -163,4 +163,21 @@ fn node_never_names_a_device_node() {
     assert_eq!(absence_lines(node, "\nconst A: &str = \"/dev/tenstorrent/0\";"), [2]);
     assert_eq!(absence_lines(node, "fn a() { format!(\"/dev/tenstorrent/{b}\"); }"), [1]);
     assert!(absence_lines(node, "/// Not `/dev/tenstorrent/0`.\nfn a() {}").is_empty());
+}
+
+#[test]
+fn the_architecture_page_shows_the_map() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let findings = |text: &str| described::check(&[SourceFile::new("ARCHITECTURE.md", text)]);
+    assert!(findings(&page).is_empty());
+    for (from, to, expected) in [
+        ("| `ledger` |", "| `books` |", "lacks a row that starts with | `ledger` |"),
+        ("| node, wire, schema |", "| node |", "smi may use node, wire, schema, not node"),
+        ("job alive; not there yet", "job alive", "must say that cluster is not there yet"),
+    ] {
+        assert!(page.contains(from), "{from}");
+        let findings = findings(&page.replace(from, to));
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].message.contains(expected), "{}", findings[0]);
+    }
 }
