@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
+use telltale_harness::{Scratch, compile_c, needs_pid_namespaces, needs_root, skip};
 use telltale_trace::{Event, Trace};
 
 /// Rounds and threads of `workload.c`.
@@ -27,16 +28,10 @@ static RECORDER: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// The C program, compiled once.
 static WORKLOAD: LazyLock<PathBuf> = LazyLock::new(|| {
-    let program = scratch("workload").join("workload");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/workload.c");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorder-workload");
     // -fno-builtin, or the compiler removes pairs of malloc and free.
-    let status = Command::new("cc")
-        .args(["-O1", "-fno-builtin", "-pthread", "-o"])
-        .args([&program, &source])
-        .status()
-        .expect("the system has a C compiler");
-    assert!(status.success());
-    program
+    compile_c(&source, &program, &["-O1", "-fno-builtin", "-pthread"])
 });
 
 /// The folder of this profile's binaries.
@@ -44,17 +39,7 @@ fn target() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_telltale-trace-convert")).parent().unwrap()
 }
 
-/// An empty folder for one test.
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("preload-{name}"));
-    if folder.exists() {
-        fs::remove_dir_all(&folder).unwrap();
-    }
-    fs::create_dir(&folder).unwrap();
-    folder
-}
-
-fn recorded(folder: &Path, program: &Path) -> Command {
+fn recorded(folder: &Scratch, program: &Path) -> Command {
     let mut command = Command::new(program);
     command
         .env("LD_PRELOAD", &*RECORDER)
@@ -103,7 +88,7 @@ fn churned(thread: u64) -> [u64; 7] {
 
 #[test]
 fn four_threads_are_recorded_to_the_byte() {
-    let folder = scratch("threads");
+    let folder = Scratch::new();
     let output = recorded(&folder, &WORKLOAD).arg("threads").output().unwrap();
     assert!(output.status.success());
     assert_eq!(output.stdout, b"done\n");
@@ -129,7 +114,7 @@ fn four_threads_are_recorded_to_the_byte() {
 
 #[test]
 fn what_was_recorded_survives_a_kill() {
-    let folder = scratch("die");
+    let folder = Scratch::new();
     let output = recorded(&folder, &WORKLOAD).arg("die").output().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&output.status), Some(9));
     let trace = trace(&folder.join("raw"));
@@ -141,20 +126,20 @@ fn what_was_recorded_survives_a_kill() {
 
 #[test]
 fn a_forked_child_does_not_record() {
-    let folder = scratch("fork");
+    let folder = Scratch::new();
     assert!(recorded(&folder, &WORKLOAD).arg("fork").status().unwrap().success());
     let trace = trace(&folder.join("raw"));
     assert_eq!(sizes(&trace), BTreeMap::from([(1_000_000, 1)]));
     assert_eq!(trace.summary().records, 2);
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "the raw file and the trace");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "the raw file and the trace");
 }
 
 #[test]
 fn an_executed_program_has_its_own_file() {
-    let folder = scratch("exec");
+    let folder = Scratch::new();
     assert!(recorded(&folder, &WORKLOAD).args(["fork", "exec"]).status().unwrap().success());
     let mut found = Vec::new();
-    for entry in fs::read_dir(&folder).unwrap() {
+    for entry in fs::read_dir(folder.path()).unwrap() {
         found.push(sizes(&trace(&entry.unwrap().path())));
     }
     found.sort();
@@ -163,7 +148,7 @@ fn an_executed_program_has_its_own_file() {
 
 #[test]
 fn without_the_variable_a_program_is_as_before() {
-    let folder = scratch("plain");
+    let folder = Scratch::new();
     let list = |preload: bool| {
         let mut command = Command::new("ls");
         command.arg("-l").arg(env!("CARGO_MANIFEST_DIR"));
@@ -176,12 +161,12 @@ fn without_the_variable_a_program_is_as_before() {
     let output =
         Command::new(&*WORKLOAD).arg("threads").env("LD_PRELOAD", &*RECORDER).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty());
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn a_full_recording_counts_and_lets_the_program_live() {
-    let folder = scratch("full");
+    let folder = Scratch::new();
     let output = recorded(&folder, &WORKLOAD)
         .arg("threads")
         .env("TELLTALE_RECORD_LIMIT", "200")
@@ -198,7 +183,7 @@ fn a_full_recording_counts_and_lets_the_program_live() {
 
 #[test]
 fn a_place_too_small_for_the_file_shortens_the_recording() {
-    let folder = scratch("small");
+    let folder = Scratch::new();
     // The shell's limit counts blocks of 512 or 1024 bytes; either leaves room for some records.
     let limited = |blocks: u32| {
         let mut command = recorded(&folder, Path::new("/bin/sh"));
@@ -224,8 +209,36 @@ fn a_place_too_small_for_the_file_shortens_the_recording() {
 }
 
 #[test]
+fn a_full_disk_shortens_the_recording() {
+    let test = "a_full_disk_shortens_the_recording";
+    if !needs_root(test) || !needs_pid_namespaces(test) {
+        return;
+    }
+    let folder = Scratch::new();
+    let disk = folder.join("disk");
+    fs::create_dir(&disk).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=64k none '{0}'; \
+         TELLTALE_RECORD_FILE='{0}/raw' LD_PRELOAD='{1}' '{2}' threads; cp '{0}/raw' '{3}'",
+        disk.display(),
+        RECORDER.display(),
+        WORKLOAD.display(),
+        folder.join("raw").display()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-ec", &script]).env("TELLTALE_RECORD_THRESHOLD", "65536");
+    let output = command.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(output.stdout, b"done\n");
+    let (output, file) = convert(&folder.join("raw"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("found the recording full"));
+    let records = Trace::read(File::open(file).unwrap()).unwrap().summary().records;
+    assert!((500..1920).contains(&records), "{records} records fit 60 KiB");
+}
+
+#[test]
 fn a_wrong_number_is_named_and_nothing_is_recorded() {
-    let folder = scratch("number");
+    let folder = Scratch::new();
     let output = recorded(&folder, &WORKLOAD)
         .arg("once")
         .env("TELLTALE_RECORD_THRESHOLD", "4k")
@@ -233,12 +246,12 @@ fn a_wrong_number_is_named_and_nothing_is_recorded() {
         .unwrap();
     assert!(output.status.success());
     assert!(String::from_utf8(output.stderr).unwrap().contains("take a whole number"));
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn what_is_no_recording_is_refused_and_leaves_no_trace() {
-    let folder = scratch("refused");
+    let folder = Scratch::new();
     let raw = folder.join("raw");
     let mut recording = vec![0u8; 4096 + 32];
     recording[..8].copy_from_slice(b"ttlraw1\n");
@@ -262,4 +275,29 @@ fn what_is_no_recording_is_refused_and_leaves_no_trace() {
         assert!(!output.status.success() && complaint.contains(expected), "{complaint}");
         assert!(!trace.exists());
     }
+}
+
+#[test]
+fn a_training_run_of_pytorch_gives_back_what_it_took() {
+    let python = Path::new("/usr/bin/python3");
+    let trial = Command::new(python).args(["-c", "import torch"]).output();
+    if !trial.is_ok_and(|output| output.status.success()) {
+        let test = "a_training_run_of_pytorch_gives_back_what_it_took";
+        return skip(test, "needs Debian's python3-torch");
+    }
+    let folder = Scratch::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpt_trace.py");
+    let output = recorded(&folder, python)
+        .arg(script)
+        .args(["train", "--steps", "5", "--layers", "2", "--width", "128"])
+        .args(["--context", "128", "--batch", "8"])
+        .env("TELLTALE_RECORD_LIMIT", "100000")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("step 5 loss"), "{text}");
+    let summary = trace(&folder.join("raw")).summary();
+    assert!(summary.allocations > 500, "{summary:?}");
+    assert!(summary.peak_live_bytes > 20_000_000, "{summary:?}");
+    assert!(summary.live_bytes_at_end < summary.peak_live_bytes / 4, "{summary:?}");
 }
