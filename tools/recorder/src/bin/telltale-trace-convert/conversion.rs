@@ -90,7 +90,7 @@ pub(crate) fn convert(
     for index in 0..begun {
         let mut record = [0; raw::RECORD_BYTES];
         input.read_exact(&mut record).map_err(ConvertError::Input)?;
-        conversion.take(index, &record)?;
+        conversion.take_within_limits(index, &record)?;
     }
     let (trace, _) = conversion.writer.finish().map_err(ConvertError::Write)?;
     let summary = Reader::new(trace.as_slice())
@@ -131,66 +131,67 @@ impl Conversion {
         }
     }
 
+    /// Takes one record; from the first that exceeds a limit of traces on, only counts them.
+    fn take_within_limits(
+        &mut self,
+        index: u64,
+        record: &[u8; raw::RECORD_BYTES],
+    ) -> Result<(), ConvertError> {
+        if !self.full {
+            match self.take(index, record) {
+                Err(ConvertError::Write(WriteError::Record {
+                    source: Violation::TooManyRecords | Violation::TooManyLive,
+                    ..
+                })) => self.full = true,
+                other => return other,
+            }
+        }
+        self.outcome.beyond_limit += 1;
+        Ok(())
+    }
+
     fn take(&mut self, index: u64, record: &[u8; raw::RECORD_BYTES]) -> Result<(), ConvertError> {
-        if self.full {
-            self.outcome.beyond_limit += 1;
-            return Ok(());
-        }
+        let kind = half_word(record, raw::KIND);
         let address = word(record, raw::ADDRESS);
-        let written = match half_word(record, raw::KIND) {
-            0 => {
-                self.outcome.unfinished += 1;
-                return Ok(());
+        let live = self.live.get(&address).copied();
+        match (kind, live) {
+            (0, _) => self.outcome.unfinished += 1,
+            (raw::KIND_ALLOCATE, live) => {
+                if let Some(id) = live {
+                    self.outcome.hidden_frees += 1;
+                    self.free(record, address, id)?;
+                }
+                self.allocate(record, address)?;
             }
-            raw::KIND_ALLOCATE => self.allocate(record, address)?,
-            raw::KIND_FREE => {
-                let Some(id) = self.live.remove(&address) else {
-                    self.outcome.orphan_frees += 1;
-                    return Ok(());
-                };
-                self.free(record, id)?
-            }
-            kind => return Err(ConvertError::Kind { index, kind }),
-        };
-        match written {
-            Ok(()) => Ok(()),
-            Err(WriteError::Record {
-                source: Violation::TooManyRecords | Violation::TooManyLive,
-                ..
-            }) => {
-                self.full = true;
-                self.outcome.beyond_limit += 1;
-                Ok(())
-            }
-            Err(error) => Err(ConvertError::Write(error)),
+            (raw::KIND_FREE, Some(id)) => self.free(record, address, id)?,
+            (raw::KIND_FREE, None) => self.outcome.orphan_frees += 1,
+            _ => return Err(ConvertError::Kind { index, kind }),
         }
+        Ok(())
     }
 
     fn allocate(
         &mut self,
         record: &[u8; raw::RECORD_BYTES],
         address: u64,
-    ) -> Result<Result<(), WriteError>, ConvertError> {
-        if let Some(id) = self.live.remove(&address) {
-            self.outcome.hidden_frees += 1;
-            if let Err(error) = self.free(record, id)? {
-                return Ok(Err(error));
-            }
-        }
+    ) -> Result<(), ConvertError> {
         let (gap_ns, thread) = (self.gap_ns(record), self.thread(record)?);
         let size_bytes = word(record, raw::SIZE_BYTES);
-        Ok(self.writer.allocate(gap_ns, thread, size_bytes).map(|id| {
-            self.live.insert(address, id);
-        }))
+        let id = self.writer.allocate(gap_ns, thread, size_bytes).map_err(ConvertError::Write)?;
+        self.live.insert(address, id);
+        Ok(())
     }
 
     fn free(
         &mut self,
         record: &[u8; raw::RECORD_BYTES],
+        address: u64,
         id: u32,
-    ) -> Result<Result<(), WriteError>, ConvertError> {
+    ) -> Result<(), ConvertError> {
         let (gap_ns, thread) = (self.gap_ns(record), self.thread(record)?);
-        Ok(self.writer.free(gap_ns, thread, id))
+        self.writer.free(gap_ns, thread, id).map_err(ConvertError::Write)?;
+        self.live.remove(&address);
+        Ok(())
     }
 
     /// Time since the record before. Threads claim their place before they read the clock, so
@@ -234,4 +235,112 @@ fn word(bytes: &[u8], offset: usize) -> u64 {
 fn half_word(bytes: &[u8], offset: usize) -> u32 {
     let (head, _) = bytes[offset..].split_first_chunk().expect("offsets lie in their record");
     u32::from_le_bytes(*head)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop};
+    use proptest::{prop_assert_eq, proptest};
+    use telltale_trace::{Event, Record, Trace};
+
+    use super::{ConvertError, Outcome, convert, raw};
+
+    /// A raw record: kind, thread, time, address, size.
+    type Raw = (u32, u32, u64, u64, u64);
+
+    fn recording(records: &[Raw]) -> Vec<u8> {
+        let mut bytes = vec![0; raw::HEADER_BYTES];
+        bytes[..raw::MAGIC.len()].copy_from_slice(&raw::MAGIC);
+        for (offset, value) in [
+            (raw::CAPACITY, records.len()),
+            (raw::NEXT, records.len() + 3),
+            (raw::DROPPED, 3),
+            (raw::OVERFLOWED, 2),
+            (raw::COMMAND_LENGTH, 4),
+        ] {
+            bytes[offset..][..8].copy_from_slice(&(value as u64).to_le_bytes());
+        }
+        bytes[raw::COMMAND..][..4].copy_from_slice(b"a\0b\0");
+        for (kind, thread, time_ns, address, size_bytes) in records {
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(thread.to_le_bytes());
+            bytes
+                .extend([time_ns, address, size_bytes].into_iter().flat_map(|it| it.to_le_bytes()));
+        }
+        bytes
+    }
+
+    fn converted(records: &[Raw]) -> Result<(Outcome, Trace), ConvertError> {
+        let mut trace = Vec::new();
+        let outcome = convert(recording(records).as_slice(), &mut trace, "test".into(), None)?;
+        Ok((outcome, Trace::read(trace.as_slice()).expect("a converted trace is valid")))
+    }
+
+    #[test]
+    fn addresses_threads_and_clocks_become_ids_numbers_and_gaps() {
+        let records = [
+            (2, 70, 1, 0x9000, 0),     // a free whose allocation was not recorded
+            (1, 70, 1000, 0x1000, 50), // id 0, time begins
+            (1, 99, 1010, 0x2000, 60), // id 1, another thread
+            (0, 0, 0, 0, 0),           // killed while writing
+            (2, 99, 1005, 0x1000, 0),  // its clock was read too early
+            (1, 70, 1030, 0x2000, 70), // the free of id 1 was hidden
+        ];
+        let (outcome, trace) = converted(&records).unwrap();
+        let step = |since_previous_ns, thread, event| Record { since_previous_ns, thread, event };
+        assert_eq!(
+            trace.records(),
+            [
+                step(0, 0, Event::Allocate { id: 0, size_bytes: 50 }),
+                step(10, 1, Event::Allocate { id: 1, size_bytes: 60 }),
+                step(0, 1, Event::Free { id: 0 }),
+                step(20, 0, Event::Free { id: 1 }),
+                step(0, 0, Event::Allocate { id: 0, size_bytes: 70 }),
+            ]
+        );
+        assert_eq!(trace.header().description.command, "a b");
+        let expected = Outcome {
+            summary: trace.summary(),
+            unfinished: 1,
+            orphan_frees: 1,
+            hidden_frees: 1,
+            beyond_limit: 0,
+            dropped: 3,
+            overflowed: 2,
+        };
+        assert_eq!(outcome, expected);
+    }
+
+    #[test]
+    fn more_live_blocks_than_a_trace_holds_end_it_early() {
+        let live = u64::from(telltale_trace::limits::MAX_LIVE_ALLOCATIONS);
+        let records: Vec<Raw> = (1..=live + 5).map(|n| (1, 1, n, n * 64, 64)).collect();
+        let (outcome, _) = converted(&records).unwrap();
+        assert_eq!((outcome.summary.records, outcome.beyond_limit), (live, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn any_records_give_a_valid_trace(
+            records in prop::collection::vec(
+                (0u32..3, 0u32..5, 0u64..1000, 0u64..8, 1u64..1000), 0..300)
+        ) {
+            let (outcome, trace) = converted(&records).unwrap();
+            let notes = outcome.unfinished + outcome.orphan_frees;
+            let raw = records.len() as u64 + outcome.hidden_frees;
+            prop_assert_eq!(trace.summary().records + notes, raw);
+        }
+
+        #[test]
+        fn noise_never_panics(noise in prop::collection::vec(any::<u8>(), 0..9000), begun in any::<u16>()) {
+            let mut bytes = recording(&[]);
+            bytes[raw::NEXT..][..2].copy_from_slice(&begun.to_le_bytes());
+            bytes[raw::CAPACITY..][..2].copy_from_slice(&begun.to_le_bytes());
+            bytes.extend(noise);
+            let mut trace = Vec::new();
+            if convert(bytes.as_slice(), &mut trace, String::new(), None).is_ok() {
+                Trace::read(trace.as_slice()).expect("a converted trace is valid");
+            }
+        }
+    }
 }
