@@ -7,7 +7,7 @@
 //! - [`Reader`] yields one [`Record`] after the other and checks each; [`Trace`] holds a whole
 //!   trace that passed.
 //! - [`Writer`] makes one, under the same rules.
-//! - [`shipped`] gives the two recorded traces that travel inside every binary.
+//! - [`shipped()`] gives the two recorded traces that travel inside every binary.
 //!
 //! This crate opens no file and reads no clock: bytes come from a [`std::io::Read`] and go to a
 //! [`std::io::Write`]. A trace is a stranger's file, so every number in it is bounded by
