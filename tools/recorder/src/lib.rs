@@ -7,7 +7,7 @@
 //! The program must not notice: whatever goes wrong here costs records, which are counted, and
 //! never an allocation. Without the variable the hooks only forward.
 //!
-//! The path of a call: [`hooks`] → [`next`] (the real allocator) → [`recording`] → [`table`].
+//! The path of a call: `hooks` → `next` (the real allocator) → `recording` → `table`.
 
 mod early;
 mod file;
