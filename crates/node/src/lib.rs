@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod observation;
 mod patience;
+pub mod reconcile;
 mod report;
 pub mod tenstorrent;
 pub mod tree;

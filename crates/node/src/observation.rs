@@ -1,0 +1,77 @@
+//! What was seen of processes and foreign regions, checked and copied, before it is reconciled.
+
+use telltale_schema::chip::{ChipFacts, ChipIdentity};
+use telltale_schema::memory::MemoryKind;
+use telltale_schema::snapshot::{KindUsage, Process, ProcessSource};
+
+/// One process whose identity was checked.
+#[derive(Debug, Clone)]
+pub struct ProcessObservation {
+    /// Everything but its devices and where its memory is known from, which reconciliation adds.
+    pub process: Process,
+    /// What it says of its memory, by ledger or endpoint.
+    pub memory: Option<MemoryClaim>,
+}
+
+/// What a process says of its memory.
+#[derive(Debug, Clone)]
+pub struct MemoryClaim {
+    /// Where it says so.
+    pub source: ProcessSource,
+    /// Device by device.
+    pub devices: Vec<DeviceClaim>,
+}
+
+/// What a process says of one device.
+#[derive(Debug, Clone, Default)]
+pub struct DeviceClaim {
+    /// Which chip.
+    pub chip: ChipIdentity,
+    /// Its facts, where the process knows them all.
+    pub facts: Option<ChipFacts>,
+    /// The chip's DRAM, as the process knows it.
+    pub dram_capacity_bytes: Option<u64>,
+    /// The L1 of all its cores, as the process knows it.
+    pub l1_capacity_bytes: Option<u64>,
+    /// The process is also in the totals of a region for this chip.
+    pub mirrored: bool,
+    /// What it recorded, by kind.
+    pub kinds: Vec<KindUsage>,
+}
+
+/// A tt-metal region: one for each file, even when two are about one chip.
+#[derive(Debug, Clone, Default)]
+pub struct RegionObservation {
+    /// The number in the file's name.
+    pub name_id: u64,
+    /// The board part of that number, in version 1.
+    pub board_serial: Option<u64>,
+    /// Totals by kind; all kernels are under [`MemoryKind::KernelApplication`].
+    pub totals: Vec<(MemoryKind, u64)>,
+    /// Its process rows.
+    pub rows: Vec<RowObservation>,
+}
+
+/// One process row of a region.
+#[derive(Debug, Clone)]
+pub struct RowObservation {
+    /// The pid in it, of whatever PID namespace its writer lives in.
+    pub pid: u32,
+    /// The name in it.
+    pub name: String,
+    /// Bytes by kind, as in the totals.
+    pub kinds: Vec<(MemoryKind, u64)>,
+    /// Whose it is.
+    pub owner: RowOwner,
+}
+
+/// Whose row it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowOwner {
+    /// The process at this place of the observed ones.
+    Observed(usize),
+    /// Someone whom we cannot see.
+    Hidden,
+    /// Nobody any more.
+    Nobody,
+}

@@ -1,0 +1,148 @@
+//! The last step: drafts become devices and processes, in a stable order.
+
+use telltale_schema::chip::FactSource;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Device, Holder, KindMemory, Process, SpaceUsage};
+
+use super::{Bench, Claimed, Draft, Reconciled};
+
+impl Bench {
+    /// Computes what is left, sorts, and lets go of processes that hold nothing.
+    pub(super) fn finish(mut self) -> Reconciled {
+        self.subtract_mirrored();
+        let gateways: Vec<Option<Reading<Vec<Holder>>>> =
+            self.devices.iter().map(|draft| self.gateway_holders(draft)).collect();
+        let drafts = std::mem::take(&mut self.devices);
+        let devices = drafts
+            .into_iter()
+            .zip(gateways)
+            .map(|(draft, gateway)| device(draft, gateway.as_ref(), self.taken_at))
+            .collect();
+        let mut processes: Vec<Process> = self
+            .processes
+            .into_iter()
+            .map(|draft| draft.process)
+            .filter(|process| !process.devices.is_empty() || process.known_by.is_some())
+            .collect();
+        for process in &mut processes {
+            process.devices.sort_by_key(|held| held.device);
+            for held in &mut process.devices {
+                held.kinds.sort_by_key(|one| one.kind);
+            }
+        }
+        processes.sort_by_key(|process| {
+            let identity = process.identity;
+            (process.pid.is_none(), process.pid, process.namespace_pid, identity)
+        });
+        Reconciled { devices, processes, refused: self.refused }
+    }
+
+    /// Takes from the regions' remainder what living processes say is theirs in it.
+    fn subtract_mirrored(&mut self) {
+        for draft in &self.processes {
+            for claimed in draft.claimed.iter().filter(|one| one.mirrored && !one.row_found) {
+                let held = draft.process.devices.iter().find(|held| held.device == claimed.device);
+                for one in held.into_iter().flat_map(|held| &held.kinds) {
+                    let regions = &mut self.devices[claimed.device].regions;
+                    regions.add_mirrored(one.kind, one.usage.live_bytes);
+                }
+            }
+        }
+    }
+
+    /// The holders of the chip through which `draft` is reached, for a remote chip.
+    fn gateway_holders(&self, draft: &Draft) -> Option<Reading<Vec<Holder>>> {
+        let remote = &draft.identity;
+        let gateway = self.devices.iter().find(|other| {
+            let chip = &other.identity;
+            remote.remote
+                && !chip.remote
+                && chip.board_id == remote.board_id
+                && chip.asic_id == remote.asic_id
+        })?;
+        Some(gateway.holders.clone())
+    }
+}
+
+fn device(draft: Draft, gateway: Option<&Reading<Vec<Holder>>>, now: Timestamp) -> Device {
+    let kinds = draft.parts.kinds(&draft.regions);
+    let spaces = MemorySpace::ALL
+        .into_iter()
+        .filter_map(|space| space_usage(space, &draft, &kinds, gateway, now))
+        .collect();
+    Device {
+        id: draft.identity.display_id(),
+        identity: draft.identity,
+        facts: draft.facts,
+        telemetry: draft.telemetry,
+        spaces,
+        kinds,
+        holders: draft.holders,
+    }
+}
+
+/// Use and capacity of a space; host memory only where somebody uses some.
+fn space_usage(
+    space: MemorySpace,
+    draft: &Draft,
+    kinds: &[KindMemory],
+    gateway: Option<&Reading<Vec<Holder>>>,
+    now: Timestamp,
+) -> Option<SpaceUsage> {
+    let mut of_space = kinds.iter().filter(|one| one.kind.space() == space).peekable();
+    if space == MemorySpace::Host && of_space.peek().is_none() {
+        return None;
+    }
+    let sum = of_space.fold(0u64, |sum, one| sum.saturating_add(one.total_bytes));
+    let used_bytes = if draft.reported {
+        Reading::new(sum, now)
+    } else {
+        unreported(gateway.unwrap_or(&draft.holders), now)
+    };
+    let (capacity_bytes, capacity_source) = capacity(space, draft, now);
+    Some(SpaceUsage { space, used_bytes, capacity_bytes, capacity_source })
+}
+
+/// Use of a device of which nobody reports any: none if nobody holds it, otherwise unknown.
+fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
+    match holders {
+        Reading::Value { value, .. } if value.is_empty() => Reading::new(0, now),
+        Reading::Value { value, .. } => Reading::absent(Absence::Unsupported, unknown_use(value)),
+        Reading::Absent { absent, detail } => Reading::absent(*absent, detail.clone()),
+    }
+}
+
+fn unknown_use(holders: &[Holder]) -> String {
+    let first = match holders.iter().find_map(|holder| holder.pid) {
+        Some(pid) => format!("pid {pid}"),
+        None => "a process outside our PID namespace".to_owned(),
+    };
+    match holders.len() {
+        1 => format!("held by {first}, which reports no memory"),
+        more => format!("held by {first} and {} more, none of which reports memory", more - 1),
+    }
+}
+
+fn capacity(
+    space: MemorySpace,
+    draft: &Draft,
+    now: Timestamp,
+) -> (Reading<u64>, Option<FactSource>) {
+    let table = draft.facts.value();
+    let (claimed, known) = match space {
+        MemorySpace::Dram => (draft.dram_capacity, table.map(|facts| facts.dram_capacity_bytes)),
+        MemorySpace::L1 => (draft.l1_capacity, table.map(|facts| facts.l1_capacity_bytes())),
+        MemorySpace::Host => (Claimed::Nobody, None),
+    };
+    match (claimed, known, table) {
+        (Claimed::All(bytes), _, _) => (Reading::new(bytes, now), Some(FactSource::Ledger)),
+        (_, Some(bytes), Some(facts)) => (Reading::new(bytes, now), Some(facts.source)),
+        (Claimed::Disagreed, _, _) => {
+            let words = "its processes disagree about the capacity";
+            (Reading::absent(Absence::Implausible, words), None)
+        }
+        _ => (Reading::absent(Absence::Unsupported, "nobody knows this board"), None),
+    }
+}

@@ -1,0 +1,129 @@
+//! Which names mean the same chip.
+
+use telltale_schema::chip::{Architecture, AsicId, BoardId, ChipIdentity, composite_id};
+
+/// Whether a driver's chip and one that a process names are the same.
+///
+/// The PCI address decides where both have one, unless ASIC ids contradict it (addresses move
+/// when a card does). A remote chip has none; it is told by its gateway's ASIC id or by board and
+/// location. A board id alone never tells chips apart: all 32 of a Galaxy may share one.
+pub(super) fn same_chip(known: &ChipIdentity, named: &ChipIdentity) -> bool {
+    if known.remote != named.remote {
+        return false;
+    }
+    let asic = both(significant(known.asic_id), significant(named.asic_id));
+    let board = both(known.board_id, named.board_id);
+    if !known.remote
+        && let (Some(one), Some(other)) = (known.pci, named.pci)
+    {
+        return one == other && asic != Some(false);
+    }
+    match (asic, board) {
+        (Some(same), _) if known.remote => same && known.location == named.location,
+        (Some(same), _) => same,
+        (None, Some(same)) => same && known.location == named.location,
+        (None, None) => nameless(known, named),
+    }
+}
+
+/// Chips with nothing but a driver ordinal.
+fn nameless(known: &ChipIdentity, named: &ChipIdentity) -> bool {
+    let empty = |chip: &ChipIdentity| {
+        chip.pci.is_none() && significant(chip.asic_id).is_none() && chip.board_id.is_none()
+    };
+    let ordinals = (known.driver_ordinal, named.driver_ordinal);
+    match ordinals {
+        (Some(one), Some(other)) => one == other && (empty(known) || empty(named)),
+        (None, None) => empty(known) && empty(named) && known.location == named.location,
+        _ => false,
+    }
+}
+
+fn both<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<bool> {
+    Some(one? == other?)
+}
+
+/// Firmware without the id reports 0.
+fn significant(asic: Option<AsicId>) -> Option<AsicId> {
+    asic.filter(|asic| asic.0 != 0)
+}
+
+/// The numbers by which tt-metal may have named this chip's region.
+///
+/// Version 1 uses the composite of board and location. Later versions use UMD's chip id, which is,
+/// by board and link state (tt-umd `topology_discovery`): a mangled board id with 2 or 3 above it
+/// on Wormhole cards, the board id itself without a link, (board id << 5) | location or the ASIC
+/// id on Blackhole. A Galaxy's board id is shared by its chips, so only composites and ASIC ids
+/// count there.
+pub(super) fn region_of(chip: &ChipIdentity) -> impl Iterator<Item = u64> + use<> {
+    let board = chip.board_id.filter(|board| board.0 != 0);
+    let local = !chip.remote;
+    let asic = significant(chip.asic_id).filter(|_| local).map(|asic| asic.0);
+    let composite = board.map(|board| composite_id(board, chip.location).value);
+    let card = board.filter(|_| !chip.board_type.is_galaxy());
+    let wormhole = card
+        .filter(|_| chip.board_type.architecture() == Some(Architecture::WormholeB0))
+        .map(|board| wormhole_id(board, chip.remote));
+    let blackhole = card
+        .filter(|_| chip.board_type.architecture() == Some(Architecture::Blackhole))
+        .map(|board| (board.0 << 5) | u64::from(chip.location & 0x1F));
+    let plain = card.filter(|_| local).map(|board| board.0);
+    [composite, asic, wormhole, blackhole, plain].into_iter().flatten()
+}
+
+fn wormhole_id(board: BoardId, remote: bool) -> u64 {
+    let low = ((board.0 >> 4) & 0xF000_0000) | (board.0 & 0x0FFF_FFFF);
+    let high: u64 = if remote { 3 } else { 2 };
+    (high << 32) | low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{region_of, same_chip};
+    use telltale_schema::chip::{AsicId, BoardId, BoardType, ChipIdentity};
+
+    fn n300() -> ChipIdentity {
+        ChipIdentity {
+            driver_ordinal: Some(0),
+            pci: Some("0000:03:00.0".parse().unwrap()),
+            asic_id: Some(AsicId(0x2_5173_2099)),
+            board_id: Some(BoardId(0x0100_0146_1190_302b)),
+            board_type: BoardType::N300,
+            ..ChipIdentity::default()
+        }
+    }
+
+    #[test]
+    fn a_chip_is_known_by_any_name_that_tells_it_apart() {
+        let known = n300();
+        let none = ChipIdentity::default();
+        let cases = [
+            (n300(), true),
+            (ChipIdentity { pci: known.pci, ..none.clone() }, true),
+            (ChipIdentity { asic_id: known.asic_id, ..none.clone() }, true),
+            (ChipIdentity { board_id: known.board_id, ..none.clone() }, true),
+            (ChipIdentity { board_id: known.board_id, location: 1, ..none.clone() }, false),
+            (ChipIdentity { remote: true, location: 1, ..n300() }, false),
+            (ChipIdentity { pci: Some("0000:04:00.0".parse().unwrap()), ..n300() }, false),
+            (ChipIdentity { asic_id: Some(AsicId(7)), ..n300() }, false),
+            (ChipIdentity { asic_id: Some(AsicId(0)), ..n300() }, true),
+            (ChipIdentity { driver_ordinal: Some(0), ..none.clone() }, true),
+            (none, false),
+        ];
+        for (named, same) in cases {
+            assert_eq!(same_chip(&known, &named), same, "{named:?}");
+        }
+    }
+
+    #[test]
+    fn regions_are_found_by_each_of_tt_metals_names() {
+        let local: Vec<u64> = region_of(&n300()).collect();
+        assert!(local.contains(&0x0001_4611_9030_2b00), "the composite of version 1");
+        assert!(local.contains(&0x2_6190_302b), "the chip id of a T3000 sample");
+        let remote = ChipIdentity { remote: true, location: 1, pci: None, ..n300() };
+        let remote: Vec<u64> = region_of(&remote).collect();
+        assert!(remote.contains(&0x0001_4611_9030_2b01));
+        assert!(remote.contains(&0x3_6190_302b));
+        assert!(remote.iter().all(|id| !local.contains(id)));
+    }
+}

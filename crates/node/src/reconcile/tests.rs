@@ -1,0 +1,292 @@
+use proptest::prelude::*;
+use telltale_schema::chip::{BoardType, ChipFacts, ChipIdentity, PciAddress};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{
+    Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
+};
+
+use super::{MAX_PLAUSIBLE_BYTES, Observations, Reconciled, hidden, reconcile};
+use crate::observation::{
+    DeviceClaim, MemoryClaim, ProcessObservation, RegionObservation, RowObservation, RowOwner,
+};
+use crate::tenstorrent::ChipReading;
+
+const DRAM: MemoryKind = MemoryKind::Dram;
+
+fn identity(bus: u8) -> ChipIdentity {
+    let board_id = Some(telltale_schema::chip::BoardId(0x0100_0186_1180_0000 + u64::from(bus)));
+    ChipIdentity {
+        pci: Some(PciAddress { domain: 0, bus, device: 0, function: 0 }),
+        board_type: BoardType::N150,
+        board_id,
+        ..ChipIdentity::default()
+    }
+}
+
+fn region_id(bus: u8) -> u64 {
+    identity(bus).composite_id().unwrap().value
+}
+
+fn chip(bus: u8, holders: &[(u32, u32)]) -> ChipReading {
+    let holders = holders
+        .iter()
+        .map(|(pid, open_descriptors)| Holder {
+            pid: Some(*pid),
+            open_descriptors: *open_descriptors,
+            memory_known: false,
+        })
+        .collect();
+    ChipReading {
+        identity: identity(bus),
+        facts: Reading::new(ChipFacts::of_board(BoardType::N150).unwrap(), Timestamp(1)),
+        telemetry: Telemetry::absent(Absence::Unsupported, ""),
+        holders: Reading::new(holders, Timestamp(1)),
+    }
+}
+
+fn process(pid: u32, state: ProcessState) -> Process {
+    let row = row(pid, &[], RowOwner::Nobody);
+    Process { pid: Some(pid), namespace_pid: None, state, ..hidden(&row) }
+}
+
+fn row(pid: u32, kinds: &[(MemoryKind, u64)], owner: RowOwner) -> RowObservation {
+    RowObservation { pid, name: "row".to_owned(), kinds: kinds.to_vec(), owner }
+}
+
+fn claim(bus: u8, mirrored: bool, kinds: &[(MemoryKind, u64)]) -> DeviceClaim {
+    let usage = |live_bytes| MemoryUsage { live_bytes, live_buffers: 1, ..MemoryUsage::default() };
+    let kinds = kinds.iter().map(|(kind, bytes)| KindUsage { kind: *kind, usage: usage(*bytes) });
+    DeviceClaim { chip: identity(bus), mirrored, kinds: kinds.collect(), ..DeviceClaim::default() }
+}
+
+fn with_ledger(pid: u32, state: ProcessState, devices: Vec<DeviceClaim>) -> ProcessObservation {
+    let memory = Some(MemoryClaim { source: ProcessSource::Ledger, devices });
+    ProcessObservation { process: process(pid, state), memory }
+}
+
+fn bare(pid: u32) -> ProcessObservation {
+    ProcessObservation { process: process(pid, ProcessState::Alive), memory: None }
+}
+
+fn region(bus: u8, totals: &[(MemoryKind, u64)], rows: Vec<RowObservation>) -> RegionObservation {
+    RegionObservation {
+        name_id: region_id(bus),
+        totals: totals.to_vec(),
+        rows,
+        ..Default::default()
+    }
+}
+
+/// Total, processes, unattributed, ghost of a kind on the first device.
+fn parts(reconciled: &Reconciled, kind: MemoryKind) -> (u64, u64, u64, u64) {
+    let found = reconciled.devices[0].kind(kind).expect("the kind has parts");
+    (found.total_bytes, found.processes_bytes, found.unattributed_bytes, found.ghost_bytes)
+}
+
+fn observed(
+    chips: Vec<ChipReading>,
+    processes: Vec<ProcessObservation>,
+    regions: Vec<RegionObservation>,
+) -> Observations {
+    Observations { taken_at: Timestamp(5), chips, processes, regions }
+}
+
+#[test]
+fn a_process_with_ledger_and_row_counts_once() {
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &[(DRAM, 100)])]);
+    let rows = vec![row(10, &[(DRAM, 90)], RowOwner::Observed(0))];
+    let input =
+        observed(vec![chip(3, &[(10, 2)])], vec![ledger], vec![region(3, &[(DRAM, 90)], rows)]);
+    let result = reconcile(input);
+    assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
+    let held = &result.processes[0].devices[0];
+    assert_eq!((held.open_descriptors, held.kinds[0].usage.live_bytes), (2, 100));
+    assert!(result.devices[0].holders.value().unwrap()[0].memory_known);
+}
+
+#[test]
+fn a_mirror_without_a_row_is_not_unattributed() {
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &[(DRAM, 100)])]);
+    let regions = vec![region(3, &[(DRAM, 130)], vec![])];
+    let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions.clone()));
+    assert_eq!(parts(&result, DRAM), (130, 100, 30, 0));
+    // Without the flag nothing tells that the two are about the same bytes.
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 100)])]);
+    let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions));
+    assert_eq!(parts(&result, DRAM), (230, 100, 130, 0));
+}
+
+#[test]
+fn kernels_are_one_kind_in_a_region() {
+    let kinds = [(MemoryKind::KernelFabric, 30), (MemoryKind::KernelDispatch, 20)];
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &kinds)]);
+    let regions = vec![region(3, &[(MemoryKind::KernelApplication, 55)], vec![])];
+    let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions));
+    assert_eq!(parts(&result, MemoryKind::KernelApplication), (5, 0, 5, 0));
+    assert_eq!(parts(&result, MemoryKind::KernelFabric), (30, 30, 0, 0));
+}
+
+#[test]
+fn the_dead_are_ghosts_in_regions_and_in_no_total_by_ledger() {
+    let dead = with_ledger(10, ProcessState::Dead, vec![claim(3, true, &[(DRAM, 100)])]);
+    let rows = vec![
+        row(10, &[(DRAM, 100)], RowOwner::Observed(0)),
+        row(11, &[(DRAM, 7)], RowOwner::Nobody),
+        row(1, &[(DRAM, 5)], RowOwner::Hidden),
+    ];
+    let result =
+        reconcile(observed(vec![chip(3, &[])], vec![dead], vec![region(3, &[(DRAM, 120)], rows)]));
+    assert_eq!(parts(&result, DRAM), (120, 5, 8, 107));
+    let states: Vec<_> = result.processes.iter().map(|process| process.state).collect();
+    assert_eq!(states, [ProcessState::Dead, ProcessState::Hidden]);
+}
+
+#[test]
+fn rows_above_a_stored_total_leave_nothing_unattributed() {
+    let rows = vec![
+        row(10, &[(MemoryKind::Cb, 60)], RowOwner::Observed(0)),
+        row(11, &[(MemoryKind::Cb, 50)], RowOwner::Observed(1)),
+    ];
+    let regions = vec![region(3, &[(MemoryKind::Cb, 50)], rows)];
+    let result = reconcile(observed(vec![chip(3, &[])], vec![bare(10), bare(11)], regions));
+    assert_eq!(parts(&result, MemoryKind::Cb), (110, 110, 0, 0));
+    assert_eq!(result.processes[1].known_by, Some(ProcessSource::Region));
+}
+
+#[test]
+fn use_is_unknown_when_holders_say_nothing() {
+    let used = |chips, processes| {
+        let result = reconcile(observed(chips, processes, vec![]));
+        result.devices[0].space(MemorySpace::Dram).unwrap().used_bytes.clone()
+    };
+    assert_eq!(used(vec![chip(3, &[])], vec![]).value(), Some(&0));
+    let unknown = used(vec![chip(3, &[(10, 1)])], vec![bare(10)]);
+    let words = "held by pid 10, which reports no memory";
+    assert_eq!(unknown.absence(), Some((Absence::Unsupported, words)));
+    let known = with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 9)])]);
+    let partly = used(vec![chip(3, &[(10, 1), (11, 1)])], vec![bare(10), known]);
+    assert_eq!(partly.value(), Some(&9));
+    let unread =
+        ChipReading { holders: Reading::absent(Absence::Permission, "EACCES"), ..chip(3, &[]) };
+    assert_eq!(used(vec![unread], vec![]).absence(), Some((Absence::Permission, "EACCES")));
+}
+
+#[test]
+fn devices_that_only_processes_or_regions_name_come_last() {
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(9, false, &[(DRAM, 4)])]);
+    let regions =
+        vec![RegionObservation { name_id: 77, totals: vec![(DRAM, 5)], ..Default::default() }];
+    let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions));
+    let ids: Vec<&str> = result.devices.iter().map(|device| device.id.as_str()).collect();
+    assert_eq!(ids[1..], ["0100018611800009:0", "4d"]);
+    assert_eq!(result.processes[0].devices[0].device, 1);
+    assert_eq!(result.devices[2].kind(DRAM).unwrap().unattributed_bytes, 5);
+}
+
+#[test]
+fn a_figure_that_cannot_be_true_is_refused_and_reported() {
+    let kinds = [(DRAM, u64::MAX), (MemoryKind::L1, 8)];
+    let liar = with_ledger(10, ProcessState::Alive, vec![claim(3, false, &kinds)]);
+    let regions = vec![region(3, &[(DRAM, u64::MAX - 100)], vec![])];
+    let result = reconcile(observed(vec![chip(3, &[])], vec![liar], regions));
+    assert_eq!(result.devices[0].kind(DRAM), None);
+    assert_eq!(parts(&result, MemoryKind::L1), (8, 8, 0, 0));
+    assert_eq!(result.refused.len(), 2);
+}
+
+#[test]
+fn capacities_come_from_processes_that_agree_else_from_the_table() {
+    let capacity = |claims: &[u64]| {
+        let ledgers = (10..).zip(claims).map(|(pid, bytes)| {
+            let device = DeviceClaim { dram_capacity_bytes: Some(*bytes), ..claim(3, false, &[]) };
+            with_ledger(pid, ProcessState::Alive, vec![device])
+        });
+        let result = reconcile(observed(vec![chip(3, &[])], ledgers.collect(), vec![]));
+        *result.devices[0].space(MemorySpace::Dram).unwrap().capacity_bytes.value().unwrap()
+    };
+    assert_eq!(capacity(&[]), 12 << 30);
+    assert_eq!(capacity(&[1 << 30, 1 << 30]), 1 << 30);
+    assert_eq!(capacity(&[1 << 30, 2 << 30]), 12 << 30);
+    assert_eq!(capacity(&[u64::MAX]), 12 << 30);
+}
+
+fn any_bytes() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0u64..1 << 40,
+        1 => Just(MAX_PLAUSIBLE_BYTES),
+        1 => Just(u64::MAX),
+        1 => any::<u64>(),
+    ]
+}
+
+fn any_kinds() -> impl Strategy<Value = Vec<(MemoryKind, u64)>> {
+    prop::collection::vec((prop::sample::select(&MemoryKind::ALL[..]), any_bytes()), 0..6)
+}
+
+fn any_state() -> impl Strategy<Value = ProcessState> {
+    prop_oneof![Just(ProcessState::Alive), Just(ProcessState::Dead), Just(ProcessState::Hidden)]
+}
+
+fn any_process() -> impl Strategy<Value = ProcessObservation> {
+    let claims = prop::collection::vec((0u8..6, any::<bool>(), any_kinds()), 0..4);
+    (1u32..50, any_state(), prop::option::of(claims)).prop_map(|(pid, state, claims)| {
+        let claims = claims.map(|claims| {
+            claims.iter().map(|(bus, mirrored, kinds)| claim(*bus, *mirrored, kinds)).collect()
+        });
+        match claims {
+            Some(claims) => with_ledger(pid, state, claims),
+            None => ProcessObservation { process: process(pid, state), memory: None },
+        }
+    })
+}
+
+fn any_row() -> impl Strategy<Value = RowObservation> {
+    let owner = prop_oneof![
+        (0usize..8).prop_map(RowOwner::Observed),
+        Just(RowOwner::Hidden),
+        Just(RowOwner::Nobody)
+    ];
+    (1u32..50, any_kinds(), owner).prop_map(|(pid, kinds, owner)| row(pid, &kinds, owner))
+}
+
+fn any_region() -> impl Strategy<Value = RegionObservation> {
+    let rows = prop::collection::vec(any_row(), 0..5);
+    (0u8..6, any_kinds(), rows).prop_map(|(bus, totals, rows)| region(bus, &totals, rows))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(telltale_harness::rounds(256, 20_000)))]
+    #[test]
+    fn the_parts_add_up_whatever_is_observed(
+        holders in prop::collection::vec(prop::collection::vec((1u32..50, 1u32..5), 0..4), 0..4),
+        processes in prop::collection::vec(any_process(), 0..6),
+        regions in prop::collection::vec(any_region(), 0..5),
+    ) {
+        let chips = (0u8..).zip(&holders).map(|(bus, holders)| chip(bus, holders)).collect();
+        let result = reconcile(observed(chips, processes, regions));
+        for (index, device) in result.devices.iter().enumerate() {
+            for one in &device.kinds {
+                let parts = u128::from(one.processes_bytes)
+                    + u128::from(one.unattributed_bytes)
+                    + u128::from(one.ghost_bytes);
+                prop_assert_eq!(parts, u128::from(one.total_bytes));
+                let shown: u128 = result
+                    .processes
+                    .iter()
+                    .filter(|process| process.state != ProcessState::Dead)
+                    .flat_map(|process| &process.devices)
+                    .filter(|held| held.device == index)
+                    .flat_map(|held| &held.kinds)
+                    .filter(|usage| usage.kind == one.kind)
+                    .map(|usage| u128::from(usage.usage.live_bytes))
+                    .sum();
+                prop_assert_eq!(shown, u128::from(one.processes_bytes), "{:?}", one.kind);
+            }
+        }
+        for process in &result.processes {
+            prop_assert!(process.devices.iter().all(|held| held.device < result.devices.len()));
+        }
+    }
+}
