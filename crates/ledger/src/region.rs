@@ -2,7 +2,8 @@
 //!
 //! A region is a table that several processes of other software keep about one chip: totals, a row
 //! for each chip behind it and a row for each process. [`scan`] and [`read()`] copy such files out and
-//! say what is wrong with them as [`Finding`]s. The offsets are in [`Layout`].
+//! say what is wrong with them as [`Finding`]s; a [`writer::RegionWriter`] keeps one up to date for
+//! a process that was asked to. The offsets are in [`Layout`], the rules in `docs/regions.md`.
 //!
 //! Reading maps nothing, writes nothing, reads no clock and trusts no byte. Nothing here removes a
 //! file or changes the size of one that exists.
@@ -11,8 +12,10 @@ mod decode;
 mod findings;
 mod holders;
 mod layout;
+mod mapping;
 mod name;
 mod read;
+pub mod writer;
 
 pub use decode::{
     ChipRow, Counters, DecodeError, LastUpdate, Now, ProcessRow, Region, UpdateClock, decode,

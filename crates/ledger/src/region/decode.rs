@@ -2,6 +2,7 @@
 //!
 //! Pure: bytes and the time come in, nothing is opened and no clock is read. No input panics. A
 //! counter that cannot be true is absent from the result and named in its findings.
+#![forbid(unsafe_code)]
 
 use thiserror::Error;
 

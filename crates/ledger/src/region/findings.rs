@@ -2,6 +2,7 @@
 //!
 //! The findings of this file come from the bytes alone; those that need to know who lives and who
 //! holds the device come from [`super::holder_findings`]. A finding never changes a value.
+#![forbid(unsafe_code)]
 
 use super::decode::{Counters, Region};
 use super::layout::{Layout, PROCESS_ROWS, RegionKind};

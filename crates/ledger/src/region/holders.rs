@@ -1,6 +1,7 @@
 //! Regions against the rest of the machine: who lives, who holds the device, which files are one.
 //!
 //! Pure: liveness is a predicate and the driver's list is a set, both the caller's.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 

@@ -2,6 +2,7 @@
 //!
 //! The offsets are those of the C++ struct on x86-64, little-endian; the tests compile the struct
 //! in C and compare. No byte of a region is touched here.
+#![forbid(unsafe_code)]
 
 /// Chip rows in every layout.
 pub const CHIP_ROWS: usize = 16;

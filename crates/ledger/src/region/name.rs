@@ -1,4 +1,5 @@
 //! The names of region files. Nothing here opens one.
+#![forbid(unsafe_code)]
 
 const PREFIX: &str = "tt_device_";
 const SUFFIX: &str = "_memory";

@@ -2,6 +2,7 @@
 //!
 //! Never maps, never writes, never waits, never follows a link in the last component. A file that
 //! grows, shrinks, vanishes or is no file costs one error.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,6 +1,9 @@
 //! Memory regions of tt-metal, against C structs that the system's compiler lays out.
 
+mod churn;
 mod defects;
 mod hostile;
+mod members;
 mod offsets;
 mod samples;
+mod writer;

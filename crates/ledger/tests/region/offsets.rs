@@ -186,3 +186,18 @@ fn a_version_4_region_that_is_not_ready_is_not_read() {
         assert_eq!(source, DecodeError::NotReady { init_state: number });
     }
 }
+
+#[test]
+fn the_document_has_the_same_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/regions.md");
+    let document = std::fs::read_to_string(path).expect("docs/regions.md exists");
+    let lines = LAYOUTS.map(|known| {
+        let (version, size_bytes, kinds) = (known.version, known.size_bytes, known.kind_count);
+        let (chips, chip) = (known.chips_offset, known.chip_stride());
+        let (processes, process) = (known.processes_offset, known.process_stride());
+        format!(
+            "| {version} | {size_bytes} | {kinds} | {chips} | {chip} | {processes} | {process} |"
+        )
+    });
+    assert!(document.contains(&lines.join("\n")), "{lines:#?}");
+}

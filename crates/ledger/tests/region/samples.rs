@@ -74,3 +74,10 @@ pub(crate) fn reading(variant: LayoutVariant, fields: &str) -> Result<RegionRead
     make(scratch.path(), ID, variant, fields);
     read(scratch.path(), ID, NOW)
 }
+
+/// The non-zero fields of a region file, as the C program reads it: "FIELD VALUE" lines.
+pub(crate) fn dump(path: &Path, variant: LayoutVariant) -> Vec<String> {
+    let output = layouts(&["dump", word(variant), path.to_str().expect("a scratch path is text")]);
+    let text = String::from_utf8(output.stdout).expect("the C program prints text");
+    text.lines().map(str::to_owned).collect()
+}

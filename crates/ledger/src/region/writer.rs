@@ -1,0 +1,528 @@
+//! Keeps a tt-metal region up to date beside the ledger, for a process that was asked to.
+//!
+//! Attaching, detaching and clearing up after dead processes happen under a lock on the region's
+//! file; recording takes no lock, makes no allocation and no system call. The environment is the
+//! caller's business. The file is never removed, and its size never changed once it has one.
+#![forbid(unsafe_code)]
+
+mod open;
+mod own_rows;
+mod table;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use thiserror::Error;
+
+use super::findings::MAX_PLAUSIBLE_BYTES;
+use super::holders::Liveness;
+use super::layout::{CHIP_ROWS, Layout, LayoutVariant, RegionKind};
+use super::name::file_name;
+use super::read::{FileIdentity, open_directory};
+use open::{Lock, map, open_or_create};
+use own_rows::own_rows;
+use table::{Table, add, take};
+
+pub use open::LOCK_WAIT;
+
+/// How often attaching starts again because the file appeared or was removed meanwhile.
+const MAX_ATTACH_ATTEMPTS: u32 = 8;
+
+/// The layouts that are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RegionLayout {
+    /// Version 1 in its 9280-byte form, mode 0666 less the umask, stamped with time since boot.
+    #[default]
+    V1,
+    /// Version 3, 8576 bytes, mode 0600, stamped with Unix time; no kernel counters.
+    V3,
+}
+
+impl RegionLayout {
+    fn table(self) -> &'static Layout {
+        Layout::of(match self {
+            Self::V1 => LayoutVariant::V1,
+            Self::V3 => LayoutVariant::V3,
+        })
+    }
+
+    fn mode(self) -> Mode {
+        Mode::from_raw_mode(match self {
+            Self::V1 => 0o666,
+            Self::V3 => 0o600,
+        })
+    }
+
+    fn now_ns(self) -> u64 {
+        // The coarse clocks lag a tick and cost a fraction; nobody needs more of a stamp.
+        let now = clock_gettime(match self {
+            Self::V1 => ClockId::MonotonicCoarse,
+            Self::V3 => ClockId::RealtimeCoarse,
+        });
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+    }
+}
+
+/// Whether the pids in the region mean to this process what they meant to their writers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PidNamespace {
+    /// All processes that can reach the region share this process's PID namespace, or this one is
+    /// the initial namespace. Rows of dead processes are taken out.
+    Shared,
+    /// Others may be elsewhere: no row is taken for dead. Say this when in doubt.
+    Private,
+}
+
+/// What a process that attaches says about itself and the chip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionOptions {
+    /// The layout to write.
+    pub layout: RegionLayout,
+    /// Whether to keep a process row.
+    pub per_pid: bool,
+    /// The id in the file's name.
+    pub name_id: u64,
+    /// The header's `board_serial`: in version 1 the board part of the id, 0 later.
+    pub board_serial: u64,
+    /// The header's `asic_id`: in version 1 the location part of the id, the whole id later.
+    pub asic_id: u64,
+    /// The logical device id in this process; at most `i32::MAX`.
+    pub device_id: u32,
+    /// This process's pid as its PID namespace numbers it; not 0, at most `i32::MAX`.
+    pub pid: u32,
+    /// The process's name; more than 63 bytes are cut.
+    pub process_name: String,
+    /// What pids in the region mean to this process.
+    pub pid_namespace: PidNamespace,
+}
+
+/// Why a region is not kept.
+#[derive(Debug, Error)]
+pub enum AttachError {
+    /// A number in the options does not fit its field.
+    #[error("{field} {value} cannot be in a region; pass the real one, up to {}", i32::MAX)]
+    Options {
+        /// Which option.
+        field: &'static str,
+        /// Its value.
+        value: u32,
+    },
+    /// The directory of regions cannot be opened.
+    #[error("cannot open {} for the region; check that it exists", directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The region is another user's. Version 3 admits only its creator's processes.
+    #[error("{name}: no right to attach to the region; it belongs to another user")]
+    PermissionDenied {
+        /// The file's name.
+        name: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A link, directory, FIFO, socket or device stands where the region should be.
+    #[error("{name}: not a regular file; somebody else has taken the region's name")]
+    NotARegularFile {
+        /// The file's name.
+        name: String,
+    },
+    /// The file has another layout. It is left as it is.
+    #[error(
+        "{name}: the region has another layout (version {version:?}, {size_bytes} bytes); \
+         choose that layout, or remove the file once nobody uses it"
+    )]
+    Unsupported {
+        /// The file's name.
+        name: String,
+        /// The file's version, where its size is the wanted one.
+        version: Option<u32>,
+        /// The file's size.
+        size_bytes: u64,
+    },
+    /// There is no room for the file.
+    #[error("{name}: no space for the region; free some in its file system")]
+    NoSpace {
+        /// The file's name.
+        name: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Others held the lock for longer than [`LOCK_WAIT`].
+    #[error("{name}: the region stays locked; see who holds it with lslocks")]
+    Busy {
+        /// The file's name.
+        name: String,
+    },
+    /// A system call failed.
+    #[error("{name}: cannot {step} the region")]
+    System {
+        /// The file's name.
+        name: String,
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl AttachError {
+    fn system(name: &str, step: &'static str, error: Errno) -> Self {
+        Self::System { name: name.into(), step, source: error.into() }
+    }
+}
+
+/// Why a process could not leave a region. Its row stays until another process finds it dead.
+#[derive(Debug, Error)]
+pub enum DetachError {
+    /// Others held the lock for longer than [`LOCK_WAIT`].
+    #[error("the region stays locked; see who holds it with lslocks")]
+    Busy,
+    /// Locking failed.
+    #[error("cannot lock the region")]
+    Lock {
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What a writer could not put into its region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionLosses {
+    /// The process table was full at attach: the totals count this process, no row does.
+    pub row_missing: bool,
+    /// Somebody else freed or took this process's row; nothing was recorded since.
+    pub row_lost: bool,
+    /// Records of a kind that the layout has no counter for.
+    pub kind_records: u64,
+    /// Allocations that are in the totals but in no chip row, as the chip table was full.
+    pub chip_records: u64,
+    /// Records that were left out: after [`Self::row_lost`], or larger than any chip.
+    pub refused_records: u64,
+    /// Bytes freed beyond what this process had recorded as allocated.
+    pub excess_free_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct LossCounters {
+    row_lost: AtomicBool,
+    kind_records: AtomicU64,
+    chip_records: AtomicU64,
+    refused_records: AtomicU64,
+    excess_free_bytes: AtomicU64,
+}
+
+/// One process's place in a region. Dropping it detaches.
+///
+/// Any number of threads may record at once. A forked child must not use its parent's writer; in
+/// the child, dropping it does nothing.
+#[derive(Debug)]
+pub struct RegionWriter {
+    descriptor: OwnedFd,
+    file: FileIdentity,
+    table: Table,
+    layout: RegionLayout,
+    device_id: u32,
+    pid: u32,
+    creator: Pid,
+    row: Option<usize>,
+    row_missing: bool,
+    is_attached: bool,
+    /// What this process holds, if it has no row to say so.
+    held: [AtomicU64; RegionKind::ALL.len()],
+    /// What this process put into each chip row, to take it back on leaving.
+    on_chips: [[AtomicU64; RegionKind::ALL.len()]; CHIP_ROWS],
+    losses: LossCounters,
+}
+
+/// Whether the kernel knows a process of this pid in this PID namespace.
+///
+/// Asks by signal 0 and not in `/proc`, where `hidepid` hides other users' processes.
+#[must_use]
+pub fn process_liveness(pid: u32) -> Liveness {
+    match i32::try_from(pid).ok().and_then(Pid::from_raw).map(test_kill_process) {
+        Some(Err(Errno::SRCH)) => Liveness::Dead,
+        Some(_) => Liveness::Alive,
+        None => Liveness::Unknown,
+    }
+}
+
+impl RegionWriter {
+    /// Joins the region in `directory`, usually `/dev/shm`, creating it if there is none, and
+    /// clears up what dead processes left.
+    ///
+    /// # Errors
+    /// As [`AttachError`] says; nothing of an existing region was changed then.
+    pub fn attach(directory: &Path, options: &RegionOptions) -> Result<Self, AttachError> {
+        Self::attach_with(directory, options, process_liveness)
+    }
+
+    /// As [`Self::attach`], with the caller's word on who lives. It is asked only about rows of
+    /// other pids and only with [`PidNamespace::Shared`].
+    ///
+    /// # Errors
+    /// As [`Self::attach`].
+    pub fn attach_with(
+        directory: &Path,
+        options: &RegionOptions,
+        liveness: impl Fn(u32) -> Liveness,
+    ) -> Result<Self, AttachError> {
+        for (field, value) in [("device id", options.device_id), ("pid", options.pid)] {
+            if i32::try_from(value).is_err() || (field == "pid" && value == 0) {
+                return Err(AttachError::Options { field, value });
+            }
+        }
+        let handle = open_directory(directory).map_err(|error| AttachError::Directory {
+            directory: directory.into(),
+            source: error.into(),
+        })?;
+        let name = file_name(options.name_id);
+        for _ in 0..MAX_ATTACH_ATTEMPTS {
+            let opened = open_or_create(&handle, &name, options.layout.mode())?;
+            let Some(descriptor) = opened else { continue };
+            if let Some(writer) = Self::attach_to(descriptor, &name, options, &liveness)? {
+                return Ok(writer);
+            }
+        }
+        Err(AttachError::Busy { name })
+    }
+
+    fn attach_to(
+        descriptor: OwnedFd,
+        name: &str,
+        options: &RegionOptions,
+        liveness: &impl Fn(u32) -> Liveness,
+    ) -> Result<Option<Self>, AttachError> {
+        let busy = || AttachError::Busy { name: name.into() };
+        let lock = Lock::take(&descriptor)
+            .map_err(|error| AttachError::system(name, "lock", error))?
+            .ok_or_else(busy)?;
+        let layout = options.layout.table();
+        let Some((file, mapping)) = map(&descriptor, name, layout)? else { return Ok(None) };
+        let table = Table::new(mapping, layout);
+        let mut own_rows = own_rows().ok_or_else(busy)?;
+        let now_ns = options.layout.now_ns();
+
+        table.finish_intent();
+        if options.pid_namespace == PidNamespace::Shared {
+            let is_dead = |(row, pid): &(usize, u32)| {
+                if *pid == options.pid {
+                    !own_rows.contains(&(file, *row, *pid))
+                } else {
+                    i32::try_from(*pid).is_ok() && liveness(*pid) == Liveness::Dead
+                }
+            };
+            for (row, _) in table.taken_rows().into_iter().filter(is_dead) {
+                table.take_from_only_chip(row);
+                table.vacate(row);
+            }
+        }
+        if table.is_new() || table.is_idle() {
+            table.reset(options.device_id);
+        }
+        table.write_identity(options.board_serial, options.asic_id, options.device_id);
+        let wanted =
+            options.per_pid.then(|| table.enter(options.pid, &options.process_name, now_ns));
+        let row = wanted.flatten();
+        match row {
+            Some(row) => drop(own_rows.insert((file, row, options.pid))),
+            None => table.enter_without_row(),
+        }
+        table.write_process_count();
+        table.last_update().store(now_ns, Ordering::Relaxed);
+        // SYNC: region-version. Last of all: who sees the version sees an initialised region.
+        table.version().store(layout.version, Ordering::Release);
+        drop(own_rows);
+        drop(lock);
+        Ok(Some(Self {
+            descriptor,
+            file,
+            table,
+            layout: options.layout,
+            device_id: options.device_id,
+            pid: options.pid,
+            creator: getpid(),
+            row,
+            row_missing: wanted == Some(None),
+            is_attached: true,
+            held: Default::default(),
+            on_chips: Default::default(),
+            losses: LossCounters::default(),
+        }))
+    }
+
+    /// Adds an allocation on the chip with this logical id.
+    ///
+    /// The total goes up first and down last, so that a reader and a process killed in between find
+    /// too much in it and never too little.
+    pub fn record_allocation(&self, kind: RegionKind, bytes: u64, chip_id: u32) {
+        let Some((total, own)) = self.cells(kind, bytes) else { return };
+        add(total, bytes);
+        match self.table.chip_row(chip_id, chip_id != self.device_id) {
+            Some(row) => {
+                let chip = self.table.chip_counter(row, kind);
+                add(chip.expect("a kind with a total has chip counters"), bytes);
+                add(&self.on_chips[row][kind.index()], bytes);
+            }
+            None => drop(self.losses.chip_records.fetch_add(1, Ordering::Relaxed)),
+        }
+        add(own, bytes);
+        self.stamp();
+    }
+
+    /// Takes an allocation back. Bytes that this process did not record are counted as
+    /// [`RegionLosses::excess_free_bytes`] and taken from nobody.
+    pub fn record_deallocation(&self, kind: RegionKind, bytes: u64, chip_id: u32) {
+        let Some((total, own)) = self.cells(kind, bytes) else { return };
+        let taken = take(own, bytes);
+        if taken < bytes {
+            add(&self.losses.excess_free_bytes, bytes - taken);
+        }
+        let row = (taken > 0).then(|| self.table.chip_row(chip_id, chip_id != self.device_id));
+        if let Some(row) = row.flatten() {
+            let on_chip = take(&self.on_chips[row][kind.index()], taken);
+            let chip = self.table.chip_counter(row, kind);
+            take(chip.expect("a kind with a total has chip counters"), on_chip);
+        }
+        take(total, taken);
+        self.stamp();
+    }
+
+    /// The total and this process's own counter; nothing, and a loss counted, if this cannot be
+    /// recorded.
+    fn cells(&self, kind: RegionKind, bytes: u64) -> Option<(&AtomicU64, &AtomicU64)> {
+        let Some(total) = self.table.total(kind) else {
+            self.losses.kind_records.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        if !self.keeps_row() || bytes > MAX_PLAUSIBLE_BYTES {
+            self.losses.refused_records.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let own = match self.row {
+            Some(row) => self.table.process_counter(row, kind)?,
+            None => &self.held[kind.index()],
+        };
+        Some((total, own))
+    }
+
+    /// Whether the row, if there is one, is still this process's. The seed's viewer and writers in
+    /// other PID namespaces take rows for dead; then going on would change somebody else's row.
+    fn keeps_row(&self) -> bool {
+        let Some(row) = self.row else { return true };
+        let keeps = !self.losses.row_lost.load(Ordering::Relaxed)
+            && self.table.pid(row).load(Ordering::Relaxed) == self.pid;
+        if !keeps {
+            self.losses.row_lost.store(true, Ordering::Relaxed);
+        }
+        keeps
+    }
+
+    fn stamp(&self) {
+        let now_ns = self.layout.now_ns();
+        self.table.last_update().store(now_ns, Ordering::Relaxed);
+        if let Some(row) = self.row {
+            self.table.process_last_update(row).store(now_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// What could not be recorded so far.
+    #[must_use]
+    pub fn losses(&self) -> RegionLosses {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        RegionLosses {
+            row_missing: self.row_missing,
+            row_lost: self.losses.row_lost.load(Ordering::Relaxed),
+            kind_records: count(&self.losses.kind_records),
+            chip_records: count(&self.losses.chip_records),
+            refused_records: count(&self.losses.refused_records),
+            excess_free_bytes: count(&self.losses.excess_free_bytes),
+        }
+    }
+
+    /// Which file the region is.
+    #[must_use]
+    pub fn file(&self) -> FileIdentity {
+        self.file
+    }
+
+    /// Leaves the region: takes back what this process still holds, its row and its reference, and
+    /// zeroes the region if nobody else is attached. The file stays.
+    ///
+    /// # Errors
+    /// As [`DetachError`] says; the row then stays until another process finds this one dead.
+    pub fn detach(mut self) -> Result<(), DetachError> {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> Result<(), DetachError> {
+        if !std::mem::replace(&mut self.is_attached, false) || getpid() != self.creator {
+            return Ok(());
+        }
+        let lock = Lock::take(&self.descriptor)
+            .map_err(|error| DetachError::Lock { source: error.into() })?
+            .ok_or(DetachError::Busy)?;
+        let mut own_rows = own_rows().ok_or(DetachError::Busy)?;
+        self.table.finish_intent();
+        if self.keeps_row() {
+            self.take_from_chips();
+            match self.row {
+                Some(row) => self.table.vacate(row),
+                None => {
+                    self.take_held();
+                    self.table.leave_without_row();
+                }
+            }
+        }
+        if let Some(row) = self.row {
+            own_rows.remove(&(self.file, row, self.pid));
+        }
+        if self.table.is_idle() {
+            self.table.reset(self.device_id);
+        }
+        self.table.write_process_count();
+        self.table.last_update().store(self.layout.now_ns(), Ordering::Relaxed);
+        drop(own_rows);
+        drop(lock);
+        Ok(())
+    }
+
+    fn take_from_chips(&self) {
+        for (row, own) in self.on_chips.iter().enumerate() {
+            for kind in self.table.kinds() {
+                let chip = self.table.chip_counter(row, kind).expect("kinds() has counters");
+                take(chip, own[kind.index()].swap(0, Ordering::Relaxed));
+            }
+        }
+    }
+
+    fn take_held(&self) {
+        for kind in self.table.kinds() {
+            let total = self.table.total(kind).expect("kinds() has counters");
+            take(total, self.held[kind.index()].swap(0, Ordering::Relaxed));
+        }
+    }
+}
+
+impl Drop for RegionWriter {
+    fn drop(&mut self) {
+        // A row that cannot be freed now is freed by the next process that finds this one dead;
+        // who wants to know calls `detach`.
+        let _ = self.leave();
+    }
+}

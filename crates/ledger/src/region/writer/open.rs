@@ -1,0 +1,123 @@
+//! Finds or makes a region's file, locks it and maps it.
+//!
+//! Refuses whatever is not an empty file or a region of the wanted layout; never changes the size
+//! of a file that has one, never removes a file, never waits longer than [`LOCK_WAIT`].
+#![forbid(unsafe_code)]
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, openat};
+use rustix::io::{Errno, pread};
+
+use super::super::layout::Layout;
+use super::super::mapping::Mapping;
+use super::super::read::FileIdentity;
+use super::AttachError;
+
+/// How long attaching and detaching wait for another process that does the same. Each holds the
+/// lock for microseconds; whoever can read the file can also hold it for ever.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// The pause between two tries to get the lock.
+const LOCK_PAUSE: Duration = Duration::from_micros(200);
+
+/// The lock on a region's file; given back on drop, and by the kernel at death.
+#[derive(Debug)]
+pub(super) struct Lock<'a> {
+    descriptor: &'a OwnedFd,
+}
+
+impl<'a> Lock<'a> {
+    /// Takes the lock; absent if others hold it for longer than [`LOCK_WAIT`].
+    pub(super) fn take(descriptor: &'a OwnedFd) -> Result<Option<Self>, Errno> {
+        let deadline = Instant::now() + LOCK_WAIT;
+        loop {
+            match flock(descriptor, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Self { descriptor })),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < deadline => {
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        // Unlocking a lock that is held cannot fail; if it did, closing the file unlocks.
+        let _ = flock(self.descriptor, FlockOperation::Unlock);
+    }
+}
+
+/// Opens `name` in `directory` or creates it with `mode`; nothing if another process removed or
+/// created it between both tries.
+///
+/// The first try is without `CREATE`: with it, `fs.protected_regular` refuses another user's file
+/// in a sticky directory.
+pub(super) fn open_or_create(
+    directory: impl AsFd,
+    name: &str,
+    mode: Mode,
+) -> Result<Option<OwnedFd>, AttachError> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened = match openat(&directory, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode),
+        other => other,
+    };
+    match opened {
+        Ok(descriptor) => Ok(Some(descriptor)),
+        Err(Errno::EXIST | Errno::NOENT) => Ok(None),
+        Err(error @ (Errno::ACCESS | Errno::PERM)) => {
+            Err(AttachError::PermissionDenied { name: name.into(), source: error.into() })
+        }
+        Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => {
+            Err(AttachError::NotARegularFile { name: name.into() })
+        }
+        Err(error) => Err(AttachError::system(name, "open", error)),
+    }
+}
+
+/// Checks that the locked file is a region of this layout, or empty and thus to become one, and
+/// maps it. Nothing if the file has no name any more: somebody cleaned up before it was locked, and
+/// nobody will ever read it.
+pub(super) fn map(
+    descriptor: &OwnedFd,
+    name: &str,
+    layout: &'static Layout,
+) -> Result<Option<(FileIdentity, Mapping)>, AttachError> {
+    let system = |step, error| AttachError::system(name, step, error);
+    let stat = fstat(descriptor).map_err(|error| system("examine", error))?;
+    if stat.st_nlink == 0 {
+        return Ok(None);
+    }
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(AttachError::NotARegularFile { name: name.into() });
+    }
+    let size_bytes = u64::try_from(stat.st_size).unwrap_or(0);
+    if size_bytes != 0 {
+        let version = version(descriptor).map_err(|error| system("read", error))?;
+        let is_fit = usize::try_from(size_bytes) == Ok(layout.size_bytes)
+            && (version == Some(0) || version == Some(layout.version));
+        if !is_fit {
+            return Err(AttachError::Unsupported { name: name.into(), version, size_bytes });
+        }
+    }
+    let mapping = Mapping::new(descriptor, layout.size_bytes).map_err(|error| match error {
+        Errno::NOSPC | Errno::DQUOT => {
+            AttachError::NoSpace { name: name.into(), source: error.into() }
+        }
+        _ => system("reserve and map", error),
+    })?;
+    let identity = FileIdentity { device: stat.st_dev, inode: stat.st_ino };
+    Ok(Some((identity, mapping)))
+}
+
+/// The file's first four bytes; absent if it has fewer.
+fn version(descriptor: &OwnedFd) -> Result<Option<u32>, Errno> {
+    let mut first = [0; 4];
+    let count = pread(descriptor, &mut first, 0)?;
+    Ok((count == first.len()).then_some(u32::from_le_bytes(first)))
+}
