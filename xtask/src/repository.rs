@@ -16,7 +16,7 @@ const MAX_DEPTH: u32 = 32;
 pub struct SourceFile {
     /// Path from the repository's root.
     pub path: String,
-    /// The whole text.
+    /// The whole text; empty when the file is not text.
     pub text: String,
 }
 
@@ -60,7 +60,7 @@ pub fn root() -> PathBuf {
     here.parent().expect("xtask lies directly below the root").to_path_buf()
 }
 
-/// Every text file below `root`, sorted by path; files that are not UTF-8 are left out.
+/// Every file below `root`, sorted by path; a file that is not UTF-8 is there with an empty text.
 ///
 /// # Errors
 /// When a directory or file cannot be read.
@@ -82,10 +82,8 @@ fn collect(root: &Path, below: &str, depth: u32, found: &mut Vec<SourceFile>) ->
         let kind = entry.file_type()?;
         if kind.is_dir() && !SKIPPED_DIRECTORIES.contains(&name.as_str()) {
             collect(root, &path, depth + 1, found)?;
-        } else if kind.is_file()
-            && name != ".git"
-            && let Ok(text) = String::from_utf8(std::fs::read(entry.path())?)
-        {
+        } else if kind.is_file() && name != ".git" {
+            let text = String::from_utf8(std::fs::read(entry.path())?).unwrap_or_default();
             found.push(SourceFile { path, text });
         }
     }

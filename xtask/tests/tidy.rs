@@ -160,6 +160,7 @@ fn a_link_that_leads_nowhere_is_found() {
         "[code](../src/a.rs) [directory](../src) [web](https://example.org/x.md)\n",
         "```\n[not](a-link.md)\n```\nnor `[this](one.md)`\n",
         "[b]: b.md\n",
+        "`src/a.rs` `docs/b.md` `docs/` `docs/x y` `docs/*.md`\n```\n`docs/c.md`\n```\n",
     ] {
         passes(check, &with(fine));
     }
@@ -169,6 +170,7 @@ fn a_link_that_leads_nowhere_is_found() {
         ("[out](../../b.md)\n", "no file"),
         ("[b](b.md#elsewhere)\n", "no heading"),
         ("[own](#elsewhere)\n", "no heading"),
+        ("see `docs/c.md`\n", "not in the repository"),
     ] {
         finds(check, &with(bad), "docs/a.md", message);
     }

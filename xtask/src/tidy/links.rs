@@ -1,4 +1,6 @@
-//! Links between Markdown files: the file must exist, and so must the heading.
+//! Links in Markdown files: the file must exist, and so must the heading.
+//!
+//! A path of this repository in inline code counts as a link: `xtask/src/main.rs` must be there.
 
 use crate::finding::Finding;
 use crate::repository::SourceFile;
@@ -13,25 +15,25 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
 fn check_page(page: &SourceFile, files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in prose(&page.text) {
-        for target in targets(&line) {
-            if let Some(message) = problem(page, &target, files) {
-                findings.push(Finding::at(&page.path, number, message));
-            }
-        }
+        let outside: String = line.split('`').step_by(2).collect();
+        let problems = targets(&outside).into_iter().filter_map(|one| problem(page, &one, files));
+        let inside = line.split('`').skip(1).step_by(2);
+        let absent = inside.filter(|code| is_path(code) && !exists(code, files));
+        let named = absent.map(|code| format!("`{code}` is not in the repository"));
+        findings.extend(problems.chain(named).map(|text| Finding::at(&page.path, number, text)));
     }
     findings
 }
 
-/// The lines outside code blocks, without inline code.
-fn prose(text: &str) -> Vec<(usize, String)> {
+/// The lines outside code blocks.
+fn prose(text: &str) -> Vec<(usize, &str)> {
     let mut in_code = false;
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim_start().starts_with("```") {
             in_code = !in_code;
         } else if !in_code {
-            let outside: Vec<&str> = line.split('`').step_by(2).collect();
-            lines.push((number, outside.join("")));
+            lines.push((number, line));
         }
     }
     lines
@@ -57,10 +59,8 @@ fn problem(page: &SourceFile, target: &str, files: &[SourceFile]) -> Option<Stri
     let Some(path) = resolved else {
         return Some(format!("the link {target:?} leads to no file of the repository"));
     };
-    let file = files.iter().find(|file| file.path == path);
-    let is_directory = || files.iter().any(|file| file.path.starts_with(&format!("{path}/")));
-    match file {
-        None if is_directory() => None,
+    match files.iter().find(|file| file.path == path) {
+        None if exists(&path, files) => None,
         None => Some(format!("the link {target:?} leads to no file")),
         Some(file) if !heading.is_empty() && file.path.ends_with(".md") => {
             let found = headings(&file.text).iter().any(|one| one == heading);
@@ -68,6 +68,21 @@ fn problem(page: &SourceFile, target: &str, files: &[SourceFile]) -> Option<Stri
         }
         Some(_) => None,
     }
+}
+
+/// Whether inline code names a place in this repository, and not a pattern for one.
+fn is_path(code: &str) -> bool {
+    let below_root = ["crates/", "docs/", "tools/", "xtask/", ".ci/"];
+    let plain = |one: char| one.is_ascii_alphanumeric() || "./_-".contains(one);
+    below_root.iter().any(|directory| code.starts_with(directory)) && code.chars().all(plain)
+}
+
+/// Whether there is a file or directory at `path`.
+fn exists(path: &str, files: &[SourceFile]) -> bool {
+    let path = path.trim_end_matches('/');
+    files.iter().any(|file| {
+        file.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// `relative` as seen from the page at `page`; none when it leaves the repository.
