@@ -6,23 +6,20 @@
 #![forbid(unsafe_code)]
 
 mod open;
+mod options;
 mod own_rows;
 mod table;
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
-use rustix::time::{ClockId, clock_gettime};
-use thiserror::Error;
 
 use super::findings::MAX_PLAUSIBLE_BYTES;
 use super::holders::Liveness;
-use super::layout::{CHIP_ROWS, Layout, LayoutVariant, RegionKind};
+use super::layout::{CHIP_ROWS, RegionKind};
 use super::name::file_name;
 use super::read::{FileIdentity, open_directory};
 use open::{Lock, map, open_or_create};
@@ -30,193 +27,12 @@ use own_rows::own_rows;
 use table::{Table, add, take};
 
 pub use open::LOCK_WAIT;
+pub use options::{
+    AttachError, DetachError, PidNamespace, RegionLayout, RegionLosses, RegionOptions,
+};
 
 /// How often attaching starts again because the file appeared or was removed meanwhile.
 const MAX_ATTACH_ATTEMPTS: u32 = 8;
-
-/// The layouts that are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RegionLayout {
-    /// Version 1 in its 9280-byte form, mode 0666 less the umask, stamped with time since boot.
-    #[default]
-    V1,
-    /// Version 3, 8576 bytes, mode 0600, stamped with Unix time; no kernel counters.
-    V3,
-}
-
-impl RegionLayout {
-    fn table(self) -> &'static Layout {
-        Layout::of(match self {
-            Self::V1 => LayoutVariant::V1,
-            Self::V3 => LayoutVariant::V3,
-        })
-    }
-
-    fn mode(self) -> Mode {
-        Mode::from_raw_mode(match self {
-            Self::V1 => 0o666,
-            Self::V3 => 0o600,
-        })
-    }
-
-    fn now_ns(self) -> u64 {
-        // The coarse clocks lag a tick and cost a fraction; nobody needs more of a stamp.
-        let now = clock_gettime(match self {
-            Self::V1 => ClockId::MonotonicCoarse,
-            Self::V3 => ClockId::RealtimeCoarse,
-        });
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
-        seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
-    }
-}
-
-/// Whether the pids in the region mean to this process what they meant to their writers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PidNamespace {
-    /// All processes that can reach the region share this process's PID namespace, or this one is
-    /// the initial namespace. Rows of dead processes are taken out.
-    Shared,
-    /// Others may be elsewhere: no row is taken for dead. Say this when in doubt.
-    Private,
-}
-
-/// What a process that attaches says about itself and the chip.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegionOptions {
-    /// The layout to write.
-    pub layout: RegionLayout,
-    /// Whether to keep a process row.
-    pub per_pid: bool,
-    /// The id in the file's name.
-    pub name_id: u64,
-    /// The header's `board_serial`: in version 1 the board part of the id, 0 later.
-    pub board_serial: u64,
-    /// The header's `asic_id`: in version 1 the location part of the id, the whole id later.
-    pub asic_id: u64,
-    /// The logical device id in this process; at most `i32::MAX`.
-    pub device_id: u32,
-    /// This process's pid as its PID namespace numbers it; not 0, at most `i32::MAX`.
-    pub pid: u32,
-    /// The process's name; more than 63 bytes are cut.
-    pub process_name: String,
-    /// What pids in the region mean to this process.
-    pub pid_namespace: PidNamespace,
-}
-
-/// Why a region is not kept.
-#[derive(Debug, Error)]
-pub enum AttachError {
-    /// A number in the options does not fit its field.
-    #[error("{field} {value} cannot be in a region; pass the real one, up to {}", i32::MAX)]
-    Options {
-        /// Which option.
-        field: &'static str,
-        /// Its value.
-        value: u32,
-    },
-    /// The directory of regions cannot be opened.
-    #[error("cannot open {} for the region; check that it exists", directory.display())]
-    Directory {
-        /// The directory.
-        directory: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The region is another user's. Version 3 admits only its creator's processes.
-    #[error("{name}: no right to attach to the region; it belongs to another user")]
-    PermissionDenied {
-        /// The file's name.
-        name: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A link, directory, FIFO, socket or device stands where the region should be.
-    #[error("{name}: not a regular file; somebody else has taken the region's name")]
-    NotARegularFile {
-        /// The file's name.
-        name: String,
-    },
-    /// The file has another layout. It is left as it is.
-    #[error(
-        "{name}: the region has another layout (version {version:?}, {size_bytes} bytes); \
-         choose that layout, or remove the file once nobody uses it"
-    )]
-    Unsupported {
-        /// The file's name.
-        name: String,
-        /// The file's version, where its size is the wanted one.
-        version: Option<u32>,
-        /// The file's size.
-        size_bytes: u64,
-    },
-    /// There is no room for the file.
-    #[error("{name}: no space for the region; free some in its file system")]
-    NoSpace {
-        /// The file's name.
-        name: String,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// Others held the lock for longer than [`LOCK_WAIT`].
-    #[error("{name}: the region stays locked; see who holds it with lslocks")]
-    Busy {
-        /// The file's name.
-        name: String,
-    },
-    /// A system call failed.
-    #[error("{name}: cannot {step} the region")]
-    System {
-        /// The file's name.
-        name: String,
-        /// What was tried.
-        step: &'static str,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-}
-
-impl AttachError {
-    fn system(name: &str, step: &'static str, error: Errno) -> Self {
-        Self::System { name: name.into(), step, source: error.into() }
-    }
-}
-
-/// Why a process could not leave a region. Its row stays until another process finds it dead.
-#[derive(Debug, Error)]
-pub enum DetachError {
-    /// Others held the lock for longer than [`LOCK_WAIT`].
-    #[error("the region stays locked; see who holds it with lslocks")]
-    Busy,
-    /// Locking failed.
-    #[error("cannot lock the region")]
-    Lock {
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-}
-
-/// What a writer could not put into its region.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegionLosses {
-    /// The process table was full at attach: the totals count this process, no row does.
-    pub row_missing: bool,
-    /// Somebody else freed or took this process's row; nothing was recorded since.
-    pub row_lost: bool,
-    /// Records of a kind that the layout has no counter for.
-    pub kind_records: u64,
-    /// Allocations that are in the totals but in no chip row, as the chip table was full.
-    pub chip_records: u64,
-    /// Records that were left out: after [`Self::row_lost`], or larger than any chip.
-    pub refused_records: u64,
-    /// Bytes freed beyond what this process had recorded as allocated.
-    pub excess_free_bytes: u64,
-}
 
 #[derive(Debug, Default)]
 struct LossCounters {
@@ -259,6 +75,28 @@ pub fn process_liveness(pid: u32) -> Liveness {
         Some(Err(Errno::SRCH)) => Liveness::Dead,
         Some(_) => Liveness::Alive,
         None => Liveness::Unknown,
+    }
+}
+
+/// Takes out the rows of dead processes. Needs the lock.
+///
+/// A row with our own pid that we do not hold is a predecessor's.
+fn reap(
+    table: &Table,
+    own_pid: u32,
+    holds: impl Fn(usize, u32) -> bool,
+    liveness: &impl Fn(u32) -> Liveness,
+) {
+    for (row, pid) in table.taken_rows() {
+        let is_dead = if pid == own_pid {
+            !holds(row, pid)
+        } else {
+            i32::try_from(pid).is_ok() && liveness(pid) == Liveness::Dead
+        };
+        if is_dead {
+            table.take_from_only_chip(row);
+            table.vacate(row);
+        }
     }
 }
 
@@ -320,17 +158,8 @@ impl RegionWriter {
 
         table.finish_intent();
         if options.pid_namespace == PidNamespace::Shared {
-            let is_dead = |(row, pid): &(usize, u32)| {
-                if *pid == options.pid {
-                    !own_rows.contains(&(file, *row, *pid))
-                } else {
-                    i32::try_from(*pid).is_ok() && liveness(*pid) == Liveness::Dead
-                }
-            };
-            for (row, _) in table.taken_rows().into_iter().filter(is_dead) {
-                table.take_from_only_chip(row);
-                table.vacate(row);
-            }
+            let holds = |row, pid| own_rows.contains(&(file, row, pid));
+            reap(&table, options.pid, holds, liveness);
         }
         if table.is_new() || table.is_idle() {
             table.reset(options.device_id);

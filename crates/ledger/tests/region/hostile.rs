@@ -1,10 +1,11 @@
 //! Whatever lies under a region's name costs one error: no crash, no wait, no growth.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use telltale_harness::{Scratch, as_user, needs_root};
@@ -79,6 +80,34 @@ fn what_is_no_regular_file_is_refused_at_once() {
     check(|path| {
         let made = Command::new("mkfifo").arg(path).status();
         assert!(made.expect("mkfifo is part of coreutils").success());
+    });
+}
+
+#[test]
+fn a_file_cut_and_grown_while_it_is_read_costs_an_error_at_most() {
+    let scratch = Scratch::new();
+    let path = make(scratch.path(), ID, LayoutVariant::V3, "total.dram=5 process.0.pid=1");
+    let whole = fs::read(&path).expect("the sample exists");
+    let file = fs::File::options().write(true).open(&path).expect("the sample is writable");
+    let reads = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for size_bytes in [0, 100, 4096, 8575, 9280, 1 << 30].into_iter().cycle() {
+                file.set_len(size_bytes).expect("a sparse file takes no space");
+                file.set_len(0).expect("a file can be cut");
+                file.write_all_at(&whole, 0).expect("the sample is writable");
+                if reads.load(Ordering::Relaxed) >= 5000 {
+                    return;
+                }
+            }
+        });
+        while reads.fetch_add(1, Ordering::Relaxed) < 5000 {
+            match read(scratch.path(), ID, NOW) {
+                Ok(reading) => assert_eq!(reading.region.version, 3),
+                Err(ReadError::Decode { .. } | ReadError::SizeChanges { .. }) => {}
+                Err(other) => panic!("{other:?}"),
+            }
+        }
     });
 }
 
