@@ -1,3 +1,27 @@
 //! One process's accounting in shared memory: layout, writer, reader; foreign tt-metal regions.
+//!
+//! A process makes a [`Ledger`] in the [`directory::RuntimeDirectory`] and counts through one
+//! [`Recorder`] for each thread; any process that may open the file gets the figures with a
+//! [`LedgerReader`]. The format is described in docs/ledger.md. Nothing here knows which processes
+//! live or which chips there are, and no device address is ever stored.
 
+mod cell;
+mod claims;
+mod device;
+pub mod directory;
+mod file;
+pub mod layout;
+mod mapping;
+mod owner;
+mod posting;
+mod reader;
 pub mod region;
+mod sync;
+mod writer;
+
+pub use device::{DeviceEntry, DeviceSlot, RegionMirror};
+pub use file::CreateError;
+pub use owner::{IdentityError, LedgerOwner, identity_of_this_process, start_time};
+pub use posting::POSTING_THRESHOLD_BYTES;
+pub use reader::{LedgerReader, LedgerReading, OpenError, ReadError};
+pub use writer::{AddDeviceError, Faults, Ledger, Recorder};

@@ -1,0 +1,231 @@
+//! The runtime directory: where ledgers and endpoints are, which directory that is, and whether
+//! it can be trusted.
+//!
+//! The directory is opened once and checked through its descriptor; everything in it is then
+//! opened relative to that descriptor, so that nobody can swap it afterwards. Nothing here reads
+//! the content of a file.
+
+mod choice;
+mod listing;
+mod names;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+pub use choice::{DirectoryEnvironment, INSTALLED_DIRECTORY};
+pub use listing::{Listing, MOST_ENTRIES_LISTED};
+pub use names::{Entry, EntryKind, endpoint_name, ledger_name, parse_name};
+
+/// The user that stands for "none that this namespace knows"; never trusted.
+pub const OVERFLOW_UID: u32 = 65_534;
+
+const STICKY: u32 = 0o1000;
+const SET_GROUP_ID: u32 = 0o2000;
+const OTHERS_WRITE: u32 = 0o002;
+const OTHERS_ANY: u32 = 0o077;
+
+/// An open, checked runtime directory.
+#[derive(Debug)]
+pub struct RuntimeDirectory {
+    descriptor: OwnedFd,
+    path: PathBuf,
+    shared_with_group: bool,
+    owner: u32,
+}
+
+/// What a directory is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To leave a ledger and an endpoint in it.
+    Writing,
+    /// To look for those of others.
+    Reading,
+}
+
+/// Why there is no runtime directory to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// It cannot be opened.
+    #[error(
+        "cannot open the runtime directory {path}; create it, or choose another with TT_METRICS_SOCKET_DIR or --runtime-dir"
+    )]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A private directory could not be made.
+    #[error(
+        "cannot create the runtime directory {path}; choose another with TT_METRICS_SOCKET_DIR"
+    )]
+    Create {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It belongs to someone who could lie to us.
+    #[error(
+        "the runtime directory {path} belongs to user {owner}; use one that belongs to you or to root, or one with mode 3777 as the installation makes it"
+    )]
+    Owner {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Anyone could remove what is in it.
+    #[error(
+        "the runtime directory {path} has mode {mode:04o}, in which any user can replace any entry; run: chmod 3777 {path}"
+    )]
+    WorldWritable {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A private directory lets others in.
+    #[error("the private runtime directory {path} has mode {mode:04o}; run: chmod 700 {path}")]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// None of the usual places has one.
+    #[error(
+        "no runtime directory: neither {INSTALLED_DIRECTORY} nor a private one exists; start a workload first, or name one with --runtime-dir"
+    )]
+    Nowhere,
+}
+
+impl RuntimeDirectory {
+    /// Opens the directory at `path`, which must exist, and checks it.
+    pub fn open(path: &Path, purpose: Purpose) -> Result<Self, DirectoryError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open_error =
+            |error: Errno| DirectoryError::Open { path: path.into(), source: error.into() };
+        let descriptor = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(open_error)?;
+        let stat = fstat(&descriptor).map_err(open_error)?;
+        check(path, &stat, purpose)?;
+        Ok(Self {
+            descriptor,
+            path: path.into(),
+            shared_with_group: stat.st_mode & SET_GROUP_ID != 0,
+            owner: stat.st_uid,
+        })
+    }
+
+    /// Opens the directory at `path` as [`Self::open`] does, and refuses one that lets others in.
+    fn open_private(path: &Path, purpose: Purpose) -> Result<Self, DirectoryError> {
+        let directory = Self::open(path, purpose)?;
+        let stat = fstat(&directory.descriptor)
+            .map_err(|error| DirectoryError::Open { path: path.into(), source: error.into() })?;
+        let mode = stat.st_mode & 0o7777;
+        if mode & OTHERS_ANY != 0 {
+            return Err(DirectoryError::NotPrivate { path: path.into(), mode });
+        }
+        Ok(directory)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Who owns it.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Whether it gives its group to what is created in it: an installed directory, whose group
+    /// is the service's.
+    pub fn is_shared_with_group(&self) -> bool {
+        self.shared_with_group
+    }
+
+    /// The mode of a ledger in this directory.
+    pub fn ledger_mode(&self) -> u32 {
+        if self.shared_with_group { 0o640 } else { 0o600 }
+    }
+
+    /// The mode of an endpoint in this directory.
+    pub fn endpoint_mode(&self) -> u32 {
+        if self.shared_with_group { 0o660 } else { 0o600 }
+    }
+
+    /// The names of ledgers and endpoints in it, up to [`MOST_ENTRIES_LISTED`].
+    pub fn list(&self) -> io::Result<Listing> {
+        listing::list(self.as_fd())
+    }
+
+    /// The user that owns the entry `name`, its type and inode, without following a link.
+    pub fn entry_status(&self, name: &str) -> io::Result<EntryStatus> {
+        let stat = statat(&self.descriptor, checked(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(EntryStatus {
+            uid: stat.st_uid,
+            mode: stat.st_mode & 0o7777,
+            is_regular_file: FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
+            is_socket: FileType::from_raw_mode(stat.st_mode) == FileType::Socket,
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
+
+    /// Removes the entry `name`.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.descriptor, checked(name)?, AtFlags::empty())?)
+    }
+}
+
+impl AsFd for RuntimeDirectory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// What the system says of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryStatus {
+    /// Its owner.
+    pub uid: u32,
+    /// Its permission bits.
+    pub mode: u32,
+    /// It is a regular file, as a ledger must be.
+    pub is_regular_file: bool,
+    /// It is a socket, as an endpoint must be.
+    pub is_socket: bool,
+    /// The file system it is on.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+}
+
+/// A name that cannot lead out of the directory.
+pub(crate) fn checked(name: &str) -> io::Result<&str> {
+    let bad = name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']);
+    if bad { Err(Errno::INVAL.into()) } else { Ok(name) }
+}
+
+fn check(path: &Path, stat: &Stat, purpose: Purpose) -> Result<(), DirectoryError> {
+    let mode = stat.st_mode & 0o7777;
+    let installed = mode & (STICKY | SET_GROUP_ID) == STICKY | SET_GROUP_ID;
+    let myself = rustix::process::geteuid().as_raw();
+    // Root may look anywhere: what is read is not believed because of the directory alone.
+    let root_looks = purpose == Purpose::Reading && myself == 0;
+    let trusted = stat.st_uid == 0 || stat.st_uid == myself || installed || root_looks;
+    if stat.st_uid == OVERFLOW_UID || !trusted {
+        return Err(DirectoryError::Owner { path: path.into(), owner: stat.st_uid });
+    }
+    if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
+        return Err(DirectoryError::WorldWritable { path: path.into(), mode });
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! What is in the runtime directory, by name, up to a limit: anyone may fill an installed one.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::Dir;
+
+use super::names::{Entry, EntryKind, parse_name};
+
+/// Entries, ours or not, that one listing looks at.
+pub const MOST_ENTRIES_LISTED: usize = 65_536;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// Ledgers, by name.
+    pub ledgers: Vec<Entry>,
+    /// Endpoints, by name.
+    pub endpoints: Vec<Entry>,
+    /// Entries whose names are none of ours.
+    pub others: usize,
+    /// There were more than [`MOST_ENTRIES_LISTED`]; the rest was not looked at.
+    pub truncated: bool,
+}
+
+pub(super) fn list(directory: BorrowedFd<'_>) -> io::Result<Listing> {
+    let mut listing = Listing::default();
+    let mut seen = 0;
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        if seen == MOST_ENTRIES_LISTED {
+            listing.truncated = true;
+            break;
+        }
+        seen += 1;
+        match std::str::from_utf8(name).ok().and_then(parse_name) {
+            Some(entry) if matches!(entry.kind, EntryKind::Endpoint) => {
+                listing.endpoints.push(entry);
+            }
+            Some(entry) => listing.ledgers.push(entry),
+            None => listing.others += 1,
+        }
+    }
+    // The kernel's order means nothing, and tables should not jump.
+    listing.ledgers.sort_unstable_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
+    listing.endpoints.sort_unstable_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
+    Ok(listing)
+}

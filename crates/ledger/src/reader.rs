@@ -1,0 +1,266 @@
+//! The reader: opens another process's ledger, checks it once, and copies it with bounded effort.
+//!
+//! What the file says is an allegation by its owner. It is never mapped into this process's own
+//! reads: it is copied by `pread`, so that a file cut short is an error and no signal.
+
+mod accounts;
+mod header;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::io::{pread, retry_on_intr};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::{MemoryKind, MemoryUsage};
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::snapshot::RecordingFaults;
+
+use crate::device::{DeviceEntry, DeviceSlot, decode};
+use crate::directory::{RuntimeDirectory, checked};
+use crate::layout::{
+    LARGEST_FILE_BYTES, LONGEST_ENTRY_BYTES, LONGEST_HEADER_BYTES, MOST_DEVICES_READ, PAGE_BYTES,
+    SHORTEST_HEADER_BYTES,
+};
+
+pub(crate) use accounts::Accounts;
+pub(crate) use header::Header;
+
+/// Copies taken of one ledger in one reading before a torn cell is accepted as it is.
+const MOST_COPIES: usize = 4;
+
+/// Why a file is not read as a ledger.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be opened.
+    #[error("cannot open the ledger {name}")]
+    Open {
+        /// The file's name.
+        name: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It is a directory, a pipe, a device or the like.
+    #[error("the ledger is not a regular file; remove it")]
+    NotAFile,
+    /// It cannot be a ledger: too short or absurdly long.
+    #[error("the ledger has {0} bytes, which no version writes; remove it")]
+    Size(u64),
+    /// It does not begin as a ledger does.
+    #[error("the file does not begin as a ledger does; remove it")]
+    Magic,
+    /// Its process has not finished the header, or died before.
+    #[error("the ledger is not ready: its process is starting or died while it was")]
+    NotReady,
+    /// It is of a version that this one cannot read.
+    #[error(
+        "the ledger has layout {written}, readable since layout {since}; this version reads {} to {}: update it",
+        crate::layout::OLDEST_READABLE,
+        crate::layout::LAYOUT_VERSION
+    )]
+    Version {
+        /// The layout version of its writer.
+        written: u32,
+        /// The oldest reader that could read it.
+        since: u32,
+    },
+    /// Its header contradicts itself.
+    #[error("the ledger's header is implausible: {0}; its process does not write what it says")]
+    Header(&'static str),
+    /// It could not be copied.
+    #[error("cannot read the ledger")]
+    Read(#[source] io::Error),
+}
+
+/// Why a ledger that was opened gives no reading.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It could not be copied.
+    #[error("cannot read the ledger")]
+    Read(#[source] io::Error),
+    /// It is shorter than what it says it holds: someone cut it.
+    #[error("the ledger was cut short under its reader")]
+    Truncated,
+    /// Its beginning is not what it was when it was opened.
+    #[error("the ledger's header changed under its reader; open it again")]
+    Changed,
+}
+
+/// What one reading of a ledger gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerReading {
+    /// The process, as the ledger names it.
+    pub owner: ProcessIdentity,
+    /// The user that owns the file, from the kernel.
+    pub uid: u32,
+    /// The process's short name.
+    pub name: String,
+    /// Name and version of the runtime that records.
+    pub runtime: String,
+    /// When recording began.
+    pub started_at: Timestamp,
+    /// The devices it opened; a slot is an index into these.
+    pub devices: Vec<DeviceEntry>,
+    /// The figures for each device and kind with any, ordered by device and kind.
+    pub usage: Vec<(DeviceSlot, MemoryKind, MemoryUsage)>,
+    /// Cells of a kind, type or device that this version does not know; not in `usage`.
+    pub unknown_cells: u32,
+    /// What went wrong in recording, as its process counted it.
+    pub faults: RecordingFaults,
+    /// How many shards (threads at the same time) have recorded. One means that peaks are exact.
+    pub shards: u32,
+    /// A cell was being written during each copy, or its process died in the middle of one record;
+    /// the figures may lack a part of that record.
+    pub torn: bool,
+    /// More was freed than allocated somewhere, or a sum overflowed; such figures are cut to what is possible.
+    pub implausible: bool,
+}
+
+/// An open ledger.
+#[derive(Debug)]
+pub struct LedgerReader {
+    descriptor: OwnedFd,
+    header: Header,
+    buffer: Vec<u8>,
+    accounts: Accounts,
+    reading: LedgerReading,
+    has_read: bool,
+}
+
+impl LedgerReader {
+    /// Opens and checks the ledger `name`.
+    pub fn open_at(directory: &RuntimeDirectory, name: &str) -> Result<Self, OpenError> {
+        // Without O_NONBLOCK a pipe under that name would hold us up.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let descriptor = checked(name)
+            .and_then(|name| Ok(openat(directory, name, flags, Mode::empty())?))
+            .map_err(|source| OpenError::Open { name: name.to_owned(), source })?;
+        Self::from_descriptor(descriptor)
+    }
+
+    /// Checks the ledger behind a descriptor that someone handed over.
+    pub fn from_descriptor(descriptor: OwnedFd) -> Result<Self, OpenError> {
+        let stat = fstat(&descriptor).map_err(|error| OpenError::Read(error.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(OpenError::NotAFile);
+        }
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let shortest = u64::try_from(SHORTEST_HEADER_BYTES).unwrap_or(u64::MAX);
+        if size < shortest || size > LARGEST_FILE_BYTES {
+            return Err(OpenError::Size(size));
+        }
+        let mut start = vec![0; LONGEST_HEADER_BYTES];
+        let length = copy(descriptor.as_fd(), &mut start, 0).map_err(OpenError::Read)?;
+        let header = Header::check(&start[..length], size)?;
+        let reading = header.empty_reading(stat.st_uid);
+        Ok(Self {
+            descriptor,
+            header,
+            buffer: start,
+            accounts: Accounts::default(),
+            reading,
+            has_read: false,
+        })
+    }
+
+    /// The process, as the ledger names it.
+    pub fn owner(&self) -> &ProcessIdentity {
+        &self.reading.owner
+    }
+
+    /// The user that owns the file, from the kernel.
+    pub fn uid(&self) -> u32 {
+        self.reading.uid
+    }
+
+    /// Copies the ledger and adds it up. Bounded: at most [`MOST_COPIES`] copies of the used part,
+    /// whatever the file says, and no allocation unless it has grown.
+    pub fn read(&mut self) -> Result<&LedgerReading, ReadError> {
+        for attempt in 1.. {
+            let used = self.copy_used()?;
+            if self.add_up(used)? || attempt == MOST_COPIES {
+                break;
+            }
+        }
+        Ok(&self.reading)
+    }
+
+    /// The last reading; empty before the first.
+    pub fn last(&self) -> &LedgerReading {
+        &self.reading
+    }
+
+    /// How many bytes hold all cells that were in use at the last copy.
+    pub(crate) fn expected_bytes(&self) -> usize {
+        self.header.cells_end(self.accounts.cells())
+    }
+
+    /// Copies header and used cells into the buffer. Gives the number of cells in it.
+    fn copy_used(&mut self) -> Result<usize, ReadError> {
+        // The first time, a page: it holds all cells of most processes.
+        let mut wanted = self.expected_bytes().max(if self.has_read { 0 } else { PAGE_BYTES });
+        self.has_read = true;
+        // A second round if cells were added since. Those added after that can wait.
+        let mut length = 0;
+        for _ in 0..2 {
+            if self.buffer.len() < wanted {
+                self.buffer.resize(wanted, 0);
+            }
+            let start = &mut self.buffer[..wanted];
+            length = copy(self.descriptor.as_fd(), start, 0).map_err(ReadError::Read)?;
+            let cells = self.header.recheck(&start[..length])?;
+            let needed = self.header.cells_end(cells);
+            if needed <= length {
+                return Ok(cells);
+            }
+            if length < wanted {
+                return Err(ReadError::Truncated);
+            }
+            wanted = needed;
+        }
+        Ok(self.header.cells_within(length))
+    }
+
+    fn add_up(&mut self, cells: usize) -> Result<bool, ReadError> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let copy = &buffer[..self.header.cells_end(cells)];
+        let result = self
+            .refresh_devices(copy)
+            .map(|()| self.accounts.add_up(&self.header, copy, cells, &mut self.reading));
+        self.buffer = buffer;
+        result
+    }
+
+    /// Reads device entries that were added since the last time. Entries never change.
+    fn refresh_devices(&mut self, copy_of_start: &[u8]) -> Result<(), ReadError> {
+        let used = self.header.devices_used(copy_of_start);
+        let width = self.header.device_bytes();
+        let mut entry = [0; LONGEST_ENTRY_BYTES];
+        while self.reading.devices.len() < used.min(MOST_DEVICES_READ) {
+            let offset = self.header.device_offset(self.reading.devices.len());
+            let length = copy(self.descriptor.as_fd(), &mut entry[..width], offset)
+                .map_err(ReadError::Read)?;
+            match decode(&entry[..length]) {
+                Some(device) => self.reading.devices.push(device),
+                None if length < width => return Err(ReadError::Truncated),
+                // Not published although counted: its process lies or was cut short by a crash.
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies from `offset` until the buffer is full or the file ends. Gives the bytes copied.
+fn copy(descriptor: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        let at = offset + u64::try_from(length).expect("a buffer's length fits in 64 bits");
+        match retry_on_intr(|| pread(descriptor, &mut buffer[length..], at))? {
+            0 => break,
+            count => length += count,
+        }
+    }
+    Ok(length)
+}

@@ -1,0 +1,32 @@
+//! The only place in this crate that names atomics, locks and barriers.
+//!
+//! The files that hold the algorithms (`cell`, `posting`, `claims`) use nothing else, so that
+//! the package `telltale-ledger-models` can compile them against loom's. Both ends of an ordering
+//! carry the same `SYNC:` label.
+
+pub(crate) use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The cheap end of an asymmetric barrier: keeps the compiler from moving a load before an
+/// earlier store. Costs no instruction. SYNC: asymmetric barrier
+#[inline(always)]
+pub(crate) fn light_barrier() {
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+}
+
+/// The dear end: makes every running thread of this process pass a full barrier, so that its
+/// stores before a [`light_barrier`] are visible or its loads after it see ours. Microseconds, one
+/// system call, used once in a process's life. SYNC: asymmetric barrier
+///
+/// Returns whether the kernel did it; a sandbox may forbid the call.
+pub(crate) fn heavy_barrier() -> bool {
+    std::sync::atomic::fence(Ordering::SeqCst);
+    rustix::thread::membarrier(rustix::thread::MembarrierCommand::PrivateExpedited).is_ok()
+}
+
+/// Must have been called once in this process before [`heavy_barrier`]. Cheap while the process
+/// has one thread.
+pub(crate) fn prepare_heavy_barrier() {
+    // A refusal shows again, and is handled, in `heavy_barrier`.
+    let _ = rustix::thread::membarrier(rustix::thread::MembarrierCommand::RegisterPrivateExpedited);
+}
