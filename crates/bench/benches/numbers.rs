@@ -21,6 +21,7 @@ fn main() -> ExitCode {
             return ExitCode::from(64);
         }
     };
+    println!("{}\n", surroundings());
     for subject in subjects {
         match measure(&subject, effort) {
             Ok(table) => println!("{table}"),
@@ -51,6 +52,14 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<(Effort, Vec<String>
         subjects = SUBJECTS.map(str::to_owned).to_vec();
     }
     Ok((effort, subjects))
+}
+
+/// What the reader needs to judge the figures by: other load spoils them.
+fn surroundings() -> String {
+    let processors = pinning::processors().map_or_else(|e| e.to_string(), |n| n.to_string());
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("unknown");
+    format!("{processors} processors, load average at the start {load} (other load spoils figures)")
 }
 
 fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {

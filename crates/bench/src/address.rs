@@ -66,12 +66,13 @@ const GOALS: [Goal; 2] = [
 ];
 /// Pairs in one repeat of a full run.
 const PAIRS: u64 = 400_000;
+/// Live buffers when only the working is shown.
+const FEW_LIVE: u32 = 8;
 /// The most that one live buffer may cost.
 const LIVE_BUFFER_BYTES: f64 = 48.0;
 
 fn rows(effort: Effort, goal: &Goal) -> Result<[Row; 2], SeedError> {
-    let live = u32::try_from(effort.operations(u64::from(goal.live) * 10) / 10).unwrap_or(1).max(8);
-    let live = if effort == Effort::Quick { goal.live } else { live };
+    let live = if effort == Effort::Once { FEW_LIVE } else { goal.live };
     let script = Script::new(live, 1);
     let device = Device::new(Setting::PerPid { rows_before: 0 })?;
     let heap_before = heap_bytes();
