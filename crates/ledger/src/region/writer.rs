@@ -284,6 +284,13 @@ impl RegionWriter {
         }
     }
 
+    /// Whether this process has a row of its own, as far as the last record could see; a reader of
+    /// ledger and region must know, so as not to count the process twice.
+    #[must_use]
+    pub fn has_row(&self) -> bool {
+        self.row.is_some() && !self.losses.row_lost.load(Ordering::Relaxed)
+    }
+
     /// Which file the region is.
     #[must_use]
     pub fn file(&self) -> FileIdentity {
