@@ -1,7 +1,9 @@
-//! Memory maps: the writer's own file, and what a running reader copies from.
+//! Memory maps: the writer's own file, a region that it keeps, and what a running reader copies
+//! from.
 //!
 //! Nothing here interprets what is mapped. A map of a file that someone else may truncate is never
-//! read by this process itself; only the kernel copies from it (see `sweep`).
+//! read by this process itself; only the kernel copies from it (see `sweep`). The exception is a
+//! region, which has no other way to be kept (see docs/regions.md).
 
 use std::ffi::c_void;
 use std::io;
@@ -12,7 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::cell::Cell;
 use crate::layout::{CELL_BYTES, CELLS_CAPACITY, CELLS_OFFSET};
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU32, AtomicU64};
 
 /// A shared map of a file's beginning, removed on drop.
 #[derive(Debug)]
@@ -51,6 +53,13 @@ impl Mapping {
         // with other processes is only ever accessed through atomics. The page's memory exists,
         // as this function's contract says.
         unsafe { self.base.byte_add(offset).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// The 32-bit word at `offset`. Its page must have been reserved, as for [`Self::word`].
+    pub(crate) fn half_word(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length, "a word inside the map");
+        // SAFETY: as in `word`, with four bytes and their alignment.
+        unsafe { self.base.byte_add(offset).cast::<AtomicU32>().as_ref() }
     }
 
     /// Cell number `index`. Its page must have been reserved, as for [`Self::word`].

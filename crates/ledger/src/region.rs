@@ -12,7 +12,6 @@ mod decode;
 mod findings;
 mod holders;
 mod layout;
-mod mapping;
 mod name;
 mod read;
 pub mod writer;

@@ -4,8 +4,10 @@
 //! the package `telltale-ledger-models` can compile them against loom's. Both ends of an ordering
 //! carry the same `SYNC:` label.
 
-pub(crate) use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering,
+};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The cheap end of an asymmetric barrier: keeps the compiler from moving a load before an
 /// earlier store. Costs no instruction. SYNC: asymmetric barrier

@@ -12,7 +12,6 @@ mod table;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
@@ -22,6 +21,7 @@ use super::holders::Liveness;
 use super::layout::{CHIP_ROWS, RegionKind};
 use super::name::file_name;
 use super::read::{FileIdentity, open_directory};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use open::{Lock, map, open_or_create};
 use own_rows::own_rows;
 use table::{Table, add, take};

@@ -115,6 +115,7 @@ fn the_last_to_leave_resets_and_the_file_persists() {
         second.record_allocation(RegionKind::Dram, 20, 3);
         second.record_allocation(RegionKind::L1, 3, 8);
         assert_eq!(remains(&region(scratch.path())), (123, 1, 123, 2));
+        assert!(first.has_row() && !second.has_row());
         first.detach().expect("nobody holds the lock");
         assert_eq!(remains(&region(scratch.path())), (23, 0, 23, 1));
         drop(second);
@@ -262,6 +263,7 @@ fn a_row_that_somebody_else_freed_is_not_written_again() {
     file.write_all_at(&99_i32.to_le_bytes(), pid_offset).expect("the region is writable");
     writer.record_allocation(RegionKind::Dram, 7, 3);
     assert_eq!(region(scratch.path()).totals.sum(), 100);
+    assert!(!writer.has_row());
     let losses = writer.losses();
     assert!(losses.row_lost && losses.refused_records == 1, "{losses:?}");
     drop(writer);

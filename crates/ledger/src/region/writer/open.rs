@@ -7,13 +7,15 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, openat};
+use rustix::fs::{
+    FallocateFlags, FileType, FlockOperation, Mode, OFlags, fallocate, flock, fstat, openat,
+};
 use rustix::io::{Errno, pread};
 
 use super::super::layout::Layout;
-use super::super::mapping::Mapping;
 use super::super::read::FileIdentity;
 use super::AttachError;
+use crate::mapping::Mapping;
 
 /// How long attaching and detaching wait for another process that does the same. Each holds the
 /// lock for microseconds; whoever can read the file can also hold it for ever.
@@ -105,14 +107,24 @@ pub(super) fn map(
             return Err(AttachError::Unsupported { name: name.into(), version, size_bytes });
         }
     }
-    let mapping = Mapping::new(descriptor, layout.size_bytes).map_err(|error| match error {
+    reserve(descriptor, layout.size_bytes).map_err(|error| match error {
         Errno::NOSPC | Errno::DQUOT => {
             AttachError::NoSpace { name: name.into(), source: error.into() }
         }
-        _ => system("reserve and map", error),
+        _ => system("reserve", error),
     })?;
+    let mapping = Mapping::writable(descriptor.as_fd(), layout.size_bytes)
+        .map_err(|source| AttachError::System { name: name.into(), step: "map", source })?;
     let identity = FileIdentity { device: stat.st_dev, inode: stat.st_ino };
     Ok(Some((identity, mapping)))
+}
+
+/// Reserves the file's blocks; it lengthens an empty file and never shortens one.
+///
+/// Without this, touching a page that a full file system cannot give would kill the process.
+fn reserve(descriptor: &OwnedFd, size_bytes: usize) -> Result<(), Errno> {
+    let length = u64::try_from(size_bytes).map_err(|_| Errno::FBIG)?;
+    fallocate(descriptor, FallocateFlags::empty(), 0, length)
 }
 
 /// The file's first four bytes; absent if it has fewer.

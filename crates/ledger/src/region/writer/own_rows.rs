@@ -5,11 +5,11 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use super::super::read::FileIdentity;
 use super::open::LOCK_WAIT;
+use crate::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A row: file, place in its table, and the pid, so that a forked child's copy of its parent's
 /// rows means nothing to it.

@@ -5,16 +5,17 @@
 //! the same amount. Nothing here opens, locks or waits.
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
 use super::super::layout::{
     CHIP_ROWS, Layout, PROCESS_NAME_BYTES, PROCESS_ROWS, RegionKind, UNUSED_CHIP,
 };
-use super::super::mapping::Mapping;
+use crate::mapping::Mapping;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes from the end of the process rows to the intent word, in the padding: past version 4's
 /// `init_state`, which a reader of that version may look for in any file of this size.
 const INTENT_AFTER_ROWS: usize = 8;
+
+const _: () = assert!(cfg!(target_endian = "little"), "regions are little-endian");
 
 /// A region's words by meaning.
 #[derive(Debug)]
@@ -49,39 +50,39 @@ impl Table {
     }
 
     pub(super) fn version(&self) -> &AtomicU32 {
-        self.mapping.u32(Layout::VERSION)
+        self.mapping.half_word(Layout::VERSION)
     }
 
     pub(super) fn last_update(&self) -> &AtomicU64 {
-        self.mapping.u64(Layout::LAST_UPDATE)
+        self.mapping.word(Layout::LAST_UPDATE)
     }
 
     pub(super) fn reference_count(&self) -> &AtomicU32 {
-        self.mapping.u32(Layout::REFERENCE_COUNT)
+        self.mapping.half_word(Layout::REFERENCE_COUNT)
     }
 
     pub(super) fn total(&self, kind: RegionKind) -> Option<&AtomicU64> {
-        Some(self.mapping.u64(self.layout.total(kind)?))
+        Some(self.mapping.word(self.layout.total(kind)?))
     }
 
     pub(super) fn pid(&self, row: usize) -> &AtomicU32 {
-        self.mapping.u32(self.layout.process(row))
+        self.mapping.half_word(self.layout.process(row))
     }
 
     pub(super) fn process_counter(&self, row: usize, kind: RegionKind) -> Option<&AtomicU64> {
-        Some(self.mapping.u64(self.layout.process_counter(row, kind)?))
+        Some(self.mapping.word(self.layout.process_counter(row, kind)?))
     }
 
     pub(super) fn process_last_update(&self, row: usize) -> &AtomicU64 {
-        self.mapping.u64(self.layout.process_last_update(row))
+        self.mapping.word(self.layout.process_last_update(row))
     }
 
     pub(super) fn chip_counter(&self, row: usize, kind: RegionKind) -> Option<&AtomicU64> {
-        Some(self.mapping.u64(self.layout.chip_counter(row, kind)?))
+        Some(self.mapping.word(self.layout.chip_counter(row, kind)?))
     }
 
     fn chip_id(&self, row: usize) -> &AtomicU32 {
-        self.mapping.u32(self.layout.chip(row))
+        self.mapping.half_word(self.layout.chip(row))
     }
 
     /// The chip id of an unused row.
@@ -97,9 +98,9 @@ impl Table {
 
     /// Writes who the region is about, as every attaching process does. Needs the lock.
     pub(super) fn write_identity(&self, board_serial: u64, asic_id: u64, device_id: u32) {
-        self.mapping.u64(Layout::BOARD_SERIAL).store(board_serial, Ordering::Relaxed);
-        self.mapping.u64(Layout::ASIC_ID).store(asic_id, Ordering::Relaxed);
-        self.mapping.u32(Layout::DEVICE_ID).store(device_id, Ordering::Relaxed);
+        self.mapping.word(Layout::BOARD_SERIAL).store(board_serial, Ordering::Relaxed);
+        self.mapping.word(Layout::ASIC_ID).store(asic_id, Ordering::Relaxed);
+        self.mapping.half_word(Layout::DEVICE_ID).store(device_id, Ordering::Relaxed);
     }
 
     /// Zeroes totals and chip rows and gives row 0 to the gateway chip; for a region that nobody is
@@ -110,7 +111,7 @@ impl Table {
         }
         for row in 0..CHIP_ROWS {
             self.chip_id(row).store(self.unused_chip(), Ordering::Relaxed);
-            self.mapping.u32(self.layout.chip_is_remote(row)).store(0, Ordering::Relaxed);
+            self.mapping.half_word(self.layout.chip_is_remote(row)).store(0, Ordering::Relaxed);
             for kind in self.kinds() {
                 let counter = self.chip_counter(row, kind).expect("kinds() has counters");
                 counter.store(0, Ordering::Relaxed);
@@ -133,7 +134,7 @@ impl Table {
     /// `num_active_processes` is the number of rows. Needs the lock.
     pub(super) fn write_process_count(&self) {
         let count = u32::try_from(self.taken_rows().len()).expect("there are 64 rows");
-        self.mapping.u32(Layout::PROCESS_COUNT).store(count, Ordering::Relaxed);
+        self.mapping.half_word(Layout::PROCESS_COUNT).store(count, Ordering::Relaxed);
     }
 
     /// Counts a reference without a row. Needs the lock.
@@ -229,7 +230,7 @@ impl Table {
             let cell = self.chip_id(*row);
             match cell.compare_exchange(unused, chip_id, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
-                    let remote = self.mapping.u32(self.layout.chip_is_remote(*row));
+                    let remote = self.mapping.half_word(self.layout.chip_is_remote(*row));
                     remote.store(u32::from(is_remote), Ordering::Relaxed);
                     true
                 }
@@ -241,7 +242,7 @@ impl Table {
     /// Sets right what a process left that died between claiming or freeing a row and counting the
     /// reference. Needs the lock.
     pub(super) fn finish_intent(&self) {
-        let intent = self.mapping.u64(self.intent_offset()).load(Ordering::Acquire);
+        let intent = self.mapping.word(self.intent_offset()).load(Ordering::Acquire);
         let row = intent >> 32;
         let Some(row) = row.checked_sub(1).and_then(|row| usize::try_from(row).ok()) else {
             return;
@@ -258,11 +259,11 @@ impl Table {
     fn begin_intent(&self, row: usize, references_without_row: u32) {
         let row = u64::try_from(row).expect("there are 64 rows");
         let intent = ((row + 1) << 32) | u64::from(references_without_row);
-        self.mapping.u64(self.intent_offset()).store(intent, Ordering::Release);
+        self.mapping.word(self.intent_offset()).store(intent, Ordering::Release);
     }
 
     fn end_intent(&self) {
-        self.mapping.u64(self.intent_offset()).store(0, Ordering::Release);
+        self.mapping.word(self.intent_offset()).store(0, Ordering::Release);
     }
 
     fn intent_offset(&self) -> usize {
@@ -284,7 +285,7 @@ impl Table {
         bytes[..fits].copy_from_slice(&name.as_bytes()[..fits]);
         let start = self.layout.process_name(row);
         for (index, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
-            let cell = self.mapping.u64(start + 8 * index);
+            let cell = self.mapping.word(start + 8 * index);
             cell.store(u64::from_le_bytes(*word), Ordering::Relaxed);
         }
     }
