@@ -3,13 +3,29 @@
 //! [`Machine`] is a directory tree with the files that the driver of a real machine shows;
 //! every reader that takes `--root DIR` reads it as it reads `/`. Nothing here is measured from
 //! hardware: names, formats, units and presence of the files are the driver's, the numbers in
-//! them come from a small model.
+//! them come from a small model. [`Chip`] has memories whose allocators give real addresses, are
+//! used again and run out. [`Emulator`] joins them: devices that any process can open with
+//! [`DeviceClient`], and that say exactly what is allocated on them.
 #![forbid(unsafe_code)]
 
+mod allocator;
+mod chip;
+mod client;
+mod device;
+mod emulator;
 mod machine;
+mod protocol;
+mod server;
+mod socket;
 
+pub use chip::{AllocateError, Chip, FreeError, KindUsage, Usage};
+pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};
+pub use device::ChipUsage;
+pub use emulator::{Emulator, EmulatorOptions, FaultError, StartError};
 pub use machine::{
     AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault, Garbage,
     InjectError, InjectedErrno, Machine, MachineKind, MachineOptions, ParseDriverVersionError,
     ParseFaultError, ParseMachineKindError, PidsFault, TreeError,
 };
+pub use protocol::Activity;
+pub use server::ServerCounters;

@@ -423,6 +423,16 @@ impl Machine {
     }
 }
 
+/// The descriptions of every device of a machine, without making one.
+#[cfg(test)]
+pub(crate) fn chips_of(
+    kind: MachineKind,
+    seed: u64,
+    driver: DriverVersion,
+) -> impl Iterator<Item = Vec<ChipDescription>> {
+    boards::chips(kind, seed, driver).into_iter().map(|chip| chip.descriptions())
+}
+
 impl Drop for Machine {
     fn drop(&mut self) {
         // Nobody is left to be told; a later start on the same root tries again.

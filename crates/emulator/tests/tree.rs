@@ -2,6 +2,8 @@
 //!
 //! `TELLTALE_BLESS=1` writes the listings anew; look at the difference before committing it.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
+
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
