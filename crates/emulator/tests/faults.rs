@@ -1,0 +1,214 @@
+//! Each fault as a reader of the tree meets it, and that clearing it leaves no trace.
+#![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use telltale_emulator::{ChipLoad, Fault, InjectError, Machine, MachineKind, MachineOptions};
+use telltale_harness::Scratch;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+struct Fixture {
+    machine: Machine,
+    _scratch: Scratch,
+}
+
+impl Fixture {
+    fn new(kind: MachineKind) -> Self {
+        let scratch = Scratch::new();
+        let machine =
+            Machine::create(&scratch.join("m"), kind, &MachineOptions::default()).unwrap();
+        Self { machine, _scratch: scratch }
+    }
+
+    fn class(&self, name: &str) -> PathBuf {
+        self.machine.root().join("sys/class/tenstorrent/tenstorrent!0").join(name)
+    }
+
+    fn hwmon(&self, name: &str) -> PathBuf {
+        self.machine.root().join("sys/class/hwmon/hwmon1").join(name)
+    }
+
+    fn pids(&self) -> PathBuf {
+        self.machine.root().join("proc/driver/tenstorrent/0/pids")
+    }
+
+    /// Injects, lets `check` look, clears, and makes sure that all is as before.
+    fn with(&mut self, fault: &str, check: impl FnOnce(&Self)) {
+        let watched = [self.class("tt_aiclk"), self.hwmon("power1_input"), self.pids()];
+        let before = watched.each_ref().map(|path| fs::read(path).unwrap());
+        let fault: Fault = fault.parse().unwrap();
+        self.machine.inject(fault.clone()).unwrap();
+        // A tick must not undo it.
+        self.machine.tick(SECOND_NS, &[]).unwrap();
+        check(self);
+        assert_eq!(self.machine.faults().count(), 1);
+        self.machine.clear(&fault).unwrap();
+        let lengths = |files: &[Vec<u8>; 3]| files.each_ref().map(Vec::len);
+        let after = watched.each_ref().map(|path| fs::read(path).unwrap());
+        assert_eq!(lengths(&after), lengths(&before), "{fault}");
+    }
+}
+
+#[test]
+fn files_go_missing_or_turn_into_errors() {
+    let mut fixture = Fixture::new(MachineKind::N300);
+    fixture.with("missing:0:tt_aiclk", |fixture| {
+        assert!(fs::symlink_metadata(fixture.class("tt_aiclk")).is_err());
+        assert!(fixture.class("tt_axiclk").exists());
+    });
+    fixture.with("error:0:power1_input:EIO", |fixture| {
+        let path = fixture.hwmon("power1_input");
+        assert_eq!(fs::read_link(&path).unwrap(), PathBuf::from("errno:EIO"));
+        assert_eq!(fs::read(&path).unwrap_err().kind(), ErrorKind::NotFound);
+    });
+    fixture.with("missing:0:pids", |fixture| assert!(!fixture.pids().exists()));
+}
+
+#[test]
+fn a_reset_hides_what_the_firmware_tells_and_restarts_its_counters() {
+    let mut fixture = Fixture::new(MachineKind::N300);
+    let no_data = Some(PathBuf::from("errno:ENODATA"));
+    fixture.with("reset:0", |fixture| {
+        for path in [
+            fixture.class("tt_aiclk"),
+            fixture.class("tt_serial"),
+            fixture.class("pcie_perf_counters/slv_rd_data_word_sent1"),
+            fixture.hwmon("temp1_input"),
+        ] {
+            assert_eq!(fs::read_link(&path).ok(), no_data, "{}", path.display());
+        }
+        assert_eq!(fs::read_to_string(fixture.hwmon("name")).unwrap(), "wormhole\n");
+        assert_eq!(fs::read_to_string(fixture.pids()).unwrap(), "");
+    });
+    let heartbeat = fs::read_to_string(fixture.class("tt_heartbeat")).unwrap();
+    assert_eq!(heartbeat, "0\n");
+}
+
+#[test]
+fn files_fill_with_garbage() {
+    let mut fixture = Fixture::new(MachineKind::P150);
+    let cases: [(&str, &str, Vec<u8>); 6] = [
+        ("in0_input", "implausible", b"3210000\n".to_vec()),
+        ("power1_input", "implausible", b"4000000000\n".to_vec()),
+        ("temp1_input", "minus-one", b"-1\n".to_vec()),
+        ("temp1_input", "empty", Vec::new()),
+        ("temp1_input", "binary", (0..=255).rev().collect()),
+        ("temp1_input", "long", [vec![b'7'; 1 << 20], b"\n".to_vec()].concat()),
+    ];
+    for (attribute, garbage, bytes) in cases {
+        fixture.with(&format!("garbage:0:{attribute}:{garbage}"), |fixture| {
+            assert!(fs::read(fixture.hwmon(attribute)).unwrap() == bytes, "{attribute} {garbage}");
+        });
+    }
+}
+
+#[test]
+fn a_hanging_file_can_be_opened_and_has_nothing_to_read() {
+    let mut fixture = Fixture::new(MachineKind::N150);
+    let mut reader = None;
+    fixture.with("hang:0:temp1_input", |fixture| {
+        let path = fixture.hwmon("temp1_input");
+        assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+        // Without waiting, because that would be for ever.
+        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        let mut file = fs::OpenOptions::new().read(true).custom_flags(flags).open(&path).unwrap();
+        let error = file.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        reader = Some(file);
+    });
+    let read = reader.unwrap().read(&mut [0; 8]).unwrap();
+    assert_eq!(read, 0, "whoever waited is let go when the fault is cleared");
+}
+
+#[test]
+fn an_old_driver_lists_no_pids() {
+    let mut fixture = Fixture::new(MachineKind::N150);
+    let version = fixture.machine.root().join("sys/module/tenstorrent/version");
+    fixture.with("old-driver", |fixture| {
+        assert_eq!(fs::read_to_string(&version).unwrap(), "2.4.1\n");
+        assert!(!fixture.machine.root().join("proc/driver").exists());
+        assert!(!fixture.class("tt_heartbeat").exists());
+        assert!(fixture.class("tt_asic_id").exists());
+    });
+    assert_eq!(fs::read_to_string(&version).unwrap(), "2.10.0\n");
+}
+
+#[test]
+fn the_list_of_processes_can_lie() {
+    let mut fixture = Fixture::new(MachineKind::N150);
+    fixture.machine.set_holders(0, &[41, 42]).unwrap();
+    let cases = [
+        ("pids:0:zero", "41\n42\n0\n"),
+        ("pids:0:duplicates", "41\n41\n41\n42\n42\n42\n"),
+        ("pids:0:junk", "-3\nnot a pid\n\n99999999999999999999\n41\n42\n12x"),
+        ("garbage:0:pids:minus-one", "-1\n"),
+    ];
+    for (fault, text) in cases {
+        fixture.with(fault, |fixture| {
+            assert_eq!(fs::read_to_string(fixture.pids()).unwrap(), text);
+        });
+    }
+}
+
+#[test]
+fn impossible_faults_are_refused() {
+    let mut fixture = Fixture::new(MachineKind::P300);
+    for bad in [
+        "reset:2",
+        "missing:0:tt_eth_fw_ver",
+        "hang:0:../../vendor",
+        "error:0:nothing:EIO",
+        "vanish:0:1",
+    ] {
+        assert!(fixture.machine.inject(bad.parse().unwrap()).is_err(), "{bad}");
+    }
+    let never = fixture.machine.clear(&Fault::OldDriver);
+    assert!(matches!(never, Err(InjectError::NotInjected(Fault::OldDriver))));
+    assert_eq!(fixture.machine.faults().count(), 0);
+}
+
+#[test]
+fn a_vanished_chip_takes_its_files_with_it() {
+    let mut fixture = Fixture::new(MachineKind::P300);
+    let fault: Fault = "vanish:0:3".parse().unwrap();
+    let pci = fs::canonicalize(fixture.class("device")).unwrap();
+    fixture.machine.inject(fault.clone()).unwrap();
+    fixture.machine.tick(SECOND_NS, &[]).unwrap();
+    assert!(!pci.exists());
+    assert!(fs::symlink_metadata(fixture.machine.root().join("sys/class/hwmon/hwmon1")).is_err());
+    assert_eq!((fixture.machine.ordinal(0), fixture.machine.ordinal(1)), (None, Some(1)));
+    fixture.machine.clear_all().unwrap();
+    assert_eq!(fixture.machine.ordinal(0), Some(3));
+    let back = fixture.machine.root().join("sys/class/tenstorrent/tenstorrent!3/device");
+    assert_eq!(fs::canonicalize(back).unwrap(), pci);
+}
+
+#[test]
+fn a_reader_never_finds_half_a_file() {
+    let mut fixture = Fixture::new(MachineKind::P150);
+    let path = fixture.hwmon("temp1_input");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut different = std::collections::BTreeSet::new();
+            while !done.load(Ordering::Relaxed) {
+                let text = fs::read_to_string(&path).unwrap();
+                let number = text.strip_suffix('\n').unwrap().parse::<u32>().unwrap();
+                assert!((20_000..100_000).contains(&number), "{text:?}");
+                different.insert(number);
+            }
+            different.len()
+        });
+        let busy = ChipLoad { busy_ratio: 1.0, ..Default::default() };
+        for step in 0..2_000u64 {
+            fixture.machine.tick(step * SECOND_NS / 20, &[busy]).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 1, "the reader has seen it move");
+    });
+}

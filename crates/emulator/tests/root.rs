@@ -1,0 +1,75 @@
+//! Which directories a machine takes, and what is left of it.
+#![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
+
+use std::fs;
+use std::path::Path;
+
+use telltale_emulator::{
+    CreateError, Emulator, EmulatorOptions, Machine, MachineKind, MachineOptions, StartError,
+};
+use telltale_harness::Scratch;
+
+fn start(root: &Path) -> Result<Emulator, StartError> {
+    Emulator::start(root, MachineKind::N150, EmulatorOptions::default())
+}
+
+#[test]
+fn a_directory_with_other_files_is_refused_and_left_alone() {
+    let scratch = Scratch::new();
+    fs::write(scratch.join("precious"), "x").unwrap();
+    let error = start(scratch.path()).unwrap_err();
+    assert!(matches!(error, StartError::Create(CreateError::NotEmpty(_))), "{error}");
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn two_machines_do_not_share_a_root() {
+    let scratch = Scratch::new();
+    let root = scratch.join("m");
+    let first = start(&root).unwrap();
+    let error = start(&root).unwrap_err();
+    assert!(matches!(error, StartError::Create(CreateError::InUse(_))), "{error}");
+    first.shutdown().unwrap();
+    assert!(!root.exists());
+    start(&root).unwrap().shutdown().unwrap();
+}
+
+#[test]
+fn an_existing_directory_stays_when_the_machine_goes() {
+    let scratch = Scratch::new();
+    start(scratch.path()).unwrap().shutdown().unwrap();
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    drop(Machine::create(scratch.path(), MachineKind::N150, &MachineOptions::default()).unwrap());
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn files_of_others_survive_and_the_root_can_be_used_again() {
+    let scratch = Scratch::new();
+    let root = scratch.join("m");
+    let emulator = start(&root).unwrap();
+    fs::write(root.join("run/tt/ledger"), "x").unwrap();
+    emulator.shutdown().unwrap();
+    assert!(root.join("run/tt/ledger").exists());
+    assert!(!root.join("sys").exists());
+    let emulator = start(&root).unwrap();
+    fs::remove_file(root.join("run/tt/ledger")).unwrap();
+    emulator.shutdown().unwrap();
+    assert!(!root.exists(), "the first machine made it");
+}
+
+#[test]
+fn what_a_crashed_machine_left_is_replaced() {
+    let scratch = Scratch::new();
+    // What a kill leaves: the marker without its lock, and a tree.
+    for directory in [".telltale-emulator/staging", "sys/class/stale", "run/tt"] {
+        fs::create_dir_all(scratch.join(directory)).unwrap();
+    }
+    fs::write(scratch.join(".telltale-emulator/lock"), "").unwrap();
+    fs::write(scratch.join("run/tt/ledger"), "x").unwrap();
+    let emulator = start(scratch.path()).unwrap();
+    assert!(!scratch.join("sys/class/stale").exists());
+    assert!(scratch.join("sys/class/tenstorrent/tenstorrent!0/tt_aiclk").exists());
+    assert!(scratch.join("run/tt/ledger").exists(), "it tells of what ran on the machine");
+    emulator.shutdown().unwrap();
+}
