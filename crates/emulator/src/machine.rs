@@ -191,12 +191,13 @@ impl Machine {
     /// When there is no such place.
     pub fn set_holders(&mut self, place: usize, pids: &[u32]) -> Result<(), TreeError> {
         let before = std::mem::replace(&mut self.chips[place].holders, pids.to_vec());
+        // All is counted before anything is written, so that a failure leaves no wrong count.
+        let (mut came, mut left) = (Vec::new(), Vec::new());
         for pid in pids {
             let open = self.processes.entry(*pid).or_insert(0);
             *open += 1;
             if *open == 1 {
-                let path = self.root.path().join(format!("proc/{pid}"));
-                tree::link(&format!("/proc/{pid}"), &path)?;
+                came.push(*pid);
             }
         }
         for pid in before {
@@ -204,8 +205,16 @@ impl Machine {
             *open -= 1;
             if *open == 0 {
                 self.processes.remove(&pid);
-                tree::remove_file(&self.root.path().join(format!("proc/{pid}")))?;
+                left.push(pid);
             }
+        }
+        let link_of = |pid: u32| self.root.path().join(format!("proc/{pid}"));
+        // 0 stands for a process that is not visible from here: there is nothing to link to.
+        for pid in came.into_iter().filter(|pid| *pid != 0) {
+            tree::link(&format!("/proc/{pid}"), &link_of(pid))?;
+        }
+        for pid in left {
+            tree::remove_file(&link_of(pid))?;
         }
         self.refresh(place)
     }

@@ -256,7 +256,8 @@ impl State {
     }
 
     fn open_client(&mut self, epoll: &OwnedFd, socket: OwnedFd, place: usize) {
-        // A process that is not visible from here has no pid here; the driver shows 0.
+        // A process that is not visible from here has no pid here, which the call reports as an
+        // error; the driver shows 0 for it.
         let pid = socket_peercred(&socket)
             .ok()
             .and_then(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()).ok())

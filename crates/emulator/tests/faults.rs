@@ -141,6 +141,8 @@ fn an_old_driver_lists_no_pids() {
 #[test]
 fn the_list_of_processes_can_lie() {
     let mut fixture = Fixture::new(MachineKind::N150);
+    fixture.machine.set_holders(0, &[41, 0, 42]).unwrap();
+    assert!(fs::symlink_metadata(fixture.machine.root().join("proc/0")).is_err());
     fixture.machine.set_holders(0, &[41, 42]).unwrap();
     let cases = [
         ("pids:0:zero", "41\n42\n0\n"),

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use telltale_emulator::{DriverVersion, Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
+use telltale_schema::chip::BoardType;
 
 /// One line for each entry under `directory`, sorted: links with their target, directories and
 /// files with their mode, files with their text.
@@ -92,6 +93,12 @@ fn machines_with_many_chips_number_and_name_them_as_the_driver_does() {
             let read = |name: &str| fs::read_to_string(class.join(name)).unwrap().trim().to_owned();
             let pci = fs::canonicalize(class.join("device")).unwrap();
             let hwmon = fs::read_dir(pci.join("hwmon")).unwrap().next().unwrap().unwrap();
+            let identity = &machine.descriptions(place)[0].identity;
+            assert_eq!(read("tt_serial").parse().ok(), identity.board_id);
+            assert_eq!(read("tt_asic_id").parse().ok(), identity.asic_id);
+            assert_eq!(BoardType::from_card_type(&read("tt_card_type")), identity.board_type);
+            let address = pci.file_name().unwrap().to_str().unwrap().parse();
+            assert_eq!(address.ok(), identity.pci);
             let shown: Vec<_> =
                 machine.descriptions(place).iter().map(|chip| chip.identity.display_id()).collect();
             writeln!(
