@@ -1,100 +1,182 @@
 //! Recording one allocation, beside the seed's version 1 region.
 
 use std::hint::black_box;
+use std::io;
+
+use telltale_ledger::directory::{Purpose, RuntimeDirectory};
+use telltale_ledger::{DeviceEntry, DeviceSlot, Ledger, LedgerOwner, Recorder};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::MemoryKind;
 
 use crate::pinning::Pinned;
+use crate::rundir::RunDirectory;
 use crate::sample::{Contender, Effort, Figures, interleave, time_ns, time_on_two_threads_ns};
-use crate::seed::{Device, SeedError, Setting};
+use crate::seed::{Device, Setting};
 use crate::table::{Row, Table, Target, Unit};
 
 /// Pairs in one repeat of a full run: 0.2 s of the seed's slowest form.
 const PAIRS: u64 = 400_000;
-/// Balanced runs whose final row is looked at, in a full run.
+/// Pairs of ours in one repeat for each of the seed's, so that both take about as long.
+const OURS_PER_SEED: u64 = 10;
+/// Balanced runs whose remainder is looked at, in a full run.
 const BALANCED_RUNS: u64 = 20;
+/// Different sizes in the loops, the same as in `call_site.cpp`.
+const SIZES: u64 = 64;
+const SMALLEST_BYTES: u64 = 2048;
 
-/// Times `pairs` balanced pairs, per record call.
-fn pairs_ns(pairs: u64, body: impl FnOnce(u64)) -> f64 {
-    time_ns(2 * pairs, || body(black_box(pairs)))
+/// A ledger with one device, in a directory of its own.
+#[derive(Debug)]
+pub struct OneDevice {
+    ledger: Ledger,
+    slot: DeviceSlot,
+    _run: RunDirectory,
 }
 
-fn seed_figures(effort: Effort, device: &Device) -> Figures {
-    let pairs = effort.operations(PAIRS);
-    let seed: Contender<'_> = Box::new(|| pairs_ns(pairs, |n| device.record_pairs(n)));
-    let [seed] = interleave(effort.repeats(), [seed]);
-    seed
-}
+// === impl OneDevice ===
 
-fn row(what: &str, baseline: Figures, target: Target) -> Row {
-    Row { what: what.to_owned(), unit: Unit::Time, ours: None, baseline: Some(baseline), target }
-}
-
-/// One thread: the seed with process rows, at three places in its table, and its cheaper forms.
-fn one_thread(effort: Effort) -> Result<Vec<Row>, SeedError> {
-    let target = Target { at_most: Some(8.0), times_better: Some(8.0), ..Target::default() };
-    let per_pid = |rows_before| Device::new(Setting::PerPid { rows_before });
-    let mut rows = Vec::new();
-    rows.push(row("record, seed's process row first", seed_figures(effort, &per_pid(0)?), target));
-    for (what, rows_before) in
-        [("record, seed's process row 31", 31), ("record, seed's process row 63 (last)", 63)]
-    {
-        rows.push(row(what, seed_figures(effort, &per_pid(rows_before)?), Target::default()));
+impl OneDevice {
+    /// Makes the ledger of this process in a fresh directory.
+    ///
+    /// # Errors
+    /// When the directory or the ledger cannot be made.
+    pub fn new() -> io::Result<Self> {
+        let run = RunDirectory::create()?;
+        let directory =
+            RuntimeDirectory::open(run.path(), Purpose::Writing).map_err(io::Error::other)?;
+        let owner =
+            LedgerOwner::of_this_process("bench", Timestamp(0)).map_err(io::Error::other)?;
+        let ledger = Ledger::create(&directory, owner).map_err(io::Error::other)?;
+        let slot = ledger.add_device(&DeviceEntry::default()).map_err(io::Error::other)?;
+        Ok(Self { ledger, slot, _run: run })
     }
-    let totals = Device::new(Setting::Totals)?;
-    rows.push(row(
-        "record, seed without process rows",
-        seed_figures(effort, &totals),
-        Target::default(),
-    ));
 
-    let known = per_pid(0)?;
-    let pairs = effort.operations(PAIRS);
-    let known: Contender<'_> = Box::new(|| pairs_ns(pairs, |n| known.record_pairs_known_pid(n)));
-    let [known] = interleave(effort.repeats(), [known]);
-    rows.push(row("record, seed's row first and pid known", known, Target::default()));
+    /// `pairs` allocations, each followed by its free, by a recorder of the calling thread.
+    pub fn record_pairs(&self, pairs: u64) {
+        record_pairs(&self.ledger.recorder(), self.slot, pairs);
+    }
 
-    let off = Device::new(Setting::Off)?;
-    let target = Target { at_most: Some(1.0), ..Target::default() };
-    rows.push(row("switched off", seed_figures(effort, &off), target));
-    Ok(rows)
+    /// Live DRAM bytes, as a reader sees them.
+    pub fn live_bytes(&self) -> u64 {
+        self.ledger.usage().usage.iter().map(|(_, _, usage)| usage.live_bytes).sum()
+    }
 }
 
-/// What is left in the seed's row and total after runs in which every allocation was freed.
+fn record_pairs(recorder: &Recorder, slot: DeviceSlot, pairs: u64) {
+    let sizes: [u64; SIZES as usize] = std::array::from_fn(|i| SMALLEST_BYTES * (1 + i as u64));
+    for pair in 0..pairs {
+        let bytes = sizes[(pair % SIZES) as usize];
+        allocated(recorder, slot, bytes);
+        freed(recorder, slot, bytes);
+    }
+}
+
+// Calls, as the seed's are: a runtime records from many places, each once.
+#[inline(never)]
+fn allocated(recorder: &Recorder, slot: DeviceSlot, bytes: u64) {
+    recorder.allocated(slot, MemoryKind::Dram, bytes);
+}
+
+#[inline(never)]
+fn freed(recorder: &Recorder, slot: DeviceSlot, bytes: u64) {
+    recorder.freed(slot, MemoryKind::Dram, bytes);
+}
+
+/// A contender that times `pairs` balanced pairs, per record call.
+fn pairs<'a>(pairs: u64, body: impl Fn(u64) + 'a) -> Contender<'a> {
+    Box::new(move || time_ns(2 * pairs, || body(black_box(pairs))))
+}
+
+fn row(what: &str, ours: Option<&Figures>, baseline: Figures, target: Target) -> Row {
+    let unit = Unit::Time;
+    Row { what: what.to_owned(), unit, ours: ours.cloned(), baseline: Some(baseline), target }
+}
+
+/// One thread: ours, and the seed with process rows at three places of its table and in cheaper forms.
+fn one_thread(effort: Effort) -> io::Result<Vec<Row>> {
+    let seed = |setting| Device::new(setting).map_err(io::Error::other);
+    let ours = OneDevice::new()?;
+    let recorder = ours.ledger.recorder();
+    let first = seed(Setting::PerPid { rows_before: 0 })?;
+    let middle = seed(Setting::PerPid { rows_before: 31 })?;
+    let last = seed(Setting::PerPid { rows_before: 63 })?;
+    let totals = seed(Setting::Totals)?;
+    let off = seed(Setting::Off)?;
+    let count = effort.operations(PAIRS);
+    let [ours, first, middle, last, totals, known, off] = interleave(
+        effort.repeats(),
+        [
+            pairs(OURS_PER_SEED * count, |n| record_pairs(&recorder, ours.slot, n)),
+            pairs(count, |n| first.record_pairs(n)),
+            pairs(count, |n| middle.record_pairs(n)),
+            pairs(count, |n| last.record_pairs(n)),
+            pairs(count, |n| totals.record_pairs(n)),
+            pairs(count, |n| first.record_pairs_known_pid(n)),
+            pairs(OURS_PER_SEED * count, |n| off.record_pairs(n)),
+        ],
+    );
+    let goal = Target { at_most: Some(8.0), times_better: Some(8.0), ..Target::default() };
+    let (none, nothing) = (Target::default(), Target { at_most: Some(1.0), ..Target::default() });
+    Ok(vec![
+        row("record, seed's process row first", Some(&ours), first, goal),
+        row("record, seed's process row 31", Some(&ours), middle, none),
+        row("record, seed's process row 63 (last)", Some(&ours), last, none),
+        row("record, seed without process rows", Some(&ours), totals, none),
+        row("record, seed's row first and pid known", Some(&ours), known, none),
+        row("switched off", None, off, nothing),
+    ])
+}
+
+/// What is left after runs in which every allocation was freed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Balance {
-    /// The row's bytes after each run.
+    /// Our live bytes after each run.
+    pub ours_bytes: Vec<u64>,
+    /// The bytes of the seed's process row after each run.
     pub row_bytes: Vec<u64>,
-    /// The shared total's bytes after each run.
+    /// The seed's shared total after each run.
     pub total_bytes: Vec<u64>,
 }
 
-/// Runs balanced pairs on two threads `runs` times, each on a fresh region.
+/// Runs balanced pairs on two threads `runs` times, each on a fresh ledger and a fresh region.
 ///
 /// # Errors
-/// When a region cannot be made.
-pub fn seed_balance(runs: u64, pairs: u64) -> Result<Balance, SeedError> {
-    let mut balance = Balance { row_bytes: Vec::new(), total_bytes: Vec::new() };
+/// When a ledger or region cannot be made.
+pub fn balance(runs: u64, pairs: u64) -> io::Result<Balance> {
+    let (ours_bytes, row_bytes, total_bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut balance = Balance { ours_bytes, row_bytes, total_bytes };
     for _ in 0..runs {
-        let device = Device::new(Setting::PerPid { rows_before: 0 })?;
+        let ours = OneDevice::new()?;
+        time_on_two_threads_ns(2 * pairs, |_| ours.record_pairs(pairs));
+        balance.ours_bytes.push(ours.live_bytes());
+        let seed = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
         // Claims the row before the threads start, so that they cannot claim one each.
-        device.record_pairs(1);
-        time_on_two_threads_ns(2 * pairs, |_| device.record_pairs(pairs));
-        balance.row_bytes.extend(device.row().map(|row| row.bytes));
-        balance.total_bytes.push(device.total_bytes());
+        seed.record_pairs(1);
+        time_on_two_threads_ns(2 * pairs, |_| seed.record_pairs(pairs));
+        balance.row_bytes.extend(seed.row().map(|row| row.bytes));
+        balance.total_bytes.push(seed.total_bytes());
     }
     Ok(balance)
 }
 
-fn two_threads(effort: Effort) -> Result<Row, SeedError> {
-    let device = Device::new(Setting::PerPid { rows_before: 0 })?;
-    let pairs = effort.operations(PAIRS);
-    let seed: Contender<'_> =
-        Box::new(|| time_on_two_threads_ns(2 * pairs, |_| device.record_pairs(black_box(pairs))));
-    let [seed] = interleave(effort.repeats(), [seed]);
-    let target = Target { at_most: Some(20.0), times_better: Some(6.0), ..Target::default() };
-    Ok(row("record, two threads at once", seed, target))
+fn two_threads(effort: Effort) -> io::Result<Row> {
+    let ours = OneDevice::new()?;
+    let seed = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
+    let count = effort.operations(PAIRS);
+    let ours_count = OURS_PER_SEED * count;
+    let [ours, seed] = interleave(
+        effort.repeats(),
+        [
+            Box::new(|| {
+                time_on_two_threads_ns(2 * ours_count, |_| ours.record_pairs(black_box(ours_count)))
+            }),
+            Box::new(|| time_on_two_threads_ns(2 * count, |_| seed.record_pairs(black_box(count)))),
+        ],
+    );
+    let goal = Target { at_most: Some(20.0), times_better: Some(6.0), ..Target::default() };
+    Ok(row("record, two threads at once", Some(&ours), seed, goal))
 }
 
-fn balance_remark(name: &str, left_over: &[u64]) -> String {
+fn remark(name: &str, left_over: &[u64]) -> String {
     let wrong = left_over.iter().filter(|&&bytes| bytes != 0).count();
     let worst = left_over.iter().max().copied().unwrap_or(0);
     let runs = left_over.len();
@@ -104,23 +186,24 @@ fn balance_remark(name: &str, left_over: &[u64]) -> String {
 /// Recording one allocation (or one free), per call.
 ///
 /// # Errors
-/// When a region cannot be made.
-pub fn table(effort: Effort) -> Result<Table, SeedError> {
+/// When a ledger or region cannot be made.
+pub fn table(effort: Effort) -> io::Result<Table> {
     let mut rows = {
         // Pinning is what makes a repeat repeat; a machine that refuses it still gives figures.
         let _pinned = Pinned::to(0);
         one_thread(effort)?
     };
     rows.push(two_threads(effort)?);
-    let balance = seed_balance(effort.operations(BALANCED_RUNS), effort.operations(PAIRS))?;
+    let balance = balance(effort.operations(BALANCED_RUNS), effort.operations(PAIRS))?;
     Ok(Table {
         heading:
             "Record one allocation or free; baseline: the seed's region as its call site uses it"
                 .to_owned(),
         rows,
         remarks: vec![
-            balance_remark("seed's process row", &balance.row_bytes),
-            balance_remark("seed's shared total", &balance.total_bytes),
+            remark("ours", &balance.ours_bytes),
+            remark("seed's process row", &balance.row_bytes),
+            remark("seed's shared total", &balance.total_bytes),
         ],
     })
 }

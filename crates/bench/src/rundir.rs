@@ -10,20 +10,24 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "telltale-bench-";
+const IN_MEMORY: &str = "/dev/shm";
 
 /// A private directory, removed with all it holds when dropped.
 #[derive(Debug)]
 pub struct RunDirectory(PathBuf);
 
 impl RunDirectory {
-    /// Makes a fresh directory, mode 0700, under the system's temporary one.
+    /// Makes a fresh directory, mode 0700, in memory where there is such a place, as `/run` is; else
+    /// under the system's temporary one.
     ///
     /// # Errors
     /// What the kernel answers; a name that exists already is one such answer.
     pub fn create() -> io::Result<Self> {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("{PREFIX}{}-{serial}", process::id()));
+        let memory = Path::new(IN_MEMORY);
+        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let path = parent.join(format!("{PREFIX}{}-{serial}", process::id()));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }

@@ -12,6 +12,8 @@ use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::ptr::NonNull;
 
+use crate::sweep::Sweep;
+
 /// How many devices the seed's collector and server know.
 pub const DEVICES: usize = 8;
 /// Bytes from one address block to the next, as in `tracker.cpp`.
@@ -255,15 +257,6 @@ impl Drop for Server {
 pub struct Collector {
     driver: CString,
     directory: CString,
-}
-
-/// What one sweep found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sweep {
-    /// Queries that were answered.
-    pub answered: u64,
-    /// DRAM bytes of each device, summed over the processes.
-    pub dram_bytes: [u64; DEVICES],
 }
 
 impl Collector {

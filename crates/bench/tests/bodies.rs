@@ -8,7 +8,7 @@ use telltale_bench::address::{self, Script};
 use telltale_bench::rundir::RunDirectory;
 use telltale_bench::sample::Effort;
 use telltale_bench::seed::{Device, Row, Setting, Tracker};
-use telltale_bench::sweep::{self, SeedFleet};
+use telltale_bench::sweep::{self, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
 use telltale_bench::{cost, endpoint, launch, record};
 
@@ -40,9 +40,10 @@ fn the_seeds_other_settings_record_what_they_say() {
 }
 
 #[test]
-fn the_seeds_shared_total_is_exact_on_two_threads() {
-    // Its process row is not, which the benchmark prints and no test can rely on.
-    let balance = record::seed_balance(2, 1_000).unwrap();
+fn ours_and_the_seeds_shared_total_are_exact_on_two_threads() {
+    // The seed's process row is not, which the benchmark prints and no test can rely on.
+    let balance = record::balance(2, 1_000).unwrap();
+    assert_eq!(balance.ours_bytes, [0, 0]);
     assert_eq!(balance.total_bytes, [0, 0]);
     assert_eq!(balance.row_bytes.len(), 2);
 }
@@ -60,21 +61,31 @@ fn the_seeds_tracker_follows_a_script() {
 }
 
 #[test]
-fn the_seeds_sweep_adds_up_and_leaves_nothing() {
-    let fleet = SeedFleet::start(Path::new(WORKER), 3).unwrap();
-    let sweep = fleet.sweep();
-    assert_eq!(sweep.answered, 24);
-    for (device, bytes) in sweep.dram_bytes.iter().enumerate() {
-        assert_eq!(*bytes, 6_000 + 3 * device as u64, "device {device}");
-    }
-    let directory = fleet.directory().to_owned();
+fn every_sweep_adds_up_and_leaves_nothing() {
+    let mut fleet = Fleet::start(Path::new(WORKER), 3).unwrap();
+    let expected = fleet.expected();
+    assert_eq!(
+        (expected.answered, expected.dram_bytes[0], expected.dram_bytes[7]),
+        (24, 6_000, 6_021)
+    );
+    let mut running = Running::new(fleet.directory()).unwrap();
+    assert_eq!(fleet.seed_sweep(), expected);
+    assert_eq!(running.sweep().unwrap(), expected);
+    assert_eq!(sweep::cold(fleet.directory()).unwrap(), expected);
+    let directories = fleet.directories().map(Path::to_owned);
+
+    // Workers stop with their parent's leave, so the last one's ledger goes with it.
+    fleet.ours().pop();
+    assert_eq!(running.sweep().unwrap().dram_bytes[0], 3_000);
+    assert_eq!(sweep::cold(fleet.directory()).unwrap().answered, 16);
+
     drop(fleet);
-    assert!(!directory.exists());
+    assert!(directories.iter().all(|directory| !directory.exists()));
 }
 
 #[test]
 fn workers_of_a_killed_parent_end_and_take_the_directory_with_them() {
-    for service in [Service::Seed { base: 1 }, Service::Bare] {
+    for service in [Service::Seed { base: 1 }, Service::Ledger { base: 1 }, Service::Bare] {
         let run = RunDirectory::create().unwrap();
         let workers: Vec<Worker> = (0..3)
             .map(|_| Worker::start(Path::new(WORKER), run.path(), service, None).unwrap())

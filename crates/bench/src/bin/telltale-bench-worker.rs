@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use telltale_bench::endpoint::BareServer;
 use telltale_bench::pinning::Pinned;
 use telltale_bench::seed::Server;
+use telltale_bench::sweep;
 use telltale_bench::workers::{READY, STOP, Service};
 use telltale_bench::{launch, rundir};
 
@@ -43,8 +44,8 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         return Err("expected DIRECTORY SERVICE NUMBER [PROCESSOR]; cargo bench starts it".into());
     };
     let directory = Path::new(directory);
-    let service =
-        Service::parse(service, number).ok_or("SERVICE is seed, bare or idle, with a number")?;
+    let service = Service::parse(service, number)
+        .ok_or("SERVICE is seed, ledger, bare or idle, with a number")?;
     // Before any thread starts, so that the server's thread inherits it.
     let _pinned = match rest {
         [processor, ..] => Some(Pinned::to(processor.parse()?)?),
@@ -55,6 +56,11 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             let server = Server::start(directory, base)?;
             serve_until_told(directory)?;
             drop(server);
+        }
+        Service::Ledger { base } => {
+            let ledger = sweep::ledger_with_devices(directory, base)?;
+            serve_until_told(directory)?;
+            drop(ledger);
         }
         Service::Bare => {
             let server = BareServer::start(directory)?;

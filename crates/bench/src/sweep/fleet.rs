@@ -1,0 +1,120 @@
+//! The processes that are read: the seed's servers, and as many processes with a ledger of ours.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use telltale_ledger::directory::{Purpose, RuntimeDirectory};
+use telltale_ledger::{DeviceEntry, Ledger, LedgerOwner};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::MemoryKind;
+
+use super::Sweep;
+use crate::rundir::RunDirectory;
+use crate::seed::{Collector, DEVICES};
+use crate::workers::{Service, Worker};
+
+/// What a process of ours holds beside DRAM: with it, the four figures that the seed's answer has.
+const OTHER_KINDS: [MemoryKind; 3] =
+    [MemoryKind::L1, MemoryKind::Cb, MemoryKind::KernelApplication];
+const OTHER_KINDS_BYTES: u64 = 2048;
+
+/// Both kinds of processes, in two directories, with the driver's pid lists that the seed reads.
+#[derive(Debug)]
+pub struct Fleet {
+    collector: Collector,
+    // Dropped before the directories that their files lie in.
+    seed: Vec<Worker>,
+    ours: Vec<Worker>,
+    seed_run: RunDirectory,
+    ours_run: RunDirectory,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Starts `processes` of each kind; the n-th (from 1) holds 1,000 n + d bytes on device d.
+    ///
+    /// # Errors
+    /// When a worker cannot be started or a file cannot be written.
+    pub fn start(worker: &Path, processes: u64) -> io::Result<Self> {
+        let (seed_run, ours_run) = (RunDirectory::create()?, RunDirectory::create()?);
+        let start = |run: &RunDirectory, service| Worker::start(worker, run.path(), service, None);
+        let base = |number: u64| 1_000 * number;
+        let seed: Vec<Worker> = (1..=processes)
+            .map(|n| start(&seed_run, Service::Seed { base: base(n) }))
+            .collect::<io::Result<_>>()?;
+        let ours: Vec<Worker> = (1..=processes)
+            .map(|n| start(&ours_run, Service::Ledger { base: base(n) }))
+            .collect::<io::Result<_>>()?;
+        let driver = seed_run.path().join("driver");
+        write_pid_lists(&driver, &seed)?;
+        let collector = Collector::new(&driver, seed_run.path()).map_err(io::Error::other)?;
+        Ok(Self { collector, seed, ours, seed_run, ours_run })
+    }
+
+    /// One sweep by the seed's collector.
+    pub fn seed_sweep(&self) -> Sweep {
+        self.collector.sweep()
+    }
+
+    /// Where our ledgers lie.
+    pub fn directory(&self) -> &Path {
+        self.ours_run.path()
+    }
+
+    /// Both directories.
+    pub fn directories(&self) -> [&Path; 2] {
+        [self.seed_run.path(), self.ours_run.path()]
+    }
+
+    /// Our processes.
+    pub fn ours(&mut self) -> &mut Vec<Worker> {
+        &mut self.ours
+    }
+
+    /// What a right sweep of either kind finds.
+    pub fn expected(&self) -> Sweep {
+        let count = self.seed.len() as u64;
+        let bases = 1_000 * count * (count + 1) / 2;
+        let dram_bytes = std::array::from_fn(|device| bases + count * device as u64);
+        Sweep { answered: count * DEVICES as u64, dram_bytes }
+    }
+}
+
+/// Every process holds every device, as in the seed's estimate of 800 queries.
+fn write_pid_lists(driver: &Path, workers: &[Worker]) -> io::Result<()> {
+    let mut list = String::new();
+    for worker in workers {
+        writeln!(list, "{}", worker.id()).expect("a String takes every write");
+    }
+    for device in 0..DEVICES {
+        let directory = driver.join(device.to_string());
+        fs::create_dir_all(&directory)?;
+        fs::write(directory.join("pids"), &list)?;
+    }
+    Ok(())
+}
+
+/// The ledger of this process in `directory`, with `base + d` live bytes of DRAM on device d, and some of
+/// each other kind that the seed's answer names. For the worker.
+///
+/// # Errors
+/// When the ledger cannot be made.
+pub fn ledger_with_devices(directory: &Path, base: u64) -> io::Result<Ledger> {
+    let directory =
+        RuntimeDirectory::open(directory, Purpose::Writing).map_err(io::Error::other)?;
+    let owner = LedgerOwner::of_this_process("bench", Timestamp(0)).map_err(io::Error::other)?;
+    let ledger = Ledger::create(&directory, owner).map_err(io::Error::other)?;
+    let recorder = ledger.recorder();
+    for logical_id in 0..u32::try_from(DEVICES).expect("eight fits") {
+        let entry = DeviceEntry { logical_id, ..DeviceEntry::default() };
+        let slot = ledger.add_device(&entry).map_err(io::Error::other)?;
+        recorder.allocated(slot, MemoryKind::Dram, base + u64::from(logical_id));
+        for kind in OTHER_KINDS {
+            recorder.allocated(slot, kind, OTHER_KINDS_BYTES);
+        }
+    }
+    Ok(ledger)
+}
