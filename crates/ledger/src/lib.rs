@@ -16,6 +16,7 @@ mod owner;
 mod posting;
 mod reader;
 pub mod region;
+mod sweep;
 mod sync;
 mod writer;
 
@@ -24,4 +25,5 @@ pub use file::CreateError;
 pub use owner::{IdentityError, LedgerOwner, identity_of_this_process, start_time};
 pub use posting::POSTING_THRESHOLD_BYTES;
 pub use reader::{LedgerReader, LedgerReading, OpenError, ReadError};
+pub use sweep::{LedgerSweep, SweepKey};
 pub use writer::{AddDeviceError, Faults, Ledger, Recorder};

@@ -35,6 +35,11 @@ impl Mapping {
         Self::new(file, length, ProtFlags::READ | ProtFlags::WRITE)
     }
 
+    /// Maps the first `length` bytes for reading.
+    pub(crate) fn readable(file: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
+        Self::new(file, length, ProtFlags::READ)
+    }
+
     fn new(file: BorrowedFd<'_>, length: usize, protection: ProtFlags) -> io::Result<Self> {
         // SAFETY: the kernel chooses the address, so no existing memory is touched; the new map is
         // owned by the value returned and unmapped once, on drop.
@@ -42,6 +47,16 @@ impl Mapping {
             unsafe { mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, file, 0)? };
         let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, length })
+    }
+
+    /// Bytes mapped.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Where the map begins, for the kernel to copy from.
+    pub(crate) fn address(&self) -> *const u8 {
+        self.base.as_ptr().cast_const().cast()
     }
 
     /// The 64-bit word at `offset`. Its page must have been reserved, otherwise using the word

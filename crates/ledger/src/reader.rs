@@ -18,10 +18,7 @@ use telltale_schema::snapshot::RecordingFaults;
 
 use crate::device::{DeviceEntry, DeviceSlot, decode};
 use crate::directory::{RuntimeDirectory, checked};
-use crate::layout::{
-    LARGEST_FILE_BYTES, LONGEST_ENTRY_BYTES, LONGEST_HEADER_BYTES, MOST_DEVICES_READ, PAGE_BYTES,
-    SHORTEST_HEADER_BYTES,
-};
+use crate::layout::{LARGEST_FILE_BYTES, LONGEST_HEADER_BYTES, PAGE_BYTES, SHORTEST_HEADER_BYTES};
 
 pub(crate) use accounts::Accounts;
 pub(crate) use header::Header;
@@ -191,9 +188,24 @@ impl LedgerReader {
         &self.reading
     }
 
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
     /// How many bytes hold all cells that were in use at the last copy.
     pub(crate) fn expected_bytes(&self) -> usize {
         self.header.cells_end(self.accounts.cells())
+    }
+
+    /// Takes a copy that someone else made of the ledger's first `expected_bytes`. Gives whether
+    /// it was whole; if not, [`Self::read`] is the way to go on.
+    pub(crate) fn take_copy(&mut self, copy: &[u8]) -> Result<bool, ReadError> {
+        let cells = self.header.recheck(copy)?;
+        if self.header.cells_end(cells) > copy.len() {
+            return Ok(false);
+        }
+        self.refresh_devices(copy)?;
+        Ok(self.accounts.add_up(&self.header, copy, cells, &mut self.reading))
     }
 
     /// Copies header and used cells into the buffer. Gives the number of cells in it.
@@ -236,16 +248,22 @@ impl LedgerReader {
     fn refresh_devices(&mut self, copy_of_start: &[u8]) -> Result<(), ReadError> {
         let used = self.header.devices_used(copy_of_start);
         let width = self.header.device_bytes();
-        let mut entry = [0; LONGEST_ENTRY_BYTES];
-        while self.reading.devices.len() < used.min(MOST_DEVICES_READ) {
+        let mut entries = [0; PAGE_BYTES];
+        while self.reading.devices.len() < used {
+            let missing = used - self.reading.devices.len();
+            let wanted = missing.min(PAGE_BYTES / width) * width;
             let offset = self.header.device_offset(self.reading.devices.len());
-            let length = copy(self.descriptor.as_fd(), &mut entry[..width], offset)
+            let length = copy(self.descriptor.as_fd(), &mut entries[..wanted], offset)
                 .map_err(ReadError::Read)?;
-            match decode(&entry[..length]) {
-                Some(device) => self.reading.devices.push(device),
-                None if length < width => return Err(ReadError::Truncated),
-                // Not published although counted: its process lies or was cut short by a crash.
-                None => break,
+            if length < wanted {
+                return Err(ReadError::Truncated);
+            }
+            let before = self.reading.devices.len();
+            let published = entries[..length].chunks_exact(width).map_while(decode);
+            self.reading.devices.extend(published);
+            if self.reading.devices.len() - before < length / width {
+                // Counted although not published: its process lies, or the machine crashed.
+                break;
             }
         }
         Ok(())

@@ -11,6 +11,7 @@ use crate::cell::{
     PEAK, TAG, Tag, is_whole, net,
 };
 use crate::device::DeviceSlot;
+use crate::layout::CELL_BYTES;
 
 const KINDS: usize = MemoryKind::ALL.len();
 
@@ -59,8 +60,15 @@ impl Accounts {
         reading.shards = 0;
         reading.faults = header.faults(copy);
         let all = &copy[header.cells_offset()..header.cells_end(cells)];
-        for bytes in all.chunks_exact(header.cell_bytes()) {
-            self.add_cell(&words(bytes), reading);
+        if header.cell_bytes() == CELL_BYTES {
+            // The size of our own version, known to the compiler: several times faster.
+            all.as_chunks::<CELL_BYTES>().0.iter().for_each(|cell| {
+                self.add_cell(&words(cell), reading);
+            });
+        } else {
+            for cell in all.chunks_exact(header.cell_bytes()) {
+                self.add_cell(&words(cell), reading);
+            }
         }
         self.close(reading);
         !(reading.torn || reading.implausible)
@@ -154,10 +162,11 @@ impl Sums {
 }
 
 /// The words we know of a cell; those that an older, shorter one lacks are zero.
+#[inline(always)]
 fn words(bytes: &[u8]) -> [u64; CELL_WORDS] {
     let mut words = [0; CELL_WORDS];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().expect("a chunk of eight bytes"));
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
     }
     words
 }
