@@ -5,9 +5,14 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod collector;
 pub mod observation;
 mod patience;
+mod processes;
 pub mod reconcile;
 mod report;
 pub mod tenstorrent;
 pub mod tree;
+
+pub use collector::{CollectOptions, Collector};
+pub use processes::EndpointUse;

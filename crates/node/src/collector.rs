@@ -1,0 +1,144 @@
+//! The collector: asks every source and makes a snapshot, once or again and again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_ledger::LedgerReading;
+use telltale_schema::clock::Clock;
+use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
+
+use crate::clock::SystemClock;
+use crate::processes::{EndpointUse, Holders, Places, Processes};
+use crate::reconcile::{Observations, reconcile};
+use crate::report::MAX_ERRORS;
+use crate::tenstorrent::{HardwareReading, TenstorrentSource};
+use crate::tree::{OpenTreeError, Tree};
+
+/// What to collect, and within which time.
+#[derive(Debug, Clone)]
+pub struct CollectOptions {
+    /// The machine's root: `/`, or an emulated or recorded one.
+    pub root: PathBuf,
+    /// Where endpoints and ledgers are, if not where the variables and the root say.
+    pub runtime_dir: Option<PathBuf>,
+    /// How long one file or one endpoint may take.
+    pub patience: Duration,
+    /// How long each source may take.
+    pub deadline: Duration,
+    /// When endpoints are asked.
+    pub endpoints: EndpointUse,
+    /// Whether to look into containers that share nothing with us, where we may.
+    pub containers: bool,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            runtime_dir: None,
+            patience: Duration::from_millis(250),
+            deadline: Duration::from_secs(2),
+            endpoints: EndpointUse::default(),
+            containers: true,
+        }
+    }
+}
+
+/// Makes snapshots of one machine. What it opened it keeps open.
+pub struct Collector {
+    clock: Arc<dyn Clock>,
+    hardware: TenstorrentSource,
+    processes: Processes,
+}
+
+impl Collector {
+    /// A collector of this options' machine.
+    ///
+    /// # Errors
+    /// When the root cannot be opened.
+    pub fn new(options: CollectOptions) -> Result<Self, OpenTreeError> {
+        Self::with_clock(options, Arc::new(SystemClock))
+    }
+
+    /// As [`Self::new`], by another clock.
+    ///
+    /// # Errors
+    /// When the root cannot be opened.
+    pub fn with_clock(
+        options: CollectOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenTreeError> {
+        let CollectOptions { root, runtime_dir, patience, deadline, endpoints, containers } =
+            options;
+        let tree = Arc::new(Tree::open(&root)?);
+        let places = Places { runtime_dir, endpoints, containers, patience, deadline };
+        let hardware =
+            TenstorrentSource::new(Arc::clone(&tree), Arc::clone(&clock), patience, deadline);
+        let processes = Processes::new(tree, Arc::clone(&clock), places);
+        Ok(Self { clock, hardware, processes })
+    }
+
+    /// Asks every source once.
+    pub fn collect(&mut self) -> Snapshot {
+        let taken_at = self.clock.now();
+        let started_ns = self.clock.monotonic_ns();
+        let hardware = self.hardware.read();
+        let found = self.processes.look(&holders(&hardware));
+        let mut sources = vec![hardware.status];
+        sources.extend(found.statuses);
+        let observations = Observations {
+            taken_at,
+            chips: hardware.chips,
+            processes: found.processes,
+            regions: found.regions,
+        };
+        let reconciled = reconcile(observations);
+        if let Some(status) = sources.iter_mut().find(|status| status.name == "processes") {
+            for (subject, detail) in reconciled.refused {
+                let reason = Absence::Implausible;
+                if status.errors.len() < MAX_ERRORS {
+                    status.errors.push(SourceError { subject, reason, detail });
+                } else {
+                    status.errors_dropped += 1;
+                }
+            }
+        }
+        Snapshot {
+            schema_version: SCHEMA_VERSION,
+            taken_at,
+            collected_in_ns: self.clock.monotonic_ns().saturating_sub(started_ns),
+            devices: reconciled.devices,
+            processes: reconciled.processes,
+            sources,
+        }
+    }
+
+    /// From now on notices the end of every process that the last [`Self::collect`] found alive,
+    /// so that [`Self::read_memory`] does.
+    pub fn watch(&mut self) {
+        self.processes.watch();
+    }
+
+    /// Memory alone, from the ledgers that the last [`Self::collect`] found: hands `take` the pid
+    /// and the reading of each process that lives. One look at who has ended and one bounded copy
+    /// for each ledger, no allocation.
+    pub fn read_memory(&mut self, take: impl FnMut(u32, &LedgerReading)) {
+        self.processes.sweep(take);
+    }
+}
+
+/// Who holds a device, over all chips.
+fn holders(hardware: &HardwareReading) -> Holders {
+    let mut all = Holders::default();
+    for holder in hardware.chips.iter().filter_map(|chip| chip.holders.value()).flatten() {
+        match holder.pid {
+            Some(pid) => {
+                all.pids.insert(pid);
+            }
+            None => all.some_hidden = true,
+        }
+    }
+    all
+}

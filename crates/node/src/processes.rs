@@ -1,0 +1,416 @@
+//! Processes: found by what they left in the runtime directory, by the driver's lists and by
+//! regions; checked; and described.
+//!
+//! Nothing of another process is written, and nothing is believed before the kernel confirms it.
+
+mod answers;
+mod claims;
+pub(crate) mod command;
+mod container;
+mod described;
+mod endpoints;
+mod identity;
+mod ledgers;
+mod liveness;
+mod roots;
+mod rows;
+mod status;
+mod users;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_ledger::LedgerReading;
+use telltale_ledger::directory::{DirectoryEnvironment, DirectoryError, Listing, RuntimeDirectory};
+use telltale_ledger::region::{Now, ProcessRow};
+use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{ProcessState, SourceStatus};
+
+use crate::observation::{MemoryClaim, ProcessObservation, RegionObservation, RowOwner};
+use crate::report::Report;
+use crate::tree::Tree;
+use answers::Believed;
+use described::{Description, Descriptions, unseen};
+use endpoints::Limits;
+use identity::{Checks, Standing, Standpoint};
+use ledgers::{Ledgers, with_causes};
+use roots::ContainerFiles;
+use status::Procfs;
+
+/// When processes' endpoints are asked. Asking wakes them up; reading a ledger does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EndpointUse {
+    /// Never.
+    Never,
+    /// Where no ledger can be read.
+    #[default]
+    WhereNeeded,
+    /// Always, for what only endpoints tell: the application's own metrics.
+    Always,
+}
+
+/// Where processes are looked for, and how long that may take.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    pub(crate) runtime_dir: Option<PathBuf>,
+    pub(crate) endpoints: EndpointUse,
+    pub(crate) containers: bool,
+    pub(crate) patience: Duration,
+    pub(crate) deadline: Duration,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) processes: Vec<ProcessObservation>,
+    pub(crate) regions: Vec<RegionObservation>,
+    pub(crate) statuses: Vec<SourceStatus>,
+}
+
+/// The driver's holders, over all devices.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Holders {
+    /// Those that can be seen.
+    pub(crate) pids: BTreeSet<u32>,
+    /// Some cannot.
+    pub(crate) some_hidden: bool,
+}
+
+/// Finds processes, again and again if asked.
+pub(crate) struct Processes {
+    tree: Arc<Tree>,
+    clock: Arc<dyn Clock>,
+    places: Places,
+    procfs: Procfs,
+    standpoint: Standpoint,
+    numbers: BTreeMap<(u64, u64), u32>,
+    ledgers: Ledgers,
+    descriptions: Descriptions,
+}
+
+/// What is known of one identity.
+struct Known {
+    standing: Standing,
+    uid: u32,
+    name: String,
+    memory: MemoryClaim,
+    started_at: Option<Timestamp>,
+    faults: telltale_schema::snapshot::RecordingFaults,
+    told: Option<telltale_wire::Report>,
+}
+
+/// A runtime directory of this round: its number here, itself, and what is in it.
+type Listed = (u32, Arc<RuntimeDirectory>, Listing);
+
+// === impl Processes ===
+
+impl Processes {
+    pub(crate) fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, places: Places) -> Self {
+        let procfs = Procfs::new(Arc::clone(&tree));
+        let standpoint = Standpoint::look(&procfs);
+        Self {
+            tree,
+            clock,
+            places,
+            procfs,
+            standpoint,
+            numbers: BTreeMap::new(),
+            ledgers: Ledgers::default(),
+            descriptions: Descriptions::default(),
+        }
+    }
+
+    /// Looks once.
+    pub(crate) fn look(&mut self, holders: &Holders) -> Found {
+        let mut found = Found::default();
+        let now = (self.clock.now(), self.clock.monotonic_ns());
+        let mut report = Report::default();
+        let mut listed = self.list_main(&mut report);
+        let containers = self.list_containers(holders, &mut listed, &mut report);
+        self.read_ledgers(holders, &listed, &mut report);
+        found.statuses.push(report.finish("ledgers", &*self.clock, now.1));
+
+        let started_ns = self.clock.monotonic_ns();
+        let mut report = Report::default();
+        let believed = self.ask_endpoints(holders, &listed, &mut report);
+        found.statuses.push(report.finish("endpoints", &*self.clock, started_ns));
+
+        let started_ns = self.clock.monotonic_ns();
+        let known = self.gather(believed);
+        let mut pids: Vec<Option<u32>> = Vec::new();
+        for (identity, known) in known {
+            let process = self.describe(identity, known, now);
+            pids.push(process.process.pid.filter(|_| process.process.state == ProcessState::Alive));
+            found.processes.push(process);
+        }
+        for pid in &holders.pids {
+            if !pids.contains(&Some(*pid))
+                && let Some(description) = self.descriptions.of(*pid, &self.procfs, now)
+            {
+                let process = description.process(*pid, None, now.0);
+                found.processes.push(ProcessObservation { process, memory: None });
+                pids.push(Some(*pid));
+            }
+        }
+        found.statuses.push(Report::default().finish("processes", &*self.clock, started_ns));
+
+        let started_ns = self.clock.monotonic_ns();
+        let mut report = Report::default();
+        self.read_regions(holders, &containers, &mut found, &mut pids, now, &mut report);
+        found.statuses.push(report.finish("regions", &*self.clock, started_ns));
+        self.descriptions.keep(&pids.into_iter().flatten().collect());
+        found
+    }
+
+    /// Copies the ledgers of living processes and hands each to `take`, with its process's pid.
+    pub(crate) fn sweep(&mut self, take: impl FnMut(u32, &LedgerReading)) {
+        self.ledgers.sweep(take);
+    }
+
+    /// Watches all that live from now on, so that a sweep sees their end.
+    pub(crate) fn watch(&mut self) {
+        self.ledgers.watch_all(&self.procfs);
+    }
+
+    /// The main runtime directory, if there is one.
+    fn list_main(&mut self, report: &mut Report) -> Vec<Listed> {
+        let root = self.tree.is_emulated().then(|| self.tree.path());
+        let explicit = self.places.runtime_dir.as_deref();
+        let environment = DirectoryEnvironment::of_this_process();
+        let directory = match RuntimeDirectory::for_reading(explicit, root, &environment) {
+            Ok(directory) => directory,
+            Err(DirectoryError::Nowhere) => return Vec::new(),
+            Err(DirectoryError::Open { source, .. })
+                if explicit.is_none() && source.kind() == io::ErrorKind::NotFound =>
+            {
+                return Vec::new();
+            }
+            Err(error) => {
+                report.error("runtime directory", Absence::Failed, with_causes(&error));
+                return Vec::new();
+            }
+        };
+        self.list(Arc::new(directory), report).into_iter().collect()
+    }
+
+    /// Runtime directories of containers that do not share ours.
+    fn list_containers(
+        &mut self,
+        holders: &Holders,
+        listed: &mut Vec<Listed>,
+        report: &mut Report,
+    ) -> Vec<ContainerFiles> {
+        if !self.places.containers {
+            return Vec::new();
+        }
+        let known = listed.iter().filter_map(|(_, directory, _)| roots::identity(directory));
+        let mut known: BTreeSet<(u64, u64)> = known.collect();
+        let pids = holders.pids.iter().copied();
+        let containers = roots::look(&self.procfs, pids, &mut known);
+        for directory in containers.iter().flat_map(|one| &one.directories) {
+            listed.extend(self.list(Arc::clone(directory), report));
+        }
+        containers
+    }
+
+    fn list(&mut self, directory: Arc<RuntimeDirectory>, report: &mut Report) -> Option<Listed> {
+        let identity = roots::identity(&directory)?;
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(identity).or_insert(next);
+        match directory.list() {
+            Ok(listing) => {
+                if listing.truncated {
+                    let detail = "more entries than are looked at; remove what is not ours";
+                    report.error(directory.path().display().to_string(), Absence::Failed, detail);
+                }
+                Some((number, directory, listing))
+            }
+            Err(error) => {
+                let subject = directory.path().display().to_string();
+                report.error(subject, Absence::Failed, format!("cannot list it: {error}"));
+                None
+            }
+        }
+    }
+
+    fn read_ledgers(&mut self, holders: &Holders, listed: &[Listed], report: &mut Report) {
+        let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
+        for (number, directory, listing) in listed {
+            self.ledgers.refresh(*number, directory, listing, &checks, report);
+        }
+        self.ledgers.keep_directories(&listed.iter().map(|(number, ..)| *number).collect());
+        self.ledgers.update_liveness(&self.procfs, &checks);
+        self.ledgers.read(report);
+    }
+
+    fn ask_endpoints(
+        &mut self,
+        holders: &Holders,
+        listed: &[Listed],
+        report: &mut Report,
+    ) -> BTreeMap<ProcessIdentity, Believed> {
+        let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
+        let limits = Limits { peer: self.places.patience, all: self.places.deadline };
+        let mut believed = BTreeMap::new();
+        for (number, directory, listing) in listed {
+            let place = (*number, &**directory);
+            let which = self.places.endpoints;
+            let ledgers = &mut self.ledgers;
+            let answers = answers::collect(place, listing, which, ledgers, &checks, limits, report);
+            for (identity, answer) in answers {
+                believed.entry(identity).or_insert(answer);
+            }
+        }
+        // Ledgers that were handed out just now.
+        self.ledgers.read(report);
+        believed
+    }
+
+    /// Each identity once: by its ledger, else by its endpoint.
+    fn gather(
+        &self,
+        mut believed: BTreeMap<ProcessIdentity, Believed>,
+    ) -> BTreeMap<ProcessIdentity, Known> {
+        let mut all = BTreeMap::new();
+        for (_, one) in self.ledgers.all().filter(|(_, one)| one.speaks()) {
+            let reading = one.reader.last();
+            all.entry(reading.owner).or_insert_with(|| Known {
+                standing: one.standing.clone(),
+                uid: reading.uid,
+                name: reading.name.clone(),
+                memory: claims::of_ledger(reading),
+                started_at: Some(reading.started_at),
+                faults: reading.faults,
+                told: believed.remove(&reading.owner).map(|answer| answer.told),
+            });
+        }
+        for (identity, answer) in believed {
+            all.entry(identity).or_insert_with(|| Known {
+                standing: answer.standing,
+                uid: answer.uid,
+                name: answer.told.name.clone(),
+                memory: claims::of_report(&answer.told),
+                started_at: answer.told.started_at,
+                faults: answer.told.faults,
+                told: Some(answer.told),
+            });
+        }
+        all
+    }
+
+    fn describe(
+        &mut self,
+        identity: ProcessIdentity,
+        known: Known,
+        now: (Timestamp, u64),
+    ) -> ProcessObservation {
+        let seen = match known.standing {
+            Standing::Alive { pid } => {
+                let start = identity.start_time_ticks;
+                described(&mut self.descriptions, pid, start, &self.procfs, now)
+                    .map(|description| description.process(pid, Some(identity), now.0))
+            }
+            _ => None,
+        };
+        let mut process = seen.unwrap_or_else(|| {
+            let state = match known.standing {
+                Standing::Hidden => ProcessState::Hidden,
+                _ => ProcessState::Dead,
+            };
+            let own = self.standpoint.namespace;
+            unseen(identity, &known.name, Some(known.uid), state, own, now.0)
+        });
+        if process.state != ProcessState::Dead {
+            let told = known.told.as_ref().and_then(|told| told.uptime_ns);
+            let uptime_ns = told.or_else(|| Some(now.0.since_ns(known.started_at?)));
+            if let Some(uptime_ns) = uptime_ns {
+                process.uptime_seconds = Reading::new(seconds(uptime_ns), now.0);
+            }
+        }
+        process.faults = known.faults;
+        process.metrics = known.told.map(|told| told.metrics).unwrap_or_default();
+        ProcessObservation { process, memory: Some(known.memory) }
+    }
+
+    fn read_regions(
+        &mut self,
+        holders: &Holders,
+        containers: &[ContainerFiles],
+        found: &mut Found,
+        pids: &mut Vec<Option<u32>>,
+        now: (Timestamp, u64),
+        report: &mut Report,
+    ) {
+        let clocks = Now { monotonic_ns: now.1, epoch_ns: now.0.0 };
+        let mut files = BTreeSet::new();
+        let mut readings = Vec::new();
+        let own = self.tree.path().join("dev/shm");
+        let all = containers.iter().map(|one| one.shared_memory.as_path());
+        for directory in [own.as_path()].into_iter().chain(all) {
+            rows::scan_into(directory as &Path, clocks, &mut files, &mut readings, report);
+        }
+        for reading in &readings {
+            let region = rows::observe(reading, |row| {
+                self.owner_of(row, holders, &mut found.processes, pids, now)
+            });
+            found.regions.push(region);
+        }
+    }
+
+    /// Whose a row is: an observed process's, another one's that lives here, or nobody's.
+    fn owner_of(
+        &mut self,
+        row: &ProcessRow,
+        holders: &Holders,
+        observed: &mut Vec<ProcessObservation>,
+        pids: &mut Vec<Option<u32>>,
+        now: (Timestamp, u64),
+    ) -> RowOwner {
+        for (place, pid) in pids.iter().enumerate() {
+            let Some(pid) = pid else { continue };
+            let description = self.descriptions.of(*pid, &self.procfs, now);
+            if description.is_some_and(|description| rows::fits(row, *pid, description)) {
+                return RowOwner::Observed(place);
+            }
+        }
+        if let Some(description) = self.descriptions.of(row.pid, &self.procfs, now)
+            && rows::fits(row, row.pid, description)
+        {
+            let process = description.process(row.pid, None, now.0);
+            observed.push(ProcessObservation { process, memory: None });
+            pids.push(Some(row.pid));
+            return RowOwner::Observed(observed.len() - 1);
+        }
+        if holders.some_hidden || !self.standpoint.sees_all {
+            RowOwner::Hidden
+        } else {
+            RowOwner::Nobody
+        }
+    }
+}
+
+/// The description of the process that has `pid` and started then; a remembered one may be of an
+/// earlier process.
+fn described<'a>(
+    descriptions: &'a mut Descriptions,
+    pid: u32,
+    start_time_ticks: u64,
+    procfs: &Procfs,
+    now: (Timestamp, u64),
+) -> Option<&'a Description> {
+    let fits = |one: &Description| one.start_time_ticks == start_time_ticks;
+    if !descriptions.of(pid, procfs, now).is_some_and(fits) {
+        descriptions.forget(pid);
+    }
+    descriptions.of(pid, procfs, now).filter(|one| fits(one))
+}
+
+/// Nanoseconds as seconds, exact to the microsecond for a century.
+fn seconds(nanoseconds: u64) -> f64 {
+    Duration::from_nanos(nanoseconds).as_secs_f64()
+}

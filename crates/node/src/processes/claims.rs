@@ -1,0 +1,44 @@
+//! What ledgers and endpoints say of memory, in one shape. Pure.
+
+use telltale_ledger::{DeviceEntry, LedgerReading, RegionMirror};
+use telltale_schema::snapshot::{KindUsage, ProcessSource};
+use telltale_wire::Report;
+
+use crate::observation::{DeviceClaim, MemoryClaim};
+
+/// What a ledger says.
+pub(crate) fn of_ledger(reading: &LedgerReading) -> MemoryClaim {
+    let mut devices: Vec<DeviceClaim> = reading.devices.iter().map(device).collect();
+    for (slot, kind, usage) in &reading.usage {
+        if let Some(device) = devices.get_mut(slot.index()) {
+            device.kinds.push(KindUsage { kind: *kind, usage: *usage });
+        }
+    }
+    MemoryClaim { source: ProcessSource::Ledger, devices }
+}
+
+fn device(entry: &DeviceEntry) -> DeviceClaim {
+    DeviceClaim {
+        chip: entry.identity.clone(),
+        facts: None,
+        dram_capacity_bytes: entry.dram_capacity_bytes,
+        l1_capacity_bytes: entry.l1_capacity_bytes,
+        mirrored: entry.mirror != RegionMirror::None,
+        kinds: Vec::new(),
+    }
+}
+
+/// What an endpoint says.
+pub(crate) fn of_report(report: &Report) -> MemoryClaim {
+    let devices = report.devices.iter().map(|device| DeviceClaim {
+        chip: device.chip.clone(),
+        facts: device.facts,
+        dram_capacity_bytes: device.facts.map(|facts| facts.dram_capacity_bytes),
+        l1_capacity_bytes: device
+            .facts
+            .and_then(|facts| facts.l1_per_core_bytes.checked_mul(u64::from(facts.worker_cores))),
+        mirrored: device.mirrored,
+        kinds: device.kinds.clone(),
+    });
+    MemoryClaim { source: ProcessSource::Endpoint, devices: devices.collect() }
+}

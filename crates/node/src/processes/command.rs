@@ -1,0 +1,89 @@
+//! A process's command line as text that a terminal can show. Pure, except for one read.
+
+use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::{Absence, Reading};
+
+use crate::tree::Directory;
+
+/// The most of a command line that is shown, in bytes.
+pub(crate) const MAX_COMMAND_BYTES: usize = 4096;
+
+/// The command line of the process whose directory this is.
+pub(crate) fn read(directory: &Directory, at: Timestamp) -> Reading<String> {
+    match directory.beginning("cmdline", MAX_COMMAND_BYTES + 1) {
+        Ok(bytes) if bytes.is_empty() => {
+            Reading::absent(Absence::Unsupported, "a kernel thread or a process that is ending")
+        }
+        Ok(bytes) => Reading::new(command(&bytes), at),
+        Err(error) => error.reading(),
+    }
+}
+
+/// Arguments separated by spaces, what cannot be printed escaped, an ellipsis where it was cut.
+fn command(bytes: &[u8]) -> String {
+    let cut = bytes.len() > MAX_COMMAND_BYTES;
+    let bytes = &bytes[..bytes.len().min(MAX_COMMAND_BYTES)];
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let spaced: Vec<u8> =
+        bytes[..end].iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
+    let mut text = printable(&spaced);
+    if cut {
+        text.push('…');
+    }
+    text
+}
+
+/// `bytes` as text, with control characters, marks that turn text around, and bytes that are no
+/// text escaped: what a process calls itself must not drive the terminal that shows it.
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() || is_invisible(character) {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+/// Characters that change what is shown without being seen.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_COMMAND_BYTES, command};
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_cannot_be_printed_is_escaped() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"python\0train.py\0--lr\0.5\0", "python train.py --lr .5"),
+            (b"a\0\0b\0\0\0", "a  b"),
+            (b"\x1b[31mred", "\\u{1b}[31mred"),
+            (b"\xff\xfe", "\\xff\\xfe"),
+            ("gr\u{fc}n \u{202e}x".as_bytes(), "gr\u{fc}n \\u{202e}x"),
+            (b"", ""),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(command(bytes), text);
+        }
+        let long = command(&[b'x'; MAX_COMMAND_BYTES + 1]);
+        assert!(long.ends_with("x…") && long.chars().count() == MAX_COMMAND_BYTES + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_drives_the_terminal(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(!command(&bytes).chars().any(char::is_control));
+        }
+    }
+}

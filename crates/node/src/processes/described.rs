@@ -1,0 +1,138 @@
+//! What a person wants to know of a process: name, command, user, container.
+
+use std::collections::HashMap;
+
+use telltale_schema::clock::Timestamp;
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Container, Process, ProcessState, RecordingFaults};
+
+use super::status::{Found, Procfs};
+use super::users::Users;
+use super::{command, container};
+
+/// How long a description is believed: a process may execute another program.
+const BELIEVED_NS: u64 = 10_000_000_000;
+
+/// The most of a cgroup file that is read: version 1 has a line for each of a dozen controllers.
+const MAX_CGROUP_BYTES: usize = 16 * 1024;
+
+/// A process, described.
+#[derive(Debug, Clone)]
+pub(crate) struct Description {
+    pub(crate) name: String,
+    pub(crate) start_time_ticks: u64,
+    pub(crate) namespace_pids: Vec<u32>,
+    pub(crate) uid: u32,
+    user: Reading<String>,
+    command: Reading<String>,
+    container: Option<Container>,
+    read_ns: u64,
+}
+
+/// Descriptions by pid, read again now and then.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptions {
+    by_pid: HashMap<u32, Description>,
+    users: Users,
+}
+
+impl Descriptions {
+    /// The process that has `pid`; none when it has ended or cannot be seen.
+    pub(crate) fn of(
+        &mut self,
+        pid: u32,
+        procfs: &Procfs,
+        now: (Timestamp, u64),
+    ) -> Option<&Description> {
+        let recent = |known: &Description| now.1.saturating_sub(known.read_ns) < BELIEVED_NS;
+        if !self.by_pid.get(&pid).is_some_and(recent) {
+            let Found::Process(directory, status) = procfs.find(pid) else {
+                self.by_pid.remove(&pid);
+                return None;
+            };
+            let cgroup = directory.beginning("cgroup", MAX_CGROUP_BYTES).unwrap_or_default();
+            // A set-user-id program runs for the user who called it.
+            let uid = status.uids[0];
+            let description = Description {
+                name: status.name,
+                start_time_ticks: status.start_time_ticks,
+                namespace_pids: status.namespace_pids,
+                uid,
+                user: self.users.name(uid, procfs, now),
+                command: command::read(&directory, now.0),
+                container: container::container(&String::from_utf8_lossy(&cgroup)),
+                read_ns: now.1,
+            };
+            self.by_pid.insert(pid, description);
+        }
+        self.by_pid.get(&pid)
+    }
+
+    /// Lets go of all but these.
+    pub(crate) fn keep(&mut self, pids: &std::collections::BTreeSet<u32>) {
+        self.by_pid.retain(|pid, _| pids.contains(pid));
+    }
+
+    /// Lets go of one, whose process has ended.
+    pub(crate) fn forget(&mut self, pid: u32) {
+        self.by_pid.remove(&pid);
+    }
+}
+
+impl Description {
+    /// The process as a snapshot has it.
+    pub(crate) fn process(
+        &self,
+        pid: u32,
+        identity: Option<ProcessIdentity>,
+        at: Timestamp,
+    ) -> Process {
+        let inner = self.namespace_pids.get(1..).and_then(<[u32]>::last).copied();
+        Process {
+            identity,
+            pid: Some(pid),
+            namespace_pid: inner,
+            name: self.name.clone(),
+            command: self.command.clone(),
+            uid: Reading::new(self.uid, at),
+            user: self.user.clone(),
+            container: self.container.clone(),
+            state: ProcessState::Alive,
+            known_by: None,
+            uptime_seconds: Reading::absent(Absence::Unsupported, "it reports no start"),
+            devices: Vec::new(),
+            faults: RecordingFaults::default(),
+            metrics: Vec::new(),
+        }
+    }
+}
+
+/// A process that cannot be looked at: it has ended, or is out of sight.
+pub(crate) fn unseen(
+    identity: ProcessIdentity,
+    name: &str,
+    uid: Option<u32>,
+    state: ProcessState,
+    own_namespace: Option<u64>,
+    at: Timestamp,
+) -> Process {
+    let reason = if state == ProcessState::Dead { Absence::Gone } else { Absence::Permission };
+    let here = own_namespace == Some(identity.pid_namespace);
+    Process {
+        identity: Some(identity),
+        pid: here.then_some(identity.pid),
+        namespace_pid: (!here).then_some(identity.pid),
+        name: command::printable(name.as_bytes()),
+        command: Reading::absent(reason, ""),
+        uid: uid.map_or_else(|| Reading::absent(reason, ""), |uid| Reading::new(uid, at)),
+        user: Reading::absent(reason, ""),
+        container: None,
+        state,
+        known_by: None,
+        uptime_seconds: Reading::absent(reason, ""),
+        devices: Vec::new(),
+        faults: RecordingFaults::default(),
+        metrics: Vec::new(),
+    }
+}

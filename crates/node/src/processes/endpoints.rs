@@ -1,0 +1,338 @@
+//! Asks processes' endpoints, all of them in one loop, and believes no answer.
+//!
+//! A peer that lies, dribbles, talks without end or says nothing costs one error, a bounded time
+//! and a bounded amount of memory. Whether the answer fits the process that gave it is decided by
+//! the caller; here the kernel is asked who that is.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recvmsg, send, socket_with,
+};
+use telltale_ledger::directory::{OVERFLOW_UID, RuntimeDirectory};
+use telltale_schema::reading::Absence;
+use telltale_wire::{
+    FrameError, FrameReader, FrameWriter, Query, Refusal, Reply, ReplyError, Report,
+};
+
+/// Conversations at one time.
+const MAX_OPEN: usize = 128;
+
+/// Bytes of answers that are held at one time, over all peers.
+const MAX_HELD_BYTES: usize = 16 << 20;
+
+/// How long to wait before a peer whose queue is full is tried again.
+const RETRY: Duration = Duration::from_millis(2);
+
+/// How long the asking may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// One peer, from connecting to its whole answer.
+    pub(crate) peer: Duration,
+    /// All of them.
+    pub(crate) all: Duration,
+}
+
+/// Who answered, as the kernel knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// Its pid in our PID namespace; none when it is not visible from here.
+    pub(crate) pid: Option<u32>,
+    /// Its user.
+    pub(crate) uid: u32,
+}
+
+/// An answer and who gave it.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) peer: Peer,
+    pub(crate) report: Box<Report>,
+    /// The ledger's descriptor, if it came along.
+    pub(crate) ledger: Option<OwnedFd>,
+}
+
+/// Why an endpoint gave no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    #[error("cannot open the endpoint; run as its owner, as root or as the directory's owner")]
+    Open(#[source] io::Error),
+    #[error("the entry is not a socket; remove it")]
+    NotASocket,
+    #[error("the socket belongs to user {OVERFLOW_UID}, who is nobody")]
+    Nobody,
+    #[error(
+        "cannot connect to the endpoint; run as its owner, as root or as the directory's owner"
+    )]
+    Connect(#[source] io::Error),
+    #[error("nobody listens there any more; smi --clean removes what a dead process left")]
+    NobodyListens,
+    #[error("the socket belongs to user {owner}, but a process of user {peer} answers")]
+    Owner { owner: u32, peer: u32 },
+    #[error("no answer within the time allowed")]
+    TimedOut,
+    #[error("the endpoint hung up before its answer was complete; it may not admit this user")]
+    HungUp,
+    #[error("the connection to the endpoint broke")]
+    Broken(#[source] io::Error),
+    #[error("the endpoint does not keep to the protocol")]
+    Frame(#[from] FrameError),
+    #[error("the endpoint's answer cannot be used")]
+    Reply(#[from] ReplyError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("endpoints answer with more than {MAX_HELD_BYTES} bytes together")]
+    TooMuch,
+}
+
+impl AskError {
+    /// What this means for what was asked.
+    pub(crate) fn absence(&self) -> Absence {
+        match self {
+            Self::Open(source) | Self::Connect(source) | Self::Broken(source) => {
+                match source.kind() {
+                    io::ErrorKind::PermissionDenied => Absence::Permission,
+                    io::ErrorKind::NotFound => Absence::Gone,
+                    _ => Absence::Failed,
+                }
+            }
+            Self::NobodyListens => Absence::Gone,
+            Self::TimedOut => Absence::TimedOut,
+            Self::HungUp => Absence::Permission,
+            Self::NotASocket | Self::Nobody | Self::Owner { .. } => Absence::Implausible,
+            Self::Frame(_) | Self::Reply(_) | Self::Refused(_) | Self::TooMuch => Absence::Failed,
+        }
+    }
+}
+
+/// One conversation.
+struct Conversation {
+    index: usize,
+    until: Instant,
+    socket: OwnedFd,
+    place: OwnedFd,
+    peer: Option<Peer>,
+    owner: u32,
+    question: FrameWriter,
+    answer: FrameReader,
+    held: usize,
+    ledger: Option<OwnedFd>,
+}
+
+/// Asks the endpoints of these names. The answers are in the order of the names.
+pub(crate) fn ask(
+    directory: &RuntimeDirectory,
+    names: &[&str],
+    query: &Query,
+    limits: Limits,
+) -> Vec<Result<Answer, AskError>> {
+    let question = query.encode();
+    let deadline = Instant::now() + limits.all;
+    let mut answers: Vec<Option<Result<Answer, AskError>>> = names.iter().map(|_| None).collect();
+    let mut open: Vec<Conversation> = Vec::new();
+    let mut waiting = names.iter().enumerate();
+    loop {
+        while open.len() < MAX_OPEN {
+            let Some((index, name)) = waiting.next() else { break };
+            let until = (Instant::now() + limits.peer).min(deadline);
+            match Conversation::begin(directory, index, name, &question, until) {
+                Ok(conversation) => open.push(conversation),
+                Err(error) => answers[index] = Some(Err(error)),
+            }
+        }
+        if open.is_empty() {
+            break;
+        }
+        wait(&open);
+        let now = Instant::now();
+        let mut held: usize = open.iter().map(|one| one.held).sum();
+        open = open
+            .into_iter()
+            .filter_map(|mut one| {
+                let before = one.held;
+                let outcome = one.go_on(MAX_HELD_BYTES.saturating_sub(held));
+                held = held.saturating_sub(before) + one.held;
+                let (index, late) = (one.index, now >= one.until);
+                match outcome {
+                    Ok(None) if late => answers[index] = Some(Err(AskError::TimedOut)),
+                    Ok(None) => return Some(one),
+                    Ok(Some(answer)) => answers[index] = Some(Ok(answer)),
+                    Err(error) => answers[index] = Some(Err(error)),
+                }
+                None
+            })
+            .collect();
+    }
+    answers.into_iter().map(|answer| answer.unwrap_or(Err(AskError::TimedOut))).collect()
+}
+
+/// Waits until some conversation can go on or has to end.
+fn wait(open: &[Conversation]) {
+    let now = Instant::now();
+    let first = open.iter().map(|one| one.until).min().unwrap_or(now);
+    let mut timeout = first.saturating_duration_since(now);
+    let mut descriptors = Vec::with_capacity(open.len());
+    for one in open {
+        if one.peer.is_none() {
+            timeout = timeout.min(RETRY);
+        } else {
+            let wanted = if one.question.is_done() { PollFlags::IN } else { PollFlags::OUT };
+            descriptors.push(PollFd::new(&one.socket, wanted));
+        }
+    }
+    // Rounded up, so that a deadline is over when the wait is.
+    let timeout = Timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    // An error (a signal, no memory) only means that we look earlier.
+    let _ = poll(&mut descriptors, Some(&timeout));
+}
+
+// === impl Conversation ===
+
+impl Conversation {
+    /// Looks at the socket, and connects to exactly the one that was looked at.
+    fn begin(
+        directory: &RuntimeDirectory,
+        index: usize,
+        name: &str,
+        question: &[u8],
+        until: Instant,
+    ) -> Result<Self, AskError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let place = openat(directory, name, flags, Mode::empty())
+            .map_err(|errno| AskError::Open(errno.into()))?;
+        let stat = fstat(&place).map_err(|errno| AskError::Open(errno.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+            return Err(AskError::NotASocket);
+        }
+        if stat.st_uid == OVERFLOW_UID {
+            return Err(AskError::Nobody);
+        }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(|errno| AskError::Connect(errno.into()))?;
+        let mut conversation = Self {
+            index,
+            until,
+            socket,
+            place,
+            peer: None,
+            owner: stat.st_uid,
+            question: FrameWriter::new(question)?,
+            answer: FrameReader::default(),
+            held: 0,
+            ledger: None,
+        };
+        conversation.connect()?;
+        Ok(conversation)
+    }
+
+    /// Connects, unless the peer's queue is full just now.
+    fn connect(&mut self) -> Result<(), AskError> {
+        use std::os::fd::AsRawFd;
+        let path = format!("/proc/self/fd/{}", self.place.as_raw_fd());
+        let address = SocketAddrUnix::new(path).map_err(|errno| AskError::Connect(errno.into()))?;
+        match connect(&self.socket, &address) {
+            Ok(()) => {}
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+            Err(Errno::CONNREFUSED) => return Err(AskError::NobodyListens),
+            Err(errno) => return Err(AskError::Connect(errno.into())),
+        }
+        let credentials = getsockopt(&self.socket, PeerCredentials)
+            .map_err(|errno| AskError::Connect(errno.into()))?;
+        let peer = Peer {
+            pid: u32::try_from(credentials.pid()).ok().filter(|pid| *pid != 0),
+            uid: credentials.uid(),
+        };
+        if peer.uid != self.owner {
+            return Err(AskError::Owner { owner: self.owner, peer: peer.uid });
+        }
+        self.peer = Some(peer);
+        Ok(())
+    }
+
+    /// Does what can be done without waiting.
+    fn go_on(&mut self, room: usize) -> Result<Option<Answer>, AskError> {
+        if self.peer.is_none() {
+            self.connect()?;
+        }
+        let Some(peer) = self.peer else { return Ok(None) };
+        while !self.question.is_done() {
+            match send(&self.socket, self.question.pending(), SendFlags::NOSIGNAL) {
+                Ok(count) => self.question.advance(count),
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(AskError::HungUp),
+                Err(errno) => return Err(AskError::Broken(errno.into())),
+            }
+        }
+        if !self.receive(room)? {
+            return Ok(None);
+        }
+        let message = self.answer.take().unwrap_or_default();
+        match Reply::decode(&message)? {
+            Reply::Report(report) => {
+                let ledger = self.ledger.take().filter(|_| report.ledger_follows);
+                Ok(Some(Answer { peer, report, ledger }))
+            }
+            Reply::Refused(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Takes what has come; true when the answer is complete.
+    fn receive(&mut self, room: usize) -> Result<bool, AskError> {
+        let mut buffer = [0u8; 16 * 1024];
+        let mut taken = 0;
+        while !self.answer.is_complete() {
+            if taken > room {
+                return Err(AskError::TooMuch);
+            }
+            let wanted = self.answer.wanted_bytes().min(buffer.len());
+            match receive_some(self.socket.as_fd(), &mut buffer[..wanted], &mut self.ledger) {
+                Ok(0) => return Err(AskError::HungUp),
+                Ok(count) => {
+                    self.answer.push(&buffer[..count])?;
+                    taken += count;
+                    self.held += count;
+                }
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => return Err(AskError::HungUp),
+                Err(errno) => return Err(AskError::Broken(errno.into())),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// One receive. The first descriptor that ever comes along is kept, any other is closed.
+fn receive_some(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+    ledger: &mut Option<OwnedFd>,
+) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let received = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            for descriptor in descriptors {
+                ledger.get_or_insert(descriptor);
+            }
+        }
+    }
+    Ok(received.bytes)
+}
+
+#[cfg(test)]
+mod tests;

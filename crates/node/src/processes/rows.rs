@@ -1,0 +1,152 @@
+//! Regions of tt-metal: read from every `/dev/shm` that can be seen, and whose their rows are.
+//!
+//! A row has a pid of an unknown PID namespace and a name, no start time. It is believed to be a
+//! process's when pid and name fit and the process is not younger than the row.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rustix::time::{ClockId, clock_gettime};
+use telltale_ledger::region::{
+    Counters, FileIdentity, Finding, LastUpdate, Now, ProcessRow, ReadError, RegionKind,
+    RegionReading, scan,
+};
+use telltale_schema::memory::MemoryKind;
+use telltale_schema::reading::Absence;
+
+use super::described::Description;
+use super::ledgers::with_causes;
+use crate::observation::{RegionObservation, RowObservation, RowOwner};
+use crate::report::Report;
+
+/// Clock ticks in a second, in which `/proc` gives start times; the same on every Linux that the
+/// driver runs on.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// How much younger than its row a process may look: clocks and ticks are coarse.
+const SLACK_NS: u64 = 2_000_000_000;
+
+/// Scans a `/dev/shm` and adds what is new there.
+pub(crate) fn scan_into(
+    directory: &Path,
+    now: Now,
+    seen: &mut BTreeSet<FileIdentity>,
+    regions: &mut Vec<RegionReading>,
+    report: &mut Report,
+) {
+    let found = match scan(directory, now) {
+        Ok(found) => found,
+        Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => {
+            report.error(directory.display().to_string(), Absence::Failed, with_causes(&error));
+            return;
+        }
+    };
+    if found.regions_left_out > 0 || found.entries_left_out {
+        let detail = "more regions than are looked at; remove stale ones";
+        report.error(directory.display().to_string(), Absence::Failed, detail);
+    }
+    for result in found.regions {
+        match result {
+            Ok(reading) if seen.insert(reading.file) => {
+                report_findings(&reading, report);
+                regions.push(reading);
+            }
+            Ok(_) | Err(ReadError::Vanished { .. }) => {}
+            Err(error) => {
+                let reason = match &error {
+                    ReadError::PermissionDenied { .. } => Absence::Permission,
+                    ReadError::Decode { .. } => Absence::Unsupported,
+                    _ => Absence::Failed,
+                };
+                report.error(directory.display().to_string(), reason, with_causes(&error));
+            }
+        }
+    }
+}
+
+/// Reports what makes a region's figures wrong. What merely has another place in a snapshot
+/// (ghosts, a remainder without rows) is no error.
+fn report_findings(reading: &RegionReading, report: &mut Report) {
+    for finding in &reading.region.findings {
+        let detail = match finding {
+            Finding::WrappedCounter { kind, raw, .. } => {
+                format!("a {} counter has wrapped to {raw}; it is left out", kind_name(*kind))
+            }
+            Finding::Drift { kind, total_bytes, rows_bytes }
+                if *rows_bytes > u128::from(*total_bytes) =>
+            {
+                let name = kind_name(*kind);
+                format!("its {name} rows have {rows_bytes} bytes, its total {total_bytes}")
+            }
+            Finding::TableFull { rest_is_in_totals: false } => {
+                "its process table is full; further processes are nowhere".to_owned()
+            }
+            Finding::DuplicatePid { pid } => {
+                format!("pid {pid} has several rows, of different PID namespaces")
+            }
+            Finding::Unsettled { reads } => format!("it changed in each of {reads} reads"),
+            _ => continue,
+        };
+        report.error(format!("region {}", reading.name_id), Absence::Implausible, detail);
+    }
+}
+
+fn kind_name(kind: RegionKind) -> &'static str {
+    memory_kind(kind).name()
+}
+
+/// The kind under which a region's counter is shown: it does not tell kernels apart.
+fn memory_kind(kind: RegionKind) -> MemoryKind {
+    match kind {
+        RegionKind::Dram => MemoryKind::Dram,
+        RegionKind::L1 => MemoryKind::L1,
+        RegionKind::L1Small => MemoryKind::L1Small,
+        RegionKind::Trace => MemoryKind::Trace,
+        RegionKind::Cb => MemoryKind::Cb,
+        RegionKind::Kernel => MemoryKind::KernelApplication,
+    }
+}
+
+fn kinds(counters: &Counters) -> Vec<(MemoryKind, u64)> {
+    counters.iter().map(|(kind, bytes)| (memory_kind(kind), bytes)).collect()
+}
+
+/// The region as reconciliation wants it; `owner` says whose a row is.
+pub(crate) fn observe(
+    reading: &RegionReading,
+    mut owner: impl FnMut(&ProcessRow) -> RowOwner,
+) -> RegionObservation {
+    let region = &reading.region;
+    let rows = region.processes.iter().map(|row| RowObservation {
+        pid: row.pid,
+        name: row.name.clone(),
+        kinds: kinds(&row.bytes),
+        owner: owner(row),
+    });
+    RegionObservation {
+        name_id: reading.name_id,
+        board_serial: region.board_serial,
+        rows: rows.collect(),
+        totals: kinds(&region.totals),
+    }
+}
+
+/// Whether the row can be this process's.
+pub(crate) fn fits(row: &ProcessRow, pid: u32, process: &Description) -> bool {
+    let known_pid = row.pid == pid || process.namespace_pids.contains(&row.pid);
+    let named = row.name.is_empty() || row.name == process.name;
+    known_pid && named && !is_younger(process.start_time_ticks, &row.last_update)
+}
+
+/// Whether a process that started then is younger than the row's last change: then the pid was
+/// given out again.
+fn is_younger(start_time_ticks: u64, last_update: &LastUpdate) -> bool {
+    let LastUpdate::Ago { age_ns, .. } = last_update else { return false };
+    let boot = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(boot.tv_sec).unwrap_or(0);
+    let uptime_ns = seconds.saturating_mul(1_000_000_000);
+    let start_ns = start_time_ticks.saturating_mul(1_000_000_000 / TICKS_PER_SECOND);
+    let process_age_ns = uptime_ns.saturating_sub(start_ns);
+    process_age_ns.saturating_add(SLACK_NS) < *age_ns
+}
