@@ -33,7 +33,7 @@ const BACKLOG: i32 = 128;
 const TURN: usize = 64;
 /// Events that are taken at a time.
 const EVENTS: usize = 64;
-/// How long no connection is accepted after the process ran out of descriptors.
+/// How long no connection is accepted, at most, after the process ran out of descriptors.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// The token of the descriptor that ends the thread.
 const STOP: u64 = 0;
@@ -49,6 +49,9 @@ pub struct ServerCounters {
     pub closed_for_garbage: u64,
     /// Connections closed because replies were not read.
     pub closed_for_not_reading: u64,
+    /// Times that accepting connections stopped for up to a tenth of a second because the process had no descriptors
+    /// left.
+    pub pauses: u64,
     /// Times that a file of the tree could not be brought up to date.
     pub tree_errors: u64,
 }
@@ -318,6 +321,7 @@ impl State {
     /// Stops watching the listeners, which would otherwise be ready again and again.
     fn pause(&mut self, epoll: &OwnedFd) {
         self.paused = true;
+        self.counters.pauses += 1;
         for listener in self.listeners.values() {
             // What is not watched needs no removal.
             let _ = epoll::delete(epoll, &listener.socket);
