@@ -1,1 +1,42 @@
-//! What a workload links: tracker, metrics endpoint, registry.
+//! What a workload links: recording of device memory, the process's metrics endpoint, and a
+//! registry of its own metrics. Plain threads, no async runtime.
+//!
+//! ```no_run
+//! use telltale_runtime::{DeviceDescription, MemoryKind, Options, Runtime};
+//!
+//! let runtime = Runtime::start(Options::new("my runtime 1.0"));
+//! let device = runtime.open_device(DeviceDescription { logical_id: 0, ..Default::default() });
+//! device.allocate(MemoryKind::Dram, 0x1000, 4096);
+//! device.free(MemoryKind::Dram, 0x1000);
+//! drop(device);
+//! ```
+//!
+//! Nothing here makes the workload fail or wait: what cannot be done is told once and counted
+//! ([`Problem`], [`Runtime::problems`]), and recording degrades. Updating a counter takes no lock
+//! and makes no allocation. No device address leaves the process.
+#![deny(unsafe_code)]
+
+mod cold;
+mod device;
+mod endpoint;
+mod index;
+mod mirror;
+mod options;
+mod problem;
+#[allow(unsafe_code)]
+mod process_hooks;
+mod registry;
+mod runtime;
+mod seat;
+mod session;
+mod tracker;
+
+pub use device::{Device, DeviceDescription, MAX_DEVICES};
+pub use options::{Options, Regions};
+pub use problem::{OnProblem, Problem, Step};
+pub use registry::{Counter, Gauge, Histogram, MAX_SERIES, Registry};
+pub use runtime::Runtime;
+pub use telltale_ledger::region::writer::RegionLayout;
+pub use telltale_schema::chip::{ChipFacts, ChipIdentity};
+pub use telltale_schema::memory::{MemoryKind, MemorySpace};
+pub use telltale_wire::{KernelCache, Programs, Quota, RingBuffer, Throttling, Traffic};

@@ -1,0 +1,186 @@
+//! What is answered to a query, from the session and what the runtime told.
+
+use std::os::fd::OwnedFd;
+
+use telltale_ledger::{LedgerReading, RegionMirror};
+use telltale_schema::snapshot::KindUsage;
+use telltale_wire::limits::MAX_NAME_BYTES;
+use telltale_wire::{
+    DeviceReport, DeviceSelector, Query, QueryError, Refusal, RefusalReason, Reply, Report,
+};
+
+use super::connection::Outgoing;
+use super::counts::{Counts, problem_sample};
+use crate::device::{Activity, DeviceDescription};
+use crate::process_hooks;
+use crate::registry::{Series, samples};
+use crate::runtime::Inner;
+use crate::session::Session;
+use std::sync::Arc;
+
+/// What is copied from behind the cold lock.
+struct Told {
+    devices: Vec<OpenDevice>,
+    series: Vec<Arc<Series>>,
+    programs: Option<telltale_wire::Programs>,
+    kernel_cache: Option<telltale_wire::KernelCache>,
+}
+
+struct OpenDevice {
+    index: u8,
+    description: DeviceDescription,
+    activity: Arc<Activity>,
+}
+
+/// Answers the query that `bytes` are.
+pub(super) fn answer(
+    bytes: &[u8],
+    inner: &Inner,
+    session: &Session,
+    counts: &mut Counts,
+) -> Outgoing {
+    let answered = match Query::decode(bytes) {
+        Ok(query) => report(query, inner, session, counts).map(|report| (query, report)),
+        Err(error) => Err(refuse_query(&error)),
+    };
+    let (reply, descriptor) = match answered {
+        Ok((query, mut report)) => {
+            counts.queries += 1;
+            let descriptor = query.want_ledger.then(|| ledger_descriptor(session)).flatten();
+            report.ledger_follows = descriptor.is_some();
+            (Reply::Report(Box::new(report)), descriptor)
+        }
+        Err(refusal) => {
+            counts.refused_queries += 1;
+            (Reply::Refused(refusal), None)
+        }
+    };
+    match reply.encode() {
+        Ok(message) => Outgoing { message, descriptor },
+        Err(error) => {
+            counts.refused_queries += 1;
+            let refusal = refuse(RefusalReason::Internal, error.to_string());
+            // A refusal is always short enough; an empty message is refused by the asker.
+            let message = Reply::Refused(refusal).encode().unwrap_or_default();
+            Outgoing { message, descriptor: None }
+        }
+    }
+}
+
+fn refuse(reason: RefusalReason, text: String) -> Refusal {
+    Refusal { reason, text }
+}
+
+fn refuse_query(error: &QueryError) -> Refusal {
+    let reason = match error {
+        QueryError::Version(_) => RefusalReason::Version,
+        QueryError::ImpossibleDevice(_) => RefusalReason::NoSuchDevice,
+        QueryError::TooLong(_) | QueryError::Malformed(_) | QueryError::UnknownKind(_) => {
+            RefusalReason::Malformed
+        }
+    };
+    refuse(reason, error.to_string())
+}
+
+fn ledger_descriptor(session: &Session) -> Option<OwnedFd> {
+    session.ledger()?.read_only_descriptor().ok()
+}
+
+fn told(inner: &Inner, session: &Session) -> Told {
+    let mut cold = process_hooks::cold();
+    let state = cold.runtime(inner.id);
+    let devices = (0u8..)
+        .zip(&state.devices)
+        .filter(|(index, device)| device.handles > 0 && session.knows(*index))
+        .map(|(index, device)| OpenDevice {
+            index,
+            description: device.description.clone(),
+            activity: Arc::clone(&device.activity),
+        })
+        .collect();
+    Told {
+        devices,
+        series: state.registered.all(),
+        programs: state.programs.clone(),
+        kernel_cache: state.kernel_cache,
+    }
+}
+
+fn report(
+    query: Query,
+    inner: &Inner,
+    session: &Session,
+    counts: &Counts,
+) -> Result<Report, Refusal> {
+    let told = told(inner, session);
+    let reading = query.kind.includes_memory().then(|| session.usage()).flatten();
+    let wanted = |device: &&OpenDevice| match query.device {
+        DeviceSelector::All => true,
+        DeviceSelector::One(id) => device.description.logical_id == id,
+    };
+    let devices: Vec<DeviceReport> = told
+        .devices
+        .iter()
+        .filter(wanted)
+        .map(|device| device_report(device, query, session, reading.as_ref()))
+        .collect();
+    if let (DeviceSelector::One(id), true) = (query.device, devices.is_empty()) {
+        let text = format!("device {id} is not open in this process");
+        return Err(refuse(RefusalReason::NoSuchDevice, text));
+    }
+    let kernels = query.kind.includes_kernels();
+    let mut metrics = Vec::new();
+    if query.kind.includes_performance() {
+        metrics = counts.samples();
+        metrics.extend(inner.problems.counts().map(|(step, count)| problem_sample(step, count)));
+        metrics.extend(samples(&told.series));
+    }
+    Ok(Report {
+        identity: session.owner.identity,
+        name: shortened(&session.owner.name),
+        runtime: shortened(&session.owner.runtime),
+        started_at: Some(session.owner.started_at),
+        uptime_ns: Some(session.uptime_ns()),
+        devices,
+        faults: session.fault_counts(),
+        programs: told.programs.filter(|_| kernels),
+        kernel_cache: told.kernel_cache.filter(|_| kernels),
+        metrics,
+        metrics_omitted: 0,
+        ledger_follows: false,
+    })
+}
+
+fn device_report(
+    device: &OpenDevice,
+    query: Query,
+    session: &Session,
+    reading: Option<&LedgerReading>,
+) -> DeviceReport {
+    let description = &device.description;
+    let mut report = DeviceReport {
+        chip: description.identity.clone(),
+        logical_id: Some(description.logical_id),
+        facts: description.facts,
+        ..DeviceReport::default()
+    };
+    if let (Some(reading), Some(slot)) = (reading, session.slot(device.index)) {
+        let ours = reading.usage.iter().filter(|(found, ..)| *found == slot);
+        report.kinds =
+            ours.map(|(_, kind, usage)| KindUsage { kind: *kind, usage: *usage }).collect();
+        let mirror = reading.devices.get(slot.index()).map(|entry| entry.mirror);
+        report.mirrored = matches!(mirror, Some(RegionMirror::Totals | RegionMirror::TotalsAndRow));
+        report.mirrored_row = mirror == Some(RegionMirror::TotalsAndRow);
+    }
+    if query.kind.includes_kernels() {
+        device.activity.report_kernels(&mut report);
+    }
+    if query.kind.includes_performance() {
+        device.activity.report_performance(&mut report);
+    }
+    report
+}
+
+fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
+}

@@ -1,0 +1,197 @@
+//! The thread's loop: wait for the listener, the connections and the call to stop; nothing else
+//! ever wakes it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{getsockopt, sockopt};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+use telltale_ledger::directory::OVERFLOW_UID;
+
+use super::answer::answer;
+use super::connection::{Connection, Next};
+use super::counts::Counts;
+use crate::runtime::Inner;
+use crate::session::Session;
+
+/// Connections at one time; more wait in the listener's backlog.
+const MAX_CONNECTIONS: usize = 16;
+/// How long nobody is accepted after accepting failed, as it does while descriptors are short.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Who may ask.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Admission {
+    pub(super) own_uid: u32,
+    pub(super) directory_owner: u32,
+}
+
+impl Admission {
+    /// Root, this process's user and the owner of the runtime directory. The overflow uid is what
+    /// the kernel calls everyone whom this user namespace cannot name, so it is nobody.
+    fn admits(self, uid: u32) -> bool {
+        uid != OVERFLOW_UID && [0, self.own_uid, self.directory_owner].contains(&uid)
+    }
+}
+
+/// The state of the thread.
+pub(super) struct Server {
+    listener: OwnedFd,
+    wake: OwnedFd,
+    admission: Admission,
+    inner: Arc<Inner>,
+    session: Arc<Session>,
+    connections: Vec<Connection>,
+    accept_again_at: Option<Instant>,
+    counts: Counts,
+}
+
+/// What woke the thread.
+struct Woken {
+    stop: bool,
+    listener: bool,
+    connections: Vec<bool>,
+}
+
+impl Server {
+    pub(super) fn new(
+        listener: OwnedFd,
+        wake: OwnedFd,
+        admission: Admission,
+        inner: Arc<Inner>,
+        session: Arc<Session>,
+    ) -> Self {
+        let counts = Counts::default();
+        let connections = Vec::new();
+        let accept_again_at = None;
+        Self { listener, wake, admission, inner, session, connections, accept_again_at, counts }
+    }
+
+    /// Serves until it is told to stop.
+    pub(super) fn run(&mut self) {
+        loop {
+            let woken = match self.wait() {
+                Ok(woken) => woken,
+                Err(Errno::INTR) => continue,
+                // Only a shortage of kernel memory is left as a reason.
+                Err(_) => {
+                    std::thread::sleep(ACCEPT_PAUSE);
+                    continue;
+                }
+            };
+            if woken.stop {
+                return;
+            }
+            let now = Instant::now();
+            self.advance(now, &woken.connections);
+            if woken.listener {
+                self.accept(now);
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<Woken, Errno> {
+        let accepting = self.accept_again_at.is_none() && self.connections.len() < MAX_CONNECTIONS;
+        let listener_interest = if accepting { PollFlags::IN } else { PollFlags::empty() };
+        let mut waited_for = Vec::with_capacity(2 + self.connections.len());
+        waited_for.push(PollFd::new(&self.wake, PollFlags::IN));
+        waited_for.push(PollFd::new(&self.listener, listener_interest));
+        for connection in &self.connections {
+            waited_for.push(PollFd::from_borrowed_fd(connection.socket(), connection.interest()));
+        }
+        poll(&mut waited_for, self.timeout().as_ref())?;
+        let mut ready = waited_for.iter().map(|descriptor| !descriptor.revents().is_empty());
+        let stop = ready.next().unwrap_or(false);
+        let listener = ready.next().unwrap_or(false) && accepting;
+        Ok(Woken { stop, listener, connections: ready.collect() })
+    }
+
+    /// Until the next deadline; none, and so no wake-up, when nobody is connected.
+    fn timeout(&self) -> Option<Timespec> {
+        let deadlines = self.connections.iter().map(Connection::deadline);
+        let next = deadlines.chain(self.accept_again_at).min()?;
+        // Rounded up, so that the deadline has passed when the wait ends.
+        let wait = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+        Timespec::try_from(wait).ok()
+    }
+
+    fn advance(&mut self, now: Instant, ready: &[bool]) {
+        let mut kept = Vec::with_capacity(self.connections.len());
+        let ready = ready.iter().copied().chain(std::iter::repeat(false));
+        for (connection, ready) in std::mem::take(&mut self.connections).into_iter().zip(ready) {
+            if ready {
+                kept.extend(self.step(connection, now));
+            } else if connection.deadline() <= now {
+                self.counts.deadlines_missed += 1;
+            } else {
+                kept.push(connection);
+            }
+        }
+        self.connections = kept;
+        if self.accept_again_at.is_some_and(|time| time <= now) {
+            self.accept_again_at = None;
+        }
+    }
+
+    /// Lets a connection go on; none when it is over.
+    fn step(&mut self, mut connection: Connection, now: Instant) -> Option<Connection> {
+        let Self { inner, session, counts, .. } = self;
+        let advanced = connection.advance(now, |query| answer(query, inner, session, counts));
+        match advanced {
+            Ok(Next::Wait) if connection.deadline() > now => Some(connection),
+            Ok(Next::Wait) => {
+                self.counts.deadlines_missed += 1;
+                None
+            }
+            Ok(Next::Close) => None,
+            Err(_) => {
+                self.counts.broken_connections += 1;
+                None
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        while self.connections.len() < MAX_CONNECTIONS {
+            match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) => {
+                    let peer = getsockopt(&socket, sockopt::PeerCredentials);
+                    let admitted = peer.is_ok_and(|peer| self.admission.admits(peer.uid()));
+                    if admitted {
+                        // The query is usually there already.
+                        let connection = self.step(Connection::new(socket, now), now);
+                        self.connections.extend(connection);
+                    } else {
+                        self.counts.refused_users += 1;
+                    }
+                }
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(_) => {
+                    self.counts.failed_accepts += 1;
+                    self.accept_again_at = Some(now + ACCEPT_PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Admission;
+
+    #[test]
+    fn the_overflow_uid_is_nobody_even_as_owner() {
+        let admission = Admission { own_uid: 1000, directory_owner: 990 };
+        for (uid, admitted) in [(0, true), (1000, true), (990, true), (1001, false)] {
+            assert_eq!(admission.admits(uid), admitted, "{uid}");
+        }
+        let nobody = Admission { own_uid: 65_534, directory_owner: 65_534 };
+        assert!(!nobody.admits(65_534));
+        assert!(nobody.admits(0));
+    }
+}

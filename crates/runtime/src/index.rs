@@ -1,0 +1,364 @@
+//! Which buffer is live at which address, so that a free needs no more than the address.
+//!
+//! Sharded hash tables behind one-byte spin locks that never park a thread: a lock is held for one
+//! look-up, and releasing it is a plain store (measured against mutexes, a lock-free table and
+//! others in docs/decisions/0020-address-index.md). Nothing here counts memory; addresses never leave it.
+
+use std::time::Duration;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use spin::mutex::{SpinMutex, SpinMutexGuard};
+use telltale_schema::memory::{MemoryKind, MemorySpace};
+
+/// Shards; a power of two. Enough that two threads seldom meet.
+const SHARDS: usize = 64;
+/// Live buffers that one shard keeps; 16 Mi in all. Beyond that they are not recorded.
+const MAX_LIVE_PER_SHARD: usize = 1 << 18;
+/// Freed addresses that one shard remembers, to tell a double free from an unknown one.
+const REMEMBERED_FREES: usize = 64;
+/// Attempts on a lock before the processor is given to other threads.
+const SPINS_BEFORE_YIELD: u32 = 64;
+/// Yields before the thread sleeps, in case the holder has a lower real-time priority.
+const YIELDS_BEFORE_SLEEP: u32 = 64;
+/// How long it then sleeps at a time.
+const LOCK_SLEEP: Duration = Duration::from_micros(50);
+/// Bytes that an entry can hold: 256 TiB less one. A larger buffer is not recorded.
+pub(crate) const MAX_BUFFER_BYTES: u64 = (1 << BYTES_BITS) - 1;
+
+const BYTES_BITS: u32 = 48;
+const KIND_BITS: u32 = 8;
+
+/// Where a buffer is: devices and memory spaces have addresses of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The device's number in the tracker, below 256.
+    pub(crate) device: u8,
+    /// The space.
+    pub(crate) space: MemorySpace,
+    /// The address in it.
+    pub(crate) address: u64,
+}
+
+/// A buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    /// What it is for.
+    pub(crate) kind: MemoryKind,
+    /// Its size, at most [`MAX_BUFFER_BYTES`].
+    pub(crate) bytes: u64,
+}
+
+/// What became of an attempt to note a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    /// The place was free.
+    Fresh,
+    /// The place held this buffer, which is forgotten now.
+    Replaced(Buffer),
+    /// There is no room, or the buffer is too large to be noted.
+    Refused,
+}
+
+/// What was at a place that is to be freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removed {
+    /// This buffer; it is forgotten now.
+    Live(Buffer),
+    /// Nothing, but a buffer there was freed lately.
+    FreedBefore,
+    /// Nothing, as far as is known.
+    Unknown,
+}
+
+/// All live buffers of a session.
+pub(crate) struct AddressIndex {
+    shards: Box<[Shard]>,
+}
+
+/// A lock to a cache line, so that threads in different shards do not disturb each other.
+#[repr(align(64))]
+struct Shard {
+    table: SpinMutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    live: HashTable<Slot>,
+    /// Places freed lately, each at the spot its hash gives: a later free may take its spot.
+    freed: Option<Box<[FreedPlace; REMEMBERED_FREES]>>,
+}
+
+/// A live buffer in 16 bytes: its address, and size, device and kind in one word.
+#[derive(Clone, Copy)]
+struct Slot {
+    address: u64,
+    packed: u64,
+}
+
+/// Address and tag (device and space) of a freed buffer; a tag of zero is none.
+type FreedPlace = (u64, u16);
+
+impl Slot {
+    fn new(place: Place, buffer: Buffer) -> Self {
+        let packed = buffer.bytes
+            | u64::from(place.device) << BYTES_BITS
+            | u64::from(buffer.kind.code()) << (BYTES_BITS + KIND_BITS);
+        Self { address: place.address, packed }
+    }
+
+    fn buffer(self) -> Buffer {
+        let code = u16::from(self.packed.to_be_bytes()[0]);
+        let kind = MemoryKind::from_code(code).expect("only kinds were packed");
+        Buffer { kind, bytes: self.packed & MAX_BUFFER_BYTES }
+    }
+
+    fn device(self) -> u8 {
+        self.packed.to_be_bytes()[1]
+    }
+
+    fn place(self) -> Place {
+        Place { device: self.device(), space: self.buffer().kind.space(), address: self.address }
+    }
+
+    fn is_at(self, place: Place) -> bool {
+        self.address == place.address && self.place() == place
+    }
+}
+
+impl Place {
+    fn tag(self) -> u16 {
+        let space = match self.space {
+            MemorySpace::Dram => 1,
+            MemorySpace::L1 => 2,
+            MemorySpace::Host => 3,
+        };
+        u16::from(self.device) << 2 | space
+    }
+
+    /// Both halves of a 128-bit product: addresses differ in a few bits in the middle, and the
+    /// table looks at the lowest and the highest bits of a hash, the choice of a shard at others.
+    fn hash(self) -> u64 {
+        const MULTIPLIER: u128 = 0x9E37_79B9_7F4A_7C15;
+        let key = self.address ^ u64::from(self.tag()).rotate_right(10) ^ 0x5BD1_E995_1234_5677;
+        let product = (u128::from(key) * MULTIPLIER).to_le_bytes();
+        let [low, high] = [&product[..8], &product[8..]]
+            .map(|half| u64::from_le_bytes(half.try_into().expect("half of 16 bytes")));
+        low ^ high
+    }
+}
+
+impl AddressIndex {
+    pub(crate) fn new() -> Self {
+        let shard = || Shard { table: SpinMutex::new(Table::default()) };
+        Self { shards: std::iter::repeat_with(shard).take(SHARDS).collect() }
+    }
+
+    /// Notes that `buffer` is at `place` from now on.
+    #[inline]
+    pub(crate) fn insert(&self, place: Place, buffer: Buffer) -> Inserted {
+        if buffer.bytes > MAX_BUFFER_BYTES {
+            return Inserted::Refused;
+        }
+        let hash = place.hash();
+        let mut table = self.shard(hash).lock();
+        if table.live.len() == table.live.capacity() && !table.grow() {
+            return Inserted::Refused;
+        }
+        let slot = Slot::new(place, buffer);
+        match table.live.entry(hash, |slot| slot.is_at(place), |slot| slot.place().hash()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(slot);
+                Inserted::Fresh
+            }
+            Entry::Occupied(mut occupied) => {
+                Inserted::Replaced(std::mem::replace(occupied.get_mut(), slot).buffer())
+            }
+        }
+    }
+
+    /// Forgets the buffer at `place` and says what it was.
+    #[inline]
+    pub(crate) fn remove(&self, place: Place) -> Removed {
+        let hash = place.hash();
+        let mut table = self.shard(hash).lock();
+        let found = table.live.find_entry(hash, |slot| slot.is_at(place));
+        match found.map(|entry| entry.remove().0).ok() {
+            Some(slot) => {
+                table.remember(hash, place);
+                Removed::Live(slot.buffer())
+            }
+            None if table.remembers(hash, place) => Removed::FreedBefore,
+            None => Removed::Unknown,
+        }
+    }
+
+    /// Forgets all buffers of `device`.
+    pub(crate) fn forget_device(&self, device: u8) {
+        for shard in &self.shards {
+            shard.lock().live.retain(|slot| slot.device() != device);
+        }
+    }
+
+    fn shard(&self, hash: u64) -> &Shard {
+        // Bits that the table does not look at: it takes the lowest ones and the highest seven.
+        let [_, _, _, _, number, ..] = hash.to_le_bytes();
+        &self.shards[usize::from(number) % SHARDS]
+    }
+}
+
+impl Table {
+    /// Makes room for one more; false when there is none to be had.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        self.live.len() < MAX_LIVE_PER_SHARD
+            && self.live.try_reserve(1, |slot| slot.place().hash()).is_ok()
+    }
+
+    fn remember(&mut self, hash: u64, place: Place) {
+        let freed = self.freed.get_or_insert_with(|| Box::new([(0, 0); REMEMBERED_FREES]));
+        freed[freed_spot(hash)] = (place.address, place.tag());
+    }
+
+    fn remembers(&self, hash: u64, place: Place) -> bool {
+        let wanted = (place.address, place.tag());
+        self.freed.as_ref().is_some_and(|freed| freed[freed_spot(hash)] == wanted)
+    }
+}
+
+fn freed_spot(hash: u64) -> usize {
+    let [_, _, _, _, _, spot, ..] = hash.to_le_bytes();
+    usize::from(spot) % REMEMBERED_FREES
+}
+
+impl Shard {
+    #[inline]
+    fn lock(&self) -> SpinMutexGuard<'_, Table> {
+        match self.table.try_lock() {
+            Some(guard) => guard,
+            None => self.lock_contended(),
+        }
+    }
+
+    #[cold]
+    fn lock_contended(&self) -> SpinMutexGuard<'_, Table> {
+        let mut attempts = 0u32;
+        loop {
+            // Looking first keeps the line shared while another thread holds the lock.
+            if !self.table.is_locked()
+                && let Some(guard) = self.table.try_lock()
+            {
+                return guard;
+            }
+            attempts = attempts.saturating_add(1);
+            if attempts < SPINS_BEFORE_YIELD {
+                std::hint::spin_loop();
+            } else if attempts < SPINS_BEFORE_YIELD + YIELDS_BEFORE_SLEEP {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(LOCK_SLEEP);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AddressIndex, Buffer, Inserted, MAX_BUFFER_BYTES, Place, Removed, SHARDS};
+    use telltale_schema::memory::{MemoryKind, MemorySpace};
+
+    fn place(address: u64) -> Place {
+        Place { device: 0, space: MemorySpace::Dram, address }
+    }
+
+    fn buffer(bytes: u64) -> Buffer {
+        Buffer { kind: MemoryKind::Dram, bytes }
+    }
+
+    #[test]
+    fn a_place_is_device_space_and_address() {
+        let index = AddressIndex::new();
+        let places = [
+            place(64),
+            Place { device: 1, ..place(64) },
+            Place { space: MemorySpace::L1, ..place(64) },
+            place(96),
+        ];
+        for (bytes, place) in (1..).zip(places) {
+            let kind = match place.space {
+                MemorySpace::L1 => MemoryKind::Cb,
+                _ => MemoryKind::Trace,
+            };
+            assert_eq!(index.insert(place, Buffer { kind, bytes }), Inserted::Fresh);
+        }
+        for (bytes, place) in (1..).zip(places) {
+            let Removed::Live(found) = index.remove(place) else { panic!("{place:?} is live") };
+            assert_eq!((found.bytes, found.kind.space()), (bytes, place.space));
+            assert_eq!(index.remove(place), Removed::FreedBefore);
+        }
+        assert_eq!(index.remove(place(1)), Removed::Unknown);
+    }
+
+    #[test]
+    fn an_address_used_again_while_live_gives_up_its_old_buffer() {
+        let index = AddressIndex::new();
+        assert_eq!(index.insert(place(0), buffer(5)), Inserted::Fresh);
+        assert_eq!(index.insert(place(0), buffer(7)), Inserted::Replaced(buffer(5)));
+        assert_eq!(index.remove(place(0)), Removed::Live(buffer(7)));
+    }
+
+    #[test]
+    fn extreme_sizes_and_addresses_are_kept_or_refused() {
+        let index = AddressIndex::new();
+        let largest = Buffer { kind: MemoryKind::SystemMemory, bytes: MAX_BUFFER_BYTES };
+        let there = Place { device: 255, space: MemorySpace::Host, address: u64::MAX };
+        assert_eq!(index.insert(there, largest), Inserted::Fresh);
+        assert_eq!(index.remove(there), Removed::Live(largest));
+        assert_eq!(index.insert(place(0), buffer(MAX_BUFFER_BYTES + 1)), Inserted::Refused);
+    }
+
+    #[test]
+    fn closing_a_device_forgets_its_buffers_only() {
+        let index = AddressIndex::new();
+        for device in 0..2 {
+            index.insert(Place { device, ..place(32) }, buffer(1));
+        }
+        index.forget_device(0);
+        assert_eq!(index.remove(place(32)), Removed::Unknown);
+        assert_eq!(index.remove(Place { device: 1, ..place(32) }), Removed::Live(buffer(1)));
+    }
+
+    #[test]
+    fn aligned_addresses_spread_over_all_shards() {
+        for shift in [5, 12, 15, 21] {
+            let index = AddressIndex::new();
+            let count = 64 * SHARDS;
+            for number in 0..count {
+                let address = u64::try_from(number).unwrap() << shift;
+                index.insert(place(address), buffer(1));
+            }
+            let largest = index.shards.iter().map(|shard| shard.lock().live.len()).max();
+            assert!(largest < Some(3 * count / SHARDS), "shift {shift}: {largest:?}");
+        }
+    }
+
+    /// The promise is 48 bytes a live buffer, tables that have just doubled included. A table has
+    /// 17 bytes for each bucket: 16 of the slot, one of control data.
+    #[test]
+    fn a_live_buffer_costs_at_most_48_bytes() {
+        for count in [1_000u64, 100_000] {
+            let index = AddressIndex::new();
+            let mut worst = 0;
+            for number in 0..count {
+                index.insert(place(number << 12), buffer(1));
+                if number + 1 >= count / 2 {
+                    let tables: usize =
+                        index.shards.iter().map(|shard| shard.lock().live.allocation_size()).sum();
+                    let bytes = u64::try_from(tables + SHARDS * 64).unwrap();
+                    worst = worst.max(bytes / (number + 1));
+                }
+            }
+            assert!(worst <= 48, "{count} live buffers: {worst} bytes each");
+        }
+    }
+}

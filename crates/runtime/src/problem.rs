@@ -1,0 +1,183 @@
+//! What the runtime could not do: told once to a person, counted always, never the workload's
+//! problem.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was being done when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Finding out which process this is.
+    Identity,
+    /// Opening the runtime directory.
+    Directory,
+    /// Creating the ledger.
+    Ledger,
+    /// Publishing the metrics endpoint.
+    Endpoint,
+    /// Publishing the endpoint under its plain name, which someone else holds.
+    EndpointName,
+    /// Answering at the endpoint.
+    Answering,
+    /// Opening a device.
+    Device,
+    /// Keeping a tt-metal region up to date.
+    Region,
+    /// Registering a metric.
+    Metric,
+    /// Registering what is to happen at fork and exit.
+    ProcessHooks,
+}
+
+/// Something that could not be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// When.
+    pub step: Step,
+    /// Why: the error and its causes.
+    pub cause: String,
+    /// What a person can do about it.
+    pub remedy: &'static str,
+}
+
+/// Where problems go instead of standard error.
+pub type OnProblem = Arc<dyn Fn(&Problem) + Send + Sync>;
+
+impl Step {
+    /// All steps, in the order of their declaration.
+    pub const ALL: [Self; 10] = [
+        Self::Identity,
+        Self::Directory,
+        Self::Ledger,
+        Self::Endpoint,
+        Self::EndpointName,
+        Self::Answering,
+        Self::Device,
+        Self::Region,
+        Self::Metric,
+        Self::ProcessHooks,
+    ];
+
+    /// The name in a counter's label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Directory => "directory",
+            Self::Ledger => "ledger",
+            Self::Endpoint => "endpoint",
+            Self::EndpointName => "endpoint_name",
+            Self::Answering => "answering",
+            Self::Device => "device",
+            Self::Region => "region",
+            Self::Metric => "metric",
+            Self::ProcessHooks => "process_hooks",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Identity => "cannot find out which process this is",
+            Self::Directory => "no runtime directory",
+            Self::Ledger => "memory is not recorded",
+            Self::Endpoint => "this process has no metrics endpoint",
+            Self::EndpointName => "the metrics endpoint has its second name",
+            Self::Answering => "a query was not answered",
+            Self::Device => "a device is not recorded",
+            Self::Region => "a tt-metal region is not kept",
+            Self::Metric => "a metric is not kept",
+            Self::ProcessHooks => "a fork or an exit will leave files behind",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "telltale: {}: {}; {}", self.step.words(), self.cause, self.remedy)
+    }
+}
+
+/// Counts problems and passes on the first of each step.
+pub(crate) struct Problems {
+    counts: [AtomicU64; Step::ALL.len()],
+    hook: Option<OnProblem>,
+}
+
+impl Problems {
+    pub(crate) fn new(hook: Option<OnProblem>) -> Self {
+        Self { counts: Default::default(), hook }
+    }
+
+    pub(crate) fn tell(&self, step: Step, cause: &dyn std::error::Error, remedy: &'static str) {
+        if self.counts[step as usize].fetch_add(1, Ordering::Relaxed) > 0 {
+            return;
+        }
+        let problem = Problem { step, cause: with_causes(cause), remedy };
+        match &self.hook {
+            Some(hook) => hook(&problem),
+            None => eprintln_or_nothing(&problem),
+        }
+    }
+
+    /// How often something went wrong in each step that had any trouble.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (Step, u64)> {
+        Step::ALL
+            .into_iter()
+            .zip(&self.counts)
+            .map(|(step, count)| (step, count.load(Ordering::Relaxed)))
+            .filter(|(_, count)| *count > 0)
+    }
+}
+
+/// `eprintln!` panics when standard error is closed, and a workload must not die of that.
+fn eprintln_or_nothing(problem: &Problem) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(format!("{problem}\n").as_bytes());
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Problems, Step};
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn each_step_is_told_once_and_counted_always() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&told);
+        let problems = Problems::new(Some(Arc::new(move |problem| {
+            sink.lock().unwrap().push(problem.to_string());
+        })));
+        let full = std::io::Error::other("no space left");
+        for _ in 0..3 {
+            problems.tell(Step::Ledger, &full, "free some memory");
+        }
+        problems.tell(Step::Region, &full, "free some memory");
+        assert_eq!(
+            *told.lock().unwrap(),
+            [
+                "telltale: memory is not recorded: no space left; free some memory",
+                "telltale: a tt-metal region is not kept: no space left; free some memory"
+            ]
+        );
+        let counts: Vec<_> = problems.counts().collect();
+        assert_eq!(counts, [(Step::Ledger, 3), (Step::Region, 1)]);
+    }
+
+    #[test]
+    fn steps_are_counted_in_their_own_place() {
+        for (place, step) in Step::ALL.into_iter().enumerate() {
+            assert_eq!(step as usize, place);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What must happen when the process forks or exits, and which signals our thread gets: none.
+//! The one file of this crate with unsafe code: these calls have no safe form.
+//!
+//! State that changes seldom (sessions, registered metrics) lies behind one lock. A forking
+//! thread takes that lock first, so the child finds the state whole, and both sides release it
+//! afterwards. What belongs to the parent is recognised in the child by its epoch and left alone:
+//! neither removed nor unmapped. Nothing here is called while a counter is updated.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+
+use spin::mutex::{SpinMutex, SpinMutexGuard};
+use spin::relax::Yield;
+
+use crate::cold::Cold;
+
+/// Descriptors that a child closes at once: a listener it kept would hold its parent's endpoint
+/// open after the parent's death.
+pub(crate) const MAX_LISTENERS: usize = 8;
+const NO_DESCRIPTOR: i32 = -1;
+
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+static COLD: SpinMutex<Cold, Yield> = SpinMutex::new(Cold::new());
+static LISTENERS: [AtomicI32; MAX_LISTENERS] =
+    [const { AtomicI32::new(NO_DESCRIPTOR) }; MAX_LISTENERS];
+
+/// How many forks lie between the first process and this one.
+#[inline]
+pub(crate) fn epoch() -> u64 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+/// The seldom-changed state. Held for microseconds, except while a session starts or stops.
+pub(crate) fn cold() -> SpinMutexGuard<'static, Cold> {
+    let mut guard = COLD.lock();
+    guard.leave_to_parent(epoch());
+    guard
+}
+
+/// Registers the hooks, once in the life of a process and its children.
+///
+/// Returns whether the system took them.
+pub(crate) fn install() -> bool {
+    static INSTALLED: Once = Once::new();
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    INSTALLED.call_once(|| {
+        // SAFETY: the three handlers are `extern "C"` functions without arguments that live as
+        // long as this library, and none of them unwinds: they do arithmetic, spin, and close.
+        // `atexit` gets such a function too. Both calls only add to lists inside libc.
+        let refused = unsafe {
+            libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child))
+                | libc::atexit(at_exit)
+        };
+        TAKEN.store(refused == 0, Ordering::Relaxed);
+    });
+    TAKEN.load(Ordering::Relaxed)
+}
+
+extern "C" fn before_fork() {
+    // The guard is given up here and the lock released by `in_parent` and `in_child`.
+    SpinMutexGuard::leak(COLD.lock());
+}
+
+extern "C" fn in_parent() {
+    // SAFETY: this runs on the thread that ran `before_fork`, which took the lock and leaked the
+    // guard; nobody else can have released it, and no reference from that guard is kept.
+    unsafe { COLD.force_unlock() };
+}
+
+extern "C" fn in_child() {
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+    for listener in &LISTENERS {
+        let descriptor = listener.swap(NO_DESCRIPTOR, Ordering::Relaxed);
+        if descriptor != NO_DESCRIPTOR {
+            // SAFETY: the descriptor was registered by its owner in the parent, which in this
+            // process is part of the state that `Cold::leave_to_parent` never drops or uses, so
+            // it is closed here once. `close` may be called between fork and exec.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+    // SAFETY: as in `in_parent`; the child's only thread is the copy of the one that forked.
+    unsafe { COLD.force_unlock() };
+}
+
+extern "C" fn at_exit() {
+    // Another thread may hold the lock while it is stopped for ever by this very exit.
+    const MAX_ATTEMPTS: u32 = 10_000;
+    for _ in 0..MAX_ATTEMPTS {
+        if let Some(mut state) = COLD.try_lock() {
+            state.leave_to_parent(epoch());
+            state.remove_files();
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// A listening descriptor that children close.
+#[derive(Debug)]
+pub(crate) struct ClosedInChild {
+    descriptor: i32,
+}
+
+impl ClosedInChild {
+    /// Registers `listener`. Beyond [`MAX_LISTENERS`] children keep theirs.
+    pub(crate) fn register(listener: BorrowedFd<'_>) -> Self {
+        let descriptor = listener.as_raw_fd();
+        let free = |place: &&AtomicI32| {
+            place
+                .compare_exchange(NO_DESCRIPTOR, descriptor, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        };
+        let _ = LISTENERS.iter().find(free);
+        Self { descriptor }
+    }
+}
+
+impl Drop for ClosedInChild {
+    fn drop(&mut self) {
+        for place in &LISTENERS {
+            let taken_out = place.compare_exchange(
+                self.descriptor,
+                NO_DESCRIPTOR,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            if taken_out.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// Runs `start`, which starts a thread, so that the thread gets none of the process's signals:
+/// their handlers expect the application's threads.
+pub(crate) fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigfillset` initialises `all` and cannot fail for a valid pointer;
+    // `pthread_sigmask` reads `all` and, when it succeeds, initialises `before`. It concerns
+    // this thread alone.
+    let blocked = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0
+    };
+    let started = start();
+    if blocked {
+        // SAFETY: `before` was initialised by the call that succeeded above.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    }
+    started
+}

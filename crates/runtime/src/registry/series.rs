@@ -1,0 +1,174 @@
+//! One series and the handles that update it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use telltale_schema::snapshot::{MetricSample, MetricValue};
+
+use super::{RegisterError, naming};
+
+/// One metric with one set of labels, and its value.
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) help: String,
+    pub(crate) unit: String,
+    pub(crate) labels: Vec<(String, String)>,
+    cell: Cell,
+}
+
+/// A value that any thread may change.
+enum Cell {
+    Counter(AtomicU64),
+    /// The bits of an `f64`.
+    Gauge(AtomicU64),
+    Histogram {
+        bounds: Box<[f64]>,
+        counts: Box<[AtomicU64]>,
+        sum: AtomicU64,
+    },
+}
+
+/// A count that only grows. Adding is one relaxed atomic addition.
+#[derive(Clone)]
+pub struct Counter(pub(super) Arc<Series>);
+
+/// A value that goes up and down.
+#[derive(Clone)]
+pub struct Gauge(pub(super) Arc<Series>);
+
+/// Counts of observations in buckets.
+#[derive(Clone)]
+pub struct Histogram(pub(super) Arc<Series>);
+
+impl Counter {
+    /// Adds `count`; past 2⁶⁴ − 1 it starts again from 0, as readers of counters expect.
+    #[inline]
+    pub fn add(&self, count: u64) {
+        if let Cell::Counter(value) = &self.0.cell {
+            value.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn increment(&self) {
+        self.add(1);
+    }
+}
+
+impl Gauge {
+    /// Sets the value.
+    #[inline]
+    pub fn set(&self, value: f64) {
+        if let Cell::Gauge(bits) = &self.0.cell {
+            bits.store(value.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds to the value; a negative number takes away.
+    #[inline]
+    pub fn add(&self, change: f64) {
+        if let Cell::Gauge(bits) = &self.0.cell {
+            add_float(bits, change);
+        }
+    }
+}
+
+impl Histogram {
+    /// Counts one observation. NaN belongs to no bucket and is not counted.
+    #[inline]
+    pub fn observe(&self, value: f64) {
+        let Cell::Histogram { bounds, counts, sum } = &self.0.cell else { return };
+        if value.is_nan() {
+            return;
+        }
+        let bucket = bounds.partition_point(|bound| *bound < value);
+        if let Some(count) = counts.get(bucket) {
+            count.fetch_add(1, Ordering::Relaxed);
+            add_float(sum, value);
+        }
+    }
+}
+
+/// Retries only when another thread got in between, so some thread always gets on.
+fn add_float(bits: &AtomicU64, change: f64) {
+    let mut seen = bits.load(Ordering::Relaxed);
+    loop {
+        let changed = (f64::from_bits(seen) + change).to_bits();
+        match bits.compare_exchange_weak(seen, changed, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(other) => seen = other,
+        }
+    }
+}
+
+impl Series {
+    pub(super) fn counter(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
+        Self::new(name, help, unit, labels, Cell::Counter(AtomicU64::new(0)))
+    }
+
+    pub(super) fn gauge(name: &str, help: &str, unit: &str, labels: &[(&str, &str)]) -> Self {
+        Self::new(name, help, unit, labels, Cell::Gauge(AtomicU64::new(0.0f64.to_bits())))
+    }
+
+    pub(super) fn histogram(
+        name: &str,
+        help: &str,
+        unit: &str,
+        labels: &[(&str, &str)],
+        bounds: &[f64],
+    ) -> Self {
+        Self::new(name, help, unit, labels, Cell::histogram(bounds))
+    }
+
+    fn new(name: &str, help: &str, unit: &str, labels: &[(&str, &str)], cell: Cell) -> Self {
+        let mut labels: Vec<(String, String)> =
+            labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        labels.sort();
+        Self { name: name.to_owned(), help: help.to_owned(), unit: unit.to_owned(), labels, cell }
+    }
+
+    pub(super) fn check(&self) -> Result<(), RegisterError> {
+        naming::check(self)
+    }
+
+    /// Whether `other` may share this one's value.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let same_form = std::mem::discriminant(&self.cell) == std::mem::discriminant(&other.cell);
+        same_form && self.unit == other.unit && self.bounds() == other.bounds()
+    }
+
+    pub(super) fn bounds(&self) -> &[f64] {
+        match &self.cell {
+            Cell::Histogram { bounds, .. } => bounds,
+            Cell::Counter(_) | Cell::Gauge(_) => &[],
+        }
+    }
+
+    /// The value now. Buckets and sum of a histogram are read one after the other.
+    pub(crate) fn sample(&self) -> MetricSample {
+        let value = match &self.cell {
+            Cell::Counter(value) => MetricValue::Counter(value.load(Ordering::Relaxed)),
+            Cell::Gauge(bits) => MetricValue::Gauge(f64::from_bits(bits.load(Ordering::Relaxed))),
+            Cell::Histogram { bounds, counts, sum } => MetricValue::Histogram {
+                bounds: bounds.to_vec(),
+                counts: counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+                sum: f64::from_bits(sum.load(Ordering::Relaxed)),
+            },
+        };
+        MetricSample {
+            name: self.name.clone(),
+            help: self.help.clone(),
+            unit: self.unit.clone(),
+            labels: self.labels.clone(),
+            value,
+        }
+    }
+}
+
+impl Cell {
+    fn histogram(bounds: &[f64]) -> Self {
+        let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
+        Self::Histogram { bounds: bounds.into(), counts, sum: AtomicU64::new(0.0f64.to_bits()) }
+    }
+}

@@ -1,0 +1,6 @@
+//! The runtime as workloads and askers meet it.
+
+mod asking;
+mod endpoint;
+mod hostile;
+mod tracker;
