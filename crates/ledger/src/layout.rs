@@ -219,3 +219,6 @@ const _: () = {
     // Counters are stored with the machine's byte order, and the format is little-endian.
     assert!(cfg!(target_endian = "little"));
 };
+
+#[cfg(test)]
+mod tests;
