@@ -118,6 +118,31 @@ fn memory_is_given_counted_and_refused() {
 }
 
 #[test]
+fn threads_share_an_open_device() {
+    let scratch = Scratch::new();
+    let emulator = start(&scratch, MachineKind::N300);
+    let device = DeviceClient::open(emulator.root(), 0).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 1..=4u64 {
+            let device = &device;
+            scope.spawn(move || {
+                for round in 0..200 {
+                    let bytes = thread * 1_000 + round;
+                    let address = device.allocate(0, MemoryKind::Dram, bytes).unwrap();
+                    device.free(0, MemoryKind::Dram, address).unwrap();
+                }
+                device.allocate(1, MemoryKind::L1, thread).unwrap();
+            });
+        }
+    });
+    // Requests are answered in order, so the frees before this one have happened.
+    let usage = device.usage(0).unwrap();
+    assert!(usage.usage.is_empty());
+    assert_eq!(usage.invalid_frees, 0, "every thread got its own replies");
+    assert_eq!(device.usage(1).unwrap().usage.of(MemoryKind::L1).requested_bytes, 1 + 2 + 3 + 4);
+}
+
+#[test]
 fn a_killed_process_leaves_nothing_behind() {
     let scratch = Scratch::new();
     let emulator = start(&scratch, MachineKind::N300);
