@@ -34,11 +34,11 @@ use telltale_schema::snapshot::{ProcessState, SourceStatus};
 use crate::observation::{MemoryClaim, ProcessObservation, RegionObservation, RowOwner};
 use crate::report::Report;
 use crate::tree::Tree;
-use answers::Believed;
+use answers::{Answered, Asking, Believed};
 use described::{Description, Descriptions, unseen};
 use endpoints::Limits;
 use identity::{Checks, Standing, Standpoint};
-use ledgers::{Ledgers, with_causes};
+use ledgers::{Ledgers, Told, with_causes};
 use roots::ContainerFiles;
 use status::Procfs;
 
@@ -90,6 +90,7 @@ pub(crate) struct Processes {
     standpoint: Standpoint,
     numbers: BTreeMap<(u64, u64), u32>,
     ledgers: Ledgers,
+    answered: Answered,
     descriptions: Descriptions,
 }
 
@@ -121,6 +122,7 @@ impl Processes {
             standpoint,
             numbers: BTreeMap::new(),
             ledgers: Ledgers::default(),
+            answered: Answered::new(),
             descriptions: Descriptions::default(),
         }
     }
@@ -256,13 +258,17 @@ impl Processes {
     ) -> BTreeMap<ProcessIdentity, Believed> {
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
         let limits = Limits { peer: self.places.patience, all: self.places.deadline };
+        let mut asking = Asking {
+            which: self.places.endpoints,
+            limits,
+            checks: &checks,
+            ledgers: &mut self.ledgers,
+            answered: &mut self.answered,
+            report: &mut *report,
+        };
         let mut believed = BTreeMap::new();
         for (number, directory, listing) in listed {
-            let place = (*number, &**directory);
-            let which = self.places.endpoints;
-            let ledgers = &mut self.ledgers;
-            let answers = answers::collect(place, listing, which, ledgers, &checks, limits, report);
-            for (identity, answer) in answers {
+            for (identity, answer) in asking.collect(*number, directory, listing) {
                 believed.entry(identity).or_insert(answer);
             }
         }
@@ -277,10 +283,9 @@ impl Processes {
         mut believed: BTreeMap<ProcessIdentity, Believed>,
     ) -> BTreeMap<ProcessIdentity, Known> {
         let mut all = BTreeMap::new();
-        for (_, one) in self.ledgers.all().filter(|(_, one)| one.speaks()) {
-            let reading = one.reader.last();
+        for Told { standing, reading } in self.ledgers.told() {
             all.entry(reading.owner).or_insert_with(|| Known {
-                standing: one.standing.clone(),
+                standing: standing.clone(),
                 uid: reading.uid,
                 name: reading.name.clone(),
                 memory: claims::of_ledger(reading),

@@ -25,55 +25,108 @@ pub(crate) struct Believed {
     pub(crate) told: Told,
 }
 
-/// Asks the endpoints of one directory and checks what they say. Ledgers that come along are
-/// followed from then on.
-pub(crate) fn collect(
-    (number, directory): (u32, &RuntimeDirectory),
-    listing: &Listing,
-    which: EndpointUse,
-    ledgers: &mut Ledgers,
-    checks: &Checks<'_>,
-    limits: Limits,
-    report: &mut Report,
-) -> BTreeMap<ProcessIdentity, Believed> {
-    let mut believed = BTreeMap::new();
-    let mut entries: Vec<&Entry> = match which {
-        EndpointUse::Never => return believed,
-        EndpointUse::Always => listing.endpoints.iter().collect(),
-        EndpointUse::WhereNeeded => {
-            let uid = |entry: &Entry| Some(directory.entry_status(&entry.name).ok()?.uid);
-            let needed =
-                |entry: &&Entry| uid(entry).is_some_and(|uid| !ledgers.covers(number, entry, uid));
-            listing.endpoints.iter().filter(needed).collect()
+/// Who answered at which endpoint, by directory, name and inode of the socket.
+pub(crate) type Answered = BTreeMap<(u32, String, u64), ProcessIdentity>;
+
+/// What endpoints are asked with.
+pub(crate) struct Asking<'a> {
+    pub(crate) which: EndpointUse,
+    pub(crate) limits: Limits,
+    pub(crate) checks: &'a Checks<'a>,
+    pub(crate) ledgers: &'a mut Ledgers,
+    pub(crate) answered: &'a mut Answered,
+    pub(crate) report: &'a mut Report,
+}
+
+impl Asking<'_> {
+    /// Asks the endpoints of one directory and checks what they say. Ledgers that come along are
+    /// followed from then on.
+    pub(crate) fn collect(
+        &mut self,
+        number: u32,
+        directory: &RuntimeDirectory,
+        listing: &Listing,
+    ) -> BTreeMap<ProcessIdentity, Believed> {
+        let mut believed = BTreeMap::new();
+        let mut entries = self.entries(number, directory, listing);
+        if entries.len() > MAX_ASKED {
+            let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
+            self.report.error(directory.path().display().to_string(), Absence::Failed, detail);
+            entries.truncate(MAX_ASKED);
         }
-    };
-    if entries.len() > MAX_ASKED {
-        let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
-        report.error(directory.path().display().to_string(), Absence::Failed, detail);
-        entries.truncate(MAX_ASKED);
-    }
-    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    let kind = match which {
-        EndpointUse::Always => QueryKind::All,
-        EndpointUse::WhereNeeded | EndpointUse::Never => QueryKind::Memory,
-    };
-    let query = Query { kind, device: DeviceSelector::All, want_ledger: true };
-    for (entry, answer) in entries.iter().zip(ask(directory, &names, &query, limits)) {
-        match answer {
-            Ok(answer) => match believe(entry, answer, checks) {
-                Ok((one, ledger)) => {
-                    if let Some(reader) = ledger.filter(|_| !ledgers.covers(number, entry, one.uid))
-                    {
-                        ledgers.adopt((number, entry.name.clone()), reader, one.standing.clone());
+        let names: Vec<&str> = entries.iter().map(|(entry, _)| entry.name.as_str()).collect();
+        let kind = match self.which {
+            EndpointUse::Always => QueryKind::All,
+            EndpointUse::WhereNeeded | EndpointUse::Never => QueryKind::Memory,
+        };
+        let query = Query { kind, device: DeviceSelector::All, want_ledger: true };
+        let answers = ask(directory, &names, &query, self.limits);
+        for ((entry, inode), answer) in entries.iter().zip(answers) {
+            match answer.map(|answer| believe(entry, answer, self.checks)) {
+                Ok(Ok((one, ledger))) => {
+                    let identity = one.told.identity;
+                    let origin = (number, entry.name.clone());
+                    self.answered.insert((number, entry.name.clone(), *inode), identity);
+                    if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
+                        self.ledgers.adopt(origin, reader, one.standing.clone());
                     }
-                    believed.insert(one.told.identity, one);
+                    believed.insert(identity, one);
                 }
-                Err(lie) => report.error(&entry.name, Absence::Implausible, lie.to_string()),
-            },
-            Err(error) => complain(&entry.name, &error, report),
+                Ok(Err(lie)) => {
+                    self.report.error(&entry.name, Absence::Implausible, lie.to_string());
+                }
+                Err(error) => complain(&entry.name, &error, self.report),
+            }
         }
+        believed
     }
-    believed
+
+    /// The endpoints to be asked, with their inodes.
+    fn entries<'a>(
+        &mut self,
+        number: u32,
+        directory: &RuntimeDirectory,
+        listing: &'a Listing,
+    ) -> Vec<(&'a Entry, u64)> {
+        if self.which == EndpointUse::Never {
+            return Vec::new();
+        }
+        let mut known = BTreeMap::new();
+        let mut entries = Vec::new();
+        for entry in &listing.endpoints {
+            let Ok(status) = directory.entry_status(&entry.name) else { continue };
+            let key = (number, entry.name.clone(), status.inode);
+            let before = self.answered.remove(&key);
+            if let Some(identity) = before {
+                known.insert(key, identity);
+            }
+            let covered = self.is_covered(number, entry, status.uid, before);
+            if self.which == EndpointUse::Always || !covered {
+                entries.push((entry, status.inode));
+            }
+        }
+        // Sockets that are gone are forgotten.
+        self.answered.retain(|(of, ..), _| *of != number);
+        self.answered.append(&mut known);
+        entries
+    }
+
+    /// Whether a ledger says what this endpoint would say of memory. The number in its name counts
+    /// in an unknown PID namespace, so containers are asked once, to learn who they are.
+    fn is_covered(
+        &self,
+        number: u32,
+        entry: &Entry,
+        uid: u32,
+        before: Option<ProcessIdentity>,
+    ) -> bool {
+        if let Some(identity) = before {
+            return self.ledgers.speak_for(&identity);
+        }
+        let Some(namespace) = self.checks.namespace() else { return false };
+        entry.pid_namespace.is_none_or(|found| found == namespace)
+            && self.ledgers.has_neighbour(number, entry.pid, namespace, uid)
+    }
 }
 
 /// Compares an answer with what the kernel says of its sender and with the socket's name.

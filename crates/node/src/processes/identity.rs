@@ -90,6 +90,11 @@ impl<'a> Checks<'a> {
         Self { procfs, standpoint, likely, by_start: OnceCell::new() }
     }
 
+    /// The PID namespace we are in.
+    pub(crate) fn namespace(&self) -> Option<u64> {
+        self.standpoint.namespace
+    }
+
     /// Judges a claim by a file of user `owner`.
     pub(crate) fn judge(&self, claimed: &ProcessIdentity, owner: u32) -> Standing {
         if owner == OVERFLOW_UID {
@@ -182,9 +187,11 @@ fn namespace_of(directory: &Directory) -> Option<u64> {
     directory.stat("ns/pid").ok().map(|stat| stat.st_ino)
 }
 
-/// A process is who it is said to be; is the file its own?
+/// A process is who it is said to be; does it live, and is the file its own?
 fn owned(pid: u32, status: &Status, owner: u32) -> Standing {
-    if status.uids.contains(&owner) {
+    if status.ended {
+        Standing::Dead
+    } else if status.uids.contains(&owner) {
         Standing::Alive { pid }
     } else {
         Standing::Refused(Lie::Owner { owner, pid, uid: status.uids[1] })

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use telltale_ledger::directory::{Entry, Listing, RuntimeDirectory};
-use telltale_ledger::{LedgerReader, LedgerReading, OpenError};
+use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
+use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
 
 use super::identity::{Checks, Standing};
@@ -21,8 +22,11 @@ pub(crate) type Origin = (u32, String);
 /// A ledger that was opened.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    pub(crate) reader: LedgerReader,
-    pub(crate) standing: Standing,
+    owner: ProcessIdentity,
+    /// The user whose file it is.
+    uid: u32,
+    standing: Standing,
+    held: Held,
     /// The number under which the end of its process is reported.
     token: u64,
     /// The last reading failed; what it said before is not shown any more.
@@ -31,14 +35,32 @@ pub(crate) struct Followed {
     final_read: bool,
 }
 
+/// Where the reader is.
+#[derive(Debug)]
+enum Held {
+    /// Here: at the first look, and after the end of the process.
+    Alone(Box<LedgerReader>),
+    /// Among those that are copied together.
+    Swept(SweepKey),
+    /// Between the two.
+    Moving,
+}
+
 /// All ledgers that are followed.
 #[derive(Debug, Default)]
 pub(crate) struct Ledgers {
     followed: BTreeMap<Origin, Followed>,
+    sweep: LedgerSweep,
     watch: Option<Watch>,
     next_token: u64,
     /// How often liveness was looked at.
     rounds: u32,
+}
+
+/// A ledger whose figures are believed, and what became of its process.
+pub(crate) struct Told<'a> {
+    pub(crate) standing: &'a Standing,
+    pub(crate) reading: &'a LedgerReading,
 }
 
 // === impl Ledgers ===
@@ -53,9 +75,31 @@ impl Ledgers {
 
     fn insert(&mut self, origin: Origin, reader: LedgerReader, standing: Standing) {
         self.next_token += 1;
-        let token = self.next_token;
-        self.followed
-            .insert(origin, Followed { reader, standing, token, failed: false, final_read: false });
+        let followed = Followed {
+            owner: *reader.owner(),
+            uid: reader.uid(),
+            standing,
+            held: Held::Alone(Box::new(reader)),
+            token: self.next_token,
+            failed: false,
+            final_read: false,
+        };
+        self.followed.insert(origin, followed);
+    }
+
+    /// Lets go of those that `keep` does not want.
+    fn retain(&mut self, mut keep: impl FnMut(&Origin) -> bool) {
+        let Self { followed, watch, sweep, .. } = self;
+        followed.retain(|origin, one| {
+            let keep = keep(origin);
+            if !keep {
+                one.withdraw(sweep);
+                if let Some(watch) = watch.as_mut() {
+                    watch.forget(one.token);
+                }
+            }
+            keep
+        });
     }
 
     /// Brings the ledgers of one directory in line with its listing: opens what is new, lets go
@@ -70,14 +114,7 @@ impl Ledgers {
     ) {
         let entries = listing.ledgers.iter().chain(&listing.endpoints);
         let listed: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
-        let Self { followed, watch, .. } = self;
-        followed.retain(|(of, name), one| {
-            let keep = *of != number || listed.contains(name.as_str());
-            if let (false, Some(watch)) = (keep, watch.as_mut()) {
-                watch.forget(one.token);
-            }
-            keep
-        });
+        self.retain(|(of, name)| *of != number || listed.contains(name.as_str()));
         for Entry { name, .. } in &listing.ledgers {
             let origin = (number, name.clone());
             if self.followed.contains_key(&origin) {
@@ -118,7 +155,7 @@ impl Ledgers {
                 Standing::Dead | Standing::Refused(_) => false,
             };
             if again {
-                one.standing = checks.judge(one.reader.owner(), one.reader.uid());
+                one.standing = checks.judge(&one.owner, one.uid);
             }
         }
     }
@@ -135,9 +172,11 @@ impl Ledgers {
                 continue;
             }
             // The descriptor is of whoever has the pid now.
-            if procfs.start_time(pid) != Some(one.reader.owner().start_time_ticks) {
+            if procfs.start_time(pid) != Some(one.owner.start_time_ticks) {
                 watch.forget(one.token);
                 one.standing = Standing::Dead;
+            } else if let Held::Alone(reader) = std::mem::replace(&mut one.held, Held::Moving) {
+                one.held = Held::Swept(self.sweep.insert(*reader));
             }
         }
     }
@@ -154,6 +193,7 @@ impl Ledgers {
         for one in self.followed.values_mut() {
             if ended.contains(&one.token) {
                 one.standing = Standing::Dead;
+                one.withdraw(&mut self.sweep);
                 watch.forget(one.token);
             }
         }
@@ -161,66 +201,73 @@ impl Ledgers {
 
     /// Copies every ledger of a process that lives or may live, and once each of the dead.
     pub(crate) fn read(&mut self, report: &mut Report) {
+        self.sweep.read_all();
         for ((_, name), one) in &mut self.followed {
-            let again = match one.standing {
-                Standing::Alive { .. } | Standing::Hidden => true,
-                Standing::Dead => !one.final_read,
-                Standing::Refused(_) => false,
-            };
-            if !again {
+            let dead = one.standing == Standing::Dead;
+            if matches!(one.standing, Standing::Refused(_)) || (dead && one.final_read) {
                 continue;
             }
-            one.final_read = one.standing == Standing::Dead;
-            match one.reader.read() {
-                Ok(_) => one.failed = false,
-                Err(error) => {
-                    one.failed = true;
-                    report.error(name, Absence::Implausible, with_causes(&error));
-                }
+            one.final_read = dead;
+            let error = match &mut one.held {
+                Held::Alone(reader) => reader.read().err().map(|error| with_causes(&error)),
+                Held::Swept(key) => match self.sweep.get(*key) {
+                    Some(Err(error)) => Some(with_causes(error)),
+                    Some(Ok(_)) | None => None,
+                },
+                Held::Moving => None,
+            };
+            one.failed = error.is_some();
+            if let Some(error) = error {
+                report.error(name, Absence::Implausible, error);
             }
         }
     }
 
-    /// Copies the ledgers of living processes and hands each reading to `take`; the hot path.
+    /// Copies the ledgers of living processes that are watched and hands each reading to `take`;
+    /// the hot path.
     pub(crate) fn sweep(&mut self, mut take: impl FnMut(u32, &LedgerReading)) {
         self.take_ends();
-        for one in self.followed.values_mut() {
-            if let Standing::Alive { pid } = one.standing
-                && let Ok(reading) = one.reader.read()
+        self.sweep.read_all();
+        for one in self.followed.values() {
+            if let (Standing::Alive { pid }, Held::Swept(key)) = (&one.standing, &one.held)
+                && let Some(Ok(reading)) = self.sweep.get(*key)
             {
-                take(pid, reading);
+                take(*pid, reading);
             }
         }
     }
 
-    /// All of them, in the order of directories and names.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&Origin, &Followed)> {
-        self.followed.iter()
+    /// What they say, in the order of directories and names; those that lie or cannot be read
+    /// are left out.
+    pub(crate) fn told(&self) -> impl Iterator<Item = Told<'_>> {
+        self.followed.values().filter(|one| one.speaks()).filter_map(|one| {
+            let reading = match &one.held {
+                Held::Alone(reader) => reader.last(),
+                Held::Swept(key) => self.sweep.get(*key)?.ok()?,
+                Held::Moving => return None,
+            };
+            Some(Told { standing: &one.standing, reading })
+        })
     }
 
     /// Lets go of the ledgers of all directories but these.
     pub(crate) fn keep_directories(&mut self, numbers: &BTreeSet<u32>) {
-        let Self { followed, watch, .. } = self;
-        followed.retain(|(number, _), one| {
-            let keep = numbers.contains(number);
-            if let (false, Some(watch)) = (keep, watch.as_mut()) {
-                watch.forget(one.token);
-            }
-            keep
-        });
+        self.retain(|(number, _)| numbers.contains(number));
     }
 
-    /// Whether a ledger of the same directory says what the endpoint `entry` of user `uid` would
-    /// say of memory.
-    pub(crate) fn covers(&self, number: u32, entry: &Entry, uid: u32) -> bool {
+    /// Whether a ledger of this directory and user is that of the neighbour with this pid.
+    pub(crate) fn has_neighbour(&self, number: u32, pid: u32, namespace: u64, uid: u32) -> bool {
         self.followed.iter().any(|((of, _), one)| {
-            let owner = one.reader.owner();
             *of == number
                 && one.speaks()
-                && owner.pid == entry.pid
-                && one.reader.uid() == uid
-                && entry.pid_namespace.is_none_or(|namespace| namespace == owner.pid_namespace)
+                && (one.owner.pid, one.owner.pid_namespace) == (pid, namespace)
+                && one.uid == uid
         })
+    }
+
+    /// Whether some ledger that can be read is of this process.
+    pub(crate) fn speak_for(&self, identity: &ProcessIdentity) -> bool {
+        self.followed.values().any(|one| one.speaks() && one.owner == *identity)
     }
 }
 
@@ -228,8 +275,17 @@ impl Ledgers {
 
 impl Followed {
     /// Whether its figures are believed.
-    pub(crate) fn speaks(&self) -> bool {
+    fn speaks(&self) -> bool {
         !self.failed && !matches!(self.standing, Standing::Refused(_))
+    }
+
+    /// Takes the reader back from those that are copied together.
+    fn withdraw(&mut self, sweep: &mut LedgerSweep) {
+        if let Held::Swept(key) = self.held
+            && let Some(reader) = sweep.remove(key)
+        {
+            self.held = Held::Alone(Box::new(reader));
+        }
     }
 }
 

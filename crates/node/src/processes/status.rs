@@ -32,6 +32,8 @@ pub(crate) struct Status {
     pub(crate) start_time_ticks: u64,
     /// Real, effective, saved and file-system user id.
     pub(crate) uids: [u32; 4],
+    /// It has ended and waits for its parent to take note.
+    pub(crate) ended: bool,
     /// Its pids, from our PID namespace to its own.
     pub(crate) namespace_pids: Vec<u32>,
 }
@@ -81,7 +83,7 @@ impl Procfs {
     /// When the process that has `pid` started, for a quick look at many.
     pub(crate) fn start_time(&self, pid: u32) -> Option<u64> {
         let stat = self.directory(pid).ok()?.attribute("stat").ok()?;
-        parse_stat(&stat).map(|(_, start)| start)
+        parse_stat(&stat).map(|stat| stat.start_time_ticks)
     }
 
     /// Every pid that can be seen from here.
@@ -124,23 +126,35 @@ pub(crate) fn read_status(directory: &Directory) -> Result<Option<Status>, Unrea
 }
 
 fn parse(stat: &[u8], status: &[u8]) -> Option<Status> {
-    let (name, start_time_ticks) = parse_stat(stat)?;
+    let Stat { name, start_time_ticks, ended } = parse_stat(stat)?;
     let uids = numbers(line(status, b"Uid:")?);
     // Kernels before 4.1 have no such line; there we must take the pid as it is.
     let namespace_pids = line(status, b"NSpid:").map(numbers).unwrap_or_default();
     let uids = <[u32; 4]>::try_from(uids).ok()?;
-    Some(Status { name, start_time_ticks, uids, namespace_pids })
+    Some(Status { name, start_time_ticks, uids, ended, namespace_pids })
 }
 
-/// Name and start time of a `stat` line. The name may hold anything, brackets and spaces
-/// included, so fields are counted from its last bracket.
-fn parse_stat(stat: &[u8]) -> Option<(String, u64)> {
+/// What a `stat` line says.
+struct Stat {
+    name: String,
+    start_time_ticks: u64,
+    ended: bool,
+}
+
+/// Reads a `stat` line. The name may hold anything, brackets and spaces included, so fields are
+/// counted from its last bracket.
+fn parse_stat(stat: &[u8]) -> Option<Stat> {
     let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let name = stat.get(open + 1..close)?;
     let rest = std::str::from_utf8(&stat[close + 1..]).ok()?;
-    let start = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    Some((super::command::printable(name), start))
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let threads = fields.nth(16)?;
+    let start_time_ticks = fields.nth(1)?.parse().ok()?;
+    // A first thread that has ended is a zombie too, while other threads go on.
+    let ended = matches!(state, "Z" | "X") && matches!(threads, "0" | "1");
+    Some(Stat { name: super::command::printable(name), start_time_ticks, ended })
 }
 
 /// The rest of the line that begins with `key`.
@@ -169,6 +183,7 @@ mod tests {
             name: "a) R 1 (\\n".to_owned(),
             start_time_ticks: 4242,
             uids: [1000, 1001, 1002, 1003],
+            ended: false,
             namespace_pids: vec![77, 1],
         };
         assert_eq!(parse(stat, status), Some(expected));
@@ -182,6 +197,20 @@ mod tests {
         ] {
             assert_eq!(parse(stat, status), None);
         }
+    }
+
+    #[test]
+    fn a_zombie_has_ended_and_one_whose_other_threads_live_has_not() {
+        let check = |state: &str, threads: u32, ended: bool| {
+            let stat = format!("7 (x) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4242");
+            let status = b"Uid:\t0\t0\t0\t0\n";
+            let found = parse(stat.as_bytes(), status).unwrap();
+            assert_eq!((found.ended, found.start_time_ticks), (ended, 4242), "{stat}");
+        };
+        check("S", 1, false);
+        check("Z", 1, true);
+        check("Z", 3, false);
+        check("X", 0, true);
     }
 
     #[test]

@@ -1,0 +1,122 @@
+//! Processes in PID namespaces of their own, with and without a shared directory; needs root.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use telltale_emulator::MachineKind;
+use telltale_harness::{ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces};
+use telltale_node::{CollectOptions, Collector, EndpointUse};
+use telltale_schema::snapshot::{ProcessSource, ProcessState, Snapshot};
+
+use crate::memory::{Bench, dram, process, subjects};
+use crate::workload::{Child, Role, command, started};
+
+/// A workload that is process 1 of a PID namespace of its own.
+fn contained(child: &Child<'_>) -> ChildGuard {
+    started(command(child, |program| in_pid_namespace(program, ProcMount::Own)))
+}
+
+/// The pid, as we see it, of the only child of the `unshare` that was started.
+fn inner_pid(guard: &ChildGuard) -> u32 {
+    let path = format!("/proc/{0}/task/{0}/children", guard.id());
+    let text = std::fs::read_to_string(path).unwrap();
+    text.trim().parse().unwrap()
+}
+
+fn check(snapshot: &Snapshot, guard: &ChildGuard, bytes: u64, source: ProcessSource) {
+    let process = process(snapshot, inner_pid(guard));
+    assert_eq!(process.state, ProcessState::Alive);
+    assert_eq!(process.namespace_pid, Some(1));
+    assert_eq!(process.known_by, Some(source));
+    assert_eq!(process.devices[0].kinds[0].usage.live_bytes, bytes);
+}
+
+#[test]
+fn two_containers_that_share_the_directory_are_told_apart() {
+    if !needs_pid_namespaces("node::containers::two_containers_that_share_the_directory") {
+        return;
+    }
+    let bench = Bench::new(MachineKind::N150);
+    let first = contained(&bench.child(Role::Ledger, 100));
+    let second = contained(&bench.child(Role::Ledger, 2_000));
+    let answers = contained(&bench.child(Role::Endpoint, 30_000));
+    for endpoints in [EndpointUse::WhereNeeded, EndpointUse::Always] {
+        let options = CollectOptions { endpoints, ..bench.options() };
+        let mut collector = Collector::new(options).unwrap();
+        for _ in 0..2 {
+            let snapshot = collector.collect();
+            assert_eq!(subjects(&snapshot), Vec::<String>::new());
+            assert_eq!(snapshot.processes.len(), 3);
+            check(&snapshot, &first, 100, ProcessSource::Ledger);
+            check(&snapshot, &second, 2_000, ProcessSource::Ledger);
+            check(&snapshot, &answers, 30_000, ProcessSource::Endpoint);
+            assert_eq!(dram(&snapshot, 0).total_bytes, 32_100);
+        }
+    }
+}
+
+#[test]
+fn a_dead_container_is_dead() {
+    if !needs_pid_namespaces("node::containers::a_dead_container_is_dead") {
+        return;
+    }
+    let bench = Bench::new(MachineKind::N150);
+    let mut first = contained(&bench.child(Role::Ledger, 100));
+    let _second = contained(&bench.child(Role::Ledger, 2_000));
+    let mut running = bench.collector();
+    assert_eq!(dram(&running.collect(), 0).total_bytes, 2_100);
+    first.kill();
+    let gone = || dram(&running.collect(), 0).total_bytes == 2_000;
+    telltale_harness::wait_until("the end to be seen", std::time::Duration::from_secs(30), gone);
+    let snapshot = running.collect();
+    let states: Vec<_> = snapshot.processes.iter().map(|one| one.state).collect();
+    assert_eq!(states.len(), 2);
+    assert!(states.contains(&ProcessState::Dead) && states.contains(&ProcessState::Alive));
+    // One who did not see it live can only tell in the first PID namespace, from which all others
+    // can be seen.
+    let sees_all =
+        std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
+    let expected = if sees_all { ProcessState::Dead } else { ProcessState::Hidden };
+    let snapshot = bench.collector().collect();
+    let gone: Vec<_> =
+        snapshot.processes.iter().filter(|one| one.state != ProcessState::Alive).collect();
+    assert_eq!(gone.len(), 1);
+    assert_eq!((gone[0].state, gone[0].pid, gone[0].namespace_pid), (expected, None, Some(1)));
+}
+
+/// A workload whose `/run` is its own, so that nobody outside can see its runtime directory.
+fn isolated(child: &Child<'_>) -> ChildGuard {
+    let script = "mount -t tmpfs none /run && mkdir /run/tt && exec \"$0\" \"$@\"";
+    let wrap = |program: &OsStr| {
+        let mut command = in_pid_namespace("sh", ProcMount::Own);
+        command.args(["-c", script]).arg(program);
+        command
+    };
+    started(command(&Child { directory: Path::new("/run/tt"), ..*child }, wrap))
+}
+
+#[test]
+fn a_container_that_shares_nothing_is_found_through_its_root() {
+    if !needs_pid_namespaces("node::containers::a_container_that_shares_nothing") {
+        return;
+    }
+    let mut bench = Bench::new(MachineKind::N150);
+    let outside = crate::workload::start(&bench.child(Role::Ledger, 5));
+    let ledger = isolated(&bench.child(Role::Ledger, 100));
+    let answers = isolated(&bench.child(Role::Endpoint, 2_000));
+    let pids = [outside.id(), inner_pid(&ledger), inner_pid(&answers)];
+    let unseen = bench.collector().collect();
+    assert_eq!(dram(&unseen, 0).total_bytes, 5, "the driver does not list them yet");
+    bench.machine.set_holders(0, &pids).unwrap();
+    let mut collector = bench.collector();
+    for _ in 0..3 {
+        let snapshot = collector.collect();
+        assert_eq!(subjects(&snapshot), Vec::<String>::new());
+        check(&snapshot, &ledger, 100, ProcessSource::Ledger);
+        check(&snapshot, &answers, 2_000, ProcessSource::Endpoint);
+        assert_eq!(dram(&snapshot, 0).total_bytes, 2_105);
+        assert!(snapshot.devices[0].holders.value().unwrap().iter().all(|one| one.memory_known));
+    }
+    let options = CollectOptions { containers: false, ..bench.options() };
+    assert_eq!(dram(&Collector::new(options).unwrap().collect(), 0).total_bytes, 5);
+}

@@ -1,0 +1,9 @@
+//! The collector as its users see it: emulated machines, real processes with ledgers and
+//! endpoints, other users, containers, and those who lie.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, the panic is the report")]
+
+mod containers;
+mod machines;
+mod memory;
+mod users;
+mod workload;

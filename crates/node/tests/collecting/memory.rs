@@ -1,0 +1,170 @@
+//! Memory of real processes, by ledger and by endpoint, and after their end.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
+use telltale_harness::{Scratch, wait_until};
+use telltale_node::{CollectOptions, Collector, EndpointUse};
+use telltale_schema::chip::ChipIdentity;
+use telltale_schema::memory::MemoryKind;
+use telltale_schema::snapshot::{KindMemory, Process, ProcessSource, ProcessState, Snapshot};
+
+use crate::workload::{Child, Role, start};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An emulated machine with its runtime directory.
+pub(crate) struct Bench {
+    pub(crate) machine: Machine,
+    pub(crate) chips: Vec<ChipIdentity>,
+    pub(crate) directory: PathBuf,
+    pub(crate) scratch: Scratch,
+}
+
+impl Bench {
+    pub(crate) fn new(kind: MachineKind) -> Self {
+        let scratch = Scratch::new();
+        let root = scratch.join("machine");
+        let machine = Machine::create(&root, kind, &MachineOptions::default()).unwrap();
+        let chips = (0..machine.chip_count())
+            .flat_map(|place| machine.descriptions(place))
+            .map(|description| description.identity)
+            .collect();
+        let directory = scratch.join("run");
+        std::fs::create_dir(&directory).unwrap();
+        Self { machine, chips, directory, scratch }
+    }
+
+    pub(crate) fn options(&self) -> CollectOptions {
+        CollectOptions {
+            root: self.machine.root().to_owned(),
+            runtime_dir: Some(self.directory.clone()),
+            ..CollectOptions::default()
+        }
+    }
+
+    pub(crate) fn collector(&self) -> Collector {
+        Collector::new(self.options()).unwrap()
+    }
+
+    pub(crate) fn child(&self, role: Role, bytes: u64) -> Child<'_> {
+        Child { role, directory: &self.directory, chips: &self.chips, bytes, named: 0 }
+    }
+}
+
+pub(crate) fn dram(snapshot: &Snapshot, device: usize) -> KindMemory {
+    *snapshot.devices[device].kind(MemoryKind::Dram).expect("somebody has DRAM there")
+}
+
+pub(crate) fn process(snapshot: &Snapshot, pid: u32) -> &Process {
+    let found: Vec<_> = snapshot.processes.iter().filter(|one| one.pid == Some(pid)).collect();
+    let [process] = found.as_slice() else { panic!("{pid} is there {} times", found.len()) };
+    process
+}
+
+pub(crate) fn subjects(snapshot: &Snapshot) -> Vec<String> {
+    let errors = snapshot.sources.iter().flat_map(|source| &source.errors);
+    errors.map(|error| format!("{}: {}", error.subject, error.detail)).collect()
+}
+
+#[test]
+fn processes_are_counted_once_whatever_they_offer() {
+    let bench = Bench::new(MachineKind::N300);
+    let roles = [
+        (Role::Ledger, 1_000, ProcessSource::Ledger),
+        (Role::LedgerAndEndpoint, 20_000, ProcessSource::Ledger),
+        (Role::Endpoint, 300_000, ProcessSource::Endpoint),
+        (Role::HandedLedger, 4_000_000, ProcessSource::Ledger),
+    ];
+    let children: Vec<_> =
+        roles.iter().map(|(role, bytes, _)| start(&bench.child(*role, *bytes))).collect();
+    for endpoints in [EndpointUse::WhereNeeded, EndpointUse::Always] {
+        let options = CollectOptions { endpoints, ..bench.options() };
+        let mut collector = Collector::new(options).unwrap();
+        for round in 0..3 {
+            let snapshot = collector.collect();
+            assert_eq!(subjects(&snapshot), Vec::<String>::new(), "{endpoints:?}, round {round}");
+            for (child, (role, bytes, source)) in children.iter().zip(&roles) {
+                let process = process(&snapshot, child.id());
+                assert_eq!(process.state, ProcessState::Alive);
+                assert_eq!(process.known_by, Some(*source), "{role:?}");
+                assert_eq!(process.devices.len(), 2);
+                assert_eq!(process.devices[0].kinds[0].usage.live_bytes, *bytes);
+                assert!(process.command.value().unwrap().contains("workload::role"));
+                assert!(process.uptime_seconds.value().is_some());
+            }
+            for device in 0..2 {
+                let parts = dram(&snapshot, device);
+                assert_eq!((parts.total_bytes, parts.processes_bytes), (4_321_000, 4_321_000));
+            }
+        }
+    }
+}
+
+#[test]
+fn without_endpoints_only_ledgers_are_read() {
+    let bench = Bench::new(MachineKind::N150);
+    let _ledger = start(&bench.child(Role::Ledger, 1));
+    let _endpoint = start(&bench.child(Role::Endpoint, 2));
+    let options = CollectOptions { endpoints: EndpointUse::Never, ..bench.options() };
+    let snapshot = Collector::new(options).unwrap().collect();
+    assert_eq!(dram(&snapshot, 0).total_bytes, 1);
+}
+
+#[test]
+fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
+    let bench = Bench::new(MachineKind::N150);
+    let mut killed = start(&bench.child(Role::LedgerAndEndpoint, 70));
+    let _lives = start(&bench.child(Role::Ledger, 5));
+    let mut running = bench.collector();
+    assert_eq!(dram(&running.collect(), 0).total_bytes, 75);
+    running.watch();
+    let mut pids = Vec::new();
+    running.read_memory(|pid, reading| {
+        assert_eq!(reading.owner.pid, pid);
+        pids.push(pid);
+    });
+    assert_eq!(pids.len(), 2);
+    killed.kill();
+    wait_until("the end to be noticed", PATIENCE, || {
+        let mut count = 0;
+        running.read_memory(|_, _| count += 1);
+        count == 1
+    });
+    for snapshot in [running.collect(), bench.collector().collect()] {
+        assert_eq!(dram(&snapshot, 0).total_bytes, 5);
+        let dead = process(&snapshot, killed.id());
+        assert_eq!(dead.state, ProcessState::Dead);
+        assert_eq!(dead.devices[0].kinds[0].usage.live_bytes, 70);
+        assert_eq!(subjects(&snapshot), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_process_that_ends_well_is_gone_from_a_running_collector() {
+    let bench = Bench::new(MachineKind::N150);
+    let mut ends = start(&bench.child(Role::Ledger, 70));
+    let mut running = bench.collector();
+    assert_eq!(running.collect().processes.len(), 1);
+    drop(ends.child().stdin.take());
+    ends.wait_within("the workload to end", PATIENCE);
+    let snapshot = running.collect();
+    assert_eq!(snapshot.processes.len(), 0);
+    assert_eq!(snapshot.devices[0].kind(MemoryKind::Dram), None);
+}
+
+#[test]
+fn a_holder_is_tied_to_its_memory() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let child = start(&bench.child(Role::Ledger, 9));
+    let silent = std::process::id();
+    bench.machine.set_holders(0, &[child.id(), child.id(), silent]).unwrap();
+    let snapshot = bench.collector().collect();
+    let mut holders = snapshot.devices[0].holders.value().unwrap().clone();
+    holders.sort_by_key(|holder| holder.memory_known);
+    assert_eq!((holders[0].pid, holders[0].memory_known), (Some(silent), false));
+    assert_eq!((holders[1].pid, holders[1].memory_known), (Some(child.id()), true));
+    assert_eq!(process(&snapshot, child.id()).devices[0].open_descriptors, 2);
+    assert_eq!(process(&snapshot, silent).known_by, None);
+}

@@ -1,0 +1,114 @@
+//! Several users on one machine, in a directory as an installation makes it; needs root.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
+
+use telltale_emulator::MachineKind;
+use telltale_harness::{ChildGuard, as_user, needs_root};
+use telltale_ledger::directory::{endpoint_name, ledger_name};
+use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::{ProcessSource, Snapshot};
+
+use crate::memory::{Bench, dram, process, subjects};
+use crate::workload::{Role, collected, command, started};
+
+const SERVICE: u32 = 61_001;
+const ADA: u32 = 61_002;
+const BOB: u32 = 61_003;
+
+/// A machine whose runtime directory is as an installation makes it: owned by the service, group
+/// of the service, mode 3777.
+fn installed() -> Bench {
+    let bench = Bench::new(MachineKind::N150);
+    bench.scratch.set_mode(0o755);
+    chown(&bench.directory, Some(SERVICE), Some(SERVICE)).unwrap();
+    fs::set_permissions(&bench.directory, Permissions::from_mode(0o3777)).unwrap();
+    bench
+}
+
+fn workload(bench: &Bench, role: Role, uid: u32, bytes: u64, named: u32) -> ChildGuard {
+    let child = crate::workload::Child { named, ..bench.child(role, bytes) };
+    started(as_user(uid, uid, command(&child, |program| Command::new(program))))
+}
+
+fn collected_by(bench: &Bench, uid: u32) -> Snapshot {
+    collected(bench.machine.root(), &bench.directory, |command| as_user(uid, uid, command))
+}
+
+#[test]
+fn the_service_needs_no_capability_and_users_do_not_see_each_other() {
+    if !needs_root("node::users::the_service_needs_no_capability") {
+        return;
+    }
+    let bench = installed();
+    let ada = workload(&bench, Role::LedgerAndEndpoint, ADA, 100, 0);
+    let bob = workload(&bench, Role::LedgerAndEndpoint, BOB, 2_000, 0);
+    let bobs_endpoint = workload(&bench, Role::Endpoint, BOB, 30_000, 0);
+    let snapshot = collected_by(&bench, SERVICE);
+    assert_eq!(subjects(&snapshot), Vec::<String>::new());
+    assert_eq!(dram(&snapshot, 0).total_bytes, 32_100);
+    for (child, uid) in [(&ada, ADA), (&bob, BOB), (&bobs_endpoint, BOB)] {
+        assert_eq!(process(&snapshot, child.id()).uid.value(), Some(&uid));
+    }
+    // Ada sees her own; what is Bob's is said to be closed to her, and is in no figure.
+    let snapshot = collected_by(&bench, ADA);
+    assert_eq!(dram(&snapshot, 0).total_bytes, 100);
+    assert_eq!(process(&snapshot, ada.id()).known_by, Some(ProcessSource::Ledger));
+    let ledgers = snapshot.sources.iter().flat_map(|source| &source.errors);
+    let reasons: Vec<Absence> = ledgers.map(|error| error.reason).collect();
+    assert_eq!(reasons, [Absence::Permission; 3], "{:?}", subjects(&snapshot));
+}
+
+#[test]
+fn a_socket_under_another_processs_name_is_refused_and_reported() {
+    if !needs_root("node::users::a_socket_under_another_processs_name") {
+        return;
+    }
+    let bench = installed();
+    let bob = workload(&bench, Role::Ledger, BOB, 2_000, 0);
+    let _ada = workload(&bench, Role::Squatter, ADA, 999_999, bob.id());
+    for uid in [SERVICE, 0] {
+        let snapshot = collected_by(&bench, uid);
+        assert_eq!(dram(&snapshot, 0).total_bytes, 2_000);
+        let name = endpoint_name(bob.id(), None);
+        let found = subjects(&snapshot);
+        assert!(found.len() == 1 && found[0].starts_with(&name), "{found:?}");
+        assert!(found[0].contains("under the name of process"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_ledger_in_another_processs_name_is_refused_and_reported() {
+    if !needs_root("node::users::a_ledger_in_another_processs_name") {
+        return;
+    }
+    let bench = installed();
+    let bob = workload(&bench, Role::Ledger, BOB, 2_000, 0);
+    let entries = fs::read_dir(&bench.directory).unwrap();
+    let real = entries.map(|entry| entry.unwrap().path()).next().unwrap();
+    // Ada has somehow got Bob's bytes, and puts them into files of her own.
+    for (start, mode) in [(1, 0o644), (2, 0o666)] {
+        let forged = bench.directory.join(ledger_name(bob.id(), start, None));
+        fs::copy(&real, &forged).unwrap();
+        chown(&forged, Some(ADA), Some(ADA)).unwrap();
+        fs::set_permissions(&forged, Permissions::from_mode(mode)).unwrap();
+    }
+    let snapshot = collected_by(&bench, SERVICE);
+    assert_eq!(dram(&snapshot, 0).total_bytes, 2_000, "Bob's own, once");
+    let found = subjects(&snapshot);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|text| text.contains(&format!("user {ADA} made it"))), "{found:?}");
+}
+
+#[test]
+fn files_of_nobody_are_refused() {
+    if !needs_root("node::users::files_of_nobody") {
+        return;
+    }
+    let bench = installed();
+    let _nobody = workload(&bench, Role::LedgerAndEndpoint, 65_534, 7, 0);
+    let snapshot = collected_by(&bench, 0);
+    assert_eq!(snapshot.devices[0].kind(telltale_schema::memory::MemoryKind::Dram), None);
+    assert_eq!(subjects(&snapshot).len(), 2, "{:?}", subjects(&snapshot));
+}

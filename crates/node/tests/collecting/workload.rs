@@ -1,0 +1,228 @@
+//! Processes that the tests look at: this test program itself, started again in a role.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use telltale_harness::ChildGuard;
+use telltale_ledger::directory::{Purpose, RuntimeDirectory, endpoint_name};
+use telltale_ledger::{DeviceEntry, Ledger, LedgerOwner};
+use telltale_node::{CollectOptions, Collector, EndpointUse};
+use telltale_schema::chip::ChipIdentity;
+use telltale_schema::clock::Clock;
+use telltale_schema::memory::{MemoryKind, MemoryUsage};
+use telltale_schema::snapshot::{KindUsage, RecordingFaults, Snapshot};
+use telltale_wire::{DeviceReport, FrameReader, Reply, Report, frame};
+
+const ROLE: &str = "TELLTALE_TEST_ROLE";
+const DIRECTORY: &str = "TELLTALE_TEST_DIRECTORY";
+const ROOT: &str = "TELLTALE_TEST_ROOT";
+const CHIPS: &str = "TELLTALE_TEST_CHIPS";
+const BYTES: &str = "TELLTALE_TEST_BYTES";
+const NAME: &str = "TELLTALE_TEST_NAME";
+const READY: &str = "the role is ready";
+const DONE: &str = "snapshot ";
+
+/// What a child does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Keeps a ledger.
+    Ledger,
+    /// Keeps a ledger and serves it at an endpoint.
+    LedgerAndEndpoint,
+    /// Serves an endpoint without a ledger.
+    Endpoint,
+    /// Serves an endpoint that hands out a ledger which is nowhere else.
+    HandedLedger,
+    /// Serves an endpoint under the name of the pid in [`Child::named`].
+    Squatter,
+    /// Collects once and prints the snapshot.
+    Collector,
+}
+
+const ROLES: [Role; 6] = [
+    Role::Ledger,
+    Role::LedgerAndEndpoint,
+    Role::Endpoint,
+    Role::HandedLedger,
+    Role::Squatter,
+    Role::Collector,
+];
+
+/// A child to be started.
+pub(crate) struct Child<'a> {
+    pub(crate) role: Role,
+    /// Its runtime directory.
+    pub(crate) directory: &'a Path,
+    /// The chips it has memory on.
+    pub(crate) chips: &'a [ChipIdentity],
+    /// Bytes of DRAM on each of them.
+    pub(crate) bytes: u64,
+    /// The pid whose name a squatter takes.
+    pub(crate) named: u32,
+}
+
+/// This test program, to be started in a role, whatever starts it: `wrap` may put another program
+/// before it.
+pub(crate) fn command(child: &Child<'_>, wrap: impl FnOnce(&OsStr) -> Command) -> Command {
+    let program = std::env::current_exe().unwrap();
+    let mut command = wrap(program.as_os_str());
+    command.args(["--exact", "workload::role", "--nocapture"]);
+    command.env(ROLE, format!("{:?}", child.role));
+    command.env(DIRECTORY, child.directory);
+    command.env(CHIPS, serde_json::to_string(child.chips).unwrap());
+    command.env(BYTES, child.bytes.to_string());
+    command.env(NAME, child.named.to_string());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// Starts a child and waits until it does what its role says.
+pub(crate) fn start(child: &Child<'_>) -> ChildGuard {
+    started(command(child, |program| Command::new(program)))
+}
+
+/// As [`start`], for a command that was changed.
+pub(crate) fn started(mut command: Command) -> ChildGuard {
+    let mut guard = ChildGuard::spawn(&mut command);
+    line_with(&mut guard, READY);
+    guard
+}
+
+/// The rest of the first line with `mark` that the child prints.
+fn line_with(guard: &mut ChildGuard, mark: &str) -> String {
+    let output = guard.child().stdout.as_mut().unwrap();
+    for line in BufReader::new(output).lines() {
+        let line = line.unwrap();
+        if let Some((_, rest)) = line.split_once(mark) {
+            return rest.to_owned();
+        }
+    }
+    panic!("the child ended without saying {mark:?}");
+}
+
+/// A snapshot made by a child that was changed by `wrap`, perhaps into another user.
+pub(crate) fn collected(
+    root: &Path,
+    directory: &Path,
+    change: impl FnOnce(Command) -> Command,
+) -> Snapshot {
+    let child = Child { role: Role::Collector, directory, chips: &[], bytes: 0, named: 0 };
+    let mut command = command(&child, |program| Command::new(program));
+    command.env(ROOT, root);
+    let mut guard = ChildGuard::spawn(&mut change(command));
+    serde_json::from_str(&line_with(&mut guard, DONE)).unwrap()
+}
+
+/// Not a test of its own: what the children of the tests do.
+#[test]
+fn role() {
+    let Ok(name) = std::env::var(ROLE) else { return };
+    let role = ROLES.into_iter().find(|role| format!("{role:?}") == name).unwrap();
+    let path = PathBuf::from(std::env::var_os(DIRECTORY).unwrap());
+    if role == Role::Collector {
+        let root = PathBuf::from(std::env::var_os(ROOT).unwrap());
+        let options = CollectOptions {
+            root,
+            runtime_dir: Some(path),
+            endpoints: EndpointUse::Always,
+            ..CollectOptions::default()
+        };
+        let snapshot = Collector::new(options).unwrap().collect();
+        println!("\n{DONE}{}", serde_json::to_string(&snapshot).unwrap());
+        return;
+    }
+    let directory = RuntimeDirectory::open(&path, Purpose::Writing).unwrap();
+    let work = Work::begin(role, &directory);
+    println!("\n{READY}");
+    std::io::stdout().flush().unwrap();
+    // The parent keeps the other end as long as it wants the child.
+    let _ = std::io::stdin().read(&mut [0; 1]);
+    drop(work);
+}
+
+/// What a child has while it lives.
+struct Work {
+    _ledger: Option<Ledger>,
+}
+
+impl Work {
+    fn begin(role: Role, directory: &RuntimeDirectory) -> Self {
+        let chips: Vec<ChipIdentity> =
+            serde_json::from_str(&std::env::var(CHIPS).unwrap()).unwrap();
+        let bytes: u64 = std::env::var(BYTES).unwrap().parse().unwrap();
+        let now = telltale_node::clock::SystemClock.now();
+        let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
+        let ledger = Ledger::create(directory, owner.clone()).unwrap();
+        let recorder = ledger.recorder();
+        for chip in &chips {
+            let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
+            let slot = ledger.add_device(&entry).unwrap();
+            recorder.allocated(slot, MemoryKind::Dram, bytes);
+        }
+        let name = match role {
+            Role::Ledger => return Self { _ledger: Some(ledger) },
+            Role::Squatter => endpoint_name(std::env::var(NAME).unwrap().parse().unwrap(), None),
+            _ => endpoint_name(std::process::id(), None),
+        };
+        let report = report(&owner, chips, bytes);
+        if role != Role::LedgerAndEndpoint {
+            ledger.remove();
+        }
+        let handed = matches!(role, Role::HandedLedger | Role::LedgerAndEndpoint);
+        let handed = handed.then(|| ledger.read_only_descriptor().unwrap());
+        serve(&directory.path().join(name), directory.endpoint_mode(), report, handed);
+        Self { _ledger: Some(ledger) }
+    }
+}
+
+fn report(owner: &LedgerOwner, chips: Vec<ChipIdentity>, bytes: u64) -> Report {
+    let usage = MemoryUsage { live_bytes: bytes, live_buffers: 1, ..MemoryUsage::default() };
+    let kinds = vec![KindUsage { kind: MemoryKind::Dram, usage }];
+    let device = |chip| DeviceReport { chip, kinds: kinds.clone(), ..DeviceReport::default() };
+    Report {
+        identity: owner.identity,
+        name: owner.name.clone(),
+        runtime: "test workload".to_owned(),
+        started_at: Some(owner.started_at),
+        uptime_ns: Some(1),
+        devices: chips.into_iter().map(device).collect(),
+        faults: RecordingFaults::default(),
+        programs: None,
+        kernel_cache: None,
+        metrics: Vec::new(),
+        metrics_omitted: 0,
+        ledger_follows: false,
+    }
+}
+
+/// Answers every query in a thread, until the process ends.
+fn serve(path: &Path, mode: u32, mut report: Report, ledger: Option<std::os::fd::OwnedFd>) {
+    use std::os::unix::fs::PermissionsExt;
+    let listener = UnixListener::bind(path).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    report.ledger_follows = ledger.is_some();
+    let answer = frame(&Reply::Report(Box::new(report)).encode().unwrap()).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = FrameReader::default();
+            let mut byte = [0; 1];
+            while !reader.is_complete() && stream.read(&mut byte).unwrap_or(0) == 1 {
+                reader.push(&byte).unwrap();
+            }
+            let descriptors: Vec<_> = ledger.iter().map(AsFd::as_fd).collect();
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            if !descriptors.is_empty() {
+                control.push(SendAncillaryMessage::ScmRights(&descriptors));
+            }
+            let parts = [std::io::IoSlice::new(&answer)];
+            let _ = sendmsg(&stream, &parts, &mut control, SendFlags::NOSIGNAL);
+        }
+    });
+}
