@@ -108,7 +108,6 @@ impl Tag {
 }
 
 /// A cell in shared memory.
-#[derive(Default)]
 #[repr(C, align(64))]
 pub(crate) struct Cell {
     words: [AtomicU64; CELL_WORDS],

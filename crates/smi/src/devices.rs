@@ -17,9 +17,9 @@ pub(crate) fn table(snapshot: &Snapshot) -> Table {
         Column::right("POWER", 4),
         Column::right("AICLK", 5),
         Column::right("DRAM USED", 0),
-        Column::left("DRAM", 2),
+        Column::left("CAPACITY", 2),
         Column::right("L1 USED", 1),
-        Column::left("L1", 2),
+        Column::left("CAPACITY", 2),
     ]);
     for device in &snapshot.devices {
         table.push(row(device));

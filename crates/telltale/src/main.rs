@@ -1,4 +1,27 @@
-//! The `telltale` command.
+//! The `telltale` command: a table of contents. Each subcommand is one module.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod arguments;
+mod demo;
+mod emulate;
+mod exit;
+mod interrupt;
+mod output;
+mod replay;
+mod smi;
+
+use std::process::ExitCode;
+
+use arguments::Command;
+
+fn main() -> ExitCode {
+    let outcome = match arguments::parse() {
+        Err(status) => return status,
+        Ok(Command::Smi(arguments)) => smi::run(&arguments),
+        Ok(Command::Demo(arguments)) => demo::run(&arguments),
+        Ok(Command::Replay(arguments)) => replay::run(&arguments),
+        Ok(Command::Emulate(arguments)) => emulate::run(&arguments),
+        Ok(Command::Completions(arguments)) => arguments::print_completions(&arguments),
+    };
+    exit::code(outcome)
+}

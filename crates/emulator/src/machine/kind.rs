@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use telltale_schema::chip::BoardType;
 
+use super::MachineOptions;
+use super::boards::{self, ChipDescription};
+
 /// A machine, named after what is plugged into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MachineKind {
@@ -55,6 +58,13 @@ impl MachineKind {
             Self::P150 => "p150",
             Self::P300 => "p300",
         }
+    }
+
+    /// All chips of such a machine, in the order in which chips are counted over a whole machine:
+    /// device by device, each followed by the chips that are reached through it.
+    pub fn chips(self, options: &MachineOptions) -> Vec<ChipDescription> {
+        let devices = boards::chips(self, options.seed, options.driver_version);
+        devices.iter().flat_map(|device| device.descriptions()).collect()
     }
 
     /// The type of the machine's boards.

@@ -3,7 +3,6 @@
 
 mod counting;
 mod directories;
-mod exhausted;
 mod forks;
 mod fuzzed;
 mod hostile;

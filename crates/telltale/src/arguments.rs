@@ -1,0 +1,230 @@
+//! The command line: shape, help texts, completion. Nothing is opened or started here.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::exit::{self, Failure, Status};
+
+/// Tells what every accelerator and process is doing.
+#[derive(Debug, Parser)]
+#[command(name = "telltale", version, max_term_width = 100, subcommand_required = true)]
+#[command(arg_required_else_help = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show devices, the memory in use on them, and the processes that hold it
+    #[command(after_help = SMI_HELP)]
+    Smi(SmiArguments),
+    /// Watch two emulated chips while two processes replay real allocation traces on them
+    #[command(after_help = DEMO_HELP)]
+    Demo(DemoArguments),
+    /// Replay an allocation trace on an emulated device, recording as a runtime would
+    #[command(after_help = REPLAY_HELP)]
+    Replay(ReplayArguments),
+    /// Run an emulated machine in a directory, for use with --root
+    #[command(after_help = EMULATE_HELP)]
+    Emulate(EmulateArguments),
+    /// Print the completion script of a shell
+    Completions(CompletionArguments),
+}
+
+const SMI_HELP: &str = "\
+Exit status: 0 all was read, 1 some source failed (it is named below the tables), 2 nothing could
+be read, 64 wrong usage.
+
+Examples:
+  telltale smi                 one table
+  telltale smi -w 2            repaint every two seconds
+  telltale smi -d              per process and kind, with peaks and the reason for each n/a
+  telltale smi --json | jq .   everything, numbers in base units";
+
+const DEMO_HELP: &str = "\
+On a terminal the table is repainted until Ctrl-C; otherwise one snapshot a second is printed for
+10 seconds, then a summary. Everything the demo started or made is gone afterwards.";
+
+const REPLAY_HELP: &str = "\
+TRACE is a file made as docs/traces.md describes, or `train` or `generate`, which are built in.
+Without --root the device is one of an emulated n300 inside this process.
+
+Examples:
+  telltale emulate --machine n300 --root /tmp/n300 &
+  telltale replay train --device 0 --root /tmp/n300
+  telltale replay generate --device 1 --speed max      print the cost of recording";
+
+const EMULATE_HELP: &str = "\
+The directory gets the driver's procfs, sysfs and hwmon files and device sockets. It must be empty
+or left over from an earlier run. Ctrl-C ends the machine and removes what it made.
+
+Faults (--fault, repeatable): missing:N:ATTRIBUTE, reset:N, garbage:N:ATTRIBUTE, hang:N:ATTRIBUTE,
+vanish:N, old-driver.";
+
+/// Where to look.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Place {
+    /// Look at the machine below DIR (as `telltale emulate` makes it) instead of this one
+    #[arg(long, value_name = "DIR", env = "TELLTALE_ROOT")]
+    pub(crate) root: Option<PathBuf>,
+    /// Where endpoints and ledgers are [default: $TT_METRICS_SOCKET_DIR, /run/tt,
+    /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runtime_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SmiArguments {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Repeat every SECONDS
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(value_parser = seconds)]
+    pub(crate) watch: Option<Duration>,
+    /// Also show each process by kind with peaks, and why something is not available
+    #[arg(short, long)]
+    pub(crate) details: bool,
+    /// Print JSON, one object a snapshot
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) json: bool,
+    /// Print CSV: a row a device, with --details a row a process, device and kind
+    #[arg(long)]
+    pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// End after this many seconds
+    #[arg(long, value_name = "N", value_parser = seconds)]
+    pub(crate) seconds: Option<Duration>,
+    /// Print JSON, one object a snapshot
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// A trace file, or `train` or `generate`
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    /// The chip, counted over the whole machine: 0 is the first one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) device: usize,
+    /// How fast: 1 as recorded, 10 ten times faster, max as fast as possible
+    #[arg(long, value_name = "X|max", default_value = "1")]
+    pub(crate) speed: Speed,
+    /// Start again when the trace ends, until interrupted
+    #[arg(long = "loop")]
+    pub(crate) repeat: bool,
+    /// Put allocations of up to BYTES into L1, larger ones into DRAM
+    #[arg(long, value_name = "BYTES", default_value_t = 32 * 1024)]
+    pub(crate) l1_up_to: u64,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// End when the process that started this one ends
+    #[arg(long, hide = true)]
+    pub(crate) end_with_parent: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EmulateArguments {
+    /// n150, n300, t3000, galaxy-wormhole, galaxy-blackhole, p150 or p300
+    #[arg(long, value_name = "KIND")]
+    pub(crate) machine: telltale_emulator::MachineKind,
+    /// The directory that becomes the machine's root
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: PathBuf,
+    /// Start with something broken
+    #[arg(long, value_name = "FAULT")]
+    pub(crate) fault: Vec<telltale_emulator::Fault>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArguments {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+/// How fast a trace is replayed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Speed {
+    /// So many times as fast as it was recorded.
+    Times(f64),
+    /// Without waiting.
+    Max,
+}
+
+impl std::str::FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        match text.parse::<f64>() {
+            Ok(times) if times.is_finite() && (1e-3..=1e6).contains(&times) => {
+                Ok(Self::Times(times))
+            }
+            _ => Err(String::from("neither `max` nor a number from 0.001 to 1000000")),
+        }
+    }
+}
+
+/// Seconds, fractions allowed, from a tenth to a year.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(number) if (0.1..=31_536_000.0).contains(&number) => Ok(Duration::from_secs_f64(number)),
+        _ => Err(String::from("not a number of seconds from 0.1 to 31536000")),
+    }
+}
+
+/// Parses the command line, or says what is wrong and which status to exit with.
+pub(crate) fn parse() -> Result<Command, ExitCode> {
+    Line::try_parse().map(|line| line.command).map_err(|error| {
+        // A closed standard output changes nothing about the status.
+        let _ = error.print();
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+            _ => ExitCode::from(exit::USAGE),
+        }
+    })
+}
+
+/// Prints the completion script for a shell.
+pub(crate) fn print_completions(arguments: &CompletionArguments) -> Result<Status, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Line::command(), "telltale", &mut script);
+    io::Write::write_all(&mut io::stdout(), &script)?;
+    Ok(Status::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::{Line, Speed, seconds};
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        for bad in ["", "0", "-1", "nan", "inf", "1e9"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "0", "-2", "nan", "inf", "fast"] {
+            assert!(bad.parse::<Speed>().is_err(), "{bad}");
+        }
+        assert_eq!("max".parse(), Ok(Speed::Max));
+        assert_eq!("2.5".parse(), Ok(Speed::Times(2.5)));
+    }
+}

@@ -1,0 +1,66 @@
+//! Exit statuses, and how a failure is told.
+
+use std::io;
+use std::process::ExitCode;
+
+/// How a command ended, as its caller sees it. Usage errors exit with 64 before any command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// All went well.
+    Fine,
+    /// Some source failed; what is shown is not everything.
+    Partial,
+    /// Nothing could be read or done.
+    Nothing,
+}
+
+/// The status for arguments that make no sense (`EX_USAGE`).
+pub(crate) const USAGE: u8 = 64;
+
+/// A failure that ends the command: one sentence with step, cause and remedy, already complete.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Whoever read our output has gone, which is nobody's fault.
+    #[error("the reader of the output has gone")]
+    ReaderGone,
+    /// Anything else.
+    #[error("{0}")]
+    Told(String),
+}
+
+impl Failure {
+    /// A failure with its causes in one line.
+    pub(crate) fn because(error: &dyn std::error::Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            text.push_str(": ");
+            text.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+        Self::Told(text)
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Only writing to standard output reaches this.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            _ => Self::Told(format!("writing to standard output failed: {error}")),
+        }
+    }
+}
+
+/// Tells a failure on standard error and gives the process's exit code.
+pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
+    match outcome {
+        Ok(Status::Fine) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Ok(Status::Partial) => ExitCode::from(1),
+        Ok(Status::Nothing) => ExitCode::from(2),
+        Err(Failure::Told(text)) => {
+            eprintln!("telltale: {text}");
+            ExitCode::from(2)
+        }
+    }
+}

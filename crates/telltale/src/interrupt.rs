@@ -1,0 +1,54 @@
+//! Ctrl-C and SIGTERM as something to wait for. A second one ends the process at once.
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+
+/// Tells whether somebody asked the command to end.
+pub(crate) struct Interrupt {
+    bell: UnixStream,
+    asked: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    /// Takes over SIGINT, SIGTERM and SIGHUP.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let (bell, ringer) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // Order matters: the first handler acts on the flag that an earlier signal has set.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&asked))?;
+            signal_hook::flag::register(signal, Arc::clone(&asked))?;
+            signal_hook::low_level::pipe::register(signal, ringer.try_clone()?)?;
+        }
+        Ok(Self { bell, asked })
+    }
+
+    /// Whether the command should end.
+    pub(crate) fn asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps for `span` or until asked to end; true when asked.
+    pub(crate) fn sleep(&self, span: Duration) -> bool {
+        let until = Instant::now() + span;
+        while !self.asked() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let timeout = Timespec::try_from(left).ok();
+            let mut descriptors = [PollFd::new(&self.bell, PollFlags::IN)];
+            // EINTR and everything else: look again, the deadline bounds the loop.
+            let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
+            let _ = (&self.bell).read(&mut [0; 16]);
+        }
+        true
+    }
+}
