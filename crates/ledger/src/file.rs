@@ -4,15 +4,19 @@
 //! never a signal in the workload. Nothing here interprets counters.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fchmod, fstat, ftruncate, openat};
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fchmod, fstat, ftruncate, linkat, openat,
+    statat, unlinkat,
+};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
 use telltale_schema::process::ProcessIdentity;
 
 use crate::directory::{EntryStatus, RuntimeDirectory, ledger_name};
 use crate::layout::{DEVICES_OFFSET, FILE_BYTES, PAGE_BYTES};
+use crate::mapping::Mapping;
 use crate::reader::LedgerReader;
 
 /// Why a process has no ledger.
@@ -67,35 +71,65 @@ pub(crate) struct LedgerFile {
 }
 
 impl LedgerFile {
-    /// Makes the file and reserves its first page and its first page of devices.
+    /// Makes the file, reserves its first page and its first page of devices, and lets `fill` map
+    /// it and write its header. The file gets its name last, so that a reader never finds a
+    /// half-made one and a kill in between leaves nothing; only on a file system without unnamed
+    /// files is the name there first.
     pub(crate) fn create(
         directory: &RuntimeDirectory,
         identity: &ProcessIdentity,
-    ) -> Result<Self, CreateError> {
+        fill: impl Fn(BorrowedFd<'_>) -> Result<Mapping, CreateError>,
+    ) -> Result<(Self, Mapping), CreateError> {
+        Self::create_from(create_unnamed(directory).ok(), directory, identity, fill)
+    }
+
+    /// [`Self::create`] with an unnamed file, or none where there are no such files.
+    fn create_from(
+        unnamed: Option<OwnedFd>,
+        directory: &RuntimeDirectory,
+        identity: &ProcessIdentity,
+        fill: impl Fn(BorrowedFd<'_>) -> Result<Mapping, CreateError>,
+    ) -> Result<(Self, Mapping), CreateError> {
         check_size_limit()?;
-        let (name, writable) = create_named(directory, identity)?;
-        let file = open_rest(directory, &name, writable).map_err(|source| {
-            // The half-made file is ours and useless; if it cannot go, the error below says more.
-            let _ = directory.remove(&name);
-            CreateError::Create { name: name.clone(), source }
-        })?;
-        let prepared = ftruncate(&file.writable, to_u64(FILE_BYTES))
-            .map_err(io::Error::from)
-            .and_then(|()| file.reserve(0, PAGE_BYTES))
-            .and_then(|()| file.reserve(DEVICES_OFFSET, PAGE_BYTES));
-        if let Err(error) = prepared {
-            file.remove();
-            return Err(CreateError::Reserve(error));
+        if let Some(descriptor) = unnamed {
+            let mapping =
+                prepare(&descriptor, directory).and_then(|()| fill(descriptor.as_fd()))?;
+            match take_name(directory, identity, |name| link(&descriptor, directory, name)) {
+                Ok((name, ())) => return Ok((Self::open(directory, name, descriptor)?, mapping)),
+                // Without /proc an unnamed file cannot be named.
+                Err(CreateError::Create { source, .. })
+                    if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
-        Ok(file)
+        let (name, descriptor) =
+            take_name(directory, identity, |name| create_new(directory, name))?;
+        let filled = prepare(&descriptor, directory).and_then(|()| fill(descriptor.as_fd()));
+        let file = Self::open(directory, name, descriptor)?;
+        match filled {
+            Ok(mapping) => Ok((file, mapping)),
+            Err(error) => {
+                file.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// Completes a file that has its name; takes the name away if that fails.
+    fn open(
+        directory: &RuntimeDirectory,
+        name: String,
+        writable: OwnedFd,
+    ) -> Result<Self, CreateError> {
+        open_rest(directory, &name, writable).map_err(|source| {
+            // If the name cannot go, the error below says more.
+            let _ = directory.remove(&name);
+            CreateError::Create { name, source }
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.writable.as_fd()
     }
 
     /// A descriptor for another process: it cannot write through it.
@@ -105,33 +139,11 @@ impl LedgerFile {
 
     /// Gives memory to a part of the file.
     pub(crate) fn reserve(&self, offset: usize, length: usize) -> io::Result<()> {
-        assert!(offset + length <= FILE_BYTES, "only what is mapped needs memory");
-        let (start, bytes) = (to_u64(offset), to_u64(length));
-        match retry_on_intr(|| fallocate(&self.writable, FallocateFlags::empty(), start, bytes)) {
-            Ok(()) => Ok(()),
-            // Written zeroes have memory too, on file systems that cannot reserve.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeroes(offset, length),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn write_zeroes(&self, offset: usize, length: usize) -> io::Result<()> {
-        let zeroes = [0; PAGE_BYTES];
-        let mut written = 0;
-        while written < length {
-            let part = &zeroes[..(length - written).min(PAGE_BYTES)];
-            let at = to_u64(offset + written);
-            match retry_on_intr(|| pwrite(&self.writable, part, at))? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                count => written += count,
-            }
-        }
-        Ok(())
+        reserve(&self.writable, offset, length)
     }
 
     /// Removes the file's name if it is still this file's.
     pub(crate) fn remove(&self) {
-        use rustix::fs::{AtFlags, statat, unlinkat};
         let still_ours = statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (self.device, self.inode));
         if still_ours {
@@ -150,12 +162,45 @@ fn check_size_limit() -> Result<(), CreateError> {
     }
 }
 
+fn prepare(file: &OwnedFd, directory: &RuntimeDirectory) -> Result<(), CreateError> {
+    // The umask may have taken bits that the service's group needs.
+    fchmod(file, Mode::from_raw_mode(directory.ledger_mode()))
+        .and_then(|()| ftruncate(file, to_u64(FILE_BYTES)))
+        .map_err(io::Error::from)
+        .and_then(|()| reserve(file, 0, PAGE_BYTES))
+        .and_then(|()| reserve(file, DEVICES_OFFSET, PAGE_BYTES))
+        .map_err(CreateError::Reserve)
+}
+
+fn reserve(file: &OwnedFd, offset: usize, length: usize) -> io::Result<()> {
+    assert!(offset + length <= FILE_BYTES, "only what is mapped needs memory");
+    let (start, bytes) = (to_u64(offset), to_u64(length));
+    match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), start, bytes)) {
+        Ok(()) => Ok(()),
+        // Written zeroes have memory too, on file systems that cannot reserve.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeroes(file, offset, length),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn write_zeroes(file: &OwnedFd, offset: usize, length: usize) -> io::Result<()> {
+    let zeroes = [0; PAGE_BYTES];
+    let mut written = 0;
+    while written < length {
+        let part = &zeroes[..(length - written).min(PAGE_BYTES)];
+        match retry_on_intr(|| pwrite(file, part, to_u64(offset + written)))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => written += count,
+        }
+    }
+    Ok(())
+}
+
 fn open_rest(
     directory: &RuntimeDirectory,
     name: &str,
     writable: OwnedFd,
 ) -> io::Result<LedgerFile> {
-    fchmod(&writable, Mode::from_raw_mode(directory.ledger_mode()))?;
     let stat = fstat(&writable)?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let readable = openat(directory, name, flags, Mode::empty())?;
@@ -173,12 +218,13 @@ fn open_rest(
     })
 }
 
-/// Makes a new file under the plain name; else, if that is another process's, under the name
-/// with the PID namespace.
-fn create_named(
+/// Has `take` take the plain name; else, if that is another process's, the name with the PID
+/// namespace. `take` fails with EXIST if a name is taken.
+fn take_name<T>(
     directory: &RuntimeDirectory,
     identity: &ProcessIdentity,
-) -> Result<(String, OwnedFd), CreateError> {
+    take: impl Fn(&str) -> Result<T, Errno>,
+) -> Result<(String, T), CreateError> {
     let mut taken_by = 0;
     let mut name = String::new();
     for namespace in [None, Some(identity.pid_namespace)] {
@@ -186,8 +232,8 @@ fn create_named(
         let failed = |source: io::Error| CreateError::Create { name: name.clone(), source };
         // The second try follows the removal of a leftover.
         for _ in 0..2 {
-            match create_new(directory, &name) {
-                Ok(descriptor) => return Ok((name, descriptor)),
+            match take(&name) {
+                Ok(taken) => return Ok((name, taken)),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(failed(error.into())),
             }
@@ -206,6 +252,17 @@ fn create_named(
         }
     }
     Err(CreateError::NameTaken { name, uid: taken_by })
+}
+
+fn create_unnamed(directory: &RuntimeDirectory) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    openat(directory, ".", flags, Mode::RUSR | Mode::WUSR)
+}
+
+fn link(file: &OwnedFd, directory: &RuntimeDirectory, name: &str) -> Result<(), Errno> {
+    // By way of /proc, because AT_EMPTY_PATH needs a capability.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    linkat(rustix::fs::CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
 }
 
 fn create_new(directory: &RuntimeDirectory, name: &str) -> Result<OwnedFd, Errno> {
@@ -238,4 +295,34 @@ fn is_our_leftover(
 
 fn to_u64(bytes: usize) -> u64 {
     u64::try_from(bytes).expect("a file offset fits in 64 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::BorrowedFd;
+
+    use super::{CreateError, LedgerFile};
+    use crate::directory::{Purpose, RuntimeDirectory};
+    use crate::layout::FILE_BYTES;
+    use crate::mapping::Mapping;
+    use crate::owner::identity_of_this_process;
+
+    #[test]
+    fn a_file_system_without_unnamed_files_does_as_well() {
+        let scratch = telltale_harness::Scratch::new();
+        let directory = RuntimeDirectory::open(scratch.path(), Purpose::Writing).unwrap();
+        let identity = identity_of_this_process().unwrap();
+        let create = |fill: fn(BorrowedFd<'_>) -> Result<Mapping, CreateError>| {
+            LedgerFile::create_from(None, &directory, &identity, fill)
+        };
+        let refused = create(|_| Err(CreateError::FileSizeLimit { limit_bytes: 0 }));
+        assert!(refused.is_err() && directory.list().unwrap().ledgers.is_empty());
+        let (file, mapping) =
+            create(|file| Mapping::writable(file, FILE_BYTES).map_err(CreateError::Map)).unwrap();
+        assert_eq!(mapping.length(), FILE_BYTES);
+        assert_eq!(directory.list().unwrap().ledgers[0].name, file.name());
+        assert_eq!(directory.entry_status(file.name()).unwrap().mode, 0o600);
+        file.remove();
+        assert!(directory.list().unwrap().ledgers.is_empty());
+    }
 }

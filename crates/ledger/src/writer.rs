@@ -57,15 +57,11 @@ struct Inner {
 impl Ledger {
     /// Makes the ledger of this process in `directory`. `owner` must name this process.
     pub fn create(directory: &RuntimeDirectory, owner: LedgerOwner) -> Result<Self, CreateError> {
-        let file = LedgerFile::create(directory, &owner.identity)?;
-        let mapping = match Mapping::writable(file.descriptor(), FILE_BYTES) {
-            Ok(mapping) => mapping,
-            Err(error) => {
-                file.remove();
-                return Err(CreateError::Map(error));
-            }
-        };
-        start::write_header(&mapping, &owner);
+        let (file, mapping) = LedgerFile::create(directory, &owner.identity, |file| {
+            let mapping = Mapping::writable(file, FILE_BYTES).map_err(CreateError::Map)?;
+            start::write_header(&mapping, &owner);
+            Ok(mapping)
+        })?;
         prepare_heavy_barrier();
         let inner = Inner {
             mode: Mode::new(),

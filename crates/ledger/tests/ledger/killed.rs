@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::machine::{Place, device};
 use telltale_harness::{ChildGuard, rounds, wait_until};
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
-use telltale_ledger::{Ledger, LedgerOwner, LedgerReader, LedgerReading};
+use telltale_ledger::{Ledger, LedgerOwner, LedgerReader, LedgerReading, OpenError};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::MemoryKind;
 
@@ -46,7 +46,64 @@ fn state(records: u64) -> [u64; 4] {
     [allocations, sizes(allocations), frees, sizes(frees)]
 }
 
-/// Not a test of its own: what the child of the test below does, until it is killed.
+/// Not a test of its own: what the child of a test below does, until it is killed.
+#[test]
+fn create_until_killed() {
+    let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
+    let log = fs::File::options().write(true).open(directory.join("log")).unwrap();
+    let place = RuntimeDirectory::open(&directory, Purpose::Writing).unwrap();
+    let owner = LedgerOwner::of_this_process("create", Timestamp(0)).unwrap();
+    for count in 1u64.. {
+        let ledger = Ledger::create(&place, owner.clone()).unwrap();
+        let slot = ledger.add_device(&device(0)).unwrap();
+        ledger.recorder().allocated(slot, MemoryKind::Dram, 1);
+        log.write_all_at(&count.to_le_bytes(), 0).unwrap();
+    }
+}
+
+#[test]
+fn a_process_killed_while_it_starts_or_stops_leaves_no_unreadable_file() {
+    let mut noise = 7u64;
+    for _ in 0..rounds(12, 500) {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let looks = (noise >> 33) % 200;
+        let place = Place::new();
+        let log = place.path("log");
+        fs::write(&log, [0; 8]).unwrap();
+        let mut child = child("killed::create_until_killed", &place);
+        wait_until("the first ledger", Duration::from_secs(60), || fs::read(&log).unwrap()[0] > 0);
+        for _ in 0..looks {
+            read_all(&place);
+        }
+        child.kill();
+        read_all(&place);
+        assert!(place.directory.list().unwrap().ledgers.len() <= 1);
+    }
+}
+
+/// Each ledger that is there can be read, unless it is gone by then.
+fn read_all(place: &Place) {
+    for entry in place.directory.list().unwrap().ledgers {
+        match LedgerReader::open_at(&place.directory, &entry.name) {
+            Ok(mut reader) => assert!(reader.read().unwrap().devices.len() <= 1),
+            Err(OpenError::Open { source, .. }) => {
+                assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn child(test: &str, place: &Place) -> ChildGuard {
+    ChildGuard::spawn(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(DIRECTORY, place.directory.path())
+            .stdout(Stdio::null()),
+    )
+}
+
+/// Not a test of its own: what the child of the last test does, until it is killed.
 #[test]
 fn churn_until_killed() {
     let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
@@ -119,12 +176,7 @@ fn one_round(looks: u64) {
     let place = Place::new();
     let log = place.path("log");
     fs::write(&log, [0; 8 * THREADS]).unwrap();
-    let mut child = ChildGuard::spawn(
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "killed::churn_until_killed", "--nocapture"])
-            .env(DIRECTORY, place.directory.path())
-            .stdout(Stdio::null()),
-    );
+    let mut child = child("killed::churn_until_killed", &place);
     wait_until("both threads to record", Duration::from_secs(60), || {
         logged(&log).iter().all(|records| *records > STRIDE)
     });
