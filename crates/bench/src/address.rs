@@ -1,8 +1,14 @@
 //! Allocating and freeing by address, beside the seed's map, lock and rows.
 
+use std::io;
+
+use telltale_runtime::{DeviceDescription, MemoryKind};
+
+use crate::client::runtime_in;
 use crate::pinning::Pinned;
-use crate::sample::{Contender, Effort, Figures, interleave, time_ns};
-use crate::seed::{Device, SeedError, Setting, Tracker, heap_bytes};
+use crate::rundir::RunDirectory;
+use crate::sample::{Effort, Figures, interleave, time_ns};
+use crate::seed::{BLOCK_STRIDE_BYTES, Device, FIRST_ADDRESS, Setting, Tracker, heap_bytes};
 use crate::table::{Row, Table, Target, Unit};
 
 /// A run of steps over `live` blocks, each freeing a random live block and allocating a random idle
@@ -71,29 +77,40 @@ const FEW_LIVE: u32 = 8;
 /// The most that one live buffer may cost.
 const LIVE_BUFFER_BYTES: f64 = 48.0;
 
-fn rows(effort: Effort, goal: &Goal) -> Result<[Row; 2], SeedError> {
+fn rows(effort: Effort, goal: &Goal) -> io::Result<[Row; 2]> {
     let live = if effort == Effort::Once { FEW_LIVE } else { goal.live };
     let script = Script::new(live, 1);
-    let device = Device::new(Setting::PerPid { rows_before: 0 })?;
-    let heap_before = heap_bytes();
-    let tracker = Tracker::new(&device);
-    tracker.fill(&script.live);
-    let heap_per_buffer = heap_bytes().saturating_sub(heap_before) as f64 / f64::from(live);
-
+    let run = RunDirectory::create()?;
+    let ours = runtime_in(run.path(), false).open_device(DeviceDescription::default());
+    // What a thread's first record makes is not the index, and happens once.
+    ours.allocate_sized(MemoryKind::Dram, BLOCK_STRIDE_BYTES);
+    let ours_per_buffer = heap_per_buffer(live, || {
+        script.live.iter().for_each(|&block| allocate(&ours, block));
+    });
+    let region = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
+    let tracker = Tracker::new(&region);
+    region.record_allocation(BLOCK_STRIDE_BYTES);
+    let seed_per_buffer = heap_per_buffer(live, || tracker.fill(&script.live));
     let rounds = effort.operations(PAIRS).div_ceil(script.steps.len() as u64);
     let pairs = rounds * script.steps.len() as u64;
-    let seed: Contender<'_> = Box::new(|| {
+    let replayed = |replay: &dyn Fn(&[[u32; 2]])| {
         time_ns(pairs, || {
             for _ in 0..rounds {
-                tracker.replay(&script.steps);
+                replay(&script.steps);
             }
         })
-    });
-    let [seed] = interleave(effort.repeats(), [seed]);
+    };
+    let [ours, seed] = interleave(
+        effort.repeats(),
+        [
+            Box::new(|| replayed(&|steps| replay(&ours, steps))),
+            Box::new(|| replayed(&|steps| tracker.replay(steps))),
+        ],
+    );
     let pair = Row {
         what: format!("allocate + free by address, {live} live"),
         unit: Unit::Time,
-        ours: None,
+        ours: Some(ours),
         baseline: Some(seed),
         target: Target {
             at_most: Some(goal.pair_ns),
@@ -104,18 +121,48 @@ fn rows(effort: Effort, goal: &Goal) -> Result<[Row; 2], SeedError> {
     let memory = Row {
         what: format!("memory of one live buffer, {live} live"),
         unit: Unit::Bytes,
-        ours: None,
-        baseline: Some(Figures::new(vec![heap_per_buffer])),
+        ours: Some(Figures::new(vec![ours_per_buffer])),
+        baseline: Some(Figures::new(vec![seed_per_buffer])),
         target: Target { at_most: Some(LIVE_BUFFER_BYTES), ..Target::default() },
     };
     Ok([pair, memory])
 }
 
+/// The bytes of malloc that `fill` took for each of `live` buffers.
+fn heap_per_buffer(live: u32, fill: impl FnOnce()) -> f64 {
+    let before = heap_bytes();
+    fill();
+    heap_bytes().saturating_sub(before) as f64 / f64::from(live)
+}
+
+fn replay(device: &telltale_runtime::Device, steps: &[[u32; 2]]) {
+    for &[freed, taken] in steps {
+        free(device, freed);
+        allocate(device, taken);
+    }
+}
+
+// Calls, as the seed's are: a runtime records from many places, each once.
+#[inline(never)]
+fn allocate(device: &telltale_runtime::Device, block: u32) {
+    let bytes = BLOCK_STRIDE_BYTES * (1 + u64::from(block % 64));
+    device.allocate(MemoryKind::Dram, address_of(block), bytes);
+}
+
+#[inline(never)]
+fn free(device: &telltale_runtime::Device, block: u32) {
+    device.free(MemoryKind::Dram, address_of(block));
+}
+
+fn address_of(block: u32) -> u64 {
+    FIRST_ADDRESS + BLOCK_STRIDE_BYTES * u64::from(block)
+}
+
 /// Allocate and free by address, per pair.
 ///
 /// # Errors
-/// When a region cannot be made.
-pub fn table(effort: Effort) -> Result<Table, SeedError> {
+/// When a region or a directory cannot be made.
+pub fn table(effort: Effort) -> io::Result<Table> {
     // Pinning is what makes a repeat repeat; a machine that refuses it still gives figures.
     let _pinned = Pinned::to(0);
     let mut all = Vec::new();

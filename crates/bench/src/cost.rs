@@ -121,12 +121,16 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
         Effort::Quick => WATCHED / 5,
         Effort::Once => Duration::ZERO,
     };
-    let (idle, seed) = (several(Service::Idle)?, several(Service::Seed { base: 0 })?);
-    let seed = added(&seed, &idle, watched)?;
-    let row = |what: &str, unit: Unit, baseline: Figures, limit: f64| Row {
+    let (idle, seed, ours) = (
+        several(Service::Idle)?,
+        several(Service::Seed { base: 0 })?,
+        several(Service::Ours { base: 0 })?,
+    );
+    let (seed, ours) = (added(&seed, &idle, watched)?, added(&ours, &idle, watched)?);
+    let row = |what: &str, unit: Unit, [ours, baseline]: [Figures; 2], limit: f64| Row {
         what: what.to_owned(),
         unit,
-        ours: None,
+        ours: Some(ours),
         baseline: Some(baseline),
         target: Target { at_most: Some(limit), ..Target::default() },
     };
@@ -139,9 +143,19 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
             watched.as_secs()
         ),
         rows: vec![
-            row("threads", Unit::Count, seed.threads, 1.0),
-            row("resident memory", Unit::Bytes, seed.resident_bytes, mebibyte),
-            row("wake-ups a second", Unit::Count, seed.wakes_per_second, 0.0),
+            row("threads", Unit::Count, [ours.threads, seed.threads], 1.0),
+            row(
+                "resident memory",
+                Unit::Bytes,
+                [ours.resident_bytes, seed.resident_bytes],
+                mebibyte,
+            ),
+            row(
+                "wake-ups a second",
+                Unit::Count,
+                [ours.wakes_per_second, seed.wakes_per_second],
+                0.0,
+            ),
         ],
         remarks: Vec::new(),
     })

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use crate::client;
 use crate::pinning::Pinned;
 use crate::rundir::RunDirectory;
 use crate::sample::{Contender, Effort, interleave, time_ns};
@@ -89,20 +90,32 @@ pub fn bare_round_trip(socket: &Path) -> io::Result<u8> {
 /// Measures one query with the client on the first processor and the server on `server_processor`.
 fn placed(worker: &Path, effort: Effort, what: &str, server_processor: usize) -> io::Result<Row> {
     let run = RunDirectory::create()?;
-    let server = Worker::start(worker, run.path(), Service::Bare, Some(server_processor))?;
-    let socket = bare_socket(run.path(), server.id());
+    let start = |service| Worker::start(worker, run.path(), service, Some(server_processor));
+    let (bare_worker, our_worker) = (start(Service::Bare)?, start(Service::Ours { base: 0 })?);
+    let bare = bare_socket(run.path(), bare_worker.id());
+    let (ours, question) = (client::endpoint(run.path(), our_worker.id()), client::memory_query());
     let _pinned = Pinned::to(0)?;
     let queries = effort.operations(4_000);
-    let bare: Contender<'_> = Box::new(|| {
+    let [ours, bare] = interleave(
+        effort.repeats(),
+        [
+            contender(queries, || client::ask(&ours, &question).map(drop)),
+            contender(queries, || bare_round_trip(&bare).map(drop)),
+        ],
+    );
+    let target = Target { times_baseline: Some(1.5), ..Target::default() };
+    let (ours, baseline) = (Some(ours), Some(bare));
+    Ok(Row { what: what.to_owned(), unit: Unit::Time, ours, baseline, target })
+}
+
+fn contender<'a>(queries: u64, query: impl Fn() -> io::Result<()> + 'a) -> Contender<'a> {
+    Box::new(move || {
         time_ns(queries, || {
             for _ in 0..queries {
-                bare_round_trip(&socket).expect("the worker answers until it is stopped");
+                query().expect("the worker answers until it is stopped");
             }
         })
-    });
-    let [bare] = interleave(effort.repeats(), [bare]);
-    let target = Target { times_baseline: Some(1.5), ..Target::default() };
-    Ok(Row { what: what.to_owned(), unit: Unit::Time, ours: None, baseline: Some(bare), target })
+    })
 }
 
 /// One endpoint query, connect to close; the baseline is a bare round trip.

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod address;
+pub mod client;
 pub mod cost;
 pub mod endpoint;
 pub mod launch;

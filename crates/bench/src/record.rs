@@ -5,9 +5,11 @@ use std::io;
 
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_ledger::{DeviceEntry, DeviceSlot, Ledger, LedgerOwner, Recorder};
+use telltale_runtime::DeviceDescription;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::MemoryKind;
 
+use crate::client::runtime_in;
 use crate::pinning::Pinned;
 use crate::rundir::RunDirectory;
 use crate::sample::{Contender, Effort, Figures, interleave, time_ns, time_on_two_threads_ns};
@@ -81,6 +83,33 @@ fn freed(recorder: &Recorder, slot: DeviceSlot, bytes: u64) {
     recorder.freed(slot, MemoryKind::Dram, bytes);
 }
 
+/// The same through the handle that a runtime's author uses.
+fn handle_pairs(device: &telltale_runtime::Device, pairs: u64) {
+    for pair in 0..pairs {
+        let bytes = SMALLEST_BYTES * (1 + pair % SIZES);
+        handle_allocated(device, bytes);
+        handle_freed(device, bytes);
+    }
+}
+
+#[inline(never)]
+fn handle_allocated(device: &telltale_runtime::Device, bytes: u64) {
+    device.allocate_sized(MemoryKind::Dram, bytes);
+}
+
+#[inline(never)]
+fn handle_freed(device: &telltale_runtime::Device, bytes: u64) {
+    device.free_sized(MemoryKind::Dram, bytes);
+}
+
+/// The same while switched off, without calls around it: what is left is what a workload pays.
+fn off_pairs(device: &telltale_runtime::Device, pairs: u64) {
+    for _ in 0..pairs {
+        black_box(device).allocate_sized(MemoryKind::Dram, SMALLEST_BYTES);
+        black_box(device).free_sized(MemoryKind::Dram, SMALLEST_BYTES);
+    }
+}
+
 /// A contender that times `pairs` balanced pairs, per record call.
 fn pairs<'a>(pairs: u64, body: impl Fn(u64) + 'a) -> Contender<'a> {
     Box::new(move || time_ns(2 * pairs, || body(black_box(pairs))))
@@ -101,11 +130,16 @@ fn one_thread(effort: Effort) -> io::Result<Vec<Row>> {
     let last = seed(Setting::PerPid { rows_before: 63 })?;
     let totals = seed(Setting::Totals)?;
     let off = seed(Setting::Off)?;
+    let run = RunDirectory::create()?;
+    let handle = runtime_in(run.path(), false).open_device(DeviceDescription::default());
+    let handle_off = runtime_in(run.path(), true).open_device(DeviceDescription::default());
     let count = effort.operations(PAIRS);
-    let [ours, first, middle, last, totals, known, off] = interleave(
+    let [ours, handle, handle_off, first, middle, last, totals, known, off] = interleave(
         effort.repeats(),
         [
             pairs(OURS_PER_SEED * count, |n| record_pairs(&recorder, ours.slot, n)),
+            pairs(OURS_PER_SEED * count, |n| handle_pairs(&handle, n)),
+            pairs(OURS_PER_SEED * count, |n| off_pairs(&handle_off, n)),
             pairs(count, |n| first.record_pairs(n)),
             pairs(count, |n| middle.record_pairs(n)),
             pairs(count, |n| last.record_pairs(n)),
@@ -117,12 +151,13 @@ fn one_thread(effort: Effort) -> io::Result<Vec<Row>> {
     let goal = Target { at_most: Some(8.0), times_better: Some(8.0), ..Target::default() };
     let (none, nothing) = (Target::default(), Target { at_most: Some(1.0), ..Target::default() });
     Ok(vec![
-        row("record, seed's process row first", Some(&ours), first, goal),
+        row("record, seed's process row first", Some(&ours), first.clone(), goal),
+        row("record by the runtime's device handle, size known", Some(&handle), first, goal),
         row("record, seed's process row 31", Some(&ours), middle, none),
         row("record, seed's process row 63 (last)", Some(&ours), last, none),
         row("record, seed without process rows", Some(&ours), totals, none),
         row("record, seed's row first and pid known", Some(&ours), known, none),
-        row("switched off", None, off, nothing),
+        row("switched off", Some(&handle_off), off, nothing),
     ])
 }
 

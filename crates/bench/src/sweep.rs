@@ -10,8 +10,8 @@ use crate::sample::{Effort, interleave, time_ns};
 use crate::seed::DEVICES;
 use crate::table::{Row, Table, Target, Unit};
 
-pub use fleet::{Fleet, ledger_with_devices};
-pub use reader::{Running, cold};
+pub use fleet::{Fleet, OTHER_KINDS};
+pub use reader::{Running, cold, through_sockets};
 
 /// What one sweep found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,16 +36,19 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let fleet = Fleet::start(worker, processes)?;
     let mut running = Running::new(fleet.directory())?;
     let expected = fleet.expected();
-    let mut wrong = [0_u64; 3];
-    let [wrong_seed, wrong_running, wrong_cold] = &mut wrong;
-    let (seed_sweeps, running_sweeps, cold_sweeps) =
-        (effort.operations(5), effort.operations(10_000), effort.operations(100));
-    let [seed, running, cold] = interleave(
+    let mut wrong = [0_u64; 4];
+    let [wrong_seed, wrong_running, wrong_cold, wrong_sockets] = &mut wrong;
+    let (seed_sweeps, running_sweeps) = (effort.operations(5), effort.operations(10_000));
+    let (cold_sweeps, socket_sweeps) = (effort.operations(100), effort.operations(50));
+    let [seed, running, cold, sockets] = interleave(
         effort.repeats(),
         [
             contender(seed_sweeps, expected, wrong_seed, || Ok(fleet.seed_sweep())),
             contender(running_sweeps, expected, wrong_running, || running.sweep()),
             contender(cold_sweeps, expected, wrong_cold, || cold(fleet.directory())),
+            contender(socket_sweeps, expected, wrong_sockets, || {
+                through_sockets(fleet.directory())
+            }),
         ],
     );
     let row = |what: &str, ours, target: Target| Row {
@@ -65,11 +68,11 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
         rows: vec![
             row("from a running reader, liveness included", Some(running), goal),
             row("cold, from ledger files", Some(cold), millis(3.0)),
-            row("cold, through sockets only", None, millis(8.0)),
+            row("cold, through sockets only", Some(sockets), millis(8.0)),
         ],
         remarks: vec![format!(
-            "sweeps whose sums were not exact: seed's {}, running {}, cold {}",
-            wrong[0], wrong[1], wrong[2]
+            "sweeps whose sums were not exact: seed's {}, running {}, cold {}, sockets {}",
+            wrong[0], wrong[1], wrong[2], wrong[3]
         )],
     })
 }

@@ -23,8 +23,8 @@ pub enum Service {
         /// DRAM bytes of device 0; device n has n more.
         base: u64,
     },
-    /// A ledger of ours with [`crate::seed::DEVICES`] devices.
-    Ledger {
+    /// A workload of ours: a ledger and an endpoint, with [`crate::seed::DEVICES`] devices.
+    Ours {
         /// Live DRAM bytes on device 0; device n has n more.
         base: u64,
     },
@@ -39,7 +39,7 @@ impl Service {
     pub fn arguments(self) -> [String; 2] {
         match self {
             Self::Seed { base } => ["seed".to_owned(), base.to_string()],
-            Self::Ledger { base } => ["ledger".to_owned(), base.to_string()],
+            Self::Ours { base } => ["ours".to_owned(), base.to_string()],
             Self::Bare => ["bare".to_owned(), "0".to_owned()],
             Self::Idle => ["idle".to_owned(), "0".to_owned()],
         }
@@ -50,7 +50,7 @@ impl Service {
         let number = number.parse().ok()?;
         match name {
             "seed" => Some(Self::Seed { base: number }),
-            "ledger" => Some(Self::Ledger { base: number }),
+            "ours" => Some(Self::Ours { base: number }),
             "bare" => Some(Self::Bare),
             "idle" => Some(Self::Idle),
             _ => None,

@@ -72,12 +72,14 @@ fn every_sweep_adds_up_and_leaves_nothing() {
     assert_eq!(fleet.seed_sweep(), expected);
     assert_eq!(running.sweep().unwrap(), expected);
     assert_eq!(sweep::cold(fleet.directory()).unwrap(), expected);
+    assert_eq!(sweep::through_sockets(fleet.directory()).unwrap(), expected);
     let directories = fleet.directories().map(Path::to_owned);
 
     // Workers stop with their parent's leave, so the last one's ledger goes with it.
     fleet.ours().pop();
     assert_eq!(running.sweep().unwrap().dram_bytes[0], 3_000);
     assert_eq!(sweep::cold(fleet.directory()).unwrap().answered, 16);
+    assert_eq!(sweep::through_sockets(fleet.directory()).unwrap().answered, 16);
 
     drop(fleet);
     assert!(directories.iter().all(|directory| !directory.exists()));
@@ -85,13 +87,13 @@ fn every_sweep_adds_up_and_leaves_nothing() {
 
 #[test]
 fn workers_of_a_killed_parent_end_and_take_the_directory_with_them() {
-    for service in [Service::Seed { base: 1 }, Service::Ledger { base: 1 }, Service::Bare] {
+    for service in [Service::Seed { base: 1 }, Service::Ours { base: 1 }, Service::Bare] {
         let run = RunDirectory::create().unwrap();
         let workers: Vec<Worker> = (0..3)
             .map(|_| Worker::start(Path::new(WORKER), run.path(), service, None).unwrap())
             .collect();
         let pids: Vec<u32> = workers.iter().map(Worker::id).collect();
-        assert_eq!(run.path().read_dir().unwrap().count(), 3);
+        assert!(run.path().read_dir().unwrap().count() >= 3);
         for worker in workers {
             worker.abandon().unwrap();
         }

@@ -13,9 +13,8 @@ use std::process::ExitCode;
 use telltale_bench::endpoint::BareServer;
 use telltale_bench::pinning::Pinned;
 use telltale_bench::seed::Server;
-use telltale_bench::sweep;
 use telltale_bench::workers::{READY, STOP, Service};
-use telltale_bench::{launch, rundir};
+use telltale_bench::{client, launch, rundir};
 
 fn main() -> ExitCode {
     match run() {
@@ -45,7 +44,7 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     };
     let directory = Path::new(directory);
     let service = Service::parse(service, number)
-        .ok_or("SERVICE is seed, ledger, bare or idle, with a number")?;
+        .ok_or("SERVICE is seed, ours, bare or idle, with a number")?;
     // Before any thread starts, so that the server's thread inherits it.
     let _pinned = match rest {
         [processor, ..] => Some(Pinned::to(processor.parse()?)?),
@@ -57,10 +56,11 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             serve_until_told(directory)?;
             drop(server);
         }
-        Service::Ledger { base } => {
-            let ledger = sweep::ledger_with_devices(directory, base)?;
+        Service::Ours { base } => {
+            let runtime = client::runtime_in(directory, false);
+            let devices = client::open_devices(&runtime, base);
             serve_until_told(directory)?;
-            drop(ledger);
+            drop(devices);
         }
         Service::Bare => {
             let server = BareServer::start(directory)?;

@@ -1,13 +1,10 @@
-//! The processes that are read: the seed's servers, and as many processes with a ledger of ours.
+//! The processes that are read: the seed's servers, and as many workloads of ours.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use telltale_ledger::directory::{Purpose, RuntimeDirectory};
-use telltale_ledger::{DeviceEntry, Ledger, LedgerOwner};
-use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::MemoryKind;
 
 use super::Sweep;
@@ -16,9 +13,8 @@ use crate::seed::{Collector, DEVICES};
 use crate::workers::{Service, Worker};
 
 /// What a process of ours holds beside DRAM: with it, the four figures that the seed's answer has.
-const OTHER_KINDS: [MemoryKind; 3] =
+pub const OTHER_KINDS: [MemoryKind; 3] =
     [MemoryKind::L1, MemoryKind::Cb, MemoryKind::KernelApplication];
-const OTHER_KINDS_BYTES: u64 = 2048;
 
 /// Both kinds of processes, in two directories, with the driver's pid lists that the seed reads.
 #[derive(Debug)]
@@ -46,7 +42,7 @@ impl Fleet {
             .map(|n| start(&seed_run, Service::Seed { base: base(n) }))
             .collect::<io::Result<_>>()?;
         let ours: Vec<Worker> = (1..=processes)
-            .map(|n| start(&ours_run, Service::Ledger { base: base(n) }))
+            .map(|n| start(&ours_run, Service::Ours { base: base(n) }))
             .collect::<io::Result<_>>()?;
         let driver = seed_run.path().join("driver");
         write_pid_lists(&driver, &seed)?;
@@ -95,26 +91,4 @@ fn write_pid_lists(driver: &Path, workers: &[Worker]) -> io::Result<()> {
         fs::write(directory.join("pids"), &list)?;
     }
     Ok(())
-}
-
-/// The ledger of this process in `directory`, with `base + d` live bytes of DRAM on device d, and some of
-/// each other kind that the seed's answer names. For the worker.
-///
-/// # Errors
-/// When the ledger cannot be made.
-pub fn ledger_with_devices(directory: &Path, base: u64) -> io::Result<Ledger> {
-    let directory =
-        RuntimeDirectory::open(directory, Purpose::Writing).map_err(io::Error::other)?;
-    let owner = LedgerOwner::of_this_process("bench", Timestamp(0)).map_err(io::Error::other)?;
-    let ledger = Ledger::create(&directory, owner).map_err(io::Error::other)?;
-    let recorder = ledger.recorder();
-    for logical_id in 0..u32::try_from(DEVICES).expect("eight fits") {
-        let entry = DeviceEntry { logical_id, ..DeviceEntry::default() };
-        let slot = ledger.add_device(&entry).map_err(io::Error::other)?;
-        recorder.allocated(slot, MemoryKind::Dram, base + u64::from(logical_id));
-        for kind in OTHER_KINDS {
-            recorder.allocated(slot, kind, OTHER_KINDS_BYTES);
-        }
-    }
-    Ok(ledger)
 }
