@@ -17,6 +17,11 @@ impl Clock for SystemClock {
     }
 }
 
+/// Nanoseconds since the machine was started, sleep included: what `/proc` counts start times from.
+pub(crate) fn since_boot_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::Boottime))
+}
+
 /// A kernel time as nanoseconds; a wall clock set before 1970 counts as 1970.
 fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -9,6 +9,7 @@ use telltale_schema::clock::Clock;
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
 
+use crate::clean::CleanReport;
 use crate::clock::SystemClock;
 use crate::processes::{EndpointUse, Holders, Places, Processes};
 use crate::reconcile::{Observations, reconcile};
@@ -113,6 +114,12 @@ impl Collector {
             processes: reconciled.processes,
             sources,
         }
+    }
+
+    /// Removes what dead processes left in the runtime directory, as far as it is ours to remove.
+    pub fn clean(&mut self) -> CleanReport {
+        let hardware = self.hardware.read();
+        self.processes.clean(&holders(&hardware))
     }
 
     /// From now on notices the end of every process that the last [`Self::collect`] found alive,

@@ -4,6 +4,7 @@
 //! device node, never writes what another process owns, and believes nothing it reads.
 #![forbid(unsafe_code)]
 
+pub mod clean;
 pub mod clock;
 pub mod collector;
 pub mod observation;
@@ -14,5 +15,6 @@ mod report;
 pub mod tenstorrent;
 pub mod tree;
 
+pub use clean::{CleanReport, Cleaned, clean};
 pub use collector::{CollectOptions, Collector};
 pub use processes::EndpointUse;

@@ -5,6 +5,7 @@
 
 mod answers;
 mod claims;
+mod cleaning;
 pub(crate) mod command;
 mod container;
 mod described;
@@ -272,8 +273,6 @@ impl Processes {
                 believed.entry(identity).or_insert(answer);
             }
         }
-        // Ledgers that were handed out just now.
-        self.ledgers.read(report);
         believed
     }
 

@@ -35,6 +35,11 @@ impl Report {
         self.errors.push(SourceError { subject, reason, detail });
     }
 
+    /// The errors alone.
+    pub(crate) fn into_errors(self) -> Vec<SourceError> {
+        self.errors
+    }
+
     /// The status of the source `name`, which began at `started_ns` of `clock`.
     pub(crate) fn finish(self, name: &str, clock: &dyn Clock, started_ns: u64) -> SourceStatus {
         SourceStatus {

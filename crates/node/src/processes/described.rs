@@ -47,7 +47,11 @@ impl Descriptions {
     ) -> Option<&Description> {
         let recent = |known: &Description| now.1.saturating_sub(known.read_ns) < BELIEVED_NS;
         if !self.by_pid.get(&pid).is_some_and(recent) {
-            let Found::Process(directory, status) = procfs.find(pid) else {
+            let found = match procfs.find(pid) {
+                Found::Process(directory, status) if !status.ended => Some((directory, status)),
+                _ => None,
+            };
+            let Some((directory, status)) = found else {
                 self.by_pid.remove(&pid);
                 return None;
             };

@@ -173,6 +173,15 @@ pub(crate) fn ask(
     answers.into_iter().map(|answer| answer.unwrap_or(Err(AskError::TimedOut))).collect()
 }
 
+/// Whether somebody listens at the endpoint of this name; none when that cannot be told.
+pub(crate) fn is_listening(directory: &RuntimeDirectory, name: &str) -> Option<bool> {
+    match Conversation::begin(directory, 0, name, &[], Instant::now()) {
+        Ok(_) | Err(AskError::Owner { .. }) => Some(true),
+        Err(AskError::NobodyListens) => Some(false),
+        Err(_) => None,
+    }
+}
+
 /// Waits until some conversation can go on or has to end.
 fn wait(open: &[Conversation]) {
     let now = Instant::now();

@@ -20,6 +20,13 @@ const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 /// Pids that one scan of `/proc` looks at.
 const MAX_SCANNED: usize = 65_536;
 
+/// A clock tick, in which `/proc` gives start times; the same on every Linux that the driver runs
+/// on.
+pub(crate) const NANOSECONDS_PER_TICK: u64 = 10_000_000;
+
+/// How much younger than what it made a process may look: clocks and ticks are coarse.
+pub(crate) const SLACK_NS: u64 = 2_000_000_000;
+
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -143,6 +150,39 @@ impl<'a> Checks<'a> {
             (_, peer) => {
                 Standing::Refused(Lie::Peer { peer: peer.unwrap_or(0), claimed: claimed.pid })
             }
+        }
+    }
+
+    /// Whether a process that can be the writer of a file lives: one of user `owner` that started
+    /// at `start_time_ticks`. None when not every process can be seen from here.
+    pub(crate) fn starter_lives(&self, start_time_ticks: u64, owner: u32) -> Option<bool> {
+        let mut suspects = self.started_at(start_time_ticks).iter();
+        let lives = suspects.any(|pid| self.is_of(*pid, owner));
+        (lives || self.standpoint.sees_all).then_some(lives)
+    }
+
+    /// Whether a process lives that can have made a socket named after `pid` at `made_ns` (since
+    /// boot): one of user `owner` with that pid, in whatever namespace, that is not younger. None
+    /// when not every process can be seen from here.
+    pub(crate) fn namesake_lives(&self, pid: u32, owner: u32, made_ns: u64) -> Option<bool> {
+        let lives = self.procfs.pids().into_iter().take(MAX_SCANNED).any(|candidate| {
+            let Found::Process(_, status) = self.procfs.find(candidate) else {
+                // Ended meanwhile, or out of sight; the latter is answered below.
+                return false;
+            };
+            let start_ns = status.start_time_ticks.saturating_mul(NANOSECONDS_PER_TICK);
+            let named = candidate == pid || status.namespace_pids.contains(&pid);
+            let older = start_ns <= made_ns.saturating_add(SLACK_NS);
+            named && older && !status.ended && status.uids.contains(&owner)
+        });
+        (lives || self.standpoint.sees_all).then_some(lives)
+    }
+
+    fn is_of(&self, pid: u32, owner: u32) -> bool {
+        match self.procfs.find(pid) {
+            Found::Process(_, status) => !status.ended && status.uids.contains(&owner),
+            Found::Nobody => false,
+            Found::Unseen => true,
         }
     }
 

@@ -66,9 +66,10 @@ pub(crate) struct Told<'a> {
 // === impl Ledgers ===
 
 impl Ledgers {
-    /// Takes over a ledger whose descriptor its process handed out.
-    pub(crate) fn adopt(&mut self, origin: Origin, reader: LedgerReader, standing: Standing) {
-        if self.followed.len() < MAX_LEDGERS {
+    /// Takes over a ledger whose descriptor its process handed out, and reads it.
+    pub(crate) fn adopt(&mut self, origin: Origin, mut reader: LedgerReader, standing: Standing) {
+        // One that cannot be read says nothing; its process's answer does.
+        if self.followed.len() < MAX_LEDGERS && reader.read().is_ok() {
             self.insert(origin, reader, standing);
         }
     }

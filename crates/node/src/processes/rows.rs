@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rustix::time::{ClockId, clock_gettime};
 use telltale_ledger::region::{
     Counters, FileIdentity, Finding, LastUpdate, Now, ProcessRow, ReadError, RegionKind,
     RegionReading, scan,
@@ -15,16 +14,10 @@ use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
 
 use super::described::Description;
+use super::identity::{NANOSECONDS_PER_TICK, SLACK_NS};
 use super::ledgers::with_causes;
 use crate::observation::{RegionObservation, RowObservation, RowOwner};
 use crate::report::Report;
-
-/// Clock ticks in a second, in which `/proc` gives start times; the same on every Linux that the
-/// driver runs on.
-const TICKS_PER_SECOND: u64 = 100;
-
-/// How much younger than its row a process may look: clocks and ticks are coarse.
-const SLACK_NS: u64 = 2_000_000_000;
 
 /// Scans a `/dev/shm` and adds what is new there.
 pub(crate) fn scan_into(
@@ -143,10 +136,8 @@ pub(crate) fn fits(row: &ProcessRow, pid: u32, process: &Description) -> bool {
 /// given out again.
 fn is_younger(start_time_ticks: u64, last_update: &LastUpdate) -> bool {
     let LastUpdate::Ago { age_ns, .. } = last_update else { return false };
-    let boot = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(boot.tv_sec).unwrap_or(0);
-    let uptime_ns = seconds.saturating_mul(1_000_000_000);
-    let start_ns = start_time_ticks.saturating_mul(1_000_000_000 / TICKS_PER_SECOND);
+    let uptime_ns = crate::clock::since_boot_ns();
+    let start_ns = start_time_ticks.saturating_mul(NANOSECONDS_PER_TICK);
     let process_age_ns = uptime_ns.saturating_sub(start_ns);
     process_age_ns.saturating_add(SLACK_NS) < *age_ns
 }

@@ -2,8 +2,11 @@
 //! endpoints, other users, containers, and those who lie.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, the panic is the report")]
 
+mod cleaning;
 mod containers;
+mod hostile;
 mod machines;
 mod memory;
+mod regions;
 mod users;
 mod workload;

@@ -1,0 +1,185 @@
+//! Which files of the runtime directory are a dead process's, and removing those.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, statat};
+use rustix::process::geteuid;
+use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, RuntimeDirectory};
+use telltale_ledger::{LedgerReader, OpenError};
+use telltale_schema::clock::Clock;
+
+use super::endpoints::is_listening;
+use super::identity::{Checks, Standing};
+use super::ledgers::with_causes;
+use super::{Holders, Processes};
+use crate::clean::{CleanReport, Cleaned};
+use crate::clock::since_boot_ns;
+use crate::observation::RowOwner;
+use crate::report::Report;
+
+/// What is to be done with a file.
+enum Verdict {
+    /// Its process lives.
+    Alive,
+    /// Its process has ended for certain.
+    Dead(String),
+    /// It stays, for this reason.
+    Left(String),
+}
+
+impl Processes {
+    /// Removes what the dead left in the main runtime directory.
+    pub(crate) fn clean(&mut self, holders: &Holders) -> CleanReport {
+        let mut cleaned = CleanReport::default();
+        let mut report = Report::default();
+        let listed = self.list_main(&mut report);
+        let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
+        for (_, directory, listing) in listed {
+            // The pids of ledgers that were found dead here, with their users.
+            let mut dead = BTreeSet::new();
+            for entry in listing.ledgers.iter().chain(&listing.endpoints) {
+                let Ok(status) = directory.entry_status(&entry.name) else { continue };
+                let verdict = match entry.kind {
+                    EntryKind::Ledger { start_time_ticks } => {
+                        ledger(&directory, entry, start_time_ticks, &status, &checks)
+                    }
+                    EntryKind::Endpoint => {
+                        let paired = dead.contains(&(entry.pid, status.uid));
+                        endpoint(&directory, entry, &status, paired, &checks, &*self.clock)
+                    }
+                };
+                if matches!(verdict, Verdict::Dead(_)) {
+                    dead.insert((entry.pid, status.uid));
+                }
+                carry_out(&directory, entry, &status, verdict, &mut cleaned);
+            }
+        }
+        for error in report.into_errors() {
+            cleaned.left.push(Cleaned { path: error.subject, why: error.detail });
+        }
+        self.tell_ghosts(holders, &mut cleaned);
+        cleaned
+    }
+
+    /// Says which regions have rows of the dead.
+    fn tell_ghosts(&mut self, holders: &Holders, cleaned: &mut CleanReport) {
+        for region in self.look(holders).regions {
+            let dead = region.rows.iter().filter(|row| row.owner == RowOwner::Nobody);
+            let count = dead.clone().count();
+            let bytes: u128 =
+                dead.flat_map(|row| &row.kinds).map(|(_, bytes)| u128::from(*bytes)).sum();
+            if count > 0 {
+                let path =
+                    self.tree.display(&format!("dev/shm/tt_device_{}_memory", region.name_id));
+                let why = format!(
+                    "{count} rows of dead processes have {bytes} bytes; tt-metal keeps this file, \
+                     remove it when nobody uses the device"
+                );
+                cleaned.left.push(Cleaned { path, why });
+            }
+        }
+    }
+}
+
+/// Judges a ledger: by what is in it, or, when that cannot be read, by whether anyone lives who
+/// can have written it.
+fn ledger(
+    directory: &Arc<RuntimeDirectory>,
+    entry: &Entry,
+    start_time_ticks: u64,
+    status: &EntryStatus,
+    checks: &Checks<'_>,
+) -> Verdict {
+    match LedgerReader::open_at(directory, &entry.name) {
+        Ok(reader) => match checks.judge(reader.owner(), reader.uid()) {
+            Standing::Alive { .. } => Verdict::Alive,
+            Standing::Dead => Verdict::Dead(format!("process {} has ended", reader.owner().pid)),
+            Standing::Hidden => {
+                let pid = reader.owner().pid;
+                Verdict::Left(format!("process {pid} is not visible from here and may live"))
+            }
+            Standing::Refused(lie) => Verdict::Left(lie.to_string()),
+        },
+        Err(error @ OpenError::Open { .. }) => Verdict::Left(with_causes(&error)),
+        Err(error) => match checks.starter_lives(start_time_ticks, status.uid) {
+            Some(true) => Verdict::Alive,
+            Some(false) => Verdict::Dead(format!("{error}, and nobody who can have made it lives")),
+            None => Verdict::Left(format!("{error}, and its process may live out of our sight")),
+        },
+    }
+}
+
+/// Judges an endpoint: nobody listens there, and nobody lives who can have made it.
+fn endpoint(
+    directory: &Arc<RuntimeDirectory>,
+    entry: &Entry,
+    status: &EntryStatus,
+    paired: bool,
+    checks: &Checks<'_>,
+    clock: &dyn Clock,
+) -> Verdict {
+    if !status.is_socket {
+        return Verdict::Left("it is not a socket".to_owned());
+    }
+    match is_listening(directory, &entry.name) {
+        Some(true) => return Verdict::Alive,
+        Some(false) => {}
+        None => return Verdict::Left("whether anybody listens there cannot be told".to_owned()),
+    }
+    let made_ns = made_ns(directory, &entry.name, clock);
+    match checks.namesake_lives(entry.pid, status.uid, made_ns) {
+        Some(true) => {
+            let pid = entry.pid;
+            Verdict::Left(format!("nobody listens there, but a process {pid} of that user lives"))
+        }
+        None if !paired => {
+            Verdict::Left("nobody listens there, but its process may live out of our sight".into())
+        }
+        _ => Verdict::Dead("nobody listens there, and its process has ended".to_owned()),
+    }
+}
+
+/// When a socket was made, in nanoseconds since boot; now, if that cannot be told.
+fn made_ns(directory: &RuntimeDirectory, name: &str, clock: &dyn Clock) -> u64 {
+    let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return since_boot_ns();
+    };
+    let seconds = u64::try_from(stat.st_mtime).unwrap_or(u64::MAX);
+    let age_ns = clock.now().0.saturating_sub(seconds.saturating_mul(1_000_000_000));
+    since_boot_ns().saturating_sub(age_ns)
+}
+
+fn carry_out(
+    directory: &RuntimeDirectory,
+    entry: &Entry,
+    status: &EntryStatus,
+    verdict: Verdict,
+    cleaned: &mut CleanReport,
+) {
+    let path = directory.path().join(&entry.name).display().to_string();
+    match verdict {
+        Verdict::Alive => cleaned.alive += 1,
+        Verdict::Left(why) => cleaned.left.push(Cleaned { path, why }),
+        Verdict::Dead(why) => {
+            let me = geteuid().as_raw();
+            if me != 0 && status.uid != me {
+                let why =
+                    format!("{why}; it belongs to user {}, who or root can remove it", status.uid);
+                cleaned.left.push(Cleaned { path, why });
+                return;
+            }
+            // The name may have been given to a new file since it was judged.
+            let same = directory.entry_status(&entry.name).is_ok_and(|now| now == *status);
+            match same.then(|| directory.remove(&entry.name)) {
+                Some(Ok(())) => cleaned.removed.push(Cleaned { path, why }),
+                Some(Err(error)) => {
+                    cleaned
+                        .left
+                        .push(Cleaned { path, why: format!("{why}; cannot remove it: {error}") });
+                }
+                None => {}
+            }
+        }
+    }
+}

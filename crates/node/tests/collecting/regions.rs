@@ -1,0 +1,102 @@
+//! Foreign regions in a snapshot: rows of the living, of the dead, and what is in no row.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use telltale_emulator::MachineKind;
+use telltale_ledger::region::{Layout, file_name};
+use telltale_schema::snapshot::{ProcessSource, ProcessState};
+
+use crate::memory::{Bench, dram, process, subjects};
+use crate::workload::{Role, start};
+
+/// A version 1 region of the chip in `place`, with a DRAM total and rows of (pid, name, bytes).
+fn write_region(bench: &Bench, place: usize, total: u64, rows: &[(u32, &str, u64)]) {
+    let id = bench.chips[place].composite_id().unwrap().value;
+    let directory = bench.machine.root().join("dev/shm");
+    fs::create_dir_all(&directory).unwrap();
+    let file = fs::File::create(directory.join(file_name(id))).unwrap();
+    let layout = Layout::find(1, 9280).unwrap();
+    file.set_len(9280).unwrap();
+    file.write_all_at(&1u32.to_le_bytes(), 0).unwrap();
+    file.write_all_at(&(id >> 8).to_le_bytes(), 24).unwrap();
+    file.write_all_at(&total.to_le_bytes(), 48).unwrap();
+    let now = u64::try_from(
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos(),
+    )
+    .unwrap();
+    for (row, (pid, name, bytes)) in rows.iter().enumerate() {
+        let at = u64::try_from(
+            layout.process_counter(row, telltale_ledger::region::RegionKind::Dram).unwrap(),
+        )
+        .unwrap();
+        // pid, then the counters, then time and name (docs/regions.md).
+        file.write_all_at(&pid.to_le_bytes(), at - 8).unwrap();
+        file.write_all_at(&bytes.to_le_bytes(), at).unwrap();
+        file.write_all_at(&now.to_le_bytes(), at + 48).unwrap();
+        file.write_all_at(name.as_bytes(), at + 56).unwrap();
+    }
+}
+
+fn comm(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn rows_are_the_livings_the_deads_or_nobodys() {
+    let mut bench = Bench::new(MachineKind::N300);
+    let tracked = start(&bench.child(Role::Ledger, 1_000));
+    let me = std::process::id();
+    let (mine, theirs) = (comm(me), comm(tracked.id()));
+    let mut gone = start(&bench.child(Role::Ledger, 0));
+    drop(gone.child().stdin.take());
+    gone.wait_within("the workload to end", std::time::Duration::from_secs(30));
+    let rows = [
+        (tracked.id(), theirs.as_str(), 900),
+        (me, mine.as_str(), 20),
+        (gone.id(), theirs.as_str(), 3),
+        // Our pid under another name: a number of another namespace, or given out again.
+        (me, "somebody", 4),
+    ];
+    write_region(&bench, 0, 1_000, &rows);
+    bench.machine.set_holders(0, &[me, tracked.id()]).unwrap();
+    let snapshot = bench.collector().collect();
+    let parts = dram(&snapshot, 0);
+    assert_eq!(parts.processes_bytes, 1_000 + 20, "the ledger beats its row");
+    assert_eq!(parts.ghost_bytes, 3 + 4);
+    assert_eq!(parts.unattributed_bytes, 1_000 - 927);
+    assert_eq!(process(&snapshot, me).known_by, Some(ProcessSource::Region));
+    assert_eq!(process(&snapshot, me).state, ProcessState::Alive);
+    assert_eq!(process(&snapshot, tracked.id()).known_by, Some(ProcessSource::Ledger));
+    let found = subjects(&snapshot);
+    assert!(found.iter().all(|text| text.contains("several rows")), "{found:?}");
+    let report = telltale_node::clean(bench.options()).unwrap();
+    assert_eq!(report.removed, []);
+    assert!(report.left[0].why.contains("2 rows of dead processes have 7 bytes"), "{report:?}");
+}
+
+#[test]
+fn a_holder_that_cannot_be_seen_may_be_behind_a_row() {
+    let mut bench = Bench::new(MachineKind::N150);
+    write_region(&bench, 0, 50, &[(1, "trainer", 50)]);
+    let fault =
+        telltale_emulator::Fault::Pids { ordinal: 0, lines: telltale_emulator::PidsFault::Zero };
+    bench.machine.inject(fault).unwrap();
+    let snapshot = bench.collector().collect();
+    assert_eq!(dram(&snapshot, 0).processes_bytes, 50);
+    let hidden = &snapshot.processes[0];
+    assert_eq!((hidden.state, hidden.namespace_pid), (ProcessState::Hidden, Some(1)));
+    assert_eq!(hidden.name, "trainer");
+}
+
+#[test]
+fn a_wrapped_total_and_a_foreign_file_are_told_and_counted_nowhere() {
+    let bench = Bench::new(MachineKind::N150);
+    write_region(&bench, 0, u64::MAX - 5, &[]);
+    fs::write(bench.machine.root().join("dev/shm").join(file_name(77)), "short").unwrap();
+    let snapshot = bench.collector().collect();
+    assert_eq!(snapshot.devices.len(), 1);
+    assert_eq!(snapshot.devices[0].kind(telltale_schema::memory::MemoryKind::Dram), None);
+    let found = subjects(&snapshot);
+    assert_eq!(found.len(), 2, "{found:?}");
+}
