@@ -22,7 +22,7 @@ const LOCATION_BITS: u32 = 8;
 
 /// One device's region, if it is kept.
 pub(crate) struct Mirror {
-    kept: SpinMutex<Option<Kept>, Yield>,
+    kept: SpinMutex<Option<Box<Kept>>, Yield>,
 }
 
 struct Kept {
@@ -75,7 +75,7 @@ impl Mirror {
                 let kept =
                     Kept { writer, chip_id: description.logical_id, per_pid: regions.per_pid };
                 let mirror = kept.mirror();
-                *self.kept.lock() = Some(kept);
+                *self.kept.lock() = Some(Box::new(kept));
                 mirror
             }
             Err(error) => {

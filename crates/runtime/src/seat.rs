@@ -1,13 +1,13 @@
 //! A thread's place in a session: its recorder, kept in thread-local storage and given back when
 //! the thread ends.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use telltale_ledger::Recorder;
+use telltale_ledger::{DeviceSlot, Recorder};
 use telltale_schema::memory::MemoryKind;
 
-use crate::device::Opened;
+use crate::device::{MAX_DEVICES, Opened};
 use crate::process_hooks;
 use crate::session::Session;
 
@@ -35,6 +35,9 @@ pub(crate) struct Seat {
     pub(crate) session: Arc<Session>,
     /// None when there is no ledger.
     recorder: Option<Recorder>,
+    /// The ledger's slots of devices, copied here so that an event need not go to the session.
+    slots: [Cell<Option<DeviceSlot>>; MAX_DEVICES],
+    keeps_regions: bool,
 }
 
 thread_local! {
@@ -42,7 +45,7 @@ thread_local! {
 }
 
 /// Runs `record` with this thread's seat, and finds it one first if need be.
-#[inline]
+#[inline(always)]
 pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat)) {
     let epoch = process_hooks::epoch();
     let mut waiting = Some(record);
@@ -94,40 +97,66 @@ fn with_another(opened: &Opened, epoch: u64, start: Start, record: impl FnOnce(&
 impl Seat {
     fn new(opened_in: u64, epoch: u64, session: Arc<Session>) -> Self {
         let recorder = session.recorder();
-        Self { opened_in, epoch, session, recorder }
+        let slots = [const { Cell::new(None) }; MAX_DEVICES];
+        let keeps_regions = session.keeps_regions;
+        Self { opened_in, epoch, session, recorder, slots, keeps_regions }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_for(&self, session_id: u64, epoch: u64) -> bool {
         self.opened_in == session_id && self.epoch == epoch
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn allocated(&self, device: u8, kind: MemoryKind, bytes: u64) {
-        match (&self.recorder, self.session.slot(device)) {
+        match (&self.recorder, self.slot(device)) {
             (Some(recorder), Some(slot)) => recorder.allocated(slot, kind, bytes),
             _ => self.session.faults().unrecorded(),
         }
-        if self.session.keeps_regions {
-            self.session.mirror(device).allocated(kind, bytes);
+        if self.keeps_regions {
+            self.allocated_in_region(device, kind, bytes);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn freed(&self, device: u8, kind: MemoryKind, bytes: u64) {
-        match (&self.recorder, self.session.slot(device)) {
+        match (&self.recorder, self.slot(device)) {
             (Some(recorder), Some(slot)) => recorder.freed(slot, kind, bytes),
             _ => self.session.faults().unrecorded(),
         }
-        if self.session.keeps_regions {
-            self.session.mirror(device).freed(kind, bytes);
+        if self.keeps_regions {
+            self.freed_in_region(device, kind, bytes);
         }
     }
 
     pub(crate) fn failed(&self, device: u8, kind: MemoryKind) {
-        match (&self.recorder, self.session.slot(device)) {
+        match (&self.recorder, self.slot(device)) {
             (Some(recorder), Some(slot)) => recorder.failed(slot, kind),
             _ => self.session.faults().unrecorded(),
         }
+    }
+
+    #[inline(always)]
+    fn slot(&self, device: u8) -> Option<DeviceSlot> {
+        let known = self.slots.get(usize::from(device))?;
+        known.get().or_else(|| self.look_up_slot(device))
+    }
+
+    /// The slot of a device that was opened after this seat was taken, or that has none.
+    #[cold]
+    fn look_up_slot(&self, device: u8) -> Option<DeviceSlot> {
+        let slot = self.session.slot(device);
+        self.slots[usize::from(device)].set(slot);
+        slot
+    }
+
+    #[cold]
+    fn allocated_in_region(&self, device: u8, kind: MemoryKind, bytes: u64) {
+        self.session.mirror(device).allocated(kind, bytes);
+    }
+
+    #[cold]
+    fn freed_in_region(&self, device: u8, kind: MemoryKind, bytes: u64) {
+        self.session.mirror(device).freed(kind, bytes);
     }
 }

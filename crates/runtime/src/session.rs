@@ -101,7 +101,6 @@ impl Session {
     }
 
     /// The ledger's slot of a device.
-    #[inline]
     pub(crate) fn slot(&self, device: u8) -> Option<DeviceSlot> {
         *self.slots.get(usize::from(device))?.get()?
     }
@@ -128,7 +127,6 @@ impl Session {
         self.ledger.as_ref().map(Ledger::usage)
     }
 
-    #[inline]
     pub(crate) fn faults(&self) -> SessionFaults<'_> {
         match &self.ledger {
             Some(ledger) => SessionFaults::Counted(ledger.faults()),

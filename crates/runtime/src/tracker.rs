@@ -6,7 +6,7 @@ use crate::device::Opened;
 use crate::index::{Buffer, Inserted, Place, Removed};
 use crate::seat::{self, Start};
 
-#[inline]
+#[inline(always)]
 pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u64) {
     seat::with(opened, Start::IfNeeded, |seat| {
         match seat.session.index.insert(place, Buffer { kind, bytes }) {
@@ -21,7 +21,7 @@ pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u
     });
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn free(opened: &Opened, place: Place) {
     seat::with(opened, Start::Never, |seat| match seat.session.index.remove(place) {
         Removed::Live(buffer) => seat.freed(place.device, buffer.kind, buffer.bytes),
@@ -30,12 +30,12 @@ pub(crate) fn free(opened: &Opened, place: Place) {
     });
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn allocate_sized(opened: &Opened, kind: MemoryKind, bytes: u64) {
     seat::with(opened, Start::IfNeeded, |seat| seat.allocated(opened.index, kind, bytes));
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn free_sized(opened: &Opened, kind: MemoryKind, bytes: u64) {
     seat::with(opened, Start::Never, |seat| seat.freed(opened.index, kind, bytes));
 }
