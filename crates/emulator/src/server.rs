@@ -12,11 +12,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, bind, listen, recv, send};
 
 use crate::device::{ChipUsage, Device};
@@ -94,6 +94,14 @@ struct Client {
 /// Locks what a panic elsewhere cannot have left half done.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The pid of who connected; 0, as the driver has it, for a process that is not visible from here.
+fn peer_pid(socket: &OwnedFd) -> u32 {
+    getsockopt(socket, PeerCredentials)
+        .ok()
+        .and_then(|peer| peer.pid().try_into().ok())
+        .unwrap_or(0)
 }
 
 // === impl Server ===
@@ -259,12 +267,7 @@ impl State {
     }
 
     fn open_client(&mut self, epoll: &OwnedFd, socket: OwnedFd, place: usize) {
-        // A process that is not visible from here has no pid here, which the call reports as an
-        // error; the driver shows 0 for it.
-        let pid = socket_peercred(&socket)
-            .ok()
-            .and_then(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()).ok())
-            .unwrap_or(0);
+        let pid = peer_pid(&socket);
         let token = self.token();
         let interest = EventFlags::IN | EventFlags::RDHUP;
         if epoll::add(epoll, &socket, EventData::new_u64(token), interest).is_err() {

@@ -108,6 +108,7 @@ impl Tag {
 }
 
 /// A cell in shared memory.
+#[derive(Default)]
 #[repr(C, align(64))]
 pub(crate) struct Cell {
     words: [AtomicU64; CELL_WORDS],

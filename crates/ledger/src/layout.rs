@@ -77,6 +77,10 @@ pub const KINDS_CAPACITY: usize = 16;
 /// Threads, living and dead, that can have cells of their own; a dead one's are reused.
 pub const SHARDS_CAPACITY: usize = 1_024;
 
+/// What each thread may keep to itself, either way, before it posts to the peak's sum: with
+/// several threads, a peak is within this for each of them.
+pub const POSTING_THRESHOLD_BYTES: u64 = crate::posting::THRESHOLD_BYTES;
+
 /// Offsets in the header.
 pub mod header {
     /// [`super::MAGIC`].
@@ -215,3 +219,6 @@ const _: () = {
     // Counters are stored with the machine's byte order, and the format is little-endian.
     assert!(cfg!(target_endian = "little"));
 };
+
+#[cfg(test)]
+mod tests;

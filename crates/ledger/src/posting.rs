@@ -2,7 +2,7 @@
 //!
 //! While one shard has ever been used, its writer keeps the peak itself and it is exact. From the
 //! second shard on, each writer posts its net change to the shared cell once it exceeds
-//! [`POSTING_THRESHOLD_BYTES`] either way, and the highest posted sum is the peak: within that
+//! [`THRESHOLD_BYTES`] either way, and the highest posted sum is the peak: within that
 //! threshold for each shard. Only `crate::sync` may be used here, because the loom models
 //! compile this file too.
 
@@ -13,7 +13,7 @@ use crate::cell::{
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering, heavy_barrier, light_barrier};
 
 /// What a writer may keep to itself, either way, before it posts.
-pub const POSTING_THRESHOLD_BYTES: u64 = 64 * 1024;
+pub(crate) const THRESHOLD_BYTES: u64 = 64 * 1024;
 
 const SINGLE: u32 = 0;
 const CHANGING: u32 = 1;
@@ -85,7 +85,7 @@ pub(crate) fn after_free(mode: &Mode, posted: &AtomicI64, net: i64) -> Due {
 #[inline(always)]
 fn unposted(posted: &AtomicI64, net: i64) -> Due {
     let change = net.wrapping_sub(posted.load(Ordering::Relaxed));
-    if change.unsigned_abs() >= POSTING_THRESHOLD_BYTES { Due::Posting } else { Due::Nothing }
+    if change.unsigned_abs() >= THRESHOLD_BYTES { Due::Posting } else { Due::Nothing }
 }
 
 /// Posts what the writer has not posted yet. Only the shard's one writer may call this, and only

@@ -3,6 +3,7 @@
 
 mod counting;
 mod directories;
+mod exhausted;
 mod forks;
 mod fuzzed;
 mod hostile;
