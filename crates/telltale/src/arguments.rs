@@ -46,7 +46,8 @@ Examples:
   telltale smi                 one table
   telltale smi -w 2            repaint every two seconds
   telltale smi -d              per process and kind, with peaks and the reason for each n/a
-  telltale smi --json | jq .   everything, numbers in base units";
+  telltale smi --json | jq .   everything, numbers in base units
+  telltale smi -c              remove what dead processes left behind";
 
 const DEMO_HELP: &str = "\
 On a terminal the table is repainted until Ctrl-C; otherwise one snapshot a second is printed for
@@ -91,6 +92,9 @@ pub(crate) struct SmiArguments {
     /// Also show each process by kind with peaks, and why something is not available
     #[arg(short, long)]
     pub(crate) details: bool,
+    /// Remove what dead processes left behind, and say what; with --watch, each time
+    #[arg(short, long)]
+    pub(crate) clean: bool,
     /// Print JSON, one object a snapshot
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,

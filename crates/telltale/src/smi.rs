@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use telltale_node::{CollectOptions, Collector};
+use telltale_node::{CleanReport, CollectOptions, Collector};
 use telltale_schema::snapshot::Snapshot;
 
 use crate::arguments::{Place, SmiArguments};
@@ -30,15 +30,26 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         _ => Form::Tables { details: arguments.details },
     };
     let options = options(&arguments.place);
-    let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
+    let mut collector =
+        Collector::new(options.clone()).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
+        let cleaned = arguments.clean.then(|| collector.clean());
         let snapshot = collector.collect();
         output.print(&page(&snapshot, form, &output))?;
+        if let Some(report) = cleaned {
+            tell_cleaning(&report, form, &output)?;
+        }
         return Ok(status(&snapshot));
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    watch(&mut collector, period, None, form, &output, &interrupt, |_| Ok(()))
-        .map(|snapshot| status(&snapshot))
+    watch(&mut collector, period, None, form, &output, &interrupt, |collector| {
+        let cleaned = arguments.clean.then(|| collector.clean());
+        match cleaned.filter(|report| !report.removed.is_empty()) {
+            Some(report) => tell_cleaning(&report, form, &output),
+            None => Ok(()),
+        }
+    })
+    .map(|snapshot| status(&snapshot))
 }
 
 /// How the collector is set up for a place.
@@ -59,7 +70,7 @@ pub(crate) fn watch(
     form: Form,
     output: &Output,
     interrupt: &Interrupt,
-    mut after_each: impl FnMut(&Output) -> Result<(), Failure>,
+    mut after_each: impl FnMut(&mut Collector) -> Result<(), Failure>,
 ) -> Result<Snapshot, Failure> {
     let repaint = matches!(form, Form::Tables { .. });
     if repaint {
@@ -70,7 +81,7 @@ pub(crate) fn watch(
         let snapshot = collector.collect();
         let page = page(&snapshot, form, output);
         let shown = if repaint { output.repaint(&page) } else { output.print(&page) };
-        if let Err(failure) = shown.map_err(Failure::from).and_then(|()| after_each(output)) {
+        if let Err(failure) = shown.map_err(Failure::from).and_then(|()| after_each(collector)) {
             break Err(failure);
         }
         // A late frame is skipped, not made up for.
@@ -105,6 +116,26 @@ fn page(snapshot: &Snapshot, form: Form, output: &Output) -> String {
             page
         }
     }
+}
+
+/// Says what was removed and what was left, on standard error where the output is for programs.
+fn tell_cleaning(report: &CleanReport, form: Form, output: &Output) -> Result<(), Failure> {
+    let mut text = String::new();
+    for (verb, files) in [("removed", &report.removed), ("left", &report.left)] {
+        for file in files {
+            let path = telltale_smi::quantity::printable(&file.path);
+            let why = telltale_smi::quantity::printable(&file.why);
+            text.push_str(&format!("{verb} {path}: {why}\n"));
+        }
+    }
+    if text.is_empty() {
+        text.push_str("nothing to clean\n");
+    }
+    match form {
+        Form::Tables { .. } => output.print(&text)?,
+        Form::Json | Form::Csv { .. } => eprint!("{text}"),
+    }
+    Ok(())
 }
 
 /// The exit status that a snapshot stands for.
