@@ -189,3 +189,31 @@ pub(crate) fn is_whole(copy: &[u64; CELL_WORDS]) -> bool {
 pub(crate) fn net(allocated: u64, freed: u64) -> i64 {
     allocated.wrapping_sub(freed).cast_signed()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ALLOCATED_BYTES_WEIGHT, ALLOCATIONS_WEIGHT, FREED_BYTES_WEIGHT, FREES_WEIGHT};
+
+    #[test]
+    fn small_differences_never_cancel_out_in_the_check_word() {
+        let counts: Vec<u64> = (0..=4).flat_map(|n: u64| [n, n.wrapping_neg()]).collect();
+        let bytes: Vec<u64> = (0..46u32)
+            .flat_map(|shift| [1 << shift, (1u64 << shift).wrapping_neg()])
+            .chain([0])
+            .collect();
+        let pairs = |count_weight: u64, bytes_weight: u64| -> Vec<u64> {
+            let sum = |count: &u64, bytes: &u64| {
+                count.wrapping_mul(count_weight).wrapping_add(bytes.wrapping_mul(bytes_weight))
+            };
+            counts.iter().flat_map(|count| bytes.iter().map(move |b| sum(count, b))).collect()
+        };
+        let allocated = pairs(ALLOCATIONS_WEIGHT, ALLOCATED_BYTES_WEIGHT);
+        let freed = pairs(FREES_WEIGHT, FREED_BYTES_WEIGHT);
+        let mut zeroes = 0;
+        for first in &allocated {
+            zeroes += freed.iter().filter(|second| first.wrapping_add(**second) == 0).count();
+        }
+        // No difference at all is one way to zero; 0 and -0 count as two numbers in each factor.
+        assert_eq!(zeroes, 4);
+    }
+}

@@ -3,7 +3,7 @@
 //! Memory is reserved before a page is touched, so that a full file system is an error here and
 //! never a signal in the workload. Nothing here interprets counters.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
@@ -96,9 +96,13 @@ impl LedgerFile {
                 prepare(&descriptor, directory).and_then(|()| fill(descriptor.as_fd()))?;
             match take_name(directory, identity, |name| link(&descriptor, directory, name)) {
                 Ok((name, ())) => return Ok((Self::open(directory, name, descriptor)?, mapping)),
-                // Without /proc an unnamed file cannot be named.
+                // Without /proc, or in a process that may not look into its own, an unnamed file
+                // cannot be named.
                 Err(CreateError::Create { source, .. })
-                    if source.kind() == io::ErrorKind::NotFound => {}
+                    if matches!(
+                        source.kind(),
+                        ErrorKind::NotFound | ErrorKind::PermissionDenied
+                    ) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -189,7 +193,7 @@ fn write_zeroes(file: &OwnedFd, offset: usize, length: usize) -> io::Result<()> 
     while written < length {
         let part = &zeroes[..(length - written).min(PAGE_BYTES)];
         match retry_on_intr(|| pwrite(file, part, to_u64(offset + written)))? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
+            0 => return Err(ErrorKind::WriteZero.into()),
             count => written += count,
         }
     }
@@ -246,7 +250,7 @@ fn take_name<T>(
                         break;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error)),
             }
         }

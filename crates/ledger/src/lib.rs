@@ -4,6 +4,7 @@
 //! [`Recorder`] for each thread; any process that may open the file gets the figures with a
 //! [`LedgerReader`]. The format is described in docs/ledger.md. Nothing here knows which processes
 //! live or which chips there are, and no device address is ever stored.
+#![deny(clippy::cast_possible_truncation)]
 
 mod cell;
 mod claims;

@@ -17,11 +17,11 @@ use rustix::process::{Pid, getpid};
 use crate::device::{DeviceEntry, DeviceSlot};
 use crate::directory::RuntimeDirectory;
 use crate::file::{CreateError, LedgerFile};
-use crate::layout::{FILE_BYTES, header as at};
+use crate::layout::{CELL_BYTES, CELLS_OFFSET, FILE_BYTES, header as at};
 use crate::mapping::Mapping;
 use crate::owner::LedgerOwner;
 use crate::posting::Mode;
-use crate::reader::{Accounts, Header, LedgerReading};
+use crate::reader::{Accounts, Header, LedgerReading, MOST_COPIES};
 use crate::sync::{
     Arc, AtomicU32, Mutex, MutexGuard, Ordering, PoisonError, prepare_heavy_barrier,
 };
@@ -153,21 +153,33 @@ impl Inner {
 
     fn usage(&self) -> LedgerReading {
         let used = self.mapping.word(at::CELLS_USED).load(Ordering::Acquire);
-        let devices = self.registry().devices().to_vec();
         let cells = usize::try_from(used).expect("the count of cells fits in a usize");
-        let end = crate::layout::CELLS_OFFSET + cells * crate::layout::CELL_BYTES;
-        let mut copy = Vec::with_capacity(end);
-        for offset in (0..end).step_by(8) {
-            let word = self.mapping.word(offset).load(Ordering::Relaxed);
-            copy.extend_from_slice(&word.to_le_bytes());
-        }
+        // After the count, so that the devices of all these cells are there.
+        let devices = self.registry().devices().to_vec();
+        let mut copy = Vec::new();
+        self.copy_into(&mut copy, CELLS_OFFSET + cells * CELL_BYTES);
         let size = u64::try_from(FILE_BYTES).expect("the file's size fits in 64 bits");
         let header = Header::check(&copy, size).expect("a ledger of our own is in order");
         let mut reading = header.empty_reading(self.owner.uid);
         reading.devices = devices;
         let mut accounts = Accounts::default();
+        for _ in 1..MOST_COPIES {
+            if accounts.add_up(&header, &copy, cells, &mut reading) {
+                return reading;
+            }
+            self.copy_into(&mut copy, CELLS_OFFSET + cells * CELL_BYTES);
+        }
         accounts.add_up(&header, &copy, cells, &mut reading);
         reading
+    }
+
+    fn copy_into(&self, copy: &mut Vec<u8>, length: usize) {
+        copy.clear();
+        copy.extend(
+            (0..length)
+                .step_by(8)
+                .flat_map(|offset| self.mapping.word(offset).load(Ordering::Relaxed).to_le_bytes()),
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! Adding up the cells of a copy: per device and kind, over all threads.
 //!
-//! No allocation unless the ledger has more devices than at the last time.
+//! What each cell adds to is worked out when the cells' tags are new and kept for the next time, so
+//! that reading the same ledger again and again is a pass of plain additions without allocation.
 
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 
@@ -13,7 +14,31 @@ use crate::cell::{
 use crate::device::DeviceSlot;
 use crate::layout::CELL_BYTES;
 
-const KINDS: usize = MemoryKind::ALL.len();
+/// What was worked out of one ledger's cells.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts {
+    known: Vec<KnownCell>,
+    /// One for each entry of the reading's usage, in the same order.
+    sums: Vec<Sums>,
+    /// How many devices there were when `known` was worked out.
+    devices: usize,
+}
+
+/// A cell by its tag.
+#[derive(Debug, Clone, Copy)]
+struct KnownCell {
+    tag: u64,
+    adds_to: AddsTo,
+}
+
+/// What a cell adds to: an index in `sums`.
+#[derive(Debug, Clone, Copy)]
+enum AddsTo {
+    Thread(usize),
+    Shared(usize),
+    /// Not published, or unknown to this version.
+    Nothing,
+}
 
 /// The sums of one device and kind.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,23 +49,17 @@ struct Sums {
     freed_bytes: u64,
     peak_bytes: u64,
     failed: u64,
-    used: bool,
 }
 
-/// Reusable room for adding up.
-#[derive(Debug, Default)]
-pub(crate) struct Accounts {
-    /// By device, then kind.
-    sums: Vec<Sums>,
-    /// The indices in `sums` that are used.
-    used: Vec<usize>,
-    cells: usize,
-}
+/// The copy has cells that were not known at the last time.
+struct NewTags;
+
+// === impl Accounts ===
 
 impl Accounts {
     /// How many cells were in use at the last time.
     pub(crate) fn cells(&self) -> usize {
-        self.cells
+        self.known.len()
     }
 
     /// Adds up `cells` cells of a copy into `reading`. Gives false if another copy may be better:
@@ -52,113 +71,149 @@ impl Accounts {
         cells: usize,
         reading: &mut LedgerReading,
     ) -> bool {
-        self.clear(reading.devices.len() * KINDS);
-        self.cells = cells;
-        reading.torn = false;
-        reading.implausible = header.counts_are_implausible(copy);
-        reading.unknown_cells = 0;
-        reading.shards = 0;
-        reading.faults = header.faults(copy);
         let all = &copy[header.cells_offset()..header.cells_end(cells)];
-        if header.cell_bytes() == CELL_BYTES {
-            // The size of our own version, known to the compiler: several times faster.
-            all.as_chunks::<CELL_BYTES>().0.iter().for_each(|cell| {
-                self.add_cell(&words(cell), reading);
-            });
-        } else {
-            for cell in all.chunks_exact(header.cell_bytes()) {
-                self.add_cell(&words(cell), reading);
+        let width = header.cell_bytes();
+        let known = self.known.len() == cells && self.devices == reading.devices.len();
+        let torn = match known.then(|| self.add_cells(all, width)) {
+            Some(Ok(torn)) => torn,
+            Some(Err(NewTags)) | None => {
+                self.work_out(all.chunks_exact(width).map(|cell| words(cell)[TAG]), reading);
+                self.add_cells(all, width).unwrap_or_else(|NewTags| {
+                    unreachable!("the tags were taken from the same copy")
+                })
             }
+        };
+        reading.torn = torn;
+        reading.faults = header.faults(copy);
+        reading.implausible = header.counts_are_implausible(copy);
+        for (sums, (_, _, usage)) in self.sums.iter().zip(&mut reading.usage) {
+            reading.implausible |= sums.close(usage);
         }
-        self.close(reading);
         !(reading.torn || reading.implausible)
     }
 
-    fn clear(&mut self, size: usize) {
-        for index in self.used.drain(..) {
-            self.sums[index] = Sums::default();
-        }
-        if self.sums.len() < size {
-            self.sums.resize(size, Sums::default());
-        }
-    }
-
-    fn add_cell(&mut self, words: &[u64; CELL_WORDS], reading: &mut LedgerReading) {
-        if words[TAG] == 0 {
-            // Claimed, not published yet, and still empty.
-            return;
-        }
-        let tag = Tag::from_word(words[TAG]);
-        let known = MemoryKind::from_code(tag.kind)
-            .filter(|_| usize::from(tag.device) < reading.devices.len())
-            .zip(CellType::from_code(tag.cell_type));
-        let Some((_, cell_type)) = known else {
-            reading.unknown_cells += 1;
-            return;
-        };
-        let index = usize::from(tag.device) * KINDS + usize::from(tag.kind);
-        let sums = &mut self.sums[index];
-        if !sums.used {
-            sums.used = true;
-            self.used.push(index);
-        }
-        match cell_type {
-            CellType::Thread => {
-                reading.torn |= !is_whole(words);
-                reading.shards = reading.shards.max(u32::from(tag.shard) + 1);
-                sums.add([ALLOCATIONS, ALLOCATED_BYTES, FREES, FREED_BYTES].map(|at| words[at]));
-                sums.peak_bytes = sums.peak_bytes.max(words[OWN_PEAK]);
-            }
-            CellType::Shared => {
-                let overflow = [
-                    OVERFLOW_ALLOCATIONS,
-                    OVERFLOW_ALLOCATED_BYTES,
-                    OVERFLOW_FREES,
-                    OVERFLOW_FREED_BYTES,
-                ];
-                sums.add(overflow.map(|at| words[at]));
-                sums.peak_bytes = sums.peak_bytes.max(words[PEAK]);
-                sums.failed = sums.failed.wrapping_add(words[FAILED]);
-            }
-        }
-    }
-
-    fn close(&mut self, reading: &mut LedgerReading) {
-        if !self.used.is_sorted() {
-            self.used.sort_unstable();
-        }
+    /// Works out what each cell adds to.
+    fn work_out(&mut self, tags: impl Iterator<Item = u64> + Clone, reading: &mut LedgerReading) {
+        let devices = reading.devices.len();
         reading.usage.clear();
-        for &index in &self.used {
-            let sums = &self.sums[index];
-            let live_bytes = net(sums.allocated_bytes, sums.freed_bytes);
-            let live_buffers = net(sums.allocations, sums.frees);
-            reading.implausible |= live_bytes < 0 || live_buffers < 0;
-            let live_bytes = u64::try_from(live_bytes).unwrap_or(0);
-            let slot = u16::try_from(index / KINDS).expect("an index came from a 16-bit slot");
-            reading.usage.push((
-                DeviceSlot(slot),
-                MemoryKind::ALL[index % KINDS],
-                MemoryUsage {
-                    live_bytes,
-                    live_buffers: u64::try_from(live_buffers).unwrap_or(0),
-                    // Postings may be behind, and a sum may be higher than any of them.
-                    peak_bytes: sums.peak_bytes.max(live_bytes),
-                    allocations: sums.allocations,
-                    allocated_bytes: sums.allocated_bytes,
-                    failed_allocations: sums.failed,
-                },
-            ));
+        reading.usage.extend(tags.clone().filter_map(|tag| {
+            let (slot, kind, _) = identify(tag, devices)?;
+            Some((slot, kind, MemoryUsage::default()))
+        }));
+        reading.usage.sort_unstable_by_key(|(slot, kind, _)| (*slot, *kind));
+        reading.usage.dedup_by_key(|(slot, kind, _)| (*slot, *kind));
+        reading.unknown_cells = 0;
+        reading.shards = 0;
+        self.devices = devices;
+        self.sums.clear();
+        self.sums.resize(reading.usage.len(), Sums::default());
+        self.known.clear();
+        self.known.extend(tags.map(|tag| {
+            let Some((slot, kind, cell_type)) = identify(tag, devices) else {
+                reading.unknown_cells += u32::from(tag != 0);
+                return KnownCell { tag, adds_to: AddsTo::Nothing };
+            };
+            let key = (slot, kind);
+            let index = reading
+                .usage
+                .binary_search_by_key(&key, |(slot, kind, _)| (*slot, *kind))
+                .expect("each device and kind was put there above");
+            let adds_to = match cell_type {
+                CellType::Thread => {
+                    let shard = u32::from(Tag::from_word(tag).shard);
+                    reading.shards = reading.shards.max(shard + 1);
+                    AddsTo::Thread(index)
+                }
+                CellType::Shared => AddsTo::Shared(index),
+            };
+            KnownCell { tag, adds_to }
+        }));
+    }
+
+    /// Adds all cells up, if they are those that are known. Gives whether one is torn.
+    fn add_cells(&mut self, all: &[u8], width: usize) -> Result<bool, NewTags> {
+        self.sums.fill(Sums::default());
+        if width == CELL_BYTES {
+            // The width of our own version, known to the compiler: much faster.
+            self.add_each(all.as_chunks::<CELL_BYTES>().0.iter().map(|cell| words(cell)))
+        } else {
+            self.add_each(all.chunks_exact(width).map(words))
         }
+    }
+
+    #[inline(always)]
+    fn add_each(
+        &mut self,
+        cells: impl Iterator<Item = [u64; CELL_WORDS]>,
+    ) -> Result<bool, NewTags> {
+        let mut torn = false;
+        for (words, known) in cells.zip(&self.known) {
+            if words[TAG] != known.tag {
+                return Err(NewTags);
+            }
+            match known.adds_to {
+                AddsTo::Thread(index) => {
+                    torn |= !is_whole(&words);
+                    self.sums[index].add_thread(&words);
+                }
+                AddsTo::Shared(index) => self.sums[index].add_shared(&words),
+                AddsTo::Nothing => {}
+            }
+        }
+        Ok(torn)
     }
 }
 
+// === impl Sums ===
+
 impl Sums {
+    #[inline(always)]
+    fn add_thread(&mut self, words: &[u64; CELL_WORDS]) {
+        self.add([ALLOCATIONS, ALLOCATED_BYTES, FREES, FREED_BYTES].map(|at| words[at]));
+        self.peak_bytes = self.peak_bytes.max(words[OWN_PEAK]);
+    }
+
+    fn add_shared(&mut self, words: &[u64; CELL_WORDS]) {
+        let overflow =
+            [OVERFLOW_ALLOCATIONS, OVERFLOW_ALLOCATED_BYTES, OVERFLOW_FREES, OVERFLOW_FREED_BYTES];
+        self.add(overflow.map(|at| words[at]));
+        self.peak_bytes = self.peak_bytes.max(words[PEAK]);
+        self.failed = self.failed.wrapping_add(words[FAILED]);
+    }
+
+    #[inline(always)]
     fn add(&mut self, [allocations, allocated_bytes, frees, freed_bytes]: [u64; 4]) {
         self.allocations = self.allocations.wrapping_add(allocations);
         self.allocated_bytes = self.allocated_bytes.wrapping_add(allocated_bytes);
         self.frees = self.frees.wrapping_add(frees);
         self.freed_bytes = self.freed_bytes.wrapping_add(freed_bytes);
     }
+
+    /// Turns the sums into figures. Gives whether they are impossible.
+    fn close(&self, usage: &mut MemoryUsage) -> bool {
+        let live_bytes = net(self.allocated_bytes, self.freed_bytes);
+        let live_buffers = net(self.allocations, self.frees);
+        let implausible = live_bytes < 0 || live_buffers < 0;
+        let live_bytes = u64::try_from(live_bytes).unwrap_or(0);
+        *usage = MemoryUsage {
+            live_bytes,
+            live_buffers: u64::try_from(live_buffers).unwrap_or(0),
+            // Postings may be behind, and a sum may be higher than any of them.
+            peak_bytes: self.peak_bytes.max(live_bytes),
+            allocations: self.allocations,
+            allocated_bytes: self.allocated_bytes,
+            failed_allocations: self.failed,
+        };
+        implausible
+    }
+}
+
+/// What a tag says; none for an unpublished cell and what this version does not know.
+fn identify(word: u64, devices: usize) -> Option<(DeviceSlot, MemoryKind, CellType)> {
+    let tag = Tag::from_word(word);
+    let cell_type = CellType::from_code(tag.cell_type)?;
+    let kind = MemoryKind::from_code(tag.kind)?;
+    (usize::from(tag.device) < devices).then_some((DeviceSlot(tag.device), kind, cell_type))
 }
 
 /// The words we know of a cell; those that an older, shorter one lacks are zero.

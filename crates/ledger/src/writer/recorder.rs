@@ -65,7 +65,8 @@ impl Recorder {
         }
     }
 
-    /// Counts an allocation that the runtime's allocator refused.
+    /// Counts an allocation that the runtime's allocator refused. Unlike the other two, this takes
+    /// the registry's lock: what follows a refusal is not in a hurry.
     #[cold]
     pub fn failed(&self, slot: DeviceSlot, kind: MemoryKind) {
         let inner = &*self.inner;

@@ -9,6 +9,7 @@ use telltale_harness::{Scratch, needs_root};
 use telltale_ledger::directory::{
     DirectoryEnvironment, DirectoryError, EntryKind, Purpose, RuntimeDirectory, ledger_name,
 };
+use telltale_ledger::layout::header;
 use telltale_ledger::{CreateError, Ledger};
 use telltale_schema::memory::MemoryKind;
 
@@ -135,6 +136,18 @@ fn a_leftover_of_an_earlier_image_of_this_process_is_replaced() {
     let ledger = place.ledger();
     assert_eq!(ledger.file_name(), name);
     assert!(place.reader(&name).read().unwrap().usage.is_empty());
+}
+
+#[test]
+fn a_leftover_from_before_the_last_boot_is_replaced() {
+    let place = Place::new();
+    let mut sample = place.sample();
+    sample[header::BOOT_ID] ^= 1;
+    sample[header::PID_NAMESPACE] ^= 1;
+    let identity = place.owner().identity;
+    let name = ledger_name(identity.pid, identity.start_time_ticks, None);
+    fs::write(place.path(&name), &sample).unwrap();
+    assert_eq!(place.ledger().file_name(), name);
 }
 
 #[test]
