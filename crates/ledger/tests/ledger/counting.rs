@@ -117,6 +117,44 @@ fn concurrent_threads_that_balance_end_in_exactly_zero() {
 }
 
 #[test]
+fn threads_that_come_and_go_while_a_reader_looks_lose_nothing() {
+    let place = Place::new();
+    let ledger = place.ledger();
+    let slot = ledger.add_device(&device(0)).unwrap();
+    let rounds = u64::from(telltale_harness::rounds(2_000, 200_000));
+    let threads = 4;
+    let mut reader = place.reader(ledger.file_name());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let ledger = &ledger;
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let bytes = 1 + round % 100_000;
+                    // What one recorder allocates, another frees.
+                    ledger.recorder().allocated(slot, MemoryKind::L1, bytes);
+                    ledger.recorder().allocated(slot, MemoryKind::Dram, 1);
+                    ledger.recorder().freed(slot, MemoryKind::L1, bytes);
+                }
+            });
+        }
+        let mut last = 0;
+        while last < rounds * threads {
+            let reading = reader.read().unwrap();
+            let dram = reading.usage.iter().find(|(_, kind, _)| *kind == MemoryKind::Dram);
+            let now = dram.map_or(0, |(_, _, usage)| usage.allocations);
+            assert!(now >= last, "counters never go back");
+            last = now;
+        }
+    });
+    let reading = reader.read().unwrap();
+    let figures = |kind| reading.usage.iter().find(|(_, found, _)| *found == kind).unwrap().2;
+    assert_eq!(figures(MemoryKind::L1).live_bytes, 0);
+    assert_eq!(figures(MemoryKind::L1).allocations, rounds * threads);
+    assert_eq!(figures(MemoryKind::Dram).live_bytes, rounds * threads);
+    assert!(reading.shards <= 4, "a dropped recorder's cells are used again");
+}
+
+#[test]
 fn a_clean_end_removes_the_file_and_a_handed_over_descriptor_still_reads() {
     let place = Place::new();
     let ledger = place.ledger();
