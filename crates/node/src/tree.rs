@@ -120,26 +120,31 @@ impl Directory {
     /// # Errors
     /// As [`Self::directory`], and when it is longer than `limit`.
     pub fn file(&self, name: &str, limit: usize) -> Result<Vec<u8>, Unreadable> {
-        let bytes = self.beginning(name, limit.saturating_add(1))?;
+        let bytes = self.read(name, limit.saturating_add(1), false)?;
         if bytes.len() > limit { Err(Unreadable::TooLong { limit }) } else { Ok(bytes) }
     }
 
-    /// The first `limit` bytes of a file, or all of it where it is shorter.
+    /// The first `limit` bytes of a file, or all of it where it is shorter. Only for files of
+    /// which a read gives all there is, unless the buffer is too small: all but long lists.
     ///
     /// # Errors
     /// As [`Self::directory`].
     pub fn beginning(&self, name: &str, limit: usize) -> Result<Vec<u8>, Unreadable> {
+        self.read(name, limit, true)
+    }
+
+    fn read(&self, name: &str, limit: usize, short_is_all: bool) -> Result<Vec<u8>, Unreadable> {
         let file = self.open(name, OFlags::empty())?;
         let mut bytes = Vec::new();
-        let mut buffer = [0u8; 4096];
+        let mut buffer = [0u8; MAX_ATTRIBUTE_BYTES];
         while bytes.len() < limit {
             let wanted = buffer.len().min(limit - bytes.len());
             let length =
                 retrying(|| read(&file, &mut buffer[..wanted])).map_err(Unreadable::Errno)?;
-            if length == 0 {
+            bytes.extend_from_slice(&buffer[..length]);
+            if length == 0 || (short_is_all && length < wanted) {
                 break;
             }
-            bytes.extend_from_slice(&buffer[..length]);
         }
         Ok(bytes)
     }

@@ -102,7 +102,7 @@ fn ledger(
             Standing::Refused(lie) => Verdict::Left(lie.to_string()),
         },
         Err(error @ OpenError::Open { .. }) => Verdict::Left(with_causes(&error)),
-        Err(error) => match checks.starter_lives(start_time_ticks, status.uid) {
+        Err(error) => match checks.starter_lives(entry.pid, start_time_ticks, status.uid) {
             Some(true) => Verdict::Alive,
             Some(false) => Verdict::Dead(format!("{error}, and nobody who can have made it lives")),
             None => Verdict::Left(format!("{error}, and its process may live out of our sight")),

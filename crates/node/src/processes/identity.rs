@@ -153,11 +153,17 @@ impl<'a> Checks<'a> {
         }
     }
 
-    /// Whether a process that can be the writer of a file lives: one of user `owner` that started
-    /// at `start_time_ticks`. None when not every process can be seen from here.
-    pub(crate) fn starter_lives(&self, start_time_ticks: u64, owner: u32) -> Option<bool> {
+    /// Whether a process that can be the writer of a file lives: one of user `owner` that has
+    /// `pid` in some namespace and started then. None when not every process can be seen from
+    /// here.
+    pub(crate) fn starter_lives(
+        &self,
+        pid: u32,
+        start_time_ticks: u64,
+        owner: u32,
+    ) -> Option<bool> {
         let mut suspects = self.started_at(start_time_ticks).iter();
-        let lives = suspects.any(|pid| self.is_of(*pid, owner));
+        let lives = suspects.any(|suspect| self.is_writer(*suspect, pid, owner));
         (lives || self.standpoint.sees_all).then_some(lives)
     }
 
@@ -178,9 +184,12 @@ impl<'a> Checks<'a> {
         (lives || self.standpoint.sees_all).then_some(lives)
     }
 
-    fn is_of(&self, pid: u32, owner: u32) -> bool {
-        match self.procfs.find(pid) {
-            Found::Process(_, status) => !status.ended && status.uids.contains(&owner),
+    fn is_writer(&self, suspect: u32, pid: u32, owner: u32) -> bool {
+        match self.procfs.find(suspect) {
+            Found::Process(_, status) => {
+                let named = suspect == pid || status.namespace_pids.contains(&pid);
+                named && !status.ended && status.uids.contains(&owner)
+            }
             Found::Nobody => false,
             Found::Unseen => true,
         }
@@ -188,6 +197,9 @@ impl<'a> Checks<'a> {
 
     /// A claim to be a process of our own PID namespace.
     fn judge_neighbour(&self, claimed: &ProcessIdentity, owner: u32) -> Standing {
+        if self.procfs.glance(claimed.pid) == Some((claimed.start_time_ticks, owner)) {
+            return Standing::Alive { pid: claimed.pid };
+        }
         match self.procfs.find(claimed.pid) {
             Found::Process(_, status) if status.start_time_ticks != claimed.start_time_ticks => {
                 Standing::Dead
