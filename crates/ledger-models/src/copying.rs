@@ -1,5 +1,5 @@
-//! A copy of a cell, taken word by word in any order while its writer goes on, is recognised as torn
-//! unless it shows one moment.
+//! A copy of a cell, taken word by word in any order while its writer goes on, is recognised as
+//! torn unless it shows one moment.
 //!
 //! The reader is the second thread: loom remembers only the last access to a word, so that a load
 //! by the first one would be forgotten when the writer loads the word itself before its store.

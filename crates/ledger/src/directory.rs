@@ -51,7 +51,8 @@ pub enum Purpose {
 pub enum DirectoryError {
     /// It cannot be opened.
     #[error(
-        "cannot open the runtime directory {path}; create it, or choose another with TT_METRICS_SOCKET_DIR or --runtime-dir"
+        "cannot open the runtime directory {path}; \
+         create it, or choose another with TT_METRICS_SOCKET_DIR or --runtime-dir"
     )]
     Open {
         /// The directory.
@@ -73,7 +74,8 @@ pub enum DirectoryError {
     },
     /// It belongs to someone who could lie to us.
     #[error(
-        "the runtime directory {path} belongs to user {owner}; use one that belongs to you or to root, or one with mode 3777 as the installation makes it"
+        "the runtime directory {path} belongs to user {owner}; \
+         use one that belongs to you or to root, or one with mode 3777 as the installation makes it"
     )]
     Owner {
         /// The directory.
@@ -83,7 +85,8 @@ pub enum DirectoryError {
     },
     /// Anyone could remove what is in it.
     #[error(
-        "the runtime directory {path} has mode {mode:04o}, in which any user can replace any entry; run: chmod 3777 {path}"
+        "the runtime directory {path} has mode {mode:04o}, in which any user can replace any entry; \
+         run: chmod 3777 {path}"
     )]
     WorldWritable {
         /// The directory.
@@ -101,7 +104,8 @@ pub enum DirectoryError {
     },
     /// None of the usual places has one.
     #[error(
-        "no runtime directory: neither {INSTALLED_DIRECTORY} nor a private one exists; start a workload first, or name one with --runtime-dir"
+        "no runtime directory: neither {INSTALLED_DIRECTORY} nor a private one exists; \
+         start a workload first, or name one with --runtime-dir"
     )]
     Nowhere,
 }

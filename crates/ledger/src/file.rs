@@ -32,7 +32,8 @@ pub enum CreateError {
     },
     /// The file could not be made.
     #[error(
-        "cannot create the ledger {name} in the runtime directory; check the directory's permissions and free space"
+        "cannot create the ledger {name} in the runtime directory; \
+         check the directory's permissions and free space"
     )]
     Create {
         /// The file's name.
@@ -51,7 +52,8 @@ pub enum CreateError {
     Map(#[source] io::Error),
     /// The process may not have files that large; trying would raise SIGXFSZ.
     #[error(
-        "the limit on file sizes is {limit_bytes} bytes and a ledger needs {FILE_BYTES}; raise it (ulimit -f)"
+        "the limit on file sizes is {limit_bytes} bytes and a ledger needs {FILE_BYTES}; \
+         raise it (ulimit -f)"
     )]
     FileSizeLimit {
         /// The limit.

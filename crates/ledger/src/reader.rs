@@ -52,7 +52,8 @@ pub enum OpenError {
     NotReady,
     /// It is of a version that this one cannot read.
     #[error(
-        "the ledger has layout {written}, readable since layout {since}; this version reads {} to {}: update it",
+        "the ledger has layout {written}, readable since layout {since}; \
+         this version reads {} to {}: update it",
         crate::layout::OLDEST_READABLE,
         crate::layout::LAYOUT_VERSION
     )]
@@ -110,7 +111,8 @@ pub struct LedgerReading {
     /// A cell was being written during each copy, or its process died in the middle of one record;
     /// the figures may lack a part of that record.
     pub torn: bool,
-    /// More was freed than allocated somewhere, or a sum overflowed; such figures are cut to what is possible.
+    /// More was freed than allocated somewhere, or the header counts more cells or devices than
+    /// there is room for; such figures are cut to what is possible.
     pub implausible: bool,
 }
 
@@ -247,6 +249,9 @@ impl LedgerReader {
     /// Reads device entries that were added since the last time. Entries never change.
     fn refresh_devices(&mut self, copy_of_start: &[u8]) -> Result<(), ReadError> {
         let used = self.header.devices_used(copy_of_start);
+        if self.reading.devices.len() >= used {
+            return Ok(());
+        }
         let width = self.header.device_bytes();
         let mut entries = [0; PAGE_BYTES];
         while self.reading.devices.len() < used {

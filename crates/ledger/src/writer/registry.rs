@@ -27,7 +27,8 @@ pub enum AddDeviceError {
     TooMany,
     /// There is no memory for its entry.
     #[error(
-        "cannot reserve memory for one more device; free space on the runtime directory's file system"
+        "cannot reserve memory for one more device; \
+         free space on the runtime directory's file system"
     )]
     Reserve(#[source] std::io::Error),
 }
