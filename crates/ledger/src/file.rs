@@ -7,8 +7,8 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fchmod, fstat, ftruncate, linkat, openat,
-    statat, unlinkat,
+    AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fchmod, flock, fstat,
+    ftruncate, linkat, openat, statat, unlinkat,
 };
 use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 use rustix::process::{Resource, getrlimit};
@@ -169,6 +169,7 @@ fn check_size_limit() -> Result<(), CreateError> {
 }
 
 fn prepare(file: &OwnedFd, directory: &RuntimeDirectory) -> Result<(), CreateError> {
+    lock(file);
     // The umask may have taken bits that the service's group needs.
     fchmod(file, Mode::from_raw_mode(directory.ledger_mode()))
         .and_then(|()| ftruncate(file, to_u64(FILE_BYTES)))
@@ -200,6 +201,12 @@ fn write_zeroes(file: &OwnedFd, offset: usize, length: usize) -> io::Result<()> 
         }
     }
     Ok(())
+}
+
+/// Marks the file as in use for as long as its writer has it open; an `exec` or a kill ends that.
+fn lock(file: &OwnedFd) {
+    // Where there are no locks, only a second ledger of one process can tell the difference.
+    let _ = flock(file, FlockOperation::NonBlockingLockExclusive);
 }
 
 fn open_rest(
@@ -291,12 +298,19 @@ fn is_our_leftover(
         Ok(reader) => {
             let found = reader.owner();
             let same_namespace = found.pid_namespace == identity.pid_namespace;
-            // With the namespace and the pid being ours, no other living process has them.
-            found.boot_id != identity.boot_id || (same_namespace && found.pid == identity.pid)
+            let is_ours = same_namespace && found.pid == identity.pid;
+            // With the namespace and the pid being ours, no other living process has them; and if
+            // the lock is free, no other part of this process.
+            found.boot_id != identity.boot_id || (is_ours && !is_locked(&reader))
         }
         // Another container's process may be about to complete it: not provably dead.
         Err(_) => false,
     }
+}
+
+fn is_locked(reader: &LedgerReader) -> bool {
+    // The lock goes with the reader's descriptor.
+    flock(reader.descriptor(), FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
 fn to_u64(bytes: usize) -> u64 {

@@ -43,7 +43,7 @@ pub(super) struct Shard {
 /// What a shard has for one device and kind. The pointers lead into the ledger's map and are null
 /// until claimed; all fields are written under the registry's lock, except `posted`, which belongs
 /// to the shard's one writer.
-#[repr(C, align(32))]
+#[repr(C)]
 pub(super) struct Entry {
     cell: AtomicPtr<Cell>,
     shared: AtomicPtr<Cell>,
@@ -60,6 +60,10 @@ pub(super) struct Registry {
     free_shards: Vec<u16>,
     growth_refused: bool,
 }
+
+// The standard library writes zeroes into over-aligned memory, where it asks for fresh pages for the
+// rest: a greater alignment would make the whole table resident for each thread.
+const _: () = assert!(align_of::<Entry>() <= 16 && size_of::<Entry>() == 32);
 
 /// What a shard got for a device and kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -139,6 +139,19 @@ fn a_leftover_of_an_earlier_image_of_this_process_is_replaced() {
 }
 
 #[test]
+fn a_second_ledger_of_one_process_does_not_take_the_first_one_s_name() {
+    let place = Place::new();
+    let first = place.ledger();
+    let second = place.ledger();
+    assert_ne!(first.file_name(), second.file_name());
+    assert_eq!(place.directory.list().unwrap().ledgers.len(), 2);
+    let third = Ledger::create(&place.directory, place.owner());
+    assert!(matches!(third, Err(CreateError::NameTaken { .. })));
+    drop(first);
+    assert_eq!(place.directory.list().unwrap().ledgers.len(), 1);
+}
+
+#[test]
 fn a_leftover_from_before_the_last_boot_is_replaced() {
     let place = Place::new();
     let mut sample = place.sample();
