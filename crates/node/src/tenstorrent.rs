@@ -49,7 +49,7 @@ pub struct ChipReading {
 /// What this source says of the machine.
 #[derive(Debug, Clone)]
 pub struct HardwareReading {
-    /// The chips by PCI address, a remote chip after its gateway.
+    /// The chips by PCI address (of a Galaxy by tray and place), a remote chip after its gateway.
     pub chips: Vec<ChipReading>,
     /// The driver's version, where it tells.
     pub driver: Option<DriverVersion>,
@@ -144,9 +144,13 @@ impl TenstorrentSource {
             },
             Err(error) => {
                 let subject = self.tree.display("sys/class/tenstorrent");
-                let detail = format!(
-                    "{error}: no Tenstorrent driver here; install tt-kmd and load it, or pass --root"
-                );
+                let detail = match error.absence() {
+                    Absence::Unsupported => String::from(
+                        "no Tenstorrent driver is loaded; install tt-kmd and load it with \
+                         `modprobe tenstorrent`, or look at another machine with --root",
+                    ),
+                    _ => format!("{error}; ask for the right to read it, or pass --root"),
+                };
                 report.error(subject, error.absence(), detail);
                 Vec::new()
             }
@@ -217,11 +221,12 @@ fn facts(identity: &ChipIdentity, now: Timestamp) -> Reading<ChipFacts> {
     }
 }
 
-/// Chips by PCI address, each followed by those that are reached through it.
+/// Chips by PCI address, each followed by those that are reached through it. Those of a Galaxy go
+/// by tray and place instead, as they are named: the bus numbers of its trays do not ascend.
 fn in_order(mut chips: Vec<ChipReading>) -> Vec<ChipReading> {
     chips.sort_by_key(|chip| {
         let identity = &chip.identity;
-        (identity.pci.is_none(), identity.pci, identity.driver_ordinal)
+        (identity.pci.is_none(), identity.galaxy, identity.pci, identity.driver_ordinal)
     });
     let mut all = Vec::with_capacity(chips.len());
     for chip in chips {

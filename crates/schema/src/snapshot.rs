@@ -32,8 +32,8 @@ pub struct Snapshot {
     pub taken_at: Timestamp,
     /// How long collecting took.
     pub collected_in_ns: u64,
-    /// Devices in a stable order: by PCI address, a remote chip after its gateway, then those
-    /// that only ledgers or regions name.
+    /// Devices in a stable order: by PCI address (those of a Galaxy by tray and place), a remote
+    /// chip after its gateway, then those that only ledgers or regions name.
     pub devices: Vec<Device>,
     /// Processes that hold a device or recorded memory, by pid and start time.
     pub processes: Vec<Process>,

@@ -1,9 +1,12 @@
 //! Comma-separated values (RFC 4180): one row a device, or one a process, device and kind. Raw
-//! numbers in base units; an absent value is an empty field.
+//! numbers in base units; an absent value is an empty field. What could steer a terminal becomes `?`,
+//! since such output is often looked at.
 
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
+
+use crate::quantity;
 
 /// One row for each device.
 pub fn devices(snapshot: &Snapshot) -> String {
@@ -87,7 +90,7 @@ fn row(fields: &[String], to: &mut String) {
         if place > 0 {
             to.push(',');
         }
-        to.push_str(&quoted(field));
+        to.push_str(&quoted(&quantity::printable(field)));
     }
     to.push_str("\r\n");
 }

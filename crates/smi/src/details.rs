@@ -1,46 +1,48 @@
 //! Everything the tables leave out: per process, device and kind with peaks, the parts of each
 //! device's total, and the reason for each absence.
 
-use std::fmt::Write;
-
+use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, Process, ProcessState, Snapshot, Telemetry};
+use telltale_schema::snapshot::{Device, Holder, Process, ProcessState, Snapshot, Telemetry};
 
 use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
+use crate::text::{cut, wrapped};
 
 /// The pages that `telltale smi --details` adds after the overview.
 pub fn details(snapshot: &Snapshot, style: &Style) -> String {
-    let mut page = String::new();
+    let mut page = Page { text: String::new(), style };
     for device in &snapshot.devices {
-        device_section(device, style, &mut page);
+        device_section(device, &mut page);
     }
     for process in &snapshot.processes {
-        process_section(snapshot, process, style, &mut page);
+        process_section(snapshot, process, &mut page);
     }
-    page
+    page.text
 }
 
-/// One line for each thing a source could not read.
+/// A paragraph for each thing a source could not read.
 pub(crate) fn complaints(snapshot: &Snapshot, style: &Style) -> String {
     let mut page = String::new();
+    let mut complain = |text: String| {
+        for line in wrapped(&text, 2, style).lines() {
+            page.push_str(&Tone::Warning.paint(line, style));
+            page.push('\n');
+        }
+    };
     for source in &snapshot.sources {
         for error in &source.errors {
-            let line = format!(
+            complain(format!(
                 "{}: {}: {} ({})",
                 source.name,
                 quantity::printable(&error.subject),
                 error.reason.words(),
                 quantity::printable(&error.detail)
-            );
-            page.push_str(&Tone::Warning.paint(&line, style));
-            page.push('\n');
+            ));
         }
         if source.errors_dropped > 0 {
-            let line = format!("{}: {} more errors", source.name, source.errors_dropped);
-            page.push_str(&Tone::Warning.paint(&line, style));
-            page.push('\n');
+            complain(format!("{}: {} more errors", source.name, source.errors_dropped));
         }
     }
     match page.is_empty() {
@@ -49,91 +51,140 @@ pub(crate) fn complaints(snapshot: &Snapshot, style: &Style) -> String {
     }
 }
 
-fn heading(text: &str, style: &Style, page: &mut String) {
-    let _ = writeln!(page, "\n{}", Tone::Heading.paint(text, style));
+/// The columns that the names in the details take.
+const NAME_COLUMNS: usize = 22;
+/// Holders of one device that are listed.
+const MOST_HOLDERS: usize = 32;
+
+/// A page of named values, made for one style.
+struct Page<'a> {
+    text: String,
+    style: &'a Style,
 }
 
-fn line(name: &str, value: &str, page: &mut String) {
-    let _ = writeln!(page, "  {name:<22}{value}");
-}
+impl Page<'_> {
+    fn heading(&mut self, text: &str) {
+        let room = self.style.width.unwrap_or(usize::MAX);
+        let heading = Tone::Heading.paint(&cut(text, room, self.style), self.style);
+        self.text.push_str(&format!("\n{heading}\n"));
+    }
 
-fn reading<T>(name: &str, reading: &Reading<T>, show: impl Fn(&T) -> String, page: &mut String) {
-    match reading {
-        Reading::Value { value, .. } => line(name, &show(value), page),
-        Reading::Absent { absent, detail } if detail.is_empty() => {
-            line(name, &format!("not available: {}", absent.words()), page);
-        }
-        Reading::Absent { absent, detail } => {
-            let detail = quantity::printable(detail);
-            line(name, &format!("not available: {} ({detail})", absent.words()), page);
-        }
+    fn line(&mut self, name: &str, value: &str) {
+        let line = format!("  {name:<NAME_COLUMNS$}{value}");
+        self.text.push_str(&wrapped(&line, NAME_COLUMNS + 2, self.style));
+    }
+
+    fn reading<T>(&mut self, name: &str, reading: &Reading<T>, show: impl Fn(&T) -> String) {
+        let value = match reading {
+            Reading::Value { value, .. } => show(value),
+            Reading::Absent { absent, detail } if detail.is_empty() => {
+                format!("not available: {}", absent.words())
+            }
+            Reading::Absent { absent, detail } => {
+                format!("not available: {} ({})", absent.words(), quantity::printable(detail))
+            }
+        };
+        self.line(name, &value);
+    }
+
+    fn table(&mut self, table: &Table) {
+        self.text.push_str(&table.render(self.style));
     }
 }
 
-fn device_section(device: &Device, style: &Style, page: &mut String) {
-    heading(&format!("Device {}", quantity::printable(&device.id)), style, page);
+fn device_section(device: &Device, page: &mut Page) {
+    page.heading(&format!("Device {}", quantity::printable(&device.id)));
     let identity = &device.identity;
-    line("board", identity.board_type.name(), page);
+    page.line("board", identity.board_type.name());
     if let Some(board) = identity.board_id {
-        line("board id", &board.to_string(), page);
+        page.line("board id", &board.to_string());
     }
     if let Some(pci) = identity.pci {
-        line("PCI address", &pci.to_string(), page);
+        page.line("PCI address", &pci.to_string());
     }
     if let Some(ordinal) = identity.driver_ordinal {
-        line("driver ordinal", &ordinal.to_string(), page);
+        page.line("driver ordinal", &ordinal.to_string());
     }
     if let Some(galaxy) = identity.galaxy {
-        line("tray, chip (driver)", &format!("{}, {}", galaxy.tray, galaxy.nibble), page);
+        page.line("tray, chip (driver)", &format!("{}, {} (from 1)", galaxy.tray, galaxy.nibble));
     }
     telemetry_section(&device.telemetry, page);
     for space in &device.spaces {
-        reading(
-            &format!("{} used", space.space.name()),
-            &space.used_bytes,
-            |b| quantity::bytes(*b),
-            page,
-        );
-        reading(
-            &format!("{} capacity", space.space.name()),
-            &space.capacity_bytes,
-            |bytes| match space.capacity_source {
+        let name = match space.space {
+            MemorySpace::Dram => "DRAM",
+            MemorySpace::L1 => "L1",
+            MemorySpace::Host => "host memory",
+        };
+        page.reading(&format!("{name} used"), &space.used_bytes, |bytes| quantity::bytes(*bytes));
+        page.reading(&format!("{name} capacity"), &space.capacity_bytes, |bytes| {
+            match space.capacity_source {
                 Some(source) => format!("{} ({})", quantity::bytes(*bytes), source.words()),
                 None => quantity::bytes(*bytes),
-            },
-            page,
-        );
+            }
+        });
     }
-    parts_table(device, style, page);
-    if let Reading::Absent { .. } = device.holders {
-        reading("open by", &device.holders, |_| String::new(), page);
-    }
+    page.reading("open by", &device.holders, |holders| listed(holders));
+    parts_table(device, page);
 }
 
-fn telemetry_section(telemetry: &Telemetry, page: &mut String) {
-    let celsius = |value: &f64| format!("{value:.1} C");
-    let watts = |value: &f64| format!("{value:.1} W");
-    let amperes = |value: &f64| format!("{value:.1} A");
-    let volts = |value: &f64| format!("{value:.3} V");
-    let megahertz = |value: &u64| format!("{} MHz", value / 1_000_000);
-    reading("temperature", &telemetry.temperature_celsius, celsius, page);
-    reading("temperature limit", &telemetry.temperature_limit_celsius, celsius, page);
-    reading("power (ASIC core)", &telemetry.power_watts, watts, page);
-    reading("power limit", &telemetry.power_limit_watts, watts, page);
-    reading("current", &telemetry.current_amperes, amperes, page);
-    reading("voltage", &telemetry.voltage_volts, volts, page);
-    reading("AICLK", &telemetry.aiclk_hertz, megahertz, page);
-    reading("AXICLK", &telemetry.axiclk_hertz, megahertz, page);
-    reading("ARCCLK", &telemetry.arcclk_hertz, megahertz, page);
-    reading("fan", &telemetry.fan_revolutions_per_minute, |rpm| format!("{rpm} rpm"), page);
-    reading("heartbeat", &telemetry.heartbeat_total, u64::to_string, page);
-    reading("thermal trips", &telemetry.thermal_trips_total, u64::to_string, page);
+/// Who has a device open, in one line.
+fn listed(holders: &[Holder]) -> String {
+    if holders.is_empty() {
+        return String::from("nobody");
+    }
+    let mut names: Vec<String> = holders
+        .iter()
+        .take(MOST_HOLDERS)
+        .map(|holder| {
+            let who = holder.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+            match holder.open_descriptors {
+                1 => who,
+                several => format!("{who} ({several} times)"),
+            }
+        })
+        .collect();
+    if holders.len() > MOST_HOLDERS {
+        names.push(format!("{} more", holders.len() - MOST_HOLDERS));
+    }
+    names.join(", ")
+}
+
+fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
+    let megahertz = |hertz: u64| format!("{} MHz", hertz / 1_000_000);
+    let celsius = |value: f64| format!("{value:.1} C");
+    let watts = |value: f64| format!("{value:.1} W");
+    let of = |reading: &Reading<f64>, show: &dyn Fn(f64) -> String| reading.clone().map(show);
+    let count = |reading: &Reading<u64>, show: &dyn Fn(u64) -> String| reading.clone().map(show);
+    let sensors = [
+        ("temperature", of(&telemetry.temperature_celsius, &celsius)),
+        ("temperature limit", of(&telemetry.temperature_limit_celsius, &celsius)),
+        ("power (ASIC core)", of(&telemetry.power_watts, &watts)),
+        ("power limit", of(&telemetry.power_limit_watts, &watts)),
+        ("current", of(&telemetry.current_amperes, &|value| format!("{value:.1} A"))),
+        ("voltage", of(&telemetry.voltage_volts, &|value| format!("{value:.3} V"))),
+        ("AICLK", count(&telemetry.aiclk_hertz, &megahertz)),
+        ("AXICLK", count(&telemetry.axiclk_hertz, &megahertz)),
+        ("ARCCLK", count(&telemetry.arcclk_hertz, &megahertz)),
+        ("fan", count(&telemetry.fan_revolutions_per_minute, &|value| format!("{value} rpm"))),
+        ("heartbeat", count(&telemetry.heartbeat_total, &quantity::count)),
+        ("thermal trips", count(&telemetry.thermal_trips_total, &quantity::count)),
+    ];
+    let first = &sensors[0].1;
+    let one_reason = first.absence().is_some()
+        && sensors.iter().all(|(_, reading)| reading.absence() == first.absence());
+    if one_reason {
+        page.reading("sensors", first, String::clone);
+    } else {
+        for (name, reading) in &sensors {
+            page.reading(name, reading, String::clone);
+        }
+    }
     for (name, version) in &telemetry.firmware {
-        line(&quantity::printable(name), &quantity::printable(version), page);
+        page.line(&quantity::printable(name), &quantity::printable(version));
     }
 }
 
-fn parts_table(device: &Device, style: &Style, page: &mut String) {
+fn parts_table(device: &Device, page: &mut Page) {
     if device.kinds.is_empty() {
         return;
     }
@@ -155,31 +206,31 @@ fn parts_table(device: &Device, style: &Style, page: &mut String) {
             Cell::new(quantity::count(parts.live_buffers)),
         ]);
     }
-    page.push_str(&table.render(style));
+    page.table(&table);
 }
 
-fn process_section(snapshot: &Snapshot, process: &Process, style: &Style, page: &mut String) {
+fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
     let state = match process.state {
         ProcessState::Alive => "",
         ProcessState::Dead => " (ended: last known figures, in no total)",
         ProcessState::Hidden => " (not visible from this PID namespace)",
     };
-    heading(&format!("Process {pid} {}{state}", quantity::printable(&process.name)), style, page);
-    reading("command", &process.command, |text| quantity::printable(text), page);
-    reading("user", &process.user, |text| quantity::printable(text), page);
+    page.heading(&format!("Process {pid} {}{state}", quantity::printable(&process.name)));
+    page.reading("command", &process.command, |text| quantity::printable(text));
+    page.reading("user", &process.user, |text| quantity::printable(text));
     if let Some(inner) = process.namespace_pid {
-        line("pid in its container", &inner.to_string(), page);
+        page.line("pid in its container", &inner.to_string());
     }
     if let Some(container) = &process.container {
-        line("container", &format!("{} ({})", container.id, container.engine), page);
+        let text = format!("{} ({})", container.id, container.engine);
+        page.line("container", &quantity::printable(&text));
     }
     match process.known_by {
-        Some(source) => line("memory known by", source.words(), page),
-        None => line("memory", "not available: the process records nothing that can be read", page),
+        Some(source) => page.line("memory known by", source.words()),
+        None => page.line("memory", "not available: the process records nothing that can be read"),
     }
-    reading("up", &process.uptime_seconds, |seconds| quantity::span(*seconds), page);
-    kinds_table(snapshot, process, style, page);
+    page.reading("up", &process.uptime_seconds, |seconds| quantity::span(*seconds));
     let faults = process.faults;
     for (name, count) in [
         ("double frees", faults.double_frees),
@@ -188,12 +239,13 @@ fn process_section(snapshot: &Snapshot, process: &Process, style: &Style, page: 
         ("unrecorded events", faults.unrecorded_events),
     ] {
         if count > 0 {
-            line(name, &quantity::count(count), page);
+            page.line(name, &quantity::count(count));
         }
     }
+    kinds_table(snapshot, process, page);
 }
 
-fn kinds_table(snapshot: &Snapshot, process: &Process, style: &Style, page: &mut String) {
+fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     let mut table = Table::new(vec![
         Column::left("  DEVICE", 0),
         Column::left("KIND", 0),
@@ -223,6 +275,6 @@ fn kinds_table(snapshot: &Snapshot, process: &Process, style: &Style, page: &mut
         }
     }
     if rows > 0 {
-        page.push_str(&table.render(style));
+        page.table(&table);
     }
 }

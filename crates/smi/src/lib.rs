@@ -8,10 +8,13 @@ mod devices;
 mod processes;
 pub mod quantity;
 mod style;
+mod summary;
 mod table;
+mod text;
 
 pub use details::details;
 pub use style::{Style, Tone};
+pub use summary::summary;
 
 use telltale_schema::snapshot::Snapshot;
 
@@ -23,4 +26,16 @@ pub fn overview(snapshot: &Snapshot, style: &Style) -> String {
     page.push_str(&processes::section(snapshot, style));
     page.push_str(&details::complaints(snapshot, style));
     page
+}
+
+/// A line above the tables, cut to the width.
+pub fn title(text: &str, style: &Style) -> String {
+    let room = style.width.unwrap_or(usize::MAX);
+    Tone::Faint.paint(&text::cut(&quantity::printable(text), room, style), style) + "\n"
+}
+
+/// Lines below the tables, wrapped to the width, after an empty one.
+pub fn note(text: &str, style: &Style) -> String {
+    let lines = text.lines().map(|line| text::wrapped(&quantity::printable(line), 2, style));
+    std::iter::once(String::from("\n")).chain(lines).collect()
 }

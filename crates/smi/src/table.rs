@@ -1,8 +1,9 @@
 //! A table that fits the width there is: columns give way in a stated order, the last one is cut.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use crate::style::{Style, Tone};
+use crate::text::cut;
 
 /// Which side of its column a text leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,27 +157,6 @@ impl Table {
         to.truncate(to.trim_end_matches(' ').len());
         to.push('\n');
     }
-}
-
-/// `text` in at most `room` columns, with a mark where something is missing.
-pub(crate) fn cut(text: &str, room: usize, style: &Style) -> String {
-    if text.width() <= room {
-        return text.to_owned();
-    }
-    let mark = if style.unicode { "…" } else { "~" };
-    let mut kept = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used + 1 > room {
-            break;
-        }
-        kept.push(c);
-    }
-    if room > 0 {
-        kept.push_str(mark);
-    }
-    kept
 }
 
 #[cfg(test)]

@@ -50,8 +50,9 @@ Examples:
   telltale smi -c              remove what dead processes left behind";
 
 const DEMO_HELP: &str = "\
-On a terminal the table is repainted until Ctrl-C; otherwise one snapshot a second is printed for
-10 seconds, then a summary. Everything the demo started or made is gone afterwards.";
+Needs no hardware, driver, rights or set-up. On a terminal the tables are repainted until Ctrl-C;
+otherwise one snapshot a second is printed for 10 seconds. A summary follows, except with --json.
+Everything the demo started or made is gone afterwards.";
 
 const REPLAY_HELP: &str = "\
 TRACE is a file made as docs/traces.md describes, or `train` or `generate`, which are built in.
@@ -66,8 +67,18 @@ const EMULATE_HELP: &str = "\
 The directory gets the driver's procfs, sysfs and hwmon files and device sockets. It must be empty
 or left over from an earlier run. Ctrl-C ends the machine and removes what it made.
 
-Faults (--fault, repeatable): missing:N:ATTRIBUTE, reset:N, garbage:N:ATTRIBUTE, hang:N:ATTRIBUTE,
-vanish:N, old-driver.";
+Faults (--fault, repeatable; N as in tenstorrent!N, FILE such as tt_aiclk or temp1_input):
+  missing:N:FILE          the firmware does not report it
+  error:N:FILE:ERRNO      reading it fails: ENODATA, EIO, ENODEV or EACCES
+  garbage:N:FILE[:KIND]   it holds nonsense: implausible, minus-one, empty, binary or long
+  hang:N:FILE             reading it never returns
+  reset:N                 the chip is being reset
+  vanish:N                the chip fell off the bus
+  old-driver              tt-kmd 2.4.1, which does not list who holds a chip
+  pids:N:LINES            that list has odd lines: zero, duplicates or junk
+
+Example:
+  telltale emulate --machine t3000 --root /tmp/t3000 --fault reset:1 --fault hang:2:tt_aiclk";
 
 /// Where to look.
 #[derive(Debug, Clone, Default, Args)]
@@ -85,7 +96,7 @@ pub(crate) struct Place {
 pub(crate) struct SmiArguments {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Repeat every SECONDS
+    /// Repeat every SECONDS [default: 1] until Ctrl-C
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = seconds)]
     pub(crate) watch: Option<Duration>,
@@ -105,7 +116,7 @@ pub(crate) struct SmiArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// End after this many seconds
+    /// End after N seconds [default: never on a terminal, 10 otherwise]
     #[arg(long, value_name = "N", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
     /// Print JSON, one object a snapshot
@@ -192,10 +203,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Parses the command line, or says what is wrong and which status to exit with.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
     Line::try_parse().map(|line| line.command).map_err(|error| {
-        // A closed standard output changes nothing about the status.
-        let _ = error.print();
+        let printed = error.print();
         match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                exit::code(printed.map(|()| Status::Fine).map_err(Failure::from))
+            }
             _ => ExitCode::from(exit::USAGE),
         }
     })

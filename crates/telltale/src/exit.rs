@@ -1,6 +1,6 @@
 //! Exit statuses, and how a failure is told.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// How a command ended, as its caller sees it. Usage errors exit with 64 before any command runs.
@@ -47,7 +47,9 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
-            _ => Self::Told(format!("writing to standard output failed: {error}")),
+            _ => Self::Told(format!(
+                "writing to standard output failed: {error}; make room, or write somewhere else"
+            )),
         }
     }
 }
@@ -59,8 +61,14 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
         Ok(Status::Partial) => ExitCode::from(1),
         Ok(Status::Nothing) => ExitCode::from(2),
         Err(Failure::Told(text)) => {
-            eprintln!("telltale: {text}");
+            tell(&format!("telltale: {text}"));
             ExitCode::from(2)
         }
     }
+}
+
+/// A line on standard error, where whatever is not for standard output goes. Nobody is left to be
+/// told when that fails.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", telltale_smi::quantity::printable(line));
 }

@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use signal_hook::SigId;
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_default;
 
 /// Tells whether somebody asked the command to end.
 pub(crate) struct Interrupt {
     bell: UnixStream,
     asked: Arc<AtomicBool>,
+    /// What makes a second signal end the process.
+    at_once: Vec<SigId>,
 }
 
 impl Interrupt {
@@ -21,13 +25,22 @@ impl Interrupt {
         let asked = Arc::new(AtomicBool::new(false));
         let (bell, ringer) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
+        let mut at_once = Vec::new();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // Order matters: the first handler acts on the flag that an earlier signal has set.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&asked))?;
+            at_once.push(register_conditional_default(signal, Arc::clone(&asked))?);
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
             signal_hook::low_level::pipe::register(signal, ringer.try_clone()?)?;
         }
-        Ok(Self { bell, asked })
+        Ok(Self { bell, asked, at_once })
+    }
+
+    /// From now on signals change nothing: for a clean-up that takes little time and would leave
+    /// something behind if it were cut short.
+    pub(crate) fn finish_undisturbed(&mut self) {
+        for action in self.at_once.drain(..) {
+            signal_hook::low_level::unregister(action);
+        }
     }
 
     /// Whether the command should end.

@@ -71,6 +71,9 @@ fn load(arguments: &ReplayArguments) -> Result<(Cow<'_, str>, Trace), Failure> {
     };
     match trace {
         Ok(trace) => Ok((name, trace)),
-        Err(error) => Err(Failure::because(&error)),
+        Err(error) => Err(Failure::Told(format!(
+            "{name} is no usable trace: {}; docs/traces.md tells how to record one",
+            Failure::because(&error)
+        ))),
     }
 }

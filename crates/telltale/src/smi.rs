@@ -1,12 +1,14 @@
 //! `telltale smi`: collect once or again and again, and show it.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use telltale_node::{CleanReport, CollectOptions, Collector};
+use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
 use crate::arguments::{Place, SmiArguments};
-use crate::exit::{Failure, Status};
+use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
@@ -21,6 +23,19 @@ pub(crate) enum Form {
     Csv { processes: bool },
 }
 
+/// How snapshots are shown again and again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watch<'a> {
+    /// The time from one to the next.
+    pub(crate) period: Duration,
+    /// When it ends by itself, if it does.
+    pub(crate) until: Option<Instant>,
+    /// In which form.
+    pub(crate) form: Form,
+    /// What a terminal shows above the tables.
+    pub(crate) title: &'a str,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let output = Output::detect();
@@ -30,26 +45,75 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         _ => Form::Tables { details: arguments.details },
     };
     let options = options(&arguments.place);
-    let mut collector =
-        Collector::new(options.clone()).map_err(|error| Failure::because(&error))?;
+    let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let snapshot = collector.collect();
-        output.print(&page(&snapshot, form, &output))?;
+        let shown = show_once(&snapshot, form, &output);
         if let Some(report) = cleaned {
-            tell_cleaning(&report, form, &output)?;
+            output.print(&for_person(words(&report), form))?;
         }
-        return Ok(status(&snapshot));
+        return shown;
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    watch(&mut collector, period, None, form, &output, &interrupt, |collector| {
+    let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
+    let watch = Watch { period, until: None, form, title: &title };
+    let clean = |collector: &mut Collector| {
         let cleaned = arguments.clean.then(|| collector.clean());
-        match cleaned.filter(|report| !report.removed.is_empty()) {
-            Some(report) => tell_cleaning(&report, form, &output),
-            None => Ok(()),
+        let worth_telling = cleaned.filter(|report| !report.removed.is_empty());
+        Ok(worth_telling.map(|report| for_person(words(&report), form)))
+    };
+    watch.run(&mut collector, &output, &interrupt, clean).map(|snapshot| status(&snapshot))
+}
+
+/// What was removed and what was left.
+fn words(report: &CleanReport) -> String {
+    let mut text = String::new();
+    for (verb, files) in [("removed", &report.removed), ("left", &report.left)] {
+        for file in files {
+            let path = telltale_smi::quantity::printable(&file.path);
+            let why = telltale_smi::quantity::printable(&file.why);
+            text.push_str(&format!("{verb} {path}: {why}\n"));
         }
-    })
-    .map(|snapshot| status(&snapshot))
+    }
+    if text.is_empty() {
+        text.push_str("nothing to clean\n");
+    }
+    text
+}
+
+/// Keeps words for a person out of what a program reads: then they go to standard error.
+fn for_person(words: String, form: Form) -> String {
+    if matches!(form, Form::Tables { .. }) {
+        return words;
+    }
+    words.lines().for_each(exit::tell);
+    String::new()
+}
+
+/// Prints one snapshot. Where nothing could be read, a person gets the reason instead of empty
+/// tables, and a program gets it beside its output.
+fn show_once(snapshot: &Snapshot, form: Form, output: &Output) -> Result<Status, Failure> {
+    let status = status(snapshot);
+    if status != Status::Nothing || !matches!(form, Form::Tables { .. }) {
+        output.print(&page(snapshot, form, output))?;
+    }
+    match status {
+        Status::Nothing => Err(Failure::Told(why_nothing(snapshot))),
+        status => Ok(status),
+    }
+}
+
+/// Why there is no device and no process, and what to do.
+fn why_nothing(snapshot: &Snapshot) -> String {
+    let mut errors = snapshot.sources.iter().flat_map(|source| &source.errors);
+    match errors.next() {
+        Some(error) => format!("nothing to show: {}: {}", error.subject, error.detail),
+        None => String::from(
+            "nothing to show: the Tenstorrent driver is loaded and has no device; look for the \
+             card with `lspci -d 1e52:` and for the reason in the kernel's log",
+        ),
+    }
 }
 
 /// How the collector is set up for a place.
@@ -62,40 +126,65 @@ pub(crate) fn options(place: &Place) -> CollectOptions {
     options
 }
 
-/// Shows a snapshot each `period` until interrupted or `until`; gives the last one.
-pub(crate) fn watch(
-    collector: &mut Collector,
-    period: Duration,
-    until: Option<Instant>,
-    form: Form,
-    output: &Output,
-    interrupt: &Interrupt,
-    mut after_each: impl FnMut(&mut Collector) -> Result<(), Failure>,
-) -> Result<Snapshot, Failure> {
-    let repaint = matches!(form, Form::Tables { .. });
-    if repaint {
-        output.begin_repainting()?;
-    }
-    let mut due = Instant::now();
-    let outcome = loop {
-        let snapshot = collector.collect();
-        let page = page(&snapshot, form, output);
-        let shown = if repaint { output.repaint(&page) } else { output.print(&page) };
-        if let Err(failure) = shown.map_err(Failure::from).and_then(|()| after_each(collector)) {
-            break Err(failure);
+impl Watch<'_> {
+    /// Shows snapshots until interrupted or over; gives the last one. `before_each` may give words
+    /// to put below the page; a terminal keeps them until there are new ones.
+    pub(crate) fn run(
+        self,
+        collector: &mut Collector,
+        output: &Output,
+        interrupt: &Interrupt,
+        mut before_each: impl FnMut(&mut Collector) -> Result<Option<String>, Failure>,
+    ) -> Result<Snapshot, Failure> {
+        let repaint = matches!(self.form, Form::Tables { .. });
+        if repaint {
+            output.begin_repainting()?;
         }
-        // A late frame is skipped, not made up for.
-        due = (due + period).max(Instant::now());
-        let over = until.is_some_and(|until| due >= until);
-        let wait = until.map_or(due, |until| due.min(until));
-        if interrupt.sleep(wait.saturating_duration_since(Instant::now())) || over {
-            break Ok(snapshot);
+        let mut due = Instant::now();
+        let mut words = None;
+        let outcome = loop {
+            words = match before_each(collector) {
+                Ok(new) if output.is_terminal() => new.or(words),
+                Ok(new) => new,
+                Err(failure) => break Err(failure),
+            };
+            let snapshot = collector.collect();
+            if let Err(error) = self.show(&snapshot, words.as_deref(), output) {
+                break Err(error.into());
+            }
+            // A late frame is skipped, not made up for.
+            due = (due + self.period).max(Instant::now());
+            let over = self.until.is_some_and(|until| due >= until);
+            let wait = self.until.map_or(due, |until| due.min(until));
+            if interrupt.sleep(wait.saturating_duration_since(Instant::now())) || over {
+                break Ok(snapshot);
+            }
+        };
+        if repaint {
+            output.end_repainting()?;
         }
-    };
-    if repaint {
-        output.end_repainting()?;
+        outcome
     }
-    outcome
+
+    fn show(&self, snapshot: &Snapshot, words: Option<&str>, output: &Output) -> io::Result<()> {
+        let page = page(snapshot, self.form, output);
+        if !matches!(self.form, Form::Tables { .. }) {
+            return output.print(&page);
+        }
+        let style = output.style();
+        let words = words.map(|words| telltale_smi::note(words, &style)).unwrap_or_default();
+        if !output.is_terminal() {
+            return output.repaint(&format!("{page}{words}"));
+        }
+        let title = format!("{} UTC. {}.", time_of_day(snapshot.taken_at), self.title);
+        output.repaint(&format!("{}{page}{words}", telltale_smi::title(&title, &style)))
+    }
+}
+
+/// Hours, minutes and seconds of a moment.
+fn time_of_day(moment: Timestamp) -> String {
+    let seconds = moment.0 / 1_000_000_000 % 86_400;
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 /// One snapshot in the wanted form, ending with a line feed.
@@ -116,26 +205,6 @@ fn page(snapshot: &Snapshot, form: Form, output: &Output) -> String {
             page
         }
     }
-}
-
-/// Says what was removed and what was left, on standard error where the output is for programs.
-fn tell_cleaning(report: &CleanReport, form: Form, output: &Output) -> Result<(), Failure> {
-    let mut text = String::new();
-    for (verb, files) in [("removed", &report.removed), ("left", &report.left)] {
-        for file in files {
-            let path = telltale_smi::quantity::printable(&file.path);
-            let why = telltale_smi::quantity::printable(&file.why);
-            text.push_str(&format!("{verb} {path}: {why}\n"));
-        }
-    }
-    if text.is_empty() {
-        text.push_str("nothing to clean\n");
-    }
-    match form {
-        Form::Tables { .. } => output.print(&text)?,
-        Form::Json | Form::Csv { .. } => eprint!("{text}"),
-    }
-    Ok(())
 }
 
 /// The exit status that a snapshot stands for.

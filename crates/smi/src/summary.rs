@@ -1,0 +1,40 @@
+//! What each process has done so far: one row a process, device and kind, with peaks.
+
+use telltale_schema::snapshot::Snapshot;
+
+use crate::quantity;
+use crate::style::Style;
+use crate::table::{Cell, Column, Table};
+
+/// The table that the demo closes with.
+pub fn summary(snapshot: &Snapshot, style: &Style) -> String {
+    let mut table = Table::new(vec![
+        Column::right("PID", 0),
+        Column::left("DEVICE", 2),
+        Column::left("KIND", 0),
+        Column::right("LIVE", 0),
+        Column::right("PEAK", 1),
+        Column::right("BUFFERS", 3),
+        Column::right("ALLOCATIONS", 4),
+        Column::right("ALLOCATED", 5),
+    ]);
+    for process in &snapshot.processes {
+        let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+        for held in &process.devices {
+            let id = snapshot.devices.get(held.device).map_or("unknown", |device| &device.id);
+            for kind in &held.kinds {
+                table.push(vec![
+                    Cell::new(&pid),
+                    Cell::new(quantity::printable(id)),
+                    Cell::new(kind.kind.name()),
+                    Cell::new(quantity::bytes(kind.usage.live_bytes)),
+                    Cell::new(quantity::bytes(kind.usage.peak_bytes)),
+                    Cell::new(quantity::count(kind.usage.live_buffers)),
+                    Cell::new(quantity::count(kind.usage.allocations)),
+                    Cell::new(quantity::bytes(kind.usage.allocated_bytes)),
+                ]);
+            }
+        }
+    }
+    table.render(style)
+}

@@ -1,0 +1,90 @@
+//! The directory of a demo: private, in memory where there is such a place, held by a lock, and
+//! removed by the next demo if its own was killed.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::exit::Failure;
+
+/// How the directory of a demo is named, before its pid.
+const PREFIX: &str = "telltale-demo-";
+
+/// A directory of our own, which [`Self::remove`] removes.
+pub(super) struct DemoDirectory {
+    path: PathBuf,
+    /// Locked as long as the demo lives, in whatever PID namespace that is.
+    _lock: File,
+}
+
+// === impl DemoDirectory ===
+
+impl DemoDirectory {
+    /// Makes a directory and removes those of demos that were killed.
+    pub(super) fn make() -> Result<Self, Failure> {
+        let candidates = [
+            std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+            Some(PathBuf::from("/dev/shm")),
+            Some(std::env::temp_dir()),
+        ];
+        let mut tried = String::new();
+        for parent in candidates.into_iter().flatten().filter(|parent| parent.is_absolute()) {
+            remove_abandoned(&parent);
+            let path = parent.join(format!("{PREFIX}{}", std::process::id()));
+            match make_locked(&path) {
+                Ok(lock) => return Ok(Self { path, _lock: lock }),
+                Err(error) => tried.push_str(&format!("; {}: {error}", path.display())),
+            }
+        }
+        Err(Failure::Told(format!(
+            "no directory for the emulated machine can be made, set TMPDIR to one that you may \
+             write{tried}"
+        )))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the directory with all its content; nothing when it is gone already.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn make_locked(path: &Path) -> io::Result<File> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    let directory = File::open(path)?;
+    flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(directory)
+}
+
+/// Removes the directories in `parent` that are ours and whose demo is dead: nobody has its pid
+/// and nobody holds its lock. Either alone may mislead: pids are used again, and a demo in another
+/// PID namespace is invisible.
+fn remove_abandoned(parent: &Path) {
+    let me = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        let ours = entry.metadata().is_ok_and(|found| {
+            found.is_dir() && found.uid() == me && found.mode() & 0o777 == 0o700
+        });
+        if !ours || Path::new(&format!("/proc/{pid}")).exists() {
+            continue;
+        }
+        let unlocked = File::open(entry.path()).is_ok_and(|directory| {
+            flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok()
+        });
+        if unlocked {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

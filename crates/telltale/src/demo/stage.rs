@@ -1,0 +1,135 @@
+//! The emulated machine of a demo and the workloads on it.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
+use telltale_node::Collector;
+use telltale_schema::snapshot::Process;
+
+use super::directory::DemoDirectory;
+use crate::exit::Failure;
+use crate::interrupt::Interrupt;
+
+/// How long the workloads may take to start recording.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a workload may take to end when asked to, before it is killed.
+const END_PATIENCE: Duration = Duration::from_secs(2);
+/// The traces and the chips they run on.
+const WORKLOADS: [(&str, &str); 2] = [("train", "0"), ("generate", "1")];
+
+/// A running machine and its workloads. Dropping it ends and removes all of it.
+pub(super) struct Stage {
+    directory: DemoDirectory,
+    emulator: Option<Emulator>,
+    workloads: Vec<(&'static str, Child)>,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Starts everything.
+    pub(super) fn build() -> Result<Self, Failure> {
+        let directory = DemoDirectory::make()?;
+        let mut stage = Self { directory, emulator: None, workloads: Vec::new() };
+        let emulator = Emulator::start(stage.root(), MachineKind::N300, EmulatorOptions::default())
+            .map_err(|error| Failure::because(&error))?;
+        stage.emulator = Some(emulator);
+        for (trace, device) in WORKLOADS {
+            stage.workloads.push((trace, start_workload(stage.root(), trace, device)?));
+        }
+        Ok(stage)
+    }
+
+    /// The machine's root directory.
+    pub(super) fn root(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Returns when every workload has recorded something, so that the first table has something
+    /// to show, and in any case soon.
+    pub(super) fn wait_for_workloads(&self, collector: &mut Collector, interrupt: &Interrupt) {
+        let deadline = Instant::now() + START_PATIENCE;
+        while Instant::now() < deadline && !interrupt.sleep(Duration::from_millis(10)) {
+            let snapshot = collector.collect();
+            let recording =
+                |process: &&Process| process.devices.iter().any(|held| !held.kinds.is_empty());
+            if snapshot.processes.iter().filter(recording).count() >= self.workloads.len() {
+                return;
+            }
+        }
+    }
+
+    /// Fails when a workload has ended although nobody asked for it. Ctrl-C reaches the workloads
+    /// too, so their end means nothing after it.
+    pub(super) fn check_workloads(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
+        for (trace, workload) in &mut self.workloads {
+            if let Ok(Some(status)) = workload.try_wait()
+                && !interrupt.asked()
+            {
+                return Err(Failure::Told(format!(
+                    "the process that replayed the trace {trace} ended early ({status}); run \
+                     `telltale replay {trace}` to see why"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends and removes everything; says what could not be.
+    pub(super) fn strike(mut self) -> Result<(), Failure> {
+        self.end_workloads();
+        if let Some(emulator) = self.emulator.take() {
+            emulator.shutdown().map_err(|error| Failure::because(&error))?;
+        }
+        self.directory.remove().map_err(|error| {
+            let path = self.directory.path().display();
+            Failure::Told(format!("removing the demo's directory {path} failed: {error}"))
+        })
+    }
+
+    fn end_workloads(&mut self) {
+        for (_, workload) in &mut self.workloads {
+            // One that was reaped has a pid that may be another's by now.
+            if matches!(workload.try_wait(), Ok(None)) {
+                let _ = kill_process(Pid::from_child(workload), Signal::TERM);
+            }
+        }
+        let deadline = Instant::now() + END_PATIENCE;
+        for (_, mut workload) in self.workloads.drain(..) {
+            while let Ok(None) = workload.try_wait() {
+                if Instant::now() > deadline {
+                    let _ = workload.kill();
+                    let _ = workload.wait();
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.end_workloads();
+        self.emulator.take();
+        let _ = self.directory.remove();
+    }
+}
+
+fn start_workload(root: &Path, trace: &str, device: &str) -> Result<Child, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Told(format!("finding this program's own file: {error}")))?;
+    Command::new(program)
+        .arg0("telltale")
+        .args(["replay", trace, "--device", device, "--loop", "--end-with-parent"])
+        .env("TELLTALE_ROOT", root)
+        .env_remove("TELLTALE_DISABLED")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| Failure::Told(format!("starting a workload process failed: {error}")))
+}
