@@ -1,1 +1,32 @@
-//! The C ABI: libtelltale.
+//! The C ABI: `libtelltale`. `include/telltale.h` is its documentation; this crate turns its calls
+//! into those of `telltale-runtime` and adds nothing.
+//!
+//! Pointers are checked for null, numbers for being allowed, texts for their length, and no panic
+//! crosses the border.
+
+mod abi;
+mod describe;
+mod devices;
+mod metrics;
+mod runtimes;
+mod status;
+mod text;
+
+pub use abi::{Device, Label, Metric, Options, Programs};
+pub use devices::{
+    DeviceHandle, telltale_allocate, telltale_allocate_sized, telltale_allocation_failed,
+    telltale_count_operations, telltale_count_traffic, telltale_device_close, telltale_device_open,
+    telltale_free, telltale_free_sized, telltale_tell_quota, telltale_tell_ring_buffer,
+    telltale_tell_throttled,
+};
+pub use metrics::{
+    CounterHandle, GaugeHandle, HistogramHandle, telltale_counter_add, telltale_counter_register,
+    telltale_counter_release, telltale_gauge_add, telltale_gauge_register, telltale_gauge_release,
+    telltale_gauge_set, telltale_histogram_observe, telltale_histogram_register,
+    telltale_histogram_release,
+};
+pub use runtimes::{
+    RuntimeHandle, telltale_global, telltale_options_init, telltale_runtime_release,
+    telltale_start, telltale_tell_kernel_cache, telltale_tell_programs, telltale_version,
+};
+pub use status::{Status, telltale_status_text};

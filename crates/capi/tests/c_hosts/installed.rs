@@ -1,0 +1,78 @@
+//! The library, built and installed under a prefix by the same script that users run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use telltale_harness::{Scratch, compile_c, compile_cpp};
+
+/// How a program gets the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Linked {
+    Shared,
+    Static,
+}
+
+/// Libraries that the static form needs, as `telltale.pc.in` says.
+const PRIVATE_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+/// This package's directory.
+pub(crate) fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The directory of the built libraries.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(here()).args(["build", "--quiet", "--lib"]);
+        command.arg("--message-format=json-render-diagnostics");
+        let output = command.output().expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter(|message| message["target"]["name"] == "telltale")
+            .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
+            .filter_map(|name| name.as_str().map(PathBuf::from))
+            .find(|path| path.ends_with("libtelltale.so"))
+            .and_then(|path| path.parent().map(Path::to_path_buf))
+            .expect("cargo names the shared library")
+    })
+}
+
+/// Installs under a prefix in `scratch`.
+pub(crate) fn install(scratch: &Scratch) -> PathBuf {
+    let prefix = scratch.join("prefix");
+    let mut command = Command::new(here().join("install.sh"));
+    let output = command.arg(&prefix).arg(built()).output().expect("the script runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    prefix
+}
+
+/// Compiles a program of this package against the library under `prefix`.
+pub(crate) fn program(source: &str, prefix: &Path, linked: Linked) -> PathBuf {
+    let source = here().join(source);
+    let name = format!("{}-{linked:?}", source.file_stem().expect("a name").to_string_lossy());
+    let library = prefix.join("lib");
+    let mut flags = vec!["-I".to_owned() + &prefix.join("include").to_string_lossy()];
+    match linked {
+        Linked::Shared => flags.extend([
+            format!("-L{}", library.display()),
+            "-ltelltale".to_owned(),
+            format!("-Wl,-rpath,{}", library.display()),
+        ]),
+        Linked::Static => {
+            flags.push(library.join("libtelltale.a").to_string_lossy().into_owned());
+            flags.extend(PRIVATE_LIBRARIES.map(str::to_owned));
+        }
+    }
+    flags.push("-pthread".to_owned());
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let out = prefix.join(name);
+    match source.extension().is_some_and(|extension| extension == "cpp") {
+        true => compile_cpp(&source, &out, &flags),
+        false => compile_c(&source, &out, &flags),
+    }
+}

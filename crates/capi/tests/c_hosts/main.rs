@@ -1,0 +1,6 @@
+//! libtelltale as C and C++ programs meet it: installed, compiled against, linked both ways.
+
+mod forks;
+mod header;
+mod installed;
+mod programs;
