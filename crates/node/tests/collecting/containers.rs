@@ -65,6 +65,8 @@ fn a_dead_container_is_dead() {
     let _second = contained(&bench.child(Role::Ledger, 2_000));
     let mut running = bench.collector();
     assert_eq!(dram(&running.collect(), 0).total_bytes, 2_100);
+    // Held open, so that the workload is killed and does not end by itself before.
+    let _input = first.child().stdin.take();
     first.kill();
     let gone = || dram(&running.collect(), 0).total_bytes == 2_000;
     telltale_harness::wait_until("the end to be seen", std::time::Duration::from_secs(30), gone);
