@@ -16,6 +16,7 @@ mod liveness;
 mod roots;
 mod rows;
 mod status;
+mod told;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -337,7 +338,7 @@ impl Processes {
             }
         }
         process.faults = known.faults;
-        process.metrics = known.told.map(|told| told.metrics).unwrap_or_default();
+        process.metrics = known.told.map(told::metrics).unwrap_or_default();
         ProcessObservation { process, memory: Some(known.memory) }
     }
 

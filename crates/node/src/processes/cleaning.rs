@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, statat};
 use rustix::process::geteuid;
 use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, RuntimeDirectory};
+use telltale_ledger::region::{Now, scan};
 use telltale_ledger::{LedgerReader, OpenError};
 use telltale_schema::clock::Clock;
 
@@ -64,6 +65,11 @@ impl Processes {
 
     /// Says which regions have rows of the dead.
     fn tell_ghosts(&mut self, holders: &Holders, cleaned: &mut CleanReport) {
+        let clocks = Now { monotonic_ns: self.clock.monotonic_ns(), epoch_ns: self.clock.now().0 };
+        let scan = scan(&self.tree.path().join("dev/shm"), clocks);
+        if !scan.is_ok_and(|scan| scan.regions.iter().any(Result::is_ok)) {
+            return;
+        }
         for region in self.look(holders).regions {
             let dead = region.rows.iter().filter(|row| row.owner == RowOwner::Nobody);
             let count = dead.clone().count();

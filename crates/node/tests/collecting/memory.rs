@@ -1,16 +1,17 @@
 //! Memory of real processes, by ledger and by endpoint, and after their end.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
-use telltale_harness::{Scratch, wait_until};
+use telltale_harness::{ChildGuard, Scratch, wait_until};
 use telltale_node::{CollectOptions, Collector, EndpointUse};
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{KindMemory, Process, ProcessSource, ProcessState, Snapshot};
 
-use crate::workload::{Child, Role, start};
+use crate::workload::{Child, Role, command, let_begin, start};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -167,4 +168,31 @@ fn a_holder_is_tied_to_its_memory() {
     assert_eq!((holders[1].pid, holders[1].memory_known), (Some(child.id()), true));
     assert_eq!(process(&snapshot, child.id()).devices[0].open_descriptors, 2);
     assert_eq!(process(&snapshot, silent).known_by, None);
+}
+
+#[test]
+fn a_process_that_links_the_runtime_is_known_in_full() {
+    let bench = Bench::new(MachineKind::N300);
+    let start = command(&bench.child(Role::Runtime, 4_096), |program| Command::new(program));
+    let mut child = ChildGuard::spawn(&mut { start });
+    let_begin(&mut child);
+    for endpoints in [EndpointUse::Never, EndpointUse::WhereNeeded, EndpointUse::Always] {
+        let options = CollectOptions { endpoints, ..bench.options() };
+        let mut collector = Collector::new(options).unwrap();
+        for _ in 0..2 {
+            let snapshot = collector.collect();
+            assert_eq!(subjects(&snapshot), Vec::<String>::new());
+            assert_eq!(dram(&snapshot, 0).total_bytes, 4_096);
+            assert_eq!(dram(&snapshot, 1).total_bytes, 4_096);
+            let process = process(&snapshot, child.id());
+            assert_eq!(process.known_by, Some(ProcessSource::Ledger));
+            let names: Vec<&str> = process.metrics.iter().map(|one| one.name.as_str()).collect();
+            if endpoints == EndpointUse::Always {
+                assert!(names.contains(&"steps"), "{names:?}");
+                assert!(names.contains(&"telltale_process_operations_total"), "{names:?}");
+            } else {
+                assert_eq!(names, Vec::<&str>::new());
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
 use crate::memory::{Bench, dram, process, subjects};
-use crate::workload::{Role, collected, command, started};
+use crate::workload::{Role, collected, command, let_begin, started};
 
 const SERVICE: u32 = 61_001;
 const ADA: u32 = 61_002;
@@ -76,6 +76,24 @@ fn a_socket_under_another_processs_name_is_refused_and_reported() {
         assert!(found.len() == 1 && found[0].starts_with(&name), "{found:?}");
         assert!(found[0].contains("under the name of process"), "{found:?}");
     }
+}
+
+#[test]
+fn a_name_that_was_taken_beforehand_costs_its_owner_nothing() {
+    if !needs_root("node::users::a_name_that_was_taken_beforehand") {
+        return;
+    }
+    let bench = installed();
+    let bob = command(&bench.child(Role::Runtime, 2_000), |program| Command::new(program));
+    let mut bob = ChildGuard::spawn(&mut as_user(BOB, BOB, bob));
+    let _ada = workload(&bench, Role::Squatter, ADA, 999_999, bob.id());
+    let_begin(&mut bob);
+    let snapshot = collected_by(&bench, SERVICE);
+    assert_eq!(dram(&snapshot, 0).total_bytes, 2_000);
+    let metrics = &process(&snapshot, bob.id()).metrics;
+    assert!(metrics.iter().any(|one| one.name == "steps"), "his endpoint has another name");
+    let found = subjects(&snapshot);
+    assert!(found.len() == 1 && found[0].contains("under the name of process"), "{found:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use telltale_harness::ChildGuard;
 use telltale_ledger::directory::{Purpose, RuntimeDirectory, endpoint_name};
 use telltale_ledger::{DeviceEntry, Ledger, LedgerOwner};
 use telltale_node::{CollectOptions, Collector, EndpointUse};
+use telltale_runtime::{Device, DeviceDescription, Options, Runtime};
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::clock::Clock;
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
@@ -41,16 +42,19 @@ pub(crate) enum Role {
     HandedLedger,
     /// Serves an endpoint under the name of the pid in [`Child::named`].
     Squatter,
+    /// Waits for a byte of input, then links the runtime as a workload does.
+    Runtime,
     /// Collects once and prints the snapshot.
     Collector,
 }
 
-const ROLES: [Role; 6] = [
+const ROLES: [Role; 7] = [
     Role::Ledger,
     Role::LedgerAndEndpoint,
     Role::Endpoint,
     Role::HandedLedger,
     Role::Squatter,
+    Role::Runtime,
     Role::Collector,
 ];
 
@@ -137,6 +141,9 @@ fn role() {
         println!("\n{DONE}{}", serde_json::to_string(&snapshot).unwrap());
         return;
     }
+    if role == Role::Runtime {
+        return linked(path);
+    }
     let directory = RuntimeDirectory::open(&path, Purpose::Writing).unwrap();
     let work = Work::begin(role, &directory);
     println!("\n{READY}");
@@ -144,6 +151,39 @@ fn role() {
     // The parent keeps the other end as long as it wants the child.
     let _ = std::io::stdin().read(&mut [0; 1]);
     drop(work);
+}
+
+/// A workload that links the runtime, as any would.
+fn linked(directory: PathBuf) {
+    std::io::stdin().read_exact(&mut [0; 1]).unwrap();
+    let chips: Vec<ChipIdentity> = serde_json::from_str(&std::env::var(CHIPS).unwrap()).unwrap();
+    let bytes: u64 = std::env::var(BYTES).unwrap().parse().unwrap();
+    let options =
+        Options { directory: Some(directory), ..Options::from_variables("test 1", |_| None) };
+    let runtime = Runtime::start(options);
+    runtime.registry().counter("steps", "Steps done.", "", &[]).add(7);
+    let devices: Vec<Device> = (0..)
+        .zip(chips)
+        .map(|(logical_id, identity)| {
+            let device =
+                runtime.open_device(DeviceDescription { identity, logical_id, facts: None });
+            device.allocate(MemoryKind::Dram, 0x1000, bytes);
+            device.allocate(MemoryKind::L1, 0x1000, 64);
+            device.free(MemoryKind::L1, 0x1000);
+            device.count_operations(11);
+            device
+        })
+        .collect();
+    println!("\n{READY}");
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read(&mut [0; 1]);
+    drop(devices);
+}
+
+/// Lets a child in the role [`Role::Runtime`] begin, and waits until it has.
+pub(crate) fn let_begin(guard: &mut ChildGuard) {
+    guard.child().stdin.as_mut().unwrap().write_all(b"b").unwrap();
+    line_with(guard, READY);
 }
 
 /// What a child has while it lives.
