@@ -34,6 +34,7 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessState, SourceStatus};
 
 use crate::observation::{MemoryClaim, ProcessObservation, RegionObservation, RowOwner};
+use crate::patience::{self, Patience};
 use crate::report::Report;
 use crate::tree::Tree;
 use answers::{Answered, Asking, Believed};
@@ -94,6 +95,7 @@ pub(crate) struct Processes {
     ledgers: Ledgers,
     answered: Answered,
     descriptions: Descriptions,
+    environments: Patience,
 }
 
 /// What is known of one identity.
@@ -110,12 +112,22 @@ struct Known {
 /// A runtime directory of this round: its number here, itself, and what is in it.
 type Listed = (u32, Arc<RuntimeDirectory>, Listing);
 
+// === impl Places ===
+
+impl Places {
+    /// How long reads that may hang may take.
+    fn limits(&self) -> patience::Limits {
+        patience::Limits { task: self.patience, all: self.deadline }
+    }
+}
+
 // === impl Processes ===
 
 impl Processes {
     pub(crate) fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, places: Places) -> Self {
         let procfs = Procfs::new(Arc::clone(&tree));
         let standpoint = Standpoint::look(&procfs);
+        let descriptions = Descriptions::new(places.limits());
         Self {
             tree,
             clock,
@@ -125,7 +137,8 @@ impl Processes {
             numbers: BTreeMap::new(),
             ledgers: Ledgers::default(),
             answered: Answered::new(),
-            descriptions: Descriptions::default(),
+            descriptions,
+            environments: Patience::default(),
         }
     }
 
@@ -146,6 +159,9 @@ impl Processes {
 
         let started_ns = self.clock.monotonic_ns();
         let known = self.gather(believed);
+        let living = known.values().filter_map(|one| one.standing.pid());
+        let pids = living.chain(holders.pids.iter().copied());
+        self.descriptions.prepare(pids, &self.procfs, now);
         let mut pids: Vec<Option<u32>> = Vec::new();
         for (identity, known) in known {
             let process = self.describe(identity, known, now);
@@ -215,7 +231,8 @@ impl Processes {
         let known = listed.iter().filter_map(|(_, directory, _)| roots::identity(directory));
         let mut known: BTreeSet<(u64, u64)> = known.collect();
         let pids = holders.pids.iter().copied();
-        let containers = roots::look(&self.procfs, pids, &mut known);
+        let limits = self.places.limits();
+        let containers = roots::look(&self.procfs, pids, &mut known, (&self.environments, limits));
         for directory in containers.iter().flat_map(|one| &one.directories) {
             listed.extend(self.list(Arc::clone(directory), report));
         }

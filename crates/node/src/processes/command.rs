@@ -1,21 +1,28 @@
-//! A process's command line as text that a terminal can show. Pure, except for one read.
+//! A process's command line as text that a terminal can show. Pure, except for one read, which
+//! may hang.
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 
-use crate::tree::Directory;
+use crate::tree::{Directory, Unreadable};
 
 /// The most of a command line that is shown, in bytes.
 pub(crate) const MAX_COMMAND_BYTES: usize = 4096;
 
-/// The command line of the process whose directory this is.
-pub(crate) fn read(directory: &Directory, at: Timestamp) -> Reading<String> {
-    match directory.beginning("cmdline", MAX_COMMAND_BYTES + 1) {
-        Ok(bytes) if bytes.is_empty() => {
+/// The bytes of the command line of the process whose directory this is. May hang.
+pub(crate) fn read(directory: &Directory) -> Result<Vec<u8>, Unreadable> {
+    directory.beginning("cmdline", MAX_COMMAND_BYTES + 1)
+}
+
+/// What a read gave, as it is shown; nothing means that it hung.
+pub(crate) fn shown(bytes: Option<Result<Vec<u8>, Unreadable>>, at: Timestamp) -> Reading<String> {
+    match bytes {
+        Some(Ok(bytes)) if bytes.is_empty() => {
             Reading::absent(Absence::Unsupported, "a kernel thread or a process that is ending")
         }
-        Ok(bytes) => Reading::new(command(&bytes), at),
-        Err(error) => error.reading(),
+        Some(Ok(bytes)) => Reading::new(command(&bytes), at),
+        Some(Err(error)) => error.reading(),
+        None => Reading::absent(Absence::TimedOut, "the process holds its memory locked"),
     }
 }
 

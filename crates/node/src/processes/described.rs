@@ -7,9 +7,11 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Container, Process, ProcessState, RecordingFaults};
 
-use super::status::{Found, Procfs};
+use super::status::{Found, Procfs, Status};
 use super::users::Users;
 use super::{command, container};
+use crate::patience::{Limits, Patience, TaskName};
+use crate::tree::Directory;
 
 /// How long a description is believed: a process may execute another program.
 const BELIEVED_NS: u64 = 10_000_000_000;
@@ -31,13 +33,80 @@ pub(crate) struct Description {
 }
 
 /// Descriptions by pid, read again now and then.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Descriptions {
     by_pid: HashMap<u32, Description>,
     users: Users,
+    patience: Patience,
+    limits: Limits,
 }
 
 impl Descriptions {
+    /// No descriptions yet. Reading command lines may take this long.
+    pub(crate) fn new(limits: Limits) -> Self {
+        let (by_pid, users) = (HashMap::new(), Users::default());
+        Self { by_pid, users, patience: Patience::default(), limits }
+    }
+
+    /// Describes these processes, as far as they live, can be seen, and are not described yet.
+    ///
+    /// A command line lies in the memory of its process, and reading it waits for a lock that a
+    /// process which is stuck in a driver may hold. So it is read by a thread that can be given
+    /// up; everything else here comes from the kernel's own memory.
+    pub(crate) fn prepare(
+        &mut self,
+        pids: impl IntoIterator<Item = u32>,
+        procfs: &Procfs,
+        now: (Timestamp, u64),
+    ) {
+        let mut reads = Vec::new();
+        for pid in pids {
+            let recent = |known: &Description| now.1.saturating_sub(known.read_ns) < BELIEVED_NS;
+            if self.by_pid.get(&pid).is_some_and(recent) {
+                continue;
+            }
+            match procfs.find(pid) {
+                Found::Process(directory, status) if !status.ended => {
+                    let description = self.describe(&directory, status, procfs, now);
+                    self.by_pid.insert(pid, description);
+                    reads.push((TaskName { group: pid, item: 0 }, directory));
+                }
+                _ => {
+                    self.by_pid.remove(&pid);
+                }
+            }
+        }
+        let pids: Vec<u32> = reads.iter().map(|(name, _)| name.group).collect();
+        let commands = self.patience.run(reads, command::read, self.limits);
+        for (pid, bytes) in pids.into_iter().zip(commands) {
+            if let Some(description) = self.by_pid.get_mut(&pid) {
+                description.command = command::shown(bytes, now.0);
+            }
+        }
+    }
+
+    fn describe(
+        &mut self,
+        directory: &Directory,
+        status: Status,
+        procfs: &Procfs,
+        now: (Timestamp, u64),
+    ) -> Description {
+        let cgroup = directory.beginning("cgroup", MAX_CGROUP_BYTES).unwrap_or_default();
+        // A set-user-id program runs for the user who called it.
+        let uid = status.uids[0];
+        Description {
+            name: status.name,
+            start_time_ticks: status.start_time_ticks,
+            namespace_pids: status.namespace_pids,
+            uid,
+            user: self.users.name(uid, procfs, now),
+            command: Reading::absent(Absence::NotYet, ""),
+            container: container::container(&String::from_utf8_lossy(&cgroup)),
+            read_ns: now.1,
+        }
+    }
+
     /// The process that has `pid`; none when it has ended or cannot be seen.
     pub(crate) fn of(
         &mut self,
@@ -45,31 +114,7 @@ impl Descriptions {
         procfs: &Procfs,
         now: (Timestamp, u64),
     ) -> Option<&Description> {
-        let recent = |known: &Description| now.1.saturating_sub(known.read_ns) < BELIEVED_NS;
-        if !self.by_pid.get(&pid).is_some_and(recent) {
-            let found = match procfs.find(pid) {
-                Found::Process(directory, status) if !status.ended => Some((directory, status)),
-                _ => None,
-            };
-            let Some((directory, status)) = found else {
-                self.by_pid.remove(&pid);
-                return None;
-            };
-            let cgroup = directory.beginning("cgroup", MAX_CGROUP_BYTES).unwrap_or_default();
-            // A set-user-id program runs for the user who called it.
-            let uid = status.uids[0];
-            let description = Description {
-                name: status.name,
-                start_time_ticks: status.start_time_ticks,
-                namespace_pids: status.namespace_pids,
-                uid,
-                user: self.users.name(uid, procfs, now),
-                command: command::read(&directory, now.0),
-                container: container::container(&String::from_utf8_lossy(&cgroup)),
-                read_ns: now.1,
-            };
-            self.by_pid.insert(pid, description);
-        }
+        self.prepare([pid], procfs, now);
         self.by_pid.get(&pid)
     }
 

@@ -40,6 +40,16 @@ pub(crate) enum Standing {
     Refused(Lie),
 }
 
+impl Standing {
+    /// Our pid of the process, if it lives.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Alive { pid } => Some(*pid),
+            Self::Dead | Self::Hidden | Self::Refused(_) => None,
+        }
+    }
+}
+
 /// Why a claim is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Lie {

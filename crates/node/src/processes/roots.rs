@@ -11,6 +11,7 @@ use std::sync::Arc;
 use telltale_ledger::directory::{INSTALLED_DIRECTORY, Purpose, RuntimeDirectory};
 
 use super::status::{Found, Procfs};
+use crate::patience::{Limits, Patience, TaskName};
 
 /// Containers that are looked into.
 const MAX_CONTAINERS: usize = 256;
@@ -33,6 +34,7 @@ pub(crate) fn look(
     procfs: &Procfs,
     pids: impl Iterator<Item = u32>,
     known: &mut BTreeSet<(u64, u64)>,
+    (patience, limits): (&Patience, Limits),
 ) -> Vec<ContainerFiles> {
     let own = mount_namespace(Path::new("/proc/self"));
     let mut namespaces = BTreeSet::new();
@@ -49,7 +51,11 @@ pub(crate) fn look(
         let Found::Process(_, status) = procfs.find(pid) else { continue };
         let root = process.join("root");
         let mut directories = Vec::new();
-        for path in candidates(&process, status.uids[1]) {
+        // An environment lies in the process's memory, as its command line does: it may hang.
+        let task = vec![(TaskName { group: pid, item: 1 }, process.clone())];
+        let environment =
+            patience.run(task, |process| environment(process), limits).pop().flatten();
+        for path in candidates(&environment.unwrap_or_default(), status.uids[1]) {
             let Ok(inside) = path.strip_prefix("/") else { continue };
             let Ok(directory) = RuntimeDirectory::open(&root.join(inside), Purpose::Reading) else {
                 continue;
@@ -73,9 +79,8 @@ fn mount_namespace(process: &Path) -> Option<u64> {
 }
 
 /// Where a process of this user may have its runtime directory, as its own root has it.
-fn candidates(process: &Path, uid: u32) -> Vec<PathBuf> {
+fn candidates(environment: &[u8], uid: u32) -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::from(INSTALLED_DIRECTORY)];
-    let environment = environment(process);
     let value = |key: &str| {
         environment.split(|byte| *byte == 0).find_map(|entry| {
             let text = std::str::from_utf8(entry).ok()?.strip_prefix(key)?;

@@ -43,6 +43,31 @@ fn a_ledger_cut_under_its_reader_is_an_error_and_no_signal() {
 }
 
 #[test]
+fn a_process_whose_memory_is_locked_costs_its_command_line() {
+    let bench = Bench::new(MachineKind::N150);
+    let root = bench.machine.root();
+    for pid in [77, 78] {
+        let process = root.join(format!("proc/{pid}"));
+        fs::create_dir_all(&process).unwrap();
+        let zeros = ["0"; 18].join(" ");
+        fs::write(process.join("stat"), format!("{pid} (stuck) D {zeros} 5 0 0")).unwrap();
+        fs::write(process.join("status"), "Uid:\t1\t1\t1\t1\n").unwrap();
+        fs::write(process.join("cmdline"), "a\0b\0").unwrap();
+    }
+    let hung = root.join("proc/77/cmdline");
+    fs::remove_file(&hung).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &hung, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    fs::write(root.join("proc/driver/tenstorrent/0/pids"), "77\n78\n").unwrap();
+    let patience = Duration::from_millis(100);
+    let options = CollectOptions { patience, ..bench.options() };
+    let snapshot = Collector::new(options).unwrap().collect();
+    let command = |pid| process(&snapshot, pid).command.clone();
+    assert_eq!(command(77).absence().map(|(reason, _)| reason), Some(Absence::TimedOut));
+    assert_eq!(command(78).value().map(String::as_str), Some("a b"));
+}
+
+#[test]
 fn entries_of_every_wrong_kind_are_told_and_passed_over() {
     let bench = Bench::new(MachineKind::N150);
     let lives = start(&bench.child(Role::LedgerAndEndpoint, 8));
