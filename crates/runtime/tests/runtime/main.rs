@@ -1,6 +1,10 @@
 //! The runtime as workloads and askers meet it.
 
 mod asking;
+mod degraded;
 mod endpoint;
 mod hostile;
+mod regions;
+mod roles;
 mod tracker;
+mod users;

@@ -1,0 +1,85 @@
+//! What is missing costs accounting and never the workload.
+
+use std::process::Command;
+
+use crate::asking::{endpoints, numbered, options};
+use crate::roles::{Player, program, role};
+use telltale_harness::{Scratch, needs_pid_namespaces, needs_root};
+use telltale_runtime::{MemoryKind, Problem, Runtime, Step};
+
+#[test]
+fn a_full_file_system_degrades_recording() {
+    const NAME: &str = "runtime::a_full_file_system_degrades_recording";
+    if !needs_root(NAME) || !needs_pid_namespaces(NAME) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let program = program(&scratch);
+    let full = scratch.join("full");
+    std::fs::create_dir(&full).unwrap();
+    let inner = role(&program, "record", &full);
+    let mut command = Command::new("unshare");
+    // The first page of the ledger does not fit beside the one that is written beforehand.
+    let script = "mount -t tmpfs -o size=4k,mode=0700 none \"$1\" && echo x >\"$1/x\" && shift && exec \"$@\"";
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(&full).arg(inner.get_program());
+    command.args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        command.env(name, value.expect("only set variables"));
+    }
+    command.stdin(std::process::Stdio::piped());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut player = Player::start(&mut command);
+    player.says("waits");
+    player.go_on();
+    assert_eq!(player.says("recorded"), "[\"ledger\"]");
+    let told = player.end();
+    assert!(told.contains("memory is not recorded") && told.lines().count() == 1, "{told}");
+}
+
+#[test]
+fn a_directory_that_does_not_exist_is_told_once() {
+    let scratch = Scratch::new();
+    let mut chosen = options(&scratch.join("absent"));
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::<Problem>::new()));
+    let sink = std::sync::Arc::clone(&told);
+    chosen.on_problem =
+        Some(std::sync::Arc::new(move |problem| sink.lock().unwrap().push(problem.clone())));
+    let runtime = Runtime::start(chosen);
+    for _ in 0..3 {
+        let device = runtime.open_device(numbered(0));
+        device.allocate(MemoryKind::Dram, 0, 1);
+        device.free(MemoryKind::Dram, 0);
+    }
+    assert_eq!(runtime.problems(), [(Step::Directory, 3)]);
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].cause.contains("absent"), "{}", told[0]);
+}
+
+#[test]
+fn metrics_that_cannot_be_kept_work_for_their_owner() {
+    let scratch = Scratch::new();
+    let mut chosen = options(scratch.path());
+    chosen.on_problem = Some(std::sync::Arc::new(|_| {}));
+    let runtime = Runtime::start(chosen);
+    let _device = runtime.open_device(numbered(0));
+    let registry = runtime.registry();
+    registry.gauge("loss", "", "", &[("rank", "0")]).set(1.0);
+    let refused = [
+        registry.counter("telltale_own", "", "", &[]),
+        registry.counter("two words", "", "", &[]),
+        registry.counter("loss", "", "", &[("rank", "0")]),
+        registry.counter("a", "", "", &[("b", ""), ("b", "")]),
+    ];
+    for counter in &refused {
+        counter.add(1);
+    }
+    registry.histogram("h", "", "", &[], &[2.0, 1.0]).observe(1.0);
+    assert_eq!(runtime.problems(), [(Step::Metric, 5)]);
+    for number in 0..telltale_runtime::MAX_SERIES {
+        registry.counter("many", "", "", &[("number", &number.to_string())]).add(1);
+    }
+    // One place was taken by the gauge.
+    assert_eq!(runtime.problems(), [(Step::Metric, 6)]);
+    assert_eq!(endpoints(&scratch).len(), 1);
+}

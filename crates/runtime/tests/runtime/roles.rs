@@ -1,0 +1,131 @@
+//! Other processes for tests: this very test program, started again with a role.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::asking::{PATIENCE, numbered, options};
+use telltale_harness::{ChildGuard, Scratch};
+use telltale_runtime::{MemoryKind, Runtime};
+
+const ROLE: &str = "TELLTALE_TEST_ROLE";
+const DIRECTORY: &str = "TELLTALE_TEST_DIRECTORY";
+
+/// A copy of this program where every user can start it.
+pub(crate) fn program(scratch: &Scratch) -> PathBuf {
+    let copy = scratch.join("program");
+    let own = std::env::current_exe().expect("a test knows its own path");
+    std::fs::copy(own, &copy).expect("the scratch directory has room");
+    copy
+}
+
+/// A command that plays `role` with the runtime directory `directory`.
+pub(crate) fn role(program: &Path, role: &str, directory: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--exact", "roles::play", "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, role).env(DIRECTORY, directory);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A process that plays a role, and what it says.
+pub(crate) struct Player {
+    child: ChildGuard,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Player {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = ChildGuard::spawn(command);
+        let lines = BufReader::new(child.child().stdout.take().expect("it is piped"));
+        Self { child, lines }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that begins with `what`, without it. The test program's own lines are passed
+    /// over.
+    pub(crate) fn says(&mut self, what: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let count = self.lines.read_line(&mut line).expect("text");
+            assert!(count > 0, "it ended without saying {what:?}");
+            if let Some((_, rest)) = line.split_once(&format!("role {what}:")) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    /// Lets it go on with the next step.
+    pub(crate) fn go_on(&mut self) {
+        let input = self.child.child().stdin.as_mut().expect("it is piped");
+        input.write_all(b"\n").expect("it listens");
+    }
+
+    /// Lets it end, and returns what it wrote to standard error.
+    pub(crate) fn end(mut self) -> String {
+        drop(self.child.child().stdin.take());
+        let mut errors = self.child.child().stderr.take().expect("it is piped");
+        assert!(self.child.wait_within("the role to end", PATIENCE).success());
+        std::io::read_to_string(&mut errors).expect("text")
+    }
+}
+
+fn say(what: &str, text: impl std::fmt::Debug) {
+    println!("role {what}: {text:?}");
+}
+
+fn wait_for_word() {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).expect("standard input is readable");
+}
+
+/// Nothing, unless this process was started by [`role`].
+#[test]
+fn play() {
+    let (Ok(role), Some(directory)) = (std::env::var(ROLE), std::env::var_os(DIRECTORY)) else {
+        return;
+    };
+    let directory = PathBuf::from(directory);
+    match role.as_str() {
+        "record" => record(&directory),
+        "look" => look(&directory),
+        other => panic!("no role {other}"),
+    }
+}
+
+/// Waits, records 500 bytes, says what went wrong, and waits again.
+fn record(directory: &Path) {
+    say("waits", ());
+    wait_for_word();
+    let runtime = Runtime::start(options(directory));
+    let device = runtime.open_device(numbered(0));
+    for address in 0..5 {
+        device.allocate(MemoryKind::Dram, address, 100);
+    }
+    device.free(MemoryKind::Dram, 99);
+    let steps: Vec<_> = runtime.problems().into_iter().map(|(step, _)| step.name()).collect();
+    say("recorded", steps);
+    wait_for_word();
+}
+
+/// Tries to open everything in the directory, in the order of names, and says how that went.
+fn look(directory: &Path) {
+    let mut names: Vec<String> = std::fs::read_dir(directory)
+        .expect("the directory is readable")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    let tries = names.iter().map(|name| {
+        let path = directory.join(name);
+        let outcome = match name.ends_with(".sock") {
+            true => UnixStream::connect(path).map(|_| ()),
+            false => std::fs::File::open(path).map(|_| ()),
+        };
+        outcome.map_err(|error| error.kind())
+    });
+    say("found", tries.collect::<Vec<_>>());
+}
