@@ -42,7 +42,7 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 17] = [
+pub const MEMBERS: [Member; 18] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -69,13 +69,20 @@ pub const MEMBERS: [Member; 17] = [
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
     here("telltale-harness", &[]),
+    here("telltale-ledger-models", &[]),
     Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },
     here("xtask", &["telltale-harness"]),
 ];
 
 /// Packages that the shipped program must not contain.
-pub const NOT_PRODUCT: [&str; 5] =
-    ["telltale", "telltale-bench", "telltale-harness", "telltale-recorder", "xtask"];
+pub const NOT_PRODUCT: [&str; 6] = [
+    "telltale",
+    "telltale-bench",
+    "telltale-harness",
+    "telltale-ledger-models",
+    "telltale-recorder",
+    "xtask",
+];
 
 /// What `telltale-schema` may use from outside the workspace: nothing that does I/O.
 pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
