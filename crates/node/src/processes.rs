@@ -37,7 +37,7 @@ use crate::observation::{MemoryClaim, ProcessObservation, RegionObservation, Row
 use crate::patience::{self, Patience};
 use crate::report::Report;
 use crate::tree::Tree;
-use answers::{Answered, Asking, Believed};
+use answers::{Asking, Believed, Remembered};
 use described::{Description, Descriptions, unseen};
 use endpoints::Limits;
 use identity::{Checks, Standing, Standpoint};
@@ -93,7 +93,7 @@ pub(crate) struct Processes {
     standpoint: Standpoint,
     numbers: BTreeMap<(u64, u64), u32>,
     ledgers: Ledgers,
-    answered: Answered,
+    remembered: Remembered,
     descriptions: Descriptions,
     environments: Patience,
 }
@@ -136,7 +136,7 @@ impl Processes {
             standpoint,
             numbers: BTreeMap::new(),
             ledgers: Ledgers::default(),
-            answered: Answered::new(),
+            remembered: Remembered::new(),
             descriptions,
             environments: Patience::default(),
         }
@@ -282,7 +282,8 @@ impl Processes {
             limits,
             checks: &checks,
             ledgers: &mut self.ledgers,
-            answered: &mut self.answered,
+            remembered: &mut self.remembered,
+            now_ns: self.clock.monotonic_ns(),
             report: &mut *report,
         };
         let mut believed = BTreeMap::new();

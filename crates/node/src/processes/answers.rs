@@ -25,8 +25,20 @@ pub(crate) struct Believed {
     pub(crate) told: Told,
 }
 
-/// Who answered at which endpoint, by directory, name and inode of the socket.
-pub(crate) type Answered = BTreeMap<(u32, String, u64), ProcessIdentity>;
+/// How long an endpoint that kept silent is not asked again: each time costs its whole patience.
+const SILENCE_NS: u64 = 10_000_000_000;
+
+/// What is remembered of endpoints, by directory, name and inode of the socket.
+pub(crate) type Remembered = BTreeMap<(u32, String, u64), Memory>;
+
+/// How an endpoint did when it was asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Memory {
+    /// This process answered.
+    Answered(ProcessIdentity),
+    /// Nobody did, and until then (on the monotonic clock) it is not asked again.
+    Silent { until_ns: u64 },
+}
 
 /// What endpoints are asked with.
 pub(crate) struct Asking<'a> {
@@ -34,7 +46,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) limits: Limits,
     pub(crate) checks: &'a Checks<'a>,
     pub(crate) ledgers: &'a mut Ledgers,
-    pub(crate) answered: &'a mut Answered,
+    pub(crate) remembered: &'a mut Remembered,
+    pub(crate) now_ns: u64,
     pub(crate) report: &'a mut Report,
 }
 
@@ -66,7 +79,8 @@ impl Asking<'_> {
                 Ok(Ok((one, ledger))) => {
                     let identity = one.told.identity;
                     let origin = (number, entry.name.clone());
-                    self.answered.insert((number, entry.name.clone(), *inode), identity);
+                    self.remembered
+                        .insert((number, entry.name.clone(), *inode), Memory::Answered(identity));
                     if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
                         self.ledgers.adopt(origin, reader, one.standing.clone());
                     }
@@ -75,7 +89,14 @@ impl Asking<'_> {
                 Ok(Err(lie)) => {
                     self.report.error(&entry.name, Absence::Implausible, lie.to_string());
                 }
-                Err(error) => complain(&entry.name, &error, self.report),
+                Err(error) => {
+                    if matches!(error, AskError::TimedOut) {
+                        let until_ns = self.now_ns.saturating_add(SILENCE_NS);
+                        let key = (number, entry.name.clone(), *inode);
+                        self.remembered.insert(key, Memory::Silent { until_ns });
+                    }
+                    complain(&entry.name, &error, self.report);
+                }
             }
         }
         believed
@@ -96,18 +117,29 @@ impl Asking<'_> {
         for entry in &listing.endpoints {
             let Ok(status) = directory.entry_status(&entry.name) else { continue };
             let key = (number, entry.name.clone(), status.inode);
-            let before = self.answered.remove(&key);
-            if let Some(identity) = before {
-                known.insert(key, identity);
+            let before = self.remembered.remove(&key);
+            if let Some(memory) = before {
+                known.insert(key, memory);
             }
-            let covered = self.is_covered(number, entry, status.uid, before);
-            if self.which == EndpointUse::Always || !covered {
+            let (silent, identity) = match before {
+                Some(Memory::Silent { until_ns }) => (self.now_ns < until_ns, None),
+                Some(Memory::Answered(identity)) => (false, Some(identity)),
+                None => (false, None),
+            };
+            let covered = self.is_covered(number, entry, status.uid, identity);
+            if self.which != EndpointUse::Always && covered {
+                continue;
+            }
+            if silent {
+                let detail = "no answer a few seconds ago; it is asked again in a while";
+                self.report.error(&entry.name, Absence::TimedOut, detail);
+            } else {
                 entries.push((entry, status.inode));
             }
         }
         // Sockets that are gone are forgotten.
-        self.answered.retain(|(of, ..), _| *of != number);
-        self.answered.append(&mut known);
+        self.remembered.retain(|(of, ..), _| *of != number);
+        self.remembered.append(&mut known);
         entries
     }
 

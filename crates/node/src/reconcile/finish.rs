@@ -105,23 +105,31 @@ fn space_usage(
     Some(SpaceUsage { space, used_bytes, capacity_bytes, capacity_source })
 }
 
-/// Use of a device of which nobody reports any: none if nobody holds it, otherwise unknown.
+/// Use of a device of which nobody reports any: unknown if somebody holds it whose memory is not
+/// known, otherwise none.
 fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
     match holders {
-        Reading::Value { value, .. } if value.is_empty() => Reading::new(0, now),
-        Reading::Value { value, .. } => Reading::absent(Absence::Unsupported, unknown_use(value)),
+        Reading::Value { value, .. } => {
+            let silent: Vec<&Holder> = value.iter().filter(|one| !one.memory_known).collect();
+            match silent.first() {
+                None => Reading::new(0, now),
+                Some(first) => {
+                    Reading::absent(Absence::Unsupported, unknown_use(first, silent.len() - 1))
+                }
+            }
+        }
         Reading::Absent { absent, detail } => Reading::absent(*absent, detail.clone()),
     }
 }
 
-fn unknown_use(holders: &[Holder]) -> String {
-    let first = match holders.iter().find_map(|holder| holder.pid) {
+fn unknown_use(first: &Holder, more: usize) -> String {
+    let first = match first.pid {
         Some(pid) => format!("pid {pid}"),
         None => "a process outside our PID namespace".to_owned(),
     };
-    match holders.len() {
-        1 => format!("held by {first}, which reports no memory"),
-        more => format!("held by {first} and {} more, none of which reports memory", more - 1),
+    match more {
+        0 => format!("held by {first}, which reports no memory"),
+        more => format!("held by {first} and {more} more, none of which reports memory"),
     }
 }
 
