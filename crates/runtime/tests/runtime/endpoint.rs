@@ -143,3 +143,17 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_left_alone() {
     assert_eq!(endpoints(&scratch), [plain.as_str()]);
     assert_eq!(runtime.problems(), []);
 }
+
+#[test]
+fn a_program_that_is_executed_inherits_nothing() {
+    let scratch = Scratch::new();
+    let runtime = started(&scratch);
+    let _device = runtime.open_device(numbered(0));
+    let _connection = connect(&scratch);
+    let mut list = std::process::Command::new("ls");
+    list.args(["-l", "/proc/self/fd"]).stdin(std::process::Stdio::null());
+    let output = list.output().unwrap();
+    let listing = String::from_utf8(output.stdout).unwrap();
+    let inherited = ["metrics_", "ledger_", "socket:", "eventfd"];
+    assert!(!inherited.iter().any(|word| listing.contains(word)), "{listing}");
+}

@@ -1,6 +1,7 @@
 //! tt-metal's regions, kept beside the ledger when the environment asks for it.
 
 use crate::asking::{ask, options, started};
+use crate::roles::{Player, program, role};
 use telltale_harness::Scratch;
 use telltale_ledger::region::{Now, RegionKind, scan};
 use telltale_runtime::{DeviceDescription, MemoryKind, Options, RegionLayout, Regions, Runtime};
@@ -78,4 +79,22 @@ fn no_region_is_made_unless_asked_for() {
     let runtime = started(&scratch);
     let _device = runtime.open_device(chip(0, 0));
     assert!(!ask(&scratch, Query::of(QueryKind::Memory)).devices[0].mirrored);
+}
+
+#[test]
+fn the_identity_line_is_that_of_the_first_tracker() {
+    let scratch = Scratch::new();
+    for directory in ["dev/shm", "run/tt"] {
+        std::fs::create_dir_all(scratch.join(directory)).unwrap();
+    }
+    let mut command = role(&program(&scratch), "log", scratch.path());
+    command.env("TT_METAL_SHM_STATS_ENABLED", "1").env("TT_METAL_LOGGER_LEVEL", "DEBUG");
+    command.env_remove("TELLTALE_DISABLED").env_remove("TELLTALE_SHM_LAYOUT");
+    let mut player = Player::start(&mut command);
+    player.says("logged");
+    assert_eq!(
+        player.end(),
+        "Device 0: board_id=0x727, asic_location=0 -> asic_id=0x72700 for SHM tracking\n"
+    );
+    assert_eq!(region_names(&scratch), ["tt_device_468736_memory"]);
 }

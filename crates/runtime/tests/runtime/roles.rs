@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::asking::{PATIENCE, numbered, options};
 use telltale_harness::{ChildGuard, Scratch};
-use telltale_runtime::{MemoryKind, Runtime};
+use telltale_runtime::{ChipIdentity, DeviceDescription, MemoryKind, Runtime};
+use telltale_schema::chip::BoardId;
 
 const ROLE: &str = "TELLTALE_TEST_ROLE";
 const DIRECTORY: &str = "TELLTALE_TEST_DIRECTORY";
@@ -93,6 +94,7 @@ fn play() {
     match role.as_str() {
         "record" => record(&directory),
         "look" => look(&directory),
+        "log" => log(&directory),
         other => panic!("no role {other}"),
     }
 }
@@ -128,4 +130,14 @@ fn look(directory: &Path) {
         outcome.map_err(|error| error.kind())
     });
     say("found", tries.collect::<Vec<_>>());
+}
+
+/// Opens the first chip of the board that tt-metal's documents use, as the environment says.
+fn log(directory: &Path) {
+    let mut options = telltale_runtime::Options::new("test 1");
+    options.root = Some(directory.to_path_buf());
+    let identity = ChipIdentity { board_id: Some(BoardId(0x727)), ..ChipIdentity::default() };
+    let description = DeviceDescription { identity, ..numbered(0) };
+    drop(Runtime::start(options).open_device(description));
+    say("logged", ());
 }
