@@ -27,7 +27,7 @@ fn survive(place: &Place, content: &[u8]) {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(rounds(200, 20_000)) }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(rounds(200, 5_000)) }
 }
 
 #[test]

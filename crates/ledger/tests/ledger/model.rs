@@ -94,7 +94,7 @@ fn check(recorders: usize, steps: &[Step]) {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(rounds(60, 20_000)) }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(rounds(60, 3_000)) }
 }
 
 proptest! {
