@@ -77,7 +77,7 @@ pub(crate) enum Removed {
 
 /// All live buffers of a session.
 pub(crate) struct AddressIndex {
-    shards: Box<[Shard]>,
+    shards: [Shard; SHARDS],
 }
 
 /// A lock to a cache line, so that threads in different shards do not disturb each other.
@@ -151,7 +151,7 @@ impl AddressIndex {
     pub(crate) fn new() -> Self {
         let empty = || Table { live: HashTable::new(), freed: [0; REMEMBERED_FREES] };
         let shard = || Shard { table: SpinMutex::new(empty()) };
-        Self { shards: std::iter::repeat_with(shard).take(SHARDS).collect() }
+        Self { shards: std::array::from_fn(|_| shard()) }
     }
 
     /// Notes that `buffer` is at `place` from now on.

@@ -1,13 +1,14 @@
 //! A thread's place in a session: its recorder, kept in thread-local storage and given back when
 //! the thread ends.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
 use telltale_ledger::{DeviceSlot, Recorder};
 use telltale_schema::memory::MemoryKind;
 
 use crate::device::{MAX_DEVICES, Opened};
+use crate::index::AddressIndex;
 use crate::process_hooks;
 use crate::session::Session;
 
@@ -33,6 +34,8 @@ pub(crate) struct Seat {
     epoch: u64,
     /// The session that records in this process.
     pub(crate) session: Arc<Session>,
+    /// The session's, at hand.
+    pub(crate) index: Arc<AddressIndex>,
     /// None when there is no ledger.
     recorder: Option<Recorder>,
     /// The ledger's slots of devices, copied here so that an event need not go to the session.
@@ -41,57 +44,50 @@ pub(crate) struct Seat {
 }
 
 thread_local! {
-    static SEATS: RefCell<Vec<Seat>> = const { RefCell::new(Vec::new()) };
+    /// The seat used last. It is taken out while it is used and then put back, which is cheaper
+    /// than to keep count of borrows.
+    static SEAT: Cell<Option<Box<Seat>>> = const { Cell::new(None) };
+    /// Seats in other sessions.
+    static OTHERS: Cell<Vec<Seat>> = const { Cell::new(Vec::new()) };
 }
 
 /// Runs `record` with this thread's seat, and finds it one first if need be.
 #[inline(always)]
 pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat)) {
     let epoch = process_hooks::epoch();
-    let mut waiting = Some(record);
-    // Neither failure is one: a thread that is ending has no seats any more, and a borrow is only
-    // held while another seat is being looked for.
-    let _ = SEATS.try_with(|seats| {
-        let Ok(seats) = seats.try_borrow() else { return };
-        if let Some(seat) = seats.first().filter(|seat| seat.is_for(opened.session_id, epoch))
-            && let Some(record) = waiting.take()
-        {
-            record(seat);
-        }
-    });
-    if let Some(record) = waiting {
-        with_another(opened, epoch, start, record);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn with_another(opened: &Opened, epoch: u64, start: Start, record: impl FnOnce(&Seat)) {
-    let kept = SEATS.try_with(|seats| {
-        let mut seats = seats.try_borrow_mut().ok()?;
-        let place = seats.iter().position(|seat| seat.is_for(opened.session_id, epoch))?;
-        Some(seats.remove(place))
-    });
-    let seat = match kept {
-        Ok(Some(seat)) => seat,
-        _ => match opened.inner.session_for(opened, start) {
-            Some(session) => Seat::new(opened.session_id, epoch, session),
+    // A thread that is ending has no seats any more and gets one for this event only.
+    let last = SEAT.try_with(Cell::take).ok().flatten();
+    let seat = match last {
+        Some(seat) if seat.is_for(opened.session_id, epoch) => seat,
+        other => match find(opened, epoch, start, other) {
+            Some(seat) => seat,
             None => return,
         },
     };
     record(&seat);
-    // Seats are dropped outside the borrow, because giving a recorder back takes a lock.
-    let dropped = SEATS.try_with(|seats| {
-        let mut seats = seats.try_borrow_mut().ok()?;
-        let mut all = std::mem::take(&mut *seats);
-        let (mut kept, mut stale): (Vec<_>, Vec<_>) =
-            all.drain(..).partition(|seat| seat.epoch == epoch && !seat.session.is_closed());
-        kept.insert(0, seat);
-        stale.extend(kept.drain(MAX_SEATS.min(kept.len())..));
-        *seats = kept;
-        Some(stale)
-    });
-    drop(dropped);
+    // Should `record` have been interrupted by another event, that event's seat is dropped here.
+    let _ = SEAT.try_with(|place| place.set(Some(seat)));
+}
+
+/// A seat for `opened`: one kept from before, or a new one. `last` is kept for later.
+#[cold]
+#[inline(never)]
+fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> Option<Box<Seat>> {
+    let mut seats = OTHERS.try_with(Cell::take).unwrap_or_default();
+    seats.extend(last.map(|seat| *seat));
+    seats.retain(|seat| seat.epoch == epoch && !seat.session.is_closed());
+    let kept = seats.iter().position(|seat| seat.is_for(opened.session_id, epoch));
+    let found = match kept {
+        Some(place) => Some(seats.remove(place)),
+        None => opened
+            .inner
+            .session_for(opened, start)
+            .map(|session| Seat::new(opened.session_id, epoch, session)),
+    };
+    // The oldest ones go first.
+    seats.drain(..seats.len().saturating_sub(MAX_SEATS - 1));
+    let _ = OTHERS.try_with(|place| place.set(seats));
+    found.map(Box::new)
 }
 
 impl Seat {
@@ -99,7 +95,8 @@ impl Seat {
         let recorder = session.recorder();
         let slots = [const { Cell::new(None) }; MAX_DEVICES];
         let keeps_regions = session.keeps_regions;
-        Self { opened_in, epoch, session, recorder, slots, keeps_regions }
+        let index = Arc::clone(&session.index);
+        Self { opened_in, epoch, session, index, recorder, slots, keeps_regions }
     }
 
     #[inline(always)]
