@@ -11,7 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads that may be left behind at one time, for each [`Patience`].
+/// Threads that may be left behind at one time, for each [`Patience`]; one more for each further
+/// call at the same time.
 pub(crate) const MAX_STUCK: usize = 16;
 
 /// Tasks of one group that may hang before the rest of the group is passed over: a chip that

@@ -142,7 +142,11 @@ pub(crate) fn ask(
         while open.len() < MAX_OPEN {
             let Some((index, name)) = waiting.next() else { break };
             let until = (Instant::now() + limits.peer).min(deadline);
-            match Conversation::begin(directory, index, name, &question, until) {
+            let begun = Conversation::begin(directory, index, name, &question, until);
+            // The sooner they are asked, the more of them work on their answers while others are
+            // connected to.
+            let asked = begun.and_then(|mut one| one.put_question().map(|()| one));
+            match asked {
                 Ok(conversation) => open.push(conversation),
                 Err(error) => answers[index] = Some(Err(error)),
             }
@@ -274,16 +278,8 @@ impl Conversation {
         if self.peer.is_none() {
             self.connect()?;
         }
-        let Some(peer) = self.peer else { return Ok(None) };
-        while !self.question.is_done() {
-            match send(&self.socket, self.question.pending(), SendFlags::NOSIGNAL) {
-                Ok(count) => self.question.advance(count),
-                Err(Errno::AGAIN) => return Ok(None),
-                Err(Errno::INTR) => {}
-                Err(Errno::PIPE | Errno::CONNRESET) => return Err(AskError::HungUp),
-                Err(errno) => return Err(AskError::Broken(errno.into())),
-            }
-        }
+        self.put_question()?;
+        let Some(peer) = self.peer.filter(|_| self.question.is_done()) else { return Ok(None) };
         if !self.receive(room)? {
             return Ok(None);
         }
@@ -295,6 +291,20 @@ impl Conversation {
             }
             Reply::Refused(refusal) => Err(refusal.into()),
         }
+    }
+
+    /// Sends as much of the question as can be sent now.
+    fn put_question(&mut self) -> Result<(), AskError> {
+        while self.peer.is_some() && !self.question.is_done() {
+            match send(&self.socket, self.question.pending(), SendFlags::NOSIGNAL) {
+                Ok(count) => self.question.advance(count),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(AskError::HungUp),
+                Err(errno) => return Err(AskError::Broken(errno.into())),
+            }
+        }
+        Ok(())
     }
 
     /// Takes what has come; true when the answer is complete.
