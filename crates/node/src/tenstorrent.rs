@@ -114,7 +114,7 @@ impl TenstorrentSource {
         let stuck = self.patience.stuck();
         if stuck > 0 {
             let detail =
-                format!("{stuck} reads hang in the driver; a reset of the chip frees them");
+                format!("reads that hang in the driver: {stuck}; a reset of the chip ends them");
             report.error("sysfs", Absence::TimedOut, detail);
         }
         let status = report.finish(SOURCE, &*self.clock, started_ns);

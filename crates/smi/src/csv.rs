@@ -4,7 +4,7 @@
 
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::snapshot::{Device, KindUsage, Snapshot};
 
 use crate::quantity;
 
@@ -37,26 +37,37 @@ pub fn devices(snapshot: &Snapshot) -> String {
     text
 }
 
-/// One row for each process, device and kind of memory.
+/// One row for each process, device and kind of memory; for a device of which the process has
+/// recorded nothing, one row without a kind.
 pub fn processes(snapshot: &Snapshot) -> String {
     let mut text = String::from(
         "pid,user,name,command,state,device,kind,live_bytes,peak_bytes,live_buffers,allocations,\
          allocated_bytes,failed_allocations\r\n",
     );
     for process in &snapshot.processes {
+        let user = match process.user.value() {
+            Some(user) => user.clone(),
+            None => field(&process.uid),
+        };
         let who = [
             process.pid.map(|pid| pid.to_string()).unwrap_or_default(),
-            field(&process.user),
+            user,
             process.name.clone(),
             field(&process.command),
             process.state.name().to_owned(),
         ];
         for held in &process.devices {
             let id = snapshot.devices.get(held.device).map(|device| device.id.clone());
-            for kind in &held.kinds {
-                let usage = kind.usage;
+            let mut push = |kind: &str, numbers: [String; 6]| {
                 let mut fields = who.to_vec();
-                fields.extend([id.clone().unwrap_or_default(), kind.kind.name().to_owned()]);
+                fields.extend([id.clone().unwrap_or_default(), kind.to_owned()]);
+                fields.extend(numbers);
+                row(&fields, &mut text);
+            };
+            if held.kinds.is_empty() {
+                push("", std::array::from_fn(|_| String::new()));
+            }
+            for KindUsage { kind, usage } in &held.kinds {
                 let numbers = [
                     usage.live_bytes,
                     usage.peak_bytes,
@@ -65,8 +76,7 @@ pub fn processes(snapshot: &Snapshot) -> String {
                     usage.allocated_bytes,
                     usage.failed_allocations,
                 ];
-                fields.extend(numbers.map(|number| number.to_string()));
-                row(&fields, &mut text);
+                push(kind.name(), numbers.map(|number| number.to_string()));
             }
         }
     }

@@ -8,7 +8,7 @@ use telltale_schema::snapshot::{Device, Holder, Process, ProcessState, Snapshot,
 use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
-use crate::text::{cut, wrapped};
+use crate::text::{cut, painted, wrapped};
 
 /// The pages that `telltale smi --details` adds after the overview.
 pub fn details(snapshot: &Snapshot, style: &Style) -> String {
@@ -25,12 +25,7 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
 /// A paragraph for each thing a source could not read.
 pub(crate) fn complaints(snapshot: &Snapshot, style: &Style) -> String {
     let mut page = String::new();
-    let mut complain = |text: String| {
-        for line in wrapped(&text, 2, style).lines() {
-            page.push_str(&Tone::Warning.paint(line, style));
-            page.push('\n');
-        }
-    };
+    let mut complain = |text: String| page.push_str(&painted(&text, Tone::Warning, style));
     for source in &snapshot.sources {
         for error in &source.errors {
             complain(format!(

@@ -5,11 +5,15 @@ use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use crate::quantity;
-use crate::style::Tone;
+use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
+use crate::text;
 
-/// One row a device, the columns of the original tool.
-pub(crate) fn table(snapshot: &Snapshot) -> Table {
+/// One row a device, the columns of the original tool; without a device, a sentence.
+pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
+    if snapshot.devices.is_empty() {
+        return text::painted("No device is to be seen.", Tone::Faint, style);
+    }
     let mut table = Table::new(vec![
         Column::left("ID", 0),
         Column::left("ARCH", 6),
@@ -24,7 +28,7 @@ pub(crate) fn table(snapshot: &Snapshot) -> Table {
     for device in &snapshot.devices {
         table.push(row(device));
     }
-    table
+    table.render(style)
 }
 
 fn row(device: &Device) -> Vec<Cell> {

@@ -21,7 +21,7 @@ use telltale_schema::snapshot::Snapshot;
 /// The two tables that `telltale smi` prints: devices, then the processes that hold them. Ends
 /// with a line for each source that failed in part.
 pub fn overview(snapshot: &Snapshot, style: &Style) -> String {
-    let mut page = devices::table(snapshot).render(style);
+    let mut page = devices::section(snapshot, style);
     page.push('\n');
     page.push_str(&processes::section(snapshot, style));
     page.push_str(&details::complaints(snapshot, style));

@@ -6,12 +6,13 @@ use telltale_schema::snapshot::{HeldDevice, Process, ProcessState, Snapshot};
 use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
+use crate::text;
 
 /// The table, or a sentence that says why there is none.
 pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
     if snapshot.processes.is_empty() {
         let words = "No process holds a device or has recorded memory.";
-        return format!("{}\n", Tone::Faint.paint(words, style));
+        return text::painted(words, Tone::Faint, style);
     }
     let mut table = Table::new(vec![
         Column::right("PID", 0),
@@ -77,14 +78,14 @@ fn owner(process: &Process) -> Cell {
 }
 
 fn command(process: &Process) -> Cell {
-    let text = match process.command.value() {
+    let words = match process.command.value() {
         Some(command) if !command.is_empty() => command,
         _ => &process.name,
     };
     match process.state {
         ProcessState::Dead => {
-            Cell::toned(format!("(ended) {}", quantity::printable(text)), Tone::Faint)
+            Cell::toned(format!("(ended) {}", quantity::printable(words)), Tone::Faint)
         }
-        _ => Cell::new(quantity::printable(text)),
+        _ => Cell::new(quantity::printable(words)),
     }
 }

@@ -2,10 +2,12 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::style::Style;
+use crate::style::{Style, Tone};
 
 /// Wrapped text gets at least so many columns: one wide character and some indentation.
-const FEWEST_COLUMNS: usize = 8;
+const FEWEST_COLUMNS: usize = 4;
+/// The indentation where there is no room for more.
+const NARROW_INDENT: usize = 4;
 
 /// `text` in at most `room` columns, with a mark where something is missing.
 pub(crate) fn cut(text: &str, room: usize, style: &Style) -> String {
@@ -29,10 +31,10 @@ pub(crate) fn cut(text: &str, room: usize, style: &Style) -> String {
 }
 
 /// `text` in as many lines as the width asks for, a line feed after each; lines after the first
-/// begin with `indent` spaces, or fewer where half the width is less.
+/// begin with `indent` spaces, or fewer where that would be more than half the width.
 pub(crate) fn wrapped(text: &str, indent: usize, style: &Style) -> String {
     let width = style.width.map_or(usize::MAX, |width| width.max(FEWEST_COLUMNS));
-    let indent = indent.min(width / 2);
+    let indent = if indent <= width / 2 { indent } else { NARROW_INDENT.min(width / 2) };
     let mut lines = String::new();
     let mut rest = text;
     let mut room = width;
@@ -49,6 +51,12 @@ pub(crate) fn wrapped(text: &str, indent: usize, style: &Style) -> String {
     lines.push_str(rest);
     lines.push('\n');
     lines
+}
+
+/// `text` wrapped, each line in `tone`.
+pub(crate) fn painted(text: &str, tone: Tone, style: &Style) -> String {
+    let wrapped = wrapped(text, 2, style);
+    wrapped.lines().map(|line| tone.paint(line, style) + "\n").collect()
 }
 
 /// The longest beginning of `text` that takes at most `room` columns, and at least a character.
@@ -77,7 +85,7 @@ mod tests {
             "/a/long/path\n    /of/one/\n    word\n"
         );
         assert_eq!(wrap("訓練訓練訓練", Some(9)), "訓練訓練\n    訓練\n");
-        assert_eq!(wrap("  abcdefghij", Some(0)), "  abcdef\n    ghij\n");
+        assert_eq!(wrap("  abcdef", Some(0)), "  ab\n  cd\n  ef\n");
         assert_eq!(wrap("", Some(8)), "\n");
     }
 }

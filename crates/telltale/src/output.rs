@@ -5,6 +5,9 @@ use std::io::{self, IsTerminal, Write};
 
 use telltale_smi::Style;
 
+/// A terminal with fewer rows shows no title.
+const TALL_ROWS: usize = 8;
+
 /// Standard output as it was found at the start.
 pub(crate) struct Output {
     terminal: bool,
@@ -36,6 +39,11 @@ impl Output {
         self.terminal
     }
 
+    /// Whether it is a terminal with a line to spare for something else than figures.
+    pub(crate) fn is_tall(&self) -> bool {
+        self.size().is_some_and(|(_, rows)| rows >= TALL_ROWS)
+    }
+
     /// The style for text written now: a terminal may have changed its width.
     pub(crate) fn style(&self) -> Style {
         let width = self.size().map(|(columns, _)| columns);
@@ -65,17 +73,17 @@ impl Output {
         let Some((_, rows)) = self.size() else { return self.print(&format!("{page}\n")) };
         let lines: Vec<&str> = page.lines().collect();
         let room = rows.saturating_sub(1).max(1);
-        let mut frame = String::from("\x1b[?25l\x1b[H");
         let shown = if lines.len() > room { room - 1 } else { lines.len() };
-        for line in &lines[..shown] {
+        let rest = (shown < lines.len()).then(|| {
+            let words = format!("{} more lines; a taller window shows them", lines.len() - shown);
+            telltale_smi::title(&words, &self.style())
+        });
+        let mut frame = String::from("\x1b[?25l\x1b[H");
+        for line in lines[..shown].iter().copied().chain(rest.as_deref().map(str::trim_end)) {
             frame.push_str(line);
-            frame.push_str("\x1b[K\r\n");
-        }
-        if shown < lines.len() {
-            let rest =
-                format!("... {} more lines; a taller window shows them", lines.len() - shown);
-            frame.push_str(&rest);
-            frame.push_str("\x1b[K\r\n");
+            frame.push_str("\x1b[K");
+            // A single row would scroll away.
+            frame.push_str(if rows > 1 { "\r\n" } else { "" });
         }
         frame.push_str("\x1b[J");
         self.print(&frame)

@@ -173,7 +173,7 @@ impl Watch<'_> {
         }
         let style = output.style();
         let words = words.map(|words| telltale_smi::note(words, &style)).unwrap_or_default();
-        if !output.is_terminal() {
+        if !output.is_tall() {
             return output.repaint(&format!("{page}{words}"));
         }
         let title = format!("{} UTC. {}.", time_of_day(snapshot.taken_at), self.title);

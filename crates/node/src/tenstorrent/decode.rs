@@ -132,7 +132,7 @@ pub(super) fn telemetry(
             None => parsed(text(slot), |text| {
                 text.parse::<i32>().ok().map(f64::from).or_else(|| large(text))
             })
-            .map(|raw| raw * measure.scale)
+            .map(|raw| raw / measure.divisor)
             .keep_if(|value| (measure.least..=measure.most).contains(value)),
         };
         complain(complaints, measure.item, slot, &reading);

@@ -37,10 +37,11 @@ pub(super) struct Item {
     pub(super) pace: Pace,
 }
 
-/// A measured value: the file's integer times `scale` is in the unit of the range.
+/// A measured value: the file's integer divided by `divisor` is in the unit of the range. (A product
+/// with 0.001 would not be the number closest to the decimal fraction.)
 pub(super) struct Measure {
     pub(super) item: Item,
-    pub(super) scale: f64,
+    pub(super) divisor: f64,
     pub(super) least: f64,
     pub(super) most: f64,
     pub(super) put: fn(&mut Telemetry, Reading<f64>),
@@ -75,12 +76,12 @@ const fn item(place: Place, file: &'static str, pace: Pace) -> Item {
 
 const fn hwmon(
     file: &'static str,
-    scale: f64,
+    divisor: f64,
     least: f64,
     most: f64,
     put: fn(&mut Telemetry, Reading<f64>),
 ) -> Measure {
-    Measure { item: item(Place::Hwmon, file, Pace::Always), scale, least, most, put }
+    Measure { item: item(Place::Hwmon, file, Pace::Always), divisor, least, most, put }
 }
 
 const fn class(
@@ -102,8 +103,8 @@ pub(super) static IDENTITY: [Item; 5] = [
     item(Place::Pci, "device", Pace::Seldom),
 ];
 
-pub(super) const MILLI: f64 = 1e-3;
-pub(super) const MICRO: f64 = 1e-6;
+const MILLI: f64 = 1e3;
+const MICRO: f64 = 1e6;
 const MEGA: u64 = 1_000_000;
 const GIGAHERTZ: u64 = 1_000 * MEGA;
 const U32_MAX: u64 = 0xFFFF_FFFF;

@@ -1,0 +1,94 @@
+//! What snapshots look like, to the character: made by hand, because most of what they hold a
+//! healthy machine never shows. The expected pages are files beside this one; after a wanted
+//! change, `TELLTALE_WRITE_PAGES=1 cargo test -p telltale-smi` writes them anew, for review.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
+
+mod snapshots;
+
+use std::fs;
+use std::path::Path;
+
+use telltale_schema::snapshot::Snapshot;
+use telltale_smi::{Style, csv, details, overview, summary};
+use unicode_width::UnicodeWidthStr;
+
+use snapshots::{empty, troubled};
+
+/// Compares `page` with the expected one in `pages/<name>.txt`.
+#[track_caller]
+fn check(name: &str, page: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/pages/{name}.txt"));
+    if std::env::var_os("TELLTALE_WRITE_PAGES").is_some_and(|value| value == "1") {
+        fs::write(&path, page).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(page == expected, "{name} is now:\n{page}\nand was to be:\n{expected}");
+}
+
+fn style(width: usize) -> Style {
+    Style { width: Some(width), color: false, unicode: true }
+}
+
+#[test]
+fn the_tables_fit_every_width() {
+    let snapshot = troubled();
+    check("overview", &overview(&snapshot, &Style::PLAIN));
+    for width in [120, 80, 60, 40] {
+        check(&format!("overview-{width}"), &overview(&snapshot, &style(width)));
+    }
+}
+
+#[test]
+fn nothing_is_said_in_words() {
+    check("overview-of-nothing", &overview(&empty(), &Style::PLAIN));
+    let alone = Snapshot { devices: troubled().devices, ..empty() };
+    check("overview-without-processes", &overview(&alone, &Style::PLAIN));
+}
+
+#[test]
+fn the_details_fit_every_width() {
+    let snapshot = troubled();
+    check("details", &details(&snapshot, &Style::PLAIN));
+    for width in [80, 60, 40] {
+        check(&format!("details-{width}"), &details(&snapshot, &style(width)));
+    }
+    check("summary", &summary(&snapshot, &Style::PLAIN));
+}
+
+#[test]
+fn colour_marks_what_matters_and_ascii_is_enough() {
+    let style = Style { width: Some(80), color: true, unicode: false };
+    let page = overview(&troubled(), &style) + &details(&troubled(), &style);
+    check("colour-80", &page.replace('\x1b', "<ESC>"));
+}
+
+#[test]
+fn rows_for_programs_have_raw_numbers_and_empty_fields() {
+    for (name, text) in
+        [("devices", csv::devices(&troubled())), ("processes", csv::processes(&troubled()))]
+    {
+        assert_eq!(text.matches("\r\n").count(), text.lines().count(), "as RFC 4180 wants");
+        check(&format!("csv-{name}"), &text.replace("\r\n", "\n"));
+    }
+}
+
+#[test]
+fn no_line_is_ever_wider_than_asked() {
+    let snapshot = troubled();
+    // Wrapped text has at least four columns.
+    for width in 4..150 {
+        let style = style(width);
+        let page = [
+            overview(&snapshot, &style),
+            overview(&empty(), &style),
+            details(&snapshot, &style),
+            summary(&snapshot, &style),
+            telltale_smi::title("12:00:00 UTC. Every 1 s; Ctrl-C ends it.", &style),
+            telltale_smi::note("removed /run/tt/metrics_17.sock: process 17 has ended", &style),
+        ];
+        for line in page.iter().flat_map(|part| part.lines()) {
+            assert!(line.width() <= width, "{width}: {line:?}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Snapshots with everything that is hard to show.
+
+use telltale_schema::chip::{
+    AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource, PciAddress,
+};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{
+    Container, Device, HeldDevice, Holder, KindMemory, KindUsage, Process, ProcessSource,
+    ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage,
+    Telemetry,
+};
+
+const NOW: Timestamp = Timestamp(1_000_000_000);
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+fn at<T>(value: T) -> Reading<T> {
+    Reading::new(value, NOW)
+}
+
+fn no<T>(reason: Absence, detail: &str) -> Reading<T> {
+    Reading::absent(reason, detail)
+}
+
+/// A machine with nothing in it and no complaint.
+pub(crate) fn empty() -> Snapshot {
+    Snapshot {
+        schema_version: SCHEMA_VERSION,
+        taken_at: NOW,
+        collected_in_ns: 5_000_000,
+        devices: Vec::new(),
+        processes: Vec::new(),
+        sources: vec![source("tenstorrent", Vec::new(), 0)],
+    }
+}
+
+fn source(name: &str, errors: Vec<SourceError>, errors_dropped: u64) -> SourceStatus {
+    SourceStatus { name: name.to_owned(), duration_ns: 1, errors, errors_dropped }
+}
+
+/// An n300 whose first chip is hot and nearly full, and whose second nobody can look into; all
+/// kinds of processes on it.
+pub(crate) fn troubled() -> Snapshot {
+    let error = SourceError {
+        subject: String::from("tenstorrent!0/tt_aiclk"),
+        reason: Absence::TimedOut,
+        detail: String::from("the driver did not answer; a reset of the chip ends it"),
+    };
+    Snapshot {
+        devices: vec![local_device(), remote_device()],
+        processes: vec![trainer(), dead(), silent(), hidden()],
+        sources: vec![source("tenstorrent", vec![error], 0), source("ledgers", Vec::new(), 7)],
+        ..empty()
+    }
+}
+
+fn identity(location: u8) -> ChipIdentity {
+    ChipIdentity {
+        driver_ordinal: (location == 0).then_some(0),
+        pci: (location == 0).then_some(PciAddress { domain: 0, bus: 3, device: 0, function: 0 }),
+        asic_id: Some(AsicId(0x2_5173_2099)),
+        board_id: Some(BoardId(0x0100_0145_1173_2099)),
+        board_type: BoardType::N300,
+        location,
+        galaxy: None,
+        remote: location > 0,
+    }
+}
+
+fn local_device() -> Device {
+    let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
+    telemetry.temperature_celsius = at(72.4);
+    telemetry.temperature_limit_celsius = at(75.0);
+    telemetry.power_watts = at(70.2);
+    telemetry.power_limit_watts = at(85.0);
+    telemetry.aiclk_hertz = no(Absence::TimedOut, "the driver did not answer");
+    telemetry.heartbeat_total = at(12_345);
+    telemetry.firmware.insert(String::from("tt_fw_bundle_ver"), String::from("19.9.0.0"));
+    let parts = |kind, processes_bytes, unattributed_bytes, ghost_bytes, live_buffers| KindMemory {
+        kind,
+        total_bytes: processes_bytes + unattributed_bytes + ghost_bytes,
+        processes_bytes,
+        unattributed_bytes,
+        ghost_bytes,
+        live_buffers,
+    };
+    Device {
+        id: String::from("251732099"),
+        identity: identity(0),
+        facts: ChipFacts::of_board(BoardType::N300)
+            .map_or_else(|| no(Absence::Unsupported, ""), at),
+        telemetry,
+        spaces: vec![
+            space(MemorySpace::Dram, at(12 * GIB - 256 * MIB), at(12 * GIB)),
+            space(MemorySpace::L1, at(3 * MIB), at(95_944_704)),
+        ],
+        kinds: vec![
+            parts(MemoryKind::Dram, 11 * GIB, 512 * MIB, 256 * MIB, 1_234),
+            parts(MemoryKind::L1, 3 * MIB, 0, 0, 12),
+        ],
+        holders: at(vec![
+            Holder { pid: Some(4_242), open_descriptors: 1, memory_known: true },
+            Holder { pid: Some(5_000), open_descriptors: 3, memory_known: false },
+            Holder { pid: None, open_descriptors: 1, memory_known: false },
+        ]),
+    }
+}
+
+fn remote_device() -> Device {
+    let why = "reached through 251732099; the driver shows nothing of it";
+    Device {
+        id: String::from("251732099R"),
+        identity: identity(1),
+        facts: no(Absence::Unsupported, "a board type that is not in our table"),
+        telemetry: Telemetry::absent(Absence::Unsupported, why),
+        spaces: vec![space(
+            MemorySpace::Dram,
+            no(Absence::Unsupported, "5000 holds it and records nothing"),
+            no(Absence::Unsupported, "nobody knows this board"),
+        )],
+        kinds: Vec::new(),
+        holders: no(Absence::Unsupported, why),
+    }
+}
+
+fn space(space: MemorySpace, used_bytes: Reading<u64>, capacity_bytes: Reading<u64>) -> SpaceUsage {
+    let capacity_source = capacity_bytes.value().map(|_| FactSource::BoardTable);
+    SpaceUsage { space, used_bytes, capacity_bytes, capacity_source }
+}
+
+fn process(pid: Option<u32>, name: &str) -> Process {
+    Process {
+        identity: None,
+        pid,
+        namespace_pid: None,
+        name: name.to_owned(),
+        command: no(Absence::Gone, ""),
+        uid: no(Absence::Gone, ""),
+        user: no(Absence::Gone, ""),
+        container: None,
+        state: ProcessState::Alive,
+        known_by: None,
+        uptime_seconds: no(Absence::Unsupported, ""),
+        devices: Vec::new(),
+        faults: RecordingFaults::default(),
+        metrics: Vec::new(),
+    }
+}
+
+fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> KindUsage {
+    let usage = MemoryUsage {
+        live_bytes,
+        live_buffers,
+        peak_bytes: live_bytes + MIB,
+        allocations: 98_765,
+        allocated_bytes: 40 * GIB,
+        failed_allocations: 2,
+    };
+    KindUsage { kind, usage }
+}
+
+/// One that records everything, in a container, with recording faults and a hostile name.
+fn trainer() -> Process {
+    let kinds = vec![usage(MemoryKind::Dram, 11 * GIB, 1_234), usage(MemoryKind::L1, 3 * MIB, 12)];
+    Process {
+        namespace_pid: Some(17),
+        command: at(String::from("python3 \u{1b}[31mtrain.py --model 訓練 --layers 24")),
+        uid: at(1_000),
+        user: at(String::from("ada")),
+        container: Some(Container {
+            id: String::from("0123456789abcdef"),
+            engine: String::from("docker"),
+            pod_uid: None,
+        }),
+        known_by: Some(ProcessSource::Ledger),
+        uptime_seconds: at(3_725.0),
+        devices: vec![HeldDevice { device: 0, open_descriptors: 1, kinds }],
+        faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
+        ..process(Some(4_242), "py\u{7}thon3")
+    }
+}
+
+/// One that ended and left a row in a foreign region.
+fn dead() -> Process {
+    let kinds = vec![usage(MemoryKind::Dram, 256 * MIB, 1)];
+    Process {
+        state: ProcessState::Dead,
+        known_by: Some(ProcessSource::Region),
+        devices: vec![HeldDevice { device: 0, open_descriptors: 0, kinds }],
+        ..process(Some(4_300), "tt-run")
+    }
+}
+
+/// One that holds the device and records nothing.
+fn silent() -> Process {
+    Process {
+        command: at(String::from("./legacy")),
+        uid: at(1_001),
+        devices: vec![HeldDevice { device: 0, open_descriptors: 3, kinds: Vec::new() }],
+        ..process(Some(5_000), "legacy")
+    }
+}
+
+/// One of another PID namespace.
+fn hidden() -> Process {
+    let kinds = vec![usage(MemoryKind::Dram, 0, 0)];
+    Process {
+        state: ProcessState::Hidden,
+        known_by: Some(ProcessSource::Endpoint),
+        devices: vec![HeldDevice { device: 1, open_descriptors: 1, kinds }],
+        ..process(None, "worker")
+    }
+}

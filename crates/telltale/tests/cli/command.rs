@@ -1,0 +1,140 @@
+//! Running the command, and looking at what it said and which processes it started.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use telltale_harness::{ChildGuard, wait_until};
+use telltale_schema::snapshot::Snapshot;
+
+/// How long anything may take here: much longer than it does, because machines are busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Variables that change what the command does.
+const VARIABLES: [&str; 11] = [
+    "TELLTALE_ROOT",
+    "TELLTALE_DISABLED",
+    "TT_METRICS_SOCKET_DIR",
+    "TT_METAL_SHM_STATS_ENABLED",
+    "NO_COLOR",
+    "CLICOLOR_FORCE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LANG",
+    "COLUMNS",
+    "TERM",
+];
+
+/// The built binary in an environment that asks for nothing.
+pub(crate) fn telltale() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
+    VARIABLES.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a run of the command left behind for its caller.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    /// Asserts that the command failed with `status`, nothing on standard output and one sentence
+    /// with all of `words` on standard error.
+    #[track_caller]
+    pub(crate) fn complains(&self, status: i32, words: &[&str]) {
+        assert_eq!((self.status, self.out.as_str()), (Some(status), ""), "{self:?}");
+        assert!(self.err.starts_with("telltale: "), "{self:?}");
+        assert_eq!(self.err.lines().count(), 1, "{self:?}");
+        for word in words {
+            assert!(self.err.contains(word), "{word:?} is missing in {:?}", self.err);
+        }
+    }
+}
+
+/// Runs `command` to its end.
+#[track_caller]
+pub(crate) fn said(command: &mut Command) -> Said {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    Said { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Runs `telltale smi` on the machine below `root`.
+#[track_caller]
+pub(crate) fn smi<A: AsRef<OsStr>>(root: &Path, arguments: &[A]) -> Said {
+    said(telltale().arg("smi").arg("--root").arg(root).args(arguments))
+}
+
+/// A snapshot of the machine below `root`, by way of JSON.
+#[track_caller]
+pub(crate) fn snapshot(root: &Path) -> Snapshot {
+    let said = smi(root, &["--json"]);
+    serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+/// A command that runs beside the test.
+pub(crate) struct Running {
+    pub(crate) child: ChildGuard,
+    pub(crate) lines: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Starts `command` with its output piped to here.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = ChildGuard::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let lines = BufReader::new(child.child().stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// The next line, without its end.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        assert!(line.ends_with('\n'), "the output ended: {line:?}");
+        line.trim_end().to_owned()
+    }
+
+    /// The exit status, once it has ended by itself.
+    #[track_caller]
+    pub(crate) fn status(&mut self) -> Option<i32> {
+        self.child.wait_within("the command to end", PATIENCE).code()
+    }
+}
+
+/// A machine emulated by `telltale emulate`, there once this returns.
+pub(crate) fn emulate(kind: &str, root: &Path, more: &[&str]) -> ChildGuard {
+    let mut command = telltale();
+    command.args(["emulate", "--machine", kind, "--root"]).arg(root).args(more);
+    let machine = ChildGuard::spawn(command.stderr(Stdio::null()));
+    wait_until("the emulated devices", PATIENCE, || {
+        fs::read_dir(root.join("dev/tenstorrent")).is_ok_and(|mut found| found.next().is_some())
+    });
+    machine
+}
+
+/// The living processes that `parent` started.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
+/// Whether one of our workload processes still runs (a zombie does not).
+pub(crate) fn is_workload(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| String::from_utf8_lossy(&line).contains("--end-with-parent"))
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}

@@ -1,0 +1,191 @@
+//! `telltale demo` without a terminal.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::Command;
+
+use telltale_harness::{Scratch, wait_until};
+use telltale_schema::snapshot::{Device, Snapshot};
+
+use crate::command::{PATIENCE, Running, children, is_workload, said, telltale};
+
+/// The demo, making its directory in `place`.
+fn demo(place: &Path, arguments: &[&str]) -> Command {
+    let mut command = telltale();
+    command.arg("demo").args(arguments).env("XDG_RUNTIME_DIR", place);
+    command
+}
+
+#[track_caller]
+fn assert_empty(place: &Path) {
+    let left: Vec<_> = fs::read_dir(place).unwrap().map(|one| one.unwrap().path()).collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+/// Checks what every snapshot of a demo shows.
+#[track_caller]
+fn check(snapshot: &Snapshot) {
+    let ids: Vec<_> = snapshot.devices.iter().map(|device| device.id.as_str()).collect();
+    assert_eq!(ids, ["251732099", "251732099R"]);
+    assert_eq!(snapshot.processes.len(), 2);
+    assert!(!snapshot.has_errors(), "{:?}", snapshot.sources);
+    for (place, device) in snapshot.devices.iter().enumerate() {
+        check_sums(snapshot, place, device);
+    }
+}
+
+#[track_caller]
+fn check_sums(snapshot: &Snapshot, place: usize, device: &Device) {
+    for parts in &device.kinds {
+        let held = snapshot.processes.iter().flat_map(|process| &process.devices);
+        let of_kind = held.filter(|held| held.device == place).flat_map(|held| &held.kinds);
+        let bytes = of_kind.filter(|one| one.kind == parts.kind).map(|one| one.usage.live_bytes);
+        assert_eq!(bytes.sum::<u64>(), parts.processes_bytes);
+        let sum = parts.processes_bytes + parts.unattributed_bytes + parts.ghost_bytes;
+        assert_eq!(sum, parts.total_bytes);
+    }
+    for space in &device.spaces {
+        let kinds = device.kinds.iter().filter(|parts| parts.kind.space() == space.space);
+        let total: u64 = kinds.map(|parts| parts.total_bytes).sum();
+        assert_eq!(space.used_bytes.value(), Some(&total), "{}", space.space.name());
+    }
+}
+
+#[test]
+fn it_prints_snapshots_and_a_summary_and_leaves_nothing() {
+    let place = Scratch::new();
+    let said = said(&mut demo(place.path(), &["--seconds", "2"]));
+    assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let (snapshots, summary) = said.out.split_once("At the end:\n").expect("there is a summary");
+    let tables = snapshots.matches("ID          ARCH").count();
+    assert!((1..=3).contains(&tables), "{tables} snapshots in two seconds: {snapshots}");
+    for text in ["251732099R", "telltale replay train", "telltale replay generate"] {
+        assert_eq!(snapshots.matches(text).count() % tables, 0, "{text}: {snapshots}");
+        assert!(snapshots.contains(text), "{text}: {snapshots}");
+    }
+    assert!(summary.contains("PEAK"), "{summary}");
+    assert!(summary.ends_with("The emulated machine and both processes are gone.\n"), "{summary}");
+    assert!(!said.out.contains('\x1b'));
+    assert_empty(place.path());
+}
+
+#[test]
+fn json_is_one_object_a_line_and_nothing_else() {
+    let place = Scratch::new();
+    let said = said(&mut demo(place.path(), &["--seconds", "1.5", "--json"]));
+    assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let snapshots: Vec<Snapshot> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!snapshots.is_empty());
+    snapshots.iter().for_each(check);
+    assert!(snapshots.is_sorted_by_key(|snapshot| snapshot.taken_at));
+}
+
+#[test]
+fn a_signal_in_the_middle_ends_it_well_and_a_second_one_does_not_spoil_that() {
+    let signals: [fn(&mut Running); 3] = [
+        |demo| demo.child.interrupt(),
+        |demo| demo.child.terminate(),
+        |demo| {
+            demo.child.terminate();
+            demo.child.terminate();
+        },
+    ];
+    for (number, signal) in signals.into_iter().enumerate() {
+        let place = Scratch::new();
+        let mut demo = Running::start(&mut demo(place.path(), &["--seconds", "600", "--json"]));
+        check(&serde_json::from_str(&demo.line()).unwrap());
+        let workloads = children(demo.child.id());
+        assert_eq!(workloads.len(), 2);
+        signal(&mut demo);
+        let status = demo.status();
+        // The second signal may come before the first was seen: then it ends the process at once.
+        if number < 2 {
+            assert_eq!(status, Some(0));
+            assert!(!workloads.iter().any(|pid| is_workload(*pid)));
+            assert_empty(place.path());
+        }
+        wait_until("the workloads to end", PATIENCE, || {
+            !workloads.iter().any(|pid| is_workload(*pid))
+        });
+    }
+}
+
+#[test]
+fn the_default_place_is_left_clean_too() {
+    let mut command = telltale();
+    command.args(["demo", "--seconds", "0.1", "--json"]).env_remove("XDG_RUNTIME_DIR");
+    let mut demo = Running::start(&mut command);
+    let pid = demo.child.id();
+    demo.line();
+    let places = [Path::new("/dev/shm").to_path_buf(), std::env::temp_dir()];
+    let there = || places.iter().any(|at| at.join(format!("telltale-demo-{pid}")).exists());
+    assert_eq!(demo.status(), Some(0));
+    assert!(!there());
+}
+
+#[test]
+fn after_a_kill_the_workloads_end_and_the_next_demo_tidies_up() {
+    let place = Scratch::new();
+    let mut killed = Running::start(&mut demo(place.path(), &["--seconds", "600", "--json"]));
+    killed.line();
+    let workloads = children(killed.child.id());
+    assert_eq!(workloads.len(), 2);
+    killed.child.kill();
+    wait_until("the workloads to end", PATIENCE, || !workloads.iter().any(|pid| is_workload(*pid)));
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nobody was left to remove it");
+    let said = said(&mut demo(place.path(), &["--seconds", "0.1", "--json"]));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert_empty(place.path());
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let place = Scratch::new();
+    let mut demo = Running::start(&mut demo(place.path(), &["--seconds", "600"]));
+    demo.line();
+    let Running { mut child, lines } = demo;
+    drop(lines);
+    assert_eq!(child.wait_within("the demo to end", PATIENCE).code(), Some(0));
+    let mut complaints = String::new();
+    child.child().stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+    assert_eq!(complaints, "");
+    assert_empty(place.path());
+}
+
+#[test]
+fn two_demos_side_by_side_see_only_their_own() {
+    let place = Scratch::new();
+    let mut demos =
+        [(); 2].map(|()| Running::start(&mut demo(place.path(), &["--seconds", "600", "--json"])));
+    let pids = demos.each_mut().map(|demo| {
+        let snapshot: Snapshot = serde_json::from_str(&demo.line()).unwrap();
+        check(&snapshot);
+        let mut pids: Vec<_> = snapshot.processes.iter().filter_map(|one| one.pid).collect();
+        let mut expected = children(demo.child.id());
+        pids.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(pids, expected);
+        pids
+    });
+    assert_ne!(pids[0], pids[1]);
+    for demo in &mut demos {
+        demo.child.interrupt();
+        assert_eq!(demo.status(), Some(0));
+    }
+    assert_empty(place.path());
+}
+
+#[test]
+fn a_useless_runtime_directory_is_passed_over() {
+    let nowhere = Scratch::new();
+    let file = nowhere.join("file");
+    fs::write(&file, "").unwrap();
+    // A relative XDG_RUNTIME_DIR is ignored, as its specification asks.
+    let relative = said(&mut demo(Path::new("relative"), &["--seconds", "0.1", "--json"]));
+    assert_eq!(relative.status, Some(0), "{relative:?}");
+    let elsewhere = said(&mut demo(&file, &["--seconds", "0.1", "--json"]));
+    assert_eq!(elsewhere.status, Some(0), "a place that is no directory is passed over");
+    assert!(!Path::new("relative").exists());
+}

@@ -1,0 +1,15 @@
+//! The built command, used as a person or a script uses it: arguments, output, exit status, and
+//! what is left afterwards. Nothing here looks inside.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+mod demo;
+mod faults;
+mod machines;
+mod names;
+mod nothing;
+mod replay;
+mod terminal;
+mod usage;
+mod watch;

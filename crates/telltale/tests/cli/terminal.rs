@@ -1,0 +1,181 @@
+//! What a terminal shows: `script` of util-linux makes one, and passes on what is typed.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
+use unicode_width::UnicodeWidthStr;
+
+use crate::command::{PATIENCE, children, telltale};
+
+/// Ctrl-C, as a terminal's keyboard sends it.
+const CTRL_C: &[u8] = b"\x03";
+const HIDE_CURSOR: &str = "\x1b[?25l";
+const SHOW_CURSOR: &str = "\x1b[?25h";
+/// What every frame begins with.
+const HOME: &str = "\x1b[H";
+
+/// The command on a terminal of its own.
+struct Terminal {
+    child: ChildGuard,
+    shown: Arc<Mutex<Vec<u8>>>,
+    reading: JoinHandle<()>,
+    columns: usize,
+    rows: usize,
+}
+
+impl Terminal {
+    /// Runs `line` in a shell on a terminal of that size; none where there is no `script`.
+    fn start(test: &str, size: (usize, usize), line: &str, place: &Scratch) -> Option<Self> {
+        let (columns, rows) = size;
+        if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
+            skip(&format!("telltale::cli::terminal::{test}"), "needs script of util-linux");
+            return None;
+        }
+        let mut command = Command::new("script");
+        // The environment of the other tests, for another program.
+        for (name, value) in telltale().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.env("TERM", "xterm").env("XDG_RUNTIME_DIR", place.path());
+        let sized = format!("stty cols {columns} rows {rows}; exec {line}");
+        command.args(["--quiet", "--return", "--command", &sized, "/dev/null"]);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = ChildGuard::new(child.unwrap());
+        let mut screen = child.child().stdout.take().unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&shown);
+        let reading = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = screen.read(&mut buffer) {
+                sink.lock().unwrap().extend_from_slice(&buffer[..count]);
+            }
+        });
+        Some(Self { child, shown, reading, columns, rows })
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+
+    fn wait_for_frames(&self, count: usize) {
+        let frames = || self.text().matches(HOME).count();
+        wait_until("frames on the terminal", PATIENCE, || frames() > count);
+    }
+
+    /// Types Ctrl-C, waits for the end, and gives the exit status and everything shown.
+    fn interrupt(mut self) -> (Option<i32>, String) {
+        let keyboard = self.child.child().stdin.as_mut().unwrap();
+        keyboard.write_all(CTRL_C).unwrap();
+        keyboard.flush().unwrap();
+        let status = self.child.wait_within("the command to end", PATIENCE).code();
+        self.reading.join().unwrap();
+        let text = String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned();
+        (status, text)
+    }
+}
+
+/// The frames in what a terminal was sent, as lines without colours.
+fn frames(text: &str) -> Vec<Vec<String>> {
+    let painted = text.split(HOME).skip(1);
+    let frame = |frame: &str| {
+        let page = frame.split("\x1b[J").next().unwrap_or_default();
+        page.lines().map(|line| plain(line.trim_end_matches('\r'))).collect()
+    };
+    painted.map(frame).collect()
+}
+
+/// `line` without escape sequences.
+fn plain(line: &str) -> String {
+    let mut parts = line.split('\x1b');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
+        text.push_str(&part[end..]);
+    }
+    text
+}
+
+/// Runs the demo at a size until it has painted some frames, then ends it with Ctrl-C.
+fn demo(test: &str, size: (usize, usize), environment: &str) -> Option<(Vec<Vec<String>>, String)> {
+    let place = Scratch::new();
+    let line = format!("env {environment} {} demo", env!("CARGO_BIN_EXE_telltale"));
+    let terminal = Terminal::start(test, size, &line, &place)?;
+    terminal.wait_for_frames(2);
+    let (columns, rows) = (terminal.columns, terminal.rows);
+    let demos = children(terminal.child.id());
+    let (status, text) = terminal.interrupt();
+    assert_eq!(status, Some(0), "{text}");
+    assert!(demos.iter().all(|demo| children(*demo).is_empty()), "the workloads are gone");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "so is the directory");
+    let frames = frames(&text);
+    for frame in &frames {
+        assert!(frame.len() <= rows, "{} lines in {rows} rows: {frame:#?}", frame.len());
+        for line in frame {
+            assert!(line.width() <= columns, "{} columns in {columns}: {line:?}", line.width());
+        }
+    }
+    let hidden = text.rfind(HIDE_CURSOR).expect("the cursor was hidden");
+    assert!(text[hidden..].contains(SHOW_CURSOR), "the cursor is given back");
+    Some((frames, text))
+}
+
+#[test]
+fn the_demo_repaints_until_ctrl_c() {
+    let Some((frames, text)) = demo("the_demo_repaints_until_ctrl_c", (100, 24), "A=b") else {
+        return;
+    };
+    for frame in &frames[..2] {
+        assert!(frame[0].contains(" UTC. Ctrl-C ends this demo: an emulated n300"), "{frame:#?}");
+        assert!(frame[1].starts_with("ID          ARCH"), "{frame:#?}");
+        assert!(frame.iter().any(|line| line.contains("telltale replay train")), "{frame:#?}");
+    }
+    assert!(text.contains("\x1b[1mID"), "headings are bright");
+    let (_, end) = text.rsplit_once(SHOW_CURSOR).unwrap();
+    assert!(end.contains("At the end:") && end.contains("PEAK"), "{end}");
+    assert!(!plain(end).contains('\x1b'));
+}
+
+#[test]
+fn no_color_is_respected_and_changes_nothing_else() {
+    let test = "no_color_is_respected_and_changes_nothing_else";
+    let Some((frames, text)) = demo(test, (100, 24), "NO_COLOR=1") else { return };
+    assert!(frames[0].iter().any(|line| line.starts_with("251732099R")), "{frames:#?}");
+    let colours = text.split("\x1b[").filter(|part| {
+        part.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+    });
+    assert_eq!(colours.count(), 0, "{text:?}");
+}
+
+#[test]
+fn narrow_and_tiny_terminals_lose_columns_and_lines_but_never_wrap() {
+    let test = "narrow_and_tiny_terminals_lose_columns_and_lines_but_never_wrap";
+    let Some((narrow, _)) = demo(test, (40, 12), "A=b") else { return };
+    let shown =
+        |frames: &[Vec<String>], word: &str| frames[0].iter().any(|line| line.contains(word));
+    for word in ["251732099R", "DRAM USED", "L1", "PID", "Ctrl-C"] {
+        assert!(shown(&narrow, word), "{word}: {narrow:#?}");
+    }
+    assert!(!shown(&narrow, "COMMAND"), "{narrow:#?}");
+    let Some((tiny, _)) = demo(test, (12, 4), "A=b") else { return };
+    assert!(shown(&tiny, "2517320"), "{tiny:#?}");
+    assert!(demo(test, (1, 1), "A=b").is_some());
+}
+
+#[test]
+fn a_terminal_that_cannot_repaint_gets_plain_pages() {
+    let place = Scratch::new();
+    let test = "a_terminal_that_cannot_repaint_gets_plain_pages";
+    let line = format!("env TERM=dumb {} demo --seconds 1", env!("CARGO_BIN_EXE_telltale"));
+    let Some(mut terminal) = Terminal::start(test, (80, 24), &line, &place) else { return };
+    let status = terminal.child.wait_within("the demo to end", PATIENCE);
+    terminal.reading.join().unwrap();
+    let text = String::from_utf8_lossy(&terminal.shown.lock().unwrap()).into_owned();
+    assert!(status.success(), "{text}");
+    assert!(!text.contains('\x1b') && text.contains("At the end:"), "{text}");
+}

@@ -1,0 +1,107 @@
+//! Wrong usage, help texts, completion scripts, and output that cannot be written.
+
+use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
+use telltale_harness::Scratch;
+
+use crate::command::{said, telltale};
+
+const COMMANDS: [&str; 5] = ["smi", "demo", "replay", "emulate", "completions"];
+
+#[test]
+fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
+    let cases: [(&[&str], &str); 13] = [
+        (&[], "Usage"),
+        (&["frobnicate"], "frobnicate"),
+        (&["smi", "--frobnicate"], "--frobnicate"),
+        (&["smi", "--json", "--csv"], "--csv"),
+        (&["smi", "-w", "0"], "not a number of seconds from 0.1"),
+        (&["smi", "-w", "soon"], "not a number of seconds"),
+        (&["smi", "--root"], "--root"),
+        (&["demo", "--seconds", "-1"], "unexpected argument '-1'"),
+        (&["replay"], "<TRACE>"),
+        (&["replay", "train", "--speed", "fast"], "neither `max` nor a number"),
+        (&["emulate", "--machine", "n151", "--root", "/tmp/x"], "choose n150"),
+        (&["emulate", "--machine", "n150"], "--root"),
+        (
+            &["emulate", "--machine", "n150", "--root", "/tmp/x", "--fault", "fire:0"],
+            "write missing:N:FILE",
+        ),
+    ];
+    for (arguments, words) in cases {
+        let said = said(telltale().args(arguments));
+        assert_eq!((said.status, said.out.as_str()), (Some(64), ""), "{arguments:?}: {said:?}");
+        assert!(said.err.contains(words), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn every_command_explains_itself_in_lines_that_fit() {
+    let texts = COMMANDS.map(|command| said(telltale().args([command, "--help"])));
+    for (command, help) in COMMANDS.iter().zip(&texts) {
+        assert_eq!((help.status, help.err.as_str()), (Some(0), ""), "{command}");
+        assert!(help.out.contains(&format!("Usage: telltale {command}")), "{}", help.out);
+        assert!(!help.out.contains("end-with-parent"), "an option between our own processes");
+        for line in help.out.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+    let whole = said(telltale().arg("--help"));
+    assert_eq!(whole.status, Some(0));
+    for command in COMMANDS {
+        assert!(whole.out.contains(command), "{}", whole.out);
+    }
+    let version = said(telltale().arg("--version"));
+    assert_eq!(version.out, format!("telltale {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completion_scripts_name_every_command_and_their_shells_accept_them() {
+    for (shell, check) in [("bash", "bash"), ("zsh", "zsh"), ("fish", "fish")] {
+        let script = said(telltale().args(["completions", shell]));
+        assert_eq!(script.status, Some(0), "{shell}");
+        for command in COMMANDS {
+            assert!(script.out.contains(command), "{shell}: {command}");
+        }
+        let syntax_only = if shell == "fish" { "--no-execute" } else { "-n" };
+        let mut checker = Command::new(check);
+        checker.arg(syntax_only).stdin(Stdio::piped());
+        // Only bash is everywhere; the others are asked where they are.
+        let Ok(mut checker) = checker.spawn() else {
+            assert_ne!(shell, "bash", "the project's own scripts need bash");
+            continue;
+        };
+        checker.stdin.take().unwrap().write_all(script.out.as_bytes()).unwrap();
+        assert!(checker.wait().unwrap().success(), "{shell} refuses its script");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_in_one_sentence_and_a_failing_exit_status() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
+    let root = root.to_str().unwrap();
+    let commands: [&[&str]; 9] = [
+        &["smi", "--root", root],
+        &["smi", "--root", root, "-d"],
+        &["smi", "--root", root, "--json"],
+        &["smi", "--root", root, "--csv"],
+        &["smi", "--root", root, "-w", "0.1"],
+        &["demo", "--seconds", "1"],
+        &["replay", "train", "--speed", "max"],
+        &["completions", "bash"],
+        &["--help"],
+    ];
+    for arguments in commands {
+        let full = || File::options().write(true).open("/dev/full").unwrap();
+        let told =
+            said(telltale().args(arguments).env("XDG_RUNTIME_DIR", place.path()).stdout(full()));
+        told.complains(2, &["standard output", "No space left"]);
+        let speechless = telltale().args(arguments).stdout(full()).stderr(full()).status().unwrap();
+        assert_eq!(speechless.code(), Some(2), "{arguments:?}");
+    }
+}
