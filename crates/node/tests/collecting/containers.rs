@@ -9,7 +9,7 @@ use telltale_node::{CollectOptions, Collector, EndpointUse};
 use telltale_schema::snapshot::{ProcessSource, ProcessState, Snapshot};
 
 use crate::memory::{Bench, dram, process, subjects};
-use crate::workload::{Child, Role, command, started};
+use crate::workload::{Child, Role, command, let_begin, started};
 
 /// A workload that is process 1 of a PID namespace of its own.
 fn contained(child: &Child<'_>) -> ChildGuard {
@@ -52,6 +52,34 @@ fn two_containers_that_share_the_directory_are_told_apart() {
             check(&snapshot, &answers, 30_000, ProcessSource::Endpoint);
             assert_eq!(dram(&snapshot, 0).total_bytes, 32_100);
         }
+    }
+}
+
+#[test]
+fn two_runtimes_that_are_both_process_1_share_a_directory() {
+    if !needs_pid_namespaces("node::containers::two_runtimes_that_are_both_process_1") {
+        return;
+    }
+    let bench = Bench::new(MachineKind::N150);
+    let runtimes: Vec<ChildGuard> = [100, 2_000]
+        .map(|bytes| {
+            let child = bench.child(Role::Runtime, bytes);
+            let wrapped = |program: &OsStr| in_pid_namespace(program, ProcMount::Own);
+            let mut guard = ChildGuard::spawn(&mut command(&child, wrapped));
+            let_begin(&mut guard);
+            guard
+        })
+        .into();
+    let names: Vec<_> = std::fs::read_dir(&bench.directory).unwrap().collect();
+    assert_eq!(names.len(), 4, "two ledgers and two endpoints: {names:?}");
+    for endpoints in [EndpointUse::Never, EndpointUse::Always] {
+        let options = CollectOptions { endpoints, ..bench.options() };
+        let snapshot = Collector::new(options).unwrap().collect();
+        assert_eq!(subjects(&snapshot), Vec::<String>::new());
+        check(&snapshot, &runtimes[0], 100, ProcessSource::Ledger);
+        check(&snapshot, &runtimes[1], 2_000, ProcessSource::Ledger);
+        let told = snapshot.processes.iter().filter(|one| !one.metrics.is_empty()).count();
+        assert_eq!(told, if endpoints == EndpointUse::Always { 2 } else { 0 });
     }
 }
 

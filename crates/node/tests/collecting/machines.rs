@@ -153,6 +153,33 @@ fn faults_cost_what_they_hit_and_are_told() {
 }
 
 #[test]
+fn a_machine_whose_driver_hangs_everywhere_is_read_in_bounded_time() {
+    let mut bench = Bench::new(MachineKind::GalaxyWormhole);
+    for ordinal in 0..32 {
+        for attribute in ["tt_aiclk", "temp1_input"] {
+            let attribute = attribute.to_owned();
+            bench.machine.inject(Fault::Hang { ordinal, attribute }).unwrap();
+        }
+    }
+    let started = std::time::Instant::now();
+    for _ in 0..3 {
+        let snapshot = bench.collector.collect();
+        assert_eq!(snapshot.devices.len(), 32);
+        let hung = |device: &Device| absence(&device.telemetry.aiclk_hertz);
+        assert!(snapshot.devices.iter().all(|one| hung(one) == Some(Absence::TimedOut)));
+        let told = errors(&snapshot);
+        assert!(told.iter().any(|(subject, _)| subject == "sysfs"), "{told:?}");
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let stuck = threads.filter(|thread| {
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        name.trim() == "telltale-read"
+    });
+    assert!(stuck.count() < 60, "threads left behind are bounded, other tests' included");
+}
+
+#[test]
 fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
     let mut bench = Bench::new(MachineKind::T3000);
     assert_eq!(bench.collector.collect().devices.len(), 8);
