@@ -12,6 +12,7 @@ pub mod client;
 pub mod cost;
 pub mod endpoint;
 pub mod launch;
+pub mod machine;
 pub mod pinning;
 pub mod record;
 pub mod rundir;

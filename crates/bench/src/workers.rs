@@ -30,6 +30,13 @@ pub enum Service {
     },
     /// A socket that answers 16 bytes with 256 and checks nothing.
     Bare,
+    /// An emulated machine, whose root is the directory.
+    Machine,
+    /// A workload on that machine.
+    Workload {
+        /// Which one; it decides which chips.
+        number: u64,
+    },
     /// Nothing: what a process costs that only waits.
     Idle,
 }
@@ -41,6 +48,8 @@ impl Service {
             Self::Seed { base } => ["seed".to_owned(), base.to_string()],
             Self::Ours { base } => ["ours".to_owned(), base.to_string()],
             Self::Bare => ["bare".to_owned(), "0".to_owned()],
+            Self::Machine => ["machine".to_owned(), "0".to_owned()],
+            Self::Workload { number } => ["workload".to_owned(), number.to_string()],
             Self::Idle => ["idle".to_owned(), "0".to_owned()],
         }
     }
@@ -52,6 +61,8 @@ impl Service {
             "seed" => Some(Self::Seed { base: number }),
             "ours" => Some(Self::Ours { base: number }),
             "bare" => Some(Self::Bare),
+            "machine" => Some(Self::Machine),
+            "workload" => Some(Self::Workload { number }),
             "idle" => Some(Self::Idle),
             _ => None,
         }

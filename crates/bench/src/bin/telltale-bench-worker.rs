@@ -14,7 +14,7 @@ use telltale_bench::endpoint::BareServer;
 use telltale_bench::pinning::Pinned;
 use telltale_bench::seed::Server;
 use telltale_bench::workers::{READY, STOP, Service};
-use telltale_bench::{client, launch, rundir};
+use telltale_bench::{client, launch, machine, rundir};
 
 fn main() -> ExitCode {
     match run() {
@@ -44,7 +44,7 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     };
     let directory = Path::new(directory);
     let service = Service::parse(service, number)
-        .ok_or("SERVICE is seed, ours, bare or idle, with a number")?;
+        .ok_or("SERVICE is seed, ours, bare, machine, workload or idle, with a number")?;
     // Before any thread starts, so that the server's thread inherits it.
     let _pinned = match rest {
         [processor, ..] => Some(Pinned::to(processor.parse()?)?),
@@ -67,18 +67,36 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             serve_until_told(directory)?;
             drop(server);
         }
+        Service::Machine => {
+            let emulator = machine::emulate(directory)?;
+            let told = wait_until_told()?;
+            // The emulator may write while others remove: what is left goes after its end.
+            drop(emulator);
+            if !told {
+                rundir::remove(directory);
+            }
+        }
+        Service::Workload { number } => {
+            let held = machine::hold(directory, number)?;
+            serve_until_told(directory)?;
+            drop(held);
+        }
         Service::Idle => serve_until_told(directory)?,
     }
     Ok(())
 }
 
 fn serve_until_told(directory: &Path) -> io::Result<()> {
-    writeln!(io::stdout(), "{READY}")?;
-    io::stdout().flush()?;
-    let mut line = String::new();
-    let told = io::stdin().read_line(&mut line).is_ok() && line.trim_end() == STOP;
-    if !told {
+    if !wait_until_told()? {
         rundir::remove(directory);
     }
     Ok(())
+}
+
+/// Says that this worker is ready and waits until it should end. False when the parent vanished.
+fn wait_until_told() -> io::Result<bool> {
+    writeln!(io::stdout(), "{READY}")?;
+    io::stdout().flush()?;
+    let mut line = String::new();
+    Ok(io::stdin().read_line(&mut line).is_ok() && line.trim_end() == STOP)
 }
