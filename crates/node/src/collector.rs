@@ -1,20 +1,22 @@
 //! The collector: asks every source and makes a snapshot, once or again and again.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use telltale_ledger::LedgerReading;
 use telltale_schema::clock::Clock;
-use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Holder, SCHEMA_VERSION, Snapshot, SourceError};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
-use crate::processes::{EndpointUse, Holders, Places, Processes};
+use crate::processes::{EndpointUse, Found, Holders, Places, Processes};
 use crate::reconcile::{Observations, reconcile};
 use crate::report::MAX_ERRORS;
-use crate::tenstorrent::{HardwareReading, TenstorrentSource};
+use crate::tenstorrent::{HardwareReading, Sensors, TenstorrentSource};
 use crate::tree::{OpenTreeError, Tree};
 
 /// What to collect, and within which time.
@@ -28,6 +30,8 @@ pub struct CollectOptions {
     pub patience: Duration,
     /// How long each source may take.
     pub deadline: Duration,
+    /// Which sensors of the chips are read.
+    pub sensors: Sensors,
     /// When endpoints are asked.
     pub endpoints: EndpointUse,
     /// Whether to look into containers that share nothing with us, where we may.
@@ -41,6 +45,7 @@ impl Default for CollectOptions {
             runtime_dir: None,
             patience: Duration::from_millis(250),
             deadline: Duration::from_secs(2),
+            sensors: Sensors::default(),
             endpoints: EndpointUse::default(),
             containers: true,
         }
@@ -71,12 +76,20 @@ impl Collector {
         options: CollectOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenTreeError> {
-        let CollectOptions { root, runtime_dir, patience, deadline, endpoints, containers } =
-            options;
+        let CollectOptions {
+            root,
+            runtime_dir,
+            patience,
+            deadline,
+            sensors,
+            endpoints,
+            containers,
+        } = options;
         let tree = Arc::new(Tree::open(&root)?);
         let places = Places { runtime_dir, endpoints, containers, patience, deadline };
-        let hardware =
-            TenstorrentSource::new(Arc::clone(&tree), Arc::clone(&clock), patience, deadline);
+        let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
+        let limits = (patience, deadline);
+        let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         Ok(Self { clock, hardware, processes })
     }
@@ -85,8 +98,7 @@ impl Collector {
     pub fn collect(&mut self) -> Snapshot {
         let taken_at = self.clock.now();
         let started_ns = self.clock.monotonic_ns();
-        let hardware = self.hardware.read();
-        let found = self.processes.look(&holders(&hardware));
+        let (hardware, found) = self.look();
         let mut sources = vec![hardware.status];
         sources.extend(found.statuses);
         let observations = Observations {
@@ -119,7 +131,23 @@ impl Collector {
     /// Removes what dead processes left in the runtime directory, as far as it is ours to remove.
     pub fn clean(&mut self) -> CleanReport {
         let hardware = self.hardware.read();
-        self.processes.clean(&holders(&hardware))
+        self.processes.clean(&holders(hardware.chips.iter().map(|chip| &chip.holders)))
+    }
+
+    /// Looks at sensors and processes at the same time: both wait for the kernel most of the time.
+    fn look(&mut self) -> (HardwareReading, Found) {
+        let begun = self.hardware.begin();
+        let holders = holders(&begun.holders);
+        let Self { hardware, processes, .. } = self;
+        let (read, found) = thread::scope(|scope| {
+            let beside = thread::Builder::new().name("telltale-chips".to_owned());
+            let beside = beside.spawn_scoped(scope, move || hardware.finish(begun));
+            let found = processes.look(&holders);
+            let read = beside.ok().map(|one| one.join().unwrap_or_else(|why| resume_unwind(why)));
+            (read, found)
+        });
+        // Where the system gives no thread, one after the other.
+        (read.unwrap_or_else(|| self.hardware.read()), found)
     }
 
     /// From now on notices the end of every process that the last [`Self::collect`] found alive,
@@ -137,9 +165,9 @@ impl Collector {
 }
 
 /// Who holds a device, over all chips.
-fn holders(hardware: &HardwareReading) -> Holders {
+fn holders<'a>(chips: impl IntoIterator<Item = &'a Reading<Vec<Holder>>>) -> Holders {
     let mut all = Holders::default();
-    for holder in hardware.chips.iter().filter_map(|chip| chip.holders.value()).flatten() {
+    for holder in chips.into_iter().filter_map(Reading::value).flatten() {
         match holder.pid {
             Some(pid) => {
                 all.pids.insert(pid);

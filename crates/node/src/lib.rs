@@ -18,3 +18,4 @@ pub mod tree;
 pub use clean::{CleanReport, Cleaned, clean};
 pub use collector::{CollectOptions, Collector};
 pub use processes::EndpointUse;
+pub use tenstorrent::Sensors;

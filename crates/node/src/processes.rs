@@ -266,6 +266,7 @@ impl Processes {
         }
         self.ledgers.keep_directories(&listed.iter().map(|(number, ..)| *number).collect());
         self.ledgers.update_liveness(&self.procfs, &checks);
+        self.descriptions.take_seen(checks.into_seen());
         self.ledgers.read(report);
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use telltale_harness::Scratch;
 use telltale_node::clock::SystemClock;
-use telltale_node::tenstorrent::{ChipReading, HardwareReading, TenstorrentSource};
+use telltale_node::tenstorrent::{ChipReading, HardwareReading, Sensors, TenstorrentSource};
 use telltale_node::tree::Tree;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::TrafficDirection;
@@ -100,9 +100,13 @@ impl Machine {
     }
 
     fn source(&self) -> TenstorrentSource {
+        self.source_of(Sensors::All)
+    }
+
+    fn source_of(&self, sensors: Sensors) -> TenstorrentSource {
         let tree = Arc::new(Tree::open(self.scratch.path()).unwrap());
         let (patience, deadline) = (Duration::from_millis(150), Duration::from_secs(20));
-        TenstorrentSource::new(tree, Arc::new(SystemClock), patience, deadline)
+        TenstorrentSource::new(tree, Arc::new(SystemClock), sensors, (patience, deadline))
     }
 
     fn read(&self) -> HardwareReading {
@@ -143,6 +147,28 @@ fn a_chip_is_read_and_its_remote_chip_is_listed() {
     assert_eq!(remote.identity.display_id(), "251732090R");
     assert_eq!(absence(&remote.telemetry.aiclk_hertz), Some(Absence::Unsupported));
     assert_eq!(remote.facts.value().unwrap().worker_cores, 64);
+}
+
+#[test]
+fn only_the_sensors_that_are_asked_for_are_read() {
+    let machine = Machine::new();
+    let class = machine.chip(0, "0000:03:00.0", N300);
+    machine.hang(&format!("{class}/tt_heartbeat"));
+    machine.fail(&format!("{class}/tt_fw_bundle_ver"), "EIO");
+    let mut source = machine.source_of(Sensors::Main);
+    for _ in 0..2 {
+        let reading = source.read();
+        assert_eq!(subjects(&reading), Vec::<&str>::new());
+        let telemetry = &reading.chips[0].telemetry;
+        assert_eq!(reading.chips[0].identity.display_id(), "251732090");
+        assert_eq!(telemetry.temperature_celsius.value(), Some(&36.5));
+        assert_eq!(telemetry.power_watts.value(), Some(&20.0));
+        assert_eq!(telemetry.aiclk_hertz.value(), Some(&1_000_000_000));
+        assert_eq!(pids(&reading.chips[0]), [(Some(17), 2), (None, 1)]);
+        assert_eq!(absence(&telemetry.heartbeat_total), Some(Absence::NotAsked));
+        assert_eq!(absence(&telemetry.voltage_volts), Some(Absence::NotAsked));
+        assert!(telemetry.firmware.is_empty() && telemetry.pcie.is_empty());
+    }
 }
 
 #[test]
@@ -244,7 +270,8 @@ fn no_driver_is_one_sentence_that_says_what_to_do() {
     let scratch = Scratch::new();
     let tree = Arc::new(Tree::open(scratch.path()).unwrap());
     let second = Duration::from_secs(1);
-    let reading = TenstorrentSource::new(tree, Arc::new(SystemClock), second, second).read();
+    let reading =
+        TenstorrentSource::new(tree, Arc::new(SystemClock), Sensors::All, (second, second)).read();
     assert!(reading.chips.is_empty());
     assert_eq!(reading.status.errors.len(), 1);
     assert!(reading.status.errors[0].detail.contains("install tt-kmd"));

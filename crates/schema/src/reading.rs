@@ -26,6 +26,8 @@ pub enum Absence {
     Gone,
     /// The source failed in a way that has no other name here; the detail says how.
     Failed,
+    /// Nobody asked for it: the reader was told to leave it out.
+    NotAsked,
 }
 
 impl Absence {
@@ -40,6 +42,7 @@ impl Absence {
             Self::TimedOut => "timed out",
             Self::Gone => "went away while it was read",
             Self::Failed => "reading failed",
+            Self::NotAsked => "not asked for",
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let form = if arguments.json { Form::Json } else { Form::Tables { details: false } };
     let place = Place { root: Some(stage.root().to_path_buf()), runtime_dir: None };
     let mut collector =
-        Collector::new(smi::options(&place)).map_err(|error| Failure::because(&error))?;
+        Collector::new(smi::options(&place, form)).map_err(|error| Failure::because(&error))?;
     stage.wait_for_workloads(&mut collector, &interrupt);
     let unwatched = (!output.is_terminal()).then_some(UNWATCHED);
     let until = arguments.seconds.or(unwatched).map(|span| Instant::now() + span);

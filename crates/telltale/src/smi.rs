@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use telltale_node::{CleanReport, CollectOptions, Collector};
+use telltale_node::{CleanReport, CollectOptions, Collector, Sensors};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
@@ -36,6 +36,16 @@ pub(crate) struct Watch<'a> {
     pub(crate) title: &'a str,
 }
 
+impl Form {
+    /// What it shows of a chip's sensors.
+    fn sensors(self) -> Sensors {
+        match self {
+            Self::Tables { details: false } | Self::Csv { .. } => Sensors::Main,
+            Self::Tables { details: true } | Self::Json => Sensors::All,
+        }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let output = Output::detect();
@@ -44,7 +54,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         (_, true) => Form::Csv { processes: arguments.details },
         _ => Form::Tables { details: arguments.details },
     };
-    let options = options(&arguments.place);
+    let options = options(&arguments.place, form);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
@@ -116,9 +126,9 @@ fn why_nothing(snapshot: &Snapshot) -> String {
     }
 }
 
-/// How the collector is set up for a place.
-pub(crate) fn options(place: &Place) -> CollectOptions {
-    let mut options = CollectOptions::default();
+/// How the collector is set up for a place and what is shown of it.
+pub(crate) fn options(place: &Place, form: Form) -> CollectOptions {
+    let mut options = CollectOptions { sensors: form.sensors(), ..CollectOptions::default() };
     if let Some(root) = &place.root {
         options.root = root.clone();
     }

@@ -7,6 +7,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Container, Process, ProcessState, RecordingFaults};
 
+use super::identity::Seen;
 use super::status::{Found, Procfs, Status};
 use super::users::Users;
 use super::{command, container};
@@ -36,6 +37,8 @@ pub(crate) struct Description {
 #[derive(Debug)]
 pub(crate) struct Descriptions {
     by_pid: HashMap<u32, Description>,
+    /// Processes that were looked at a moment ago.
+    seen: Seen,
     users: Users,
     patience: Patience,
     limits: Limits,
@@ -44,8 +47,13 @@ pub(crate) struct Descriptions {
 impl Descriptions {
     /// No descriptions yet. Reading command lines may take this long.
     pub(crate) fn new(limits: Limits) -> Self {
-        let (by_pid, users) = (HashMap::new(), Users::default());
-        Self { by_pid, users, patience: Patience::default(), limits }
+        let (by_pid, seen, users) = (HashMap::new(), Seen::new(), Users::default());
+        Self { by_pid, seen, users, patience: Patience::default(), limits }
+    }
+
+    /// Takes processes that were just looked at, until [`Self::keep`].
+    pub(crate) fn take_seen(&mut self, seen: Seen) {
+        self.seen = seen;
     }
 
     /// Describes these processes, as far as they live, can be seen, and are not described yet.
@@ -65,7 +73,9 @@ impl Descriptions {
             if self.by_pid.get(&pid).is_some_and(recent) {
                 continue;
             }
-            match procfs.find(pid) {
+            let seen = self.seen.remove(&pid);
+            let found = seen.map(|(directory, status)| Found::Process(directory, status));
+            match found.unwrap_or_else(|| procfs.find(pid)) {
                 Found::Process(directory, status) if !status.ended => {
                     let description = self.describe(&directory, status, procfs, now);
                     self.by_pid.insert(pid, description);
@@ -120,6 +130,7 @@ impl Descriptions {
 
     /// Lets go of all but these.
     pub(crate) fn keep(&mut self, pids: &std::collections::BTreeSet<u32>) {
+        self.seen.clear();
         self.by_pid.retain(|pid, _| pids.contains(pid));
     }
 

@@ -4,7 +4,7 @@
 //! process with exactly these, which runs as the user that owns the file. The number in a file's
 //! name is never looked at here.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 use telltale_ledger::directory::OVERFLOW_UID;
@@ -19,6 +19,9 @@ const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
 /// Pids that one scan of `/proc` looks at.
 const MAX_SCANNED: usize = 65_536;
+
+/// Processes that are kept as they were seen, for each is an open directory.
+const MAX_SEEN: usize = 256;
 
 /// A clock tick, in which `/proc` gives start times; the same on every Linux that the driver runs
 /// on.
@@ -81,7 +84,12 @@ pub(crate) struct Checks<'a> {
     /// Pids that are worth a look first: the driver's holders, endpoints' peers.
     likely: Vec<u32>,
     by_start: OnceCell<HashMap<u64, Vec<u32>>>,
+    seen: RefCell<Seen>,
 }
+
+/// Processes as a round of checks has found them, kept so that they need not be read again. Each
+/// directory stays that of its process.
+pub(crate) type Seen = HashMap<u32, (Directory, Status)>;
 
 impl Standpoint {
     /// Looks where we are.
@@ -104,7 +112,13 @@ impl<'a> Checks<'a> {
         likely: impl IntoIterator<Item = u32>,
     ) -> Self {
         let likely = likely.into_iter().collect();
-        Self { procfs, standpoint, likely, by_start: OnceCell::new() }
+        let (by_start, seen) = (OnceCell::new(), RefCell::default());
+        Self { procfs, standpoint, likely, by_start, seen }
+    }
+
+    /// The processes that were found to live and to be who they are said to be.
+    pub(crate) fn into_seen(self) -> Seen {
+        self.seen.into_inner()
     }
 
     /// The PID namespace we are in.
@@ -214,7 +228,14 @@ impl<'a> Checks<'a> {
             Found::Process(_, status) if status.start_time_ticks != claimed.start_time_ticks => {
                 Standing::Dead
             }
-            Found::Process(_, status) => owned(claimed.pid, &status, owner),
+            Found::Process(directory, status) => {
+                let standing = owned(claimed.pid, &status, owner);
+                let mut seen = self.seen.borrow_mut();
+                if standing.pid().is_some() && seen.len() < MAX_SEEN {
+                    seen.insert(claimed.pid, (directory, status));
+                }
+                standing
+            }
             Found::Nobody => Standing::Dead,
             Found::Unseen => Standing::Hidden,
         }

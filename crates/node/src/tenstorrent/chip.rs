@@ -27,6 +27,7 @@ pub(super) enum Outcome {
     },
     Unreadable(Unreadable),
     TimedOut,
+    NotAsked,
 }
 
 /// A file's last outcome and when to look again.
@@ -77,34 +78,27 @@ impl FileRead {
 // === impl OpenChip ===
 
 impl OpenChip {
-    /// Opens the directories of the chip `tenstorrent!ordinal`. Only the first must be there.
-    pub(super) fn open(tree: &Tree, ordinal: u32, files: usize) -> Result<Self, Unreadable> {
+    /// Opens the class directory of the chip `tenstorrent!ordinal`. It has a file for each of
+    /// `wanted`, which tells whether that is ever read.
+    pub(super) fn open(tree: &Tree, ordinal: u32, wanted: &[bool]) -> Result<Self, Unreadable> {
         let root = tree.root();
         let class = root.directory(&format!("sys/class/tenstorrent/tenstorrent!{ordinal}"))?;
         let stat = class.own_stat()?;
-        let function = class.directory("device").ok();
-        let pci = class.link("device").ok().and_then(|link| {
-            let name = link.file_name()?.to_str()?;
-            name.parse().ok()
-        });
-        let hwmon = function.as_ref().and_then(hwmon_of);
-        let process_list = root.directory(&format!("proc/driver/tenstorrent/{ordinal}")).ok();
-        let slot = Slot {
-            outcome: Outcome::Unreadable(Unreadable::Errno(Errno::NOENT)),
-            timed_out: false,
-            look_again_ns: 0,
-            read_ns: 0,
+        let slot = |wanted: &bool| {
+            let missing = Outcome::Unreadable(Unreadable::Errno(Errno::NOENT));
+            let outcome = if *wanted { missing } else { Outcome::NotAsked };
+            Slot { outcome, timed_out: false, look_again_ns: 0, read_ns: 0 }
         };
         Ok(Self {
             ordinal,
-            pci,
-            slots: vec![slot; files],
+            pci: None,
+            slots: wanted.iter().map(slot).collect(),
             counters: vec![FlitCounter::default(); 2 * super::fields::COUNTERS.len()],
             registration: (stat.st_dev, stat.st_ino),
             class: Arc::new(class),
-            function: function.map(Arc::new),
-            hwmon: hwmon.map(Arc::new),
-            process_list: process_list.map(Arc::new),
+            function: None,
+            hwmon: None,
+            process_list: None,
         })
     }
 
@@ -115,20 +109,32 @@ impl OpenChip {
         stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.registration)
     }
 
-    /// Opens what was not there at the first look: hwmon and the list of openers may come late.
-    pub(super) fn open_the_rest(&mut self, tree: &Tree) {
-        if self.hwmon.is_none() {
-            self.hwmon = self.function.as_deref().and_then(hwmon_of).map(Arc::new);
-        }
+    /// Opens the directory of the list of openers, unless it is open. It may come late.
+    pub(super) fn open_list(&mut self, tree: &Tree) {
         if self.process_list.is_none() {
             let path = format!("proc/driver/tenstorrent/{}", self.ordinal);
             self.process_list = tree.root().directory(&path).ok().map(Arc::new);
         }
     }
 
+    /// Opens the PCI function's directories, unless they are open. Those of hwmon may come late.
+    pub(super) fn open_function(&mut self) {
+        if self.function.is_none() {
+            self.function = self.class.directory("device").ok().map(Arc::new);
+            self.pci = self.class.link("device").ok().and_then(|link| {
+                let name = link.file_name()?.to_str()?;
+                name.parse().ok()
+            });
+        }
+        if self.hwmon.is_none() {
+            self.hwmon = self.function.as_deref().and_then(hwmon_of).map(Arc::new);
+        }
+    }
+
     /// The read of `item`, unless what is known of it still holds.
     pub(super) fn due(&self, index: usize, item: Item, now_ns: u64) -> Option<FileRead> {
-        if now_ns < self.slots[index].look_again_ns {
+        let slot = &self.slots[index];
+        if now_ns < slot.look_again_ns || matches!(slot.outcome, Outcome::NotAsked) {
             return None;
         }
         let directory = match item.place {

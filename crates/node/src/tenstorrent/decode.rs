@@ -49,6 +49,7 @@ fn text(slot: &Slot) -> Reading<&str> {
         },
         Outcome::Unreadable(unreadable) => unreadable.reading(),
         Outcome::TimedOut => Reading::absent(Absence::TimedOut, "the driver did not answer"),
+        Outcome::NotAsked => Reading::absent(Absence::NotAsked, ""),
     }
 }
 
@@ -68,12 +69,12 @@ fn excerpt(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_default).collect()
 }
 
-/// Notes why `reading` is absent, unless the file merely does not exist.
+/// Notes why `reading` is absent, unless the file merely does not exist or is not wanted.
 fn complain<T>(complaints: &mut Complaints, item: Item, slot: &Slot, reading: &Reading<T>) {
     if slot.timed_out {
         complaints.add(item.file, Absence::TimedOut, "the driver did not answer");
     } else if let Some((reason, detail)) = reading.absence()
-        && reason != Absence::Unsupported
+        && !matches!(reason, Absence::Unsupported | Absence::NotAsked)
     {
         complaints.add(item.file, reason, detail);
     }
@@ -172,7 +173,7 @@ fn mislabelled(chip: &OpenChip, file: &str) -> Option<String> {
             let ours = LABELS[index].accepted.contains(&label.as_ref());
             (!ours).then(|| excerpt(&label))
         }
-        Outcome::Unreadable(_) | Outcome::TimedOut => None,
+        Outcome::Unreadable(_) | Outcome::TimedOut | Outcome::NotAsked => None,
     }
 }
 
@@ -200,7 +201,7 @@ fn traffic(chip: &mut OpenChip, complaints: &mut Complaints, now_ns: u64) -> Vec
             }
             Reading::Value { .. } => Reading::absent(Absence::TimedOut, ""),
             // Drivers before May 2025 have no counters at all; nothing is listed then.
-            Reading::Absent { absent: Absence::Unsupported, .. } => continue,
+            Reading::Absent { absent: Absence::Unsupported | Absence::NotAsked, .. } => continue,
             Reading::Absent { absent, detail } => {
                 complaints.add(file, *absent, detail);
                 Reading::absent(*absent, detail.clone())
@@ -243,6 +244,7 @@ pub(super) fn holders(chip: &OpenChip, complaints: &mut Complaints) -> Reading<V
             complaints.add("pids", unreadable.absence(), &unreadable.to_string());
             unreadable.reading()
         }
+        Outcome::NotAsked => Reading::absent(Absence::NotAsked, ""),
         Outcome::TimedOut => Reading::absent(Absence::TimedOut, "the driver did not answer"),
     }
 }

@@ -7,6 +7,19 @@
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Telemetry, TrafficDirection};
 
+/// Which sensors of a chip are read, firmware versions and traffic counters included. Each costs a
+/// question to the driver; those that are left out are absent as [`Absence::NotAsked`].
+///
+/// [`Absence::NotAsked`]: telltale_schema::reading::Absence::NotAsked
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sensors {
+    /// Temperature and power with their limits, and the AI clock.
+    Main,
+    /// Everything that the driver offers.
+    #[default]
+    All,
+}
+
 /// Where a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -95,12 +108,11 @@ const fn class(
 }
 
 /// The files that say who a chip is.
-pub(super) static IDENTITY: [Item; 5] = [
+pub(super) static IDENTITY: [Item; 4] = [
     item(Place::Class, "tt_serial", Pace::Seldom),
     item(Place::Class, "tt_asic_id", Pace::Seldom),
     item(Place::Class, "tt_card_type", Pace::Seldom),
     item(Place::Pci, "vendor", Pace::Seldom),
-    item(Place::Pci, "device", Pace::Seldom),
 ];
 
 const MILLI: f64 = 1e3;
@@ -196,6 +208,17 @@ pub(super) static LABELS: [Label; 4] = [
     },
 ];
 
+/// What is read of the sensors when only the most important ones are asked for.
+const MAIN: [&str; 7] = [
+    "temp1_input",
+    "temp1_max",
+    "temp1_label",
+    "power1_input",
+    "power1_max",
+    "power1_label",
+    "tt_aiclk",
+];
+
 /// Where each table begins in [`items`].
 pub(super) const MEASURES_AT: usize = IDENTITY.len();
 pub(super) const COUNTS_AT: usize = MEASURES_AT + MEASURES.len();
@@ -216,4 +239,10 @@ pub(super) fn items() -> Vec<Item> {
     items.push(item(Place::Proc, "pids", Pace::Always));
     debug_assert_eq!(items.len(), PIDS_AT + 1);
     items
+}
+
+/// Whether the file with this place in [`items`] is read when `sensors` are asked for.
+pub(super) fn is_wanted(index: usize, item: Item, sensors: Sensors) -> bool {
+    let always = index < MEASURES_AT || index == PIDS_AT;
+    always || sensors == Sensors::All || MAIN.contains(&item.file)
 }
