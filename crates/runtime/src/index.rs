@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 
@@ -163,20 +162,18 @@ impl AddressIndex {
         let tag = place.tag();
         let hash = hash(place.address, tag);
         let mut table = self.shard(hash).lock();
-        if table.live.len() == table.live.capacity() && !table.grow() {
+        let is_there = |found: &Slot| found.address == place.address && found.tag() == tag;
+        let slot = Slot::new(place, buffer);
+        if let Some(found) = table.live.find_mut(hash, is_there) {
+            return Inserted::Replaced(std::mem::replace(found, slot).buffer());
+        }
+        if table.live.len() >= MAX_LIVE_PER_SHARD {
             return Inserted::Refused;
         }
-        let slot = Slot::new(place, buffer);
-        let is_there = |found: &Slot| found.address == place.address && found.tag() == tag;
-        match table.live.entry(hash, is_there, |found| found.hash()) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(slot);
-                Inserted::Fresh
-            }
-            Entry::Occupied(mut occupied) => {
-                Inserted::Replaced(std::mem::replace(occupied.get_mut(), slot).buffer())
-            }
-        }
+        // Uses the places of removed slots again. Reserving room first would count these as taken
+        // and double a table that is three quarters full, which at 100,000 buffers costs 10 ns.
+        table.live.insert_unique(hash, slot, |found| found.hash());
+        Inserted::Fresh
     }
 
     /// Forgets the buffer at `place` and says what it was.
@@ -212,12 +209,6 @@ impl AddressIndex {
 }
 
 impl Table {
-    /// Makes room for one more; false when there is none to be had.
-    #[cold]
-    fn grow(&mut self) -> bool {
-        self.live.len() < MAX_LIVE_PER_SHARD && self.live.try_reserve(1, |slot| slot.hash()).is_ok()
-    }
-
     fn remember(&mut self, hash: u64) {
         let (spot, mark) = freed_mark(hash);
         self.freed[spot] = mark;

@@ -17,7 +17,10 @@ const DIRECTORY: &str = "TELLTALE_TEST_DIRECTORY";
 pub(crate) fn program(scratch: &Scratch) -> PathBuf {
     let copy = scratch.join("program");
     let own = std::env::current_exe().expect("a test knows its own path");
-    std::fs::copy(own, &copy).expect("the scratch directory has room");
+    // Copied by another process: a descriptor open for writing here could be inherited by a child
+    // that another test starts meanwhile, and a file open for writing cannot be executed.
+    let copied = Command::new("cp").arg(own).arg(&copy).status().expect("cp runs");
+    assert!(copied.success(), "the scratch directory has no room");
     copy
 }
 
