@@ -1,9 +1,7 @@
 //! A table that fits the width there is: columns give way in a stated order, the last one is cut.
 
-use unicode_width::UnicodeWidthStr;
-
 use crate::style::{Style, Tone};
-use crate::text::cut;
+use crate::text::{self, cut};
 
 /// Which side of its column a text leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +93,8 @@ impl Table {
 
     fn widths(&self) -> Vec<usize> {
         let widest = |index: usize, title: &str| {
-            let cells = self.rows.iter().map(|row| row[index].text.width());
-            cells.chain([title.width()]).max().unwrap_or(0)
+            let cells = self.rows.iter().map(|row| text::width(&row[index].text));
+            cells.chain([text::width(title)]).max().unwrap_or(0)
         };
         self.columns.iter().enumerate().map(|(index, column)| widest(index, column.title)).collect()
     }
@@ -110,7 +108,7 @@ impl Table {
             let texts: usize = shown
                 .iter()
                 .map(|index| match *index == last {
-                    true => widths[*index].min(self.columns[last].title.width()),
+                    true => widths[*index].min(text::width(self.columns[last].title)),
                     false => widths[*index],
                 })
                 .sum();
@@ -139,15 +137,15 @@ impl Table {
             let cell = &row[*index];
             let is_last = place + 1 == shown.len();
             let room = style.width.map_or(usize::MAX, |limit| limit.saturating_sub(used));
-            let text = cut(&cell.text, room, style);
-            let padding = widths[*index].min(room).saturating_sub(text.width());
+            let shown_text = cut(&cell.text, room, style);
+            let padding = widths[*index].min(room).saturating_sub(text::width(&shown_text));
             let (before, after) = match self.columns[*index].side {
                 Side::Right => (padding, 0),
                 Side::Left if is_last => (0, 0),
                 Side::Left => (0, padding),
             };
             to.push_str(&" ".repeat(before));
-            to.push_str(&cell.tone.paint(&text, style));
+            to.push_str(&cell.tone.paint(&shown_text, style));
             to.push_str(&" ".repeat(after));
             used += widths[*index] + GAP;
             if !is_last {

@@ -9,9 +9,15 @@ const FEWEST_COLUMNS: usize = 4;
 /// The indentation where there is no room for more.
 const NARROW_INDENT: usize = 4;
 
+/// Columns that `text` takes, which holds nothing unprintable.
+pub(crate) fn width(text: &str) -> usize {
+    // Nearly all text is ASCII, and the tables of widths take many times longer.
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
 /// `text` in at most `room` columns, with a mark where something is missing.
 pub(crate) fn cut(text: &str, room: usize, style: &Style) -> String {
-    if text.width() <= room {
+    if width(text) <= room {
         return text.to_owned();
     }
     let mark = if style.unicode { "…" } else { "~" };
@@ -38,7 +44,7 @@ pub(crate) fn wrapped(text: &str, indent: usize, style: &Style) -> String {
     let mut lines = String::new();
     let mut rest = text;
     let mut room = width;
-    while rest.width() > room {
+    while self::width(rest) > room {
         let fitting = fitting(rest, room);
         let at_space = fitting.rfind(' ').filter(|at| !fitting[..*at].trim().is_empty());
         let line = at_space.map_or(fitting, |at| &fitting[..at]);
