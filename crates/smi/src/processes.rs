@@ -79,7 +79,7 @@ fn owner(process: &Process) -> Cell {
 
 fn command(process: &Process) -> Cell {
     let words = match process.command.value() {
-        Some(command) if !command.is_empty() => command,
+        Some(command) if !command.is_empty() => without_directories(command),
         _ => &process.name,
     };
     match process.state {
@@ -87,5 +87,14 @@ fn command(process: &Process) -> Cell {
             Cell::toned(format!("(ended) {}", quantity::printable(words)), Tone::Faint)
         }
         _ => Cell::new(quantity::printable(words)),
+    }
+}
+
+/// A command line without the directories of its program, which the details give.
+fn without_directories(command: &str) -> &str {
+    let end = command.find(' ').unwrap_or(command.len());
+    match command[..end].rfind('/') {
+        Some(slash) if slash + 1 < end => &command[slash + 1..],
+        _ => command,
     }
 }

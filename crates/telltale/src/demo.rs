@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How long the demo runs when nobody watches at a terminal.
 const UNWATCHED: Duration = Duration::from_secs(10);
 /// What is being shown; the way out comes first, because narrow terminals cut the end.
-const TITLE: &str = "Ctrl-C ends this demo: an emulated n300, two processes replay real traces";
+const TITLE: &str = "Ctrl-C ends this demo: emulated n300, two real traces replayed";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {

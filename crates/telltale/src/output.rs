@@ -94,8 +94,8 @@ impl Output {
         if self.terminal { self.print("\x1b[2J") } else { Ok(()) }
     }
 
-    /// Gives the cursor back.
+    /// Gives the cursor back, and wipes out the `^C` that the terminal may have shown.
     pub(crate) fn end_repainting(&self) -> io::Result<()> {
-        if self.terminal { self.print("\x1b[?25h") } else { Ok(()) }
+        if self.terminal { self.print("\r\x1b[K\x1b[?25h") } else { Ok(()) }
     }
 }

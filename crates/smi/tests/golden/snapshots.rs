@@ -166,7 +166,9 @@ fn trainer() -> Process {
     let kinds = vec![usage(MemoryKind::Dram, 11 * GIB, 1_234), usage(MemoryKind::L1, 3 * MIB, 12)];
     Process {
         namespace_pid: Some(17),
-        command: at(String::from("python3 \u{1b}[31mtrain.py --model 訓練 --layers 24")),
+        command: at(String::from(
+            "/opt/venv/bin/python3 \u{1b}[31mtrain.py --model 訓練 --layers 24",
+        )),
         uid: at(1_000),
         user: at(String::from("ada")),
         container: Some(Container {
