@@ -103,7 +103,8 @@ pub(crate) struct SmiArguments {
     /// Also show each process by kind with peaks, and why something is not available
     #[arg(short, long)]
     pub(crate) details: bool,
-    /// Remove what dead processes left behind, and say what; with --watch, each time
+    /// Remove what dead processes left behind, and say what (with --json in `cleaned`, with --csv
+    /// on standard error); with --watch, each time
     #[arg(short, long)]
     pub(crate) clean: bool,
     /// Print JSON, one object a snapshot

@@ -1,5 +1,7 @@
 //! `telltale smi`: collect once or again and again, and show it.
 
+mod cleaning;
+
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -59,55 +61,33 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let snapshot = collector.collect();
-        let shown = show_once(&snapshot, form, &output);
-        if let Some(report) = cleaned {
-            output.print(&for_person(words(&report), form))?;
-        }
-        return shown;
+        return show_once(&snapshot, cleaned.as_ref(), form, &output);
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
     let watch = Watch { period, until: None, form, title: &title };
-    let clean = |collector: &mut Collector| {
-        let cleaned = arguments.clean.then(|| collector.clean());
-        let worth_telling = cleaned.filter(|report| !report.removed.is_empty());
-        Ok(worth_telling.map(|report| for_person(words(&report), form)))
-    };
+    let clean = |collector: &mut Collector| Ok(arguments.clean.then(|| collector.clean()));
     watch.run(&mut collector, &output, &interrupt, clean).map(|snapshot| status(&snapshot))
-}
-
-/// What was removed and what was left.
-fn words(report: &CleanReport) -> String {
-    let mut text = String::new();
-    for (verb, files) in [("removed", &report.removed), ("left", &report.left)] {
-        for file in files {
-            let path = telltale_smi::quantity::printable(&file.path);
-            let why = telltale_smi::quantity::printable(&file.why);
-            text.push_str(&format!("{verb} {path}: {why}\n"));
-        }
-    }
-    if text.is_empty() {
-        text.push_str("nothing to clean\n");
-    }
-    text
-}
-
-/// Keeps words for a person out of what a program reads: then they go to standard error.
-fn for_person(words: String, form: Form) -> String {
-    if matches!(form, Form::Tables { .. }) {
-        return words;
-    }
-    words.lines().for_each(exit::tell);
-    String::new()
 }
 
 /// Prints one snapshot. Where nothing could be read, a person gets the reason instead of empty
 /// tables, and a program gets it beside its output.
-fn show_once(snapshot: &Snapshot, form: Form, output: &Output) -> Result<Status, Failure> {
+fn show_once(
+    snapshot: &Snapshot,
+    cleaned: Option<&CleanReport>,
+    form: Form,
+    output: &Output,
+) -> Result<Status, Failure> {
     let status = status(snapshot);
-    if status != Status::Nothing || !matches!(form, Form::Tables { .. }) {
-        output.print(&page(snapshot, form, output))?;
+    let tables = matches!(form, Form::Tables { .. });
+    let mut text = match status {
+        Status::Nothing if tables => String::new(),
+        _ => page(snapshot, cleaned, form, output),
+    };
+    if let Some(report) = cleaned.filter(|_| tables) {
+        text.push_str(&telltale_smi::note(&cleaning::words(report), &output.style()));
     }
+    output.print(&text)?;
     match status {
         Status::Nothing => Err(Failure::Told(why_nothing(snapshot))),
         status => Ok(status),
@@ -137,29 +117,32 @@ pub(crate) fn options(place: &Place, form: Form) -> CollectOptions {
 }
 
 impl Watch<'_> {
-    /// Shows snapshots until interrupted or over; gives the last one. `before_each` may give words
-    /// to put below the page; a terminal keeps them until there are new ones.
+    /// Shows snapshots until interrupted or over; gives the last one. `before_each` may clean; what
+    /// it removed is told below the page, and a terminal keeps that until there is more.
     pub(crate) fn run(
         self,
         collector: &mut Collector,
         output: &Output,
         interrupt: &Interrupt,
-        mut before_each: impl FnMut(&mut Collector) -> Result<Option<String>, Failure>,
+        mut before_each: impl FnMut(&mut Collector) -> Result<Option<CleanReport>, Failure>,
     ) -> Result<Snapshot, Failure> {
         let repaint = matches!(self.form, Form::Tables { .. });
         if repaint {
             output.begin_repainting()?;
         }
         let mut due = Instant::now();
-        let mut words = None;
+        let mut told = None;
         let outcome = loop {
-            words = match before_each(collector) {
-                Ok(new) if output.is_terminal() => new.or(words),
-                Ok(new) => new,
+            let cleaned = match before_each(collector) {
+                Ok(cleaned) => cleaned,
                 Err(failure) => break Err(failure),
             };
             let snapshot = collector.collect();
-            if let Err(error) = self.show(&snapshot, words.as_deref(), output) {
+            let news = cleaned.as_ref().filter(|report| !report.removed.is_empty());
+            if news.is_some() || !output.is_terminal() {
+                told = news.map(cleaning::words);
+            }
+            if let Err(error) = self.show(&snapshot, cleaned.as_ref(), told.as_deref(), output) {
                 break Err(error.into());
             }
             // A late frame is skipped, not made up for.
@@ -176,8 +159,16 @@ impl Watch<'_> {
         outcome
     }
 
-    fn show(&self, snapshot: &Snapshot, words: Option<&str>, output: &Output) -> io::Result<()> {
-        let page = page(snapshot, self.form, output);
+    fn show(
+        &self,
+        snapshot: &Snapshot,
+        cleaned: Option<&CleanReport>,
+        words: Option<&str>,
+        output: &Output,
+    ) -> io::Result<()> {
+        let json = matches!(self.form, Form::Json);
+        let cleaned = cleaned.filter(|report| json || !report.removed.is_empty());
+        let page = page(snapshot, cleaned, self.form, output);
         if !matches!(self.form, Form::Tables { .. }) {
             return output.print(&page);
         }
@@ -197,12 +188,19 @@ fn time_of_day(moment: Timestamp) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// One snapshot in the wanted form, ending with a line feed.
-fn page(snapshot: &Snapshot, form: Form, output: &Output) -> String {
+/// One snapshot in the wanted form, ending with a line feed. Tables leave the cleaning to their
+/// caller; rows have no place for it, so that it goes to standard error.
+fn page(snapshot: &Snapshot, cleaned: Option<&CleanReport>, form: Form, output: &Output) -> String {
+    if let (Form::Csv { .. }, Some(report)) = (form, cleaned) {
+        cleaning::words(report).lines().for_each(exit::tell);
+    }
     match form {
         Form::Json => {
-            let text = serde_json::to_string(snapshot).expect("a snapshot has only string keys");
-            text + "\n"
+            let text = match cleaned {
+                None => serde_json::to_string(snapshot),
+                Some(report) => serde_json::to_string(&cleaning::with(snapshot, report)),
+            };
+            text.expect("a snapshot has only string keys") + "\n"
         }
         Form::Csv { processes: false } => telltale_smi::csv::devices(snapshot),
         Form::Csv { processes: true } => telltale_smi::csv::processes(snapshot),

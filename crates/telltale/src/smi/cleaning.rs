@@ -1,0 +1,34 @@
+//! What a cleaning removed and left, for a person and for a program.
+
+use serde_json::{Value, json};
+use telltale_node::CleanReport;
+use telltale_schema::snapshot::Snapshot;
+
+/// A line for each file, or one that says there was none.
+pub(super) fn words(report: &CleanReport) -> String {
+    let mut text = String::new();
+    for (verb, files) in [("removed", &report.removed), ("left", &report.left)] {
+        for file in files {
+            text.push_str(&format!("{verb} {}: {}\n", one_line(&file.path), one_line(&file.why)));
+        }
+    }
+    if text.is_empty() {
+        text.push_str("nothing to clean\n");
+    }
+    text
+}
+
+/// The snapshot as an object that also has `cleaned`: `removed` and `left`, lists of files with
+/// `path` and `why`.
+pub(super) fn with(snapshot: &Snapshot, report: &CleanReport) -> Value {
+    let list = |files: &[telltale_node::Cleaned]| -> Vec<Value> {
+        files.iter().map(|file| json!({ "path": file.path, "why": file.why })).collect()
+    };
+    let mut object = serde_json::to_value(snapshot).expect("a snapshot has only string keys");
+    object["cleaned"] = json!({ "removed": list(&report.removed), "left": list(&report.left) });
+    object
+}
+
+fn one_line(text: &str) -> String {
+    telltale_smi::quantity::printable(text)
+}

@@ -1,0 +1,76 @@
+//! `telltale smi -c`: what killed processes left is removed and named, in every form of output.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
+use telltale_harness::{Scratch, wait_until};
+
+use crate::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
+
+/// Lets a process record below `root` and kills it.
+fn kill_one(root: &Path) {
+    let mut command = telltale();
+    command.args(["replay", "train", "--loop", "--root"]).arg(root);
+    let mut replay = Running::start(&mut command);
+    let pid = replay.child.id();
+    wait_until("a record", PATIENCE, || {
+        snapshot(root).processes.iter().any(|one| one.pid == Some(pid) && one.known_by.is_some())
+    });
+    replay.child.kill();
+}
+
+fn files(root: &Path) -> usize {
+    fs::read_dir(root.join("run/tt")).unwrap().count()
+}
+
+#[test]
+fn what_the_killed_left_is_removed_and_named() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = emulate("n150", &root, &[]);
+    let living = {
+        let mut command = telltale();
+        command.args(["replay", "train", "--loop", "--root"]).arg(&root);
+        Running::start(&mut command)
+    };
+    let recorded = || snapshot(&root).processes.iter().any(|one| one.known_by.is_some());
+    wait_until("the living one to record", PATIENCE, recorded);
+    let of_the_living = files(&root);
+
+    kill_one(&root);
+    assert!(files(&root) > of_the_living);
+    let told = smi(&root, &["-c"]);
+    assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
+    let (table, removed) = told.out.split_once("\nremoved ").expect("it says what");
+    assert!(table.contains(&living.child.id().to_string()), "{table}");
+    assert!(removed.contains("ledger_") && removed.contains("metrics_"), "{removed}");
+    assert_eq!(files(&root), of_the_living);
+
+    kill_one(&root);
+    let told = smi(&root, &["-c", "--json"]);
+    let object: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((told.status, object["schema_version"].as_u64()), (Some(0), Some(1)));
+    let removed = object["cleaned"]["removed"].as_array().unwrap();
+    assert_eq!(removed.len(), 2, "{removed:?}");
+    assert!(removed.iter().all(|file| file["path"].is_string() && file["why"].is_string()));
+    assert_eq!(object["cleaned"]["left"], Value::Array(Vec::new()));
+
+    kill_one(&root);
+    let told = smi(&root, &["-c", "--csv"]);
+    assert!(told.out.lines().count() == 2 && told.out.starts_with("id,"), "{told:?}");
+    assert_eq!(told.err.matches("removed ").count(), 2, "{told:?}");
+    assert_eq!(files(&root), of_the_living);
+}
+
+#[test]
+fn nothing_to_clean_is_said_too() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
+    let told = smi(&root, &["-c"]);
+    assert!(told.status == Some(0) && told.out.ends_with("\nnothing to clean\n"), "{told:?}");
+    let plain = smi(&root, &["--json"]);
+    assert!(!plain.out.contains("cleaned"), "only when asked to");
+}
