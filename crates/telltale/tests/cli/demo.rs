@@ -170,6 +170,19 @@ fn two_demos_side_by_side_see_only_their_own() {
 }
 
 #[test]
+fn settings_meant_for_real_workloads_do_not_reach_it() {
+    let (place, elsewhere) = (Scratch::new(), Scratch::new());
+    let mut command = demo(place.path(), &["--seconds", "1", "--json"]);
+    command.env("TT_METRICS_SOCKET_DIR", elsewhere.path()).env("TELLTALE_DISABLED", "1");
+    command.env("TT_METAL_SHM_STATS_ENABLED", "1").env("TT_METAL_SHM_STATS_PER_PID", "1");
+    let said = said(command.env("TELLTALE_ROOT", elsewhere.path()));
+    assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
+    said.out.lines().for_each(|line| check(&serde_json::from_str(line).unwrap()));
+    assert_empty(place.path());
+    assert_empty(elsewhere.path());
+}
+
+#[test]
 fn a_useless_runtime_directory_is_passed_over() {
     let nowhere = Scratch::new();
     let file = nowhere.join("file");
