@@ -135,7 +135,12 @@ fn chip_numbered(chips: Vec<ChipDescription>, number: usize) -> Result<ChipDescr
 }
 
 fn no_such_chip(number: usize, count: usize) -> Failure {
+    let there = match count {
+        0 => String::from("no chip at all"),
+        1 => String::from("chip 0 only"),
+        several => format!("chips 0 to {}", several - 1),
+    };
     Failure::Told(format!(
-        "there is no chip {number}: the machine has {count}, counted from 0; choose with --device"
+        "there is no chip {number}: the machine has {there}; choose with --device"
     ))
 }

@@ -6,6 +6,7 @@
 mod cleaning;
 mod command;
 mod demo;
+mod emulate;
 mod faults;
 mod machines;
 mod names;

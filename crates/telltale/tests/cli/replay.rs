@@ -23,7 +23,7 @@ fn what_cannot_be_replayed_is_told_in_one_sentence() {
         (&[&path("gzip")], &["gzip is no usable trace", "docs/traces.md"]),
         (&[&path("empty")], &["empty is no usable trace", "docs/traces.md"]),
         (&[&path("")], &["is no usable trace", "Is a directory"]),
-        (&["train", "--device", "2"], &["no chip 2", "has 2", "--device"]),
+        (&["train", "--device", "2"], &["no chip 2", "chips 0 to 1", "--device"]),
         (&["train", "--root", &path("")], &["no emulated machine", "telltale emulate"]),
         (&["train", "--root", &path("nowhere")], &["no emulated machine", "telltale emulate"]),
     ];
