@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use telltale_harness::{ChildGuard, wait_until};
+use telltale_harness::ChildGuard;
 use telltale_schema::snapshot::Snapshot;
 
 /// How long anything may take here: much longer than it does, because machines are busy.
@@ -114,10 +114,11 @@ impl Running {
 pub(crate) fn emulate(kind: &str, root: &Path, more: &[&str]) -> ChildGuard {
     let mut command = telltale();
     command.args(["emulate", "--machine", kind, "--root"]).arg(root).args(more);
-    let machine = ChildGuard::spawn(command.stderr(Stdio::null()));
-    wait_until("the emulated devices", PATIENCE, || {
-        fs::read_dir(root.join("dev/tenstorrent")).is_ok_and(|mut found| found.next().is_some())
-    });
+    let mut machine = ChildGuard::spawn(command.stderr(Stdio::piped()));
+    let mut line = String::new();
+    let errors = machine.child().stderr.take().unwrap();
+    BufReader::new(errors).read_line(&mut line).unwrap();
+    assert!(line.starts_with("An emulated "), "{line}");
     machine
 }
 
