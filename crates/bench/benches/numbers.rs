@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use telltale_bench::sample::Effort;
 use telltale_bench::table::Table;
 use telltale_bench::{address, cost, endpoint, launch, pinning, record, sweep};
+use telltale_harness::cargo_bin;
 
 const SUBJECTS: [&str; 6] = ["record", "address", "sweep", "endpoint", "cost", "start"];
 
@@ -73,6 +74,6 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "sweep" => sweep::table(worker, effort)?,
         "endpoint" => endpoint::table(worker, effort)?,
         "cost" => cost::table(worker, effort)?,
-        _ => launch::table(worker, effort)?,
+        _ => launch::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
     })
 }

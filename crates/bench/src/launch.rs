@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::machine::{BusyMachine, CHIPS};
 use crate::sample::{Contender, Effort, Figures, interleave};
 use crate::seed::wait_with_peak;
 use crate::table::{Row, Table, Target, Unit};
@@ -17,6 +20,10 @@ use crate::table::{Row, Table, Target, Unit};
 pub const LAUNCH: &str = "launch";
 /// The worker's only argument for doing nothing.
 pub const NOTHING: &str = "nothing";
+/// Workloads in a full or quick run.
+const WORKLOADS: u64 = 64;
+/// Workloads when only the working is shown.
+const FEW_WORKLOADS: u64 = 3;
 /// The rival, measured where it is installed.
 const RIVAL: &str = "all-smi";
 
@@ -52,13 +59,14 @@ impl Launched {
     }
 }
 
-/// Runs a program once from this process, its output thrown away. For the worker.
+/// Runs a program once from this process, its output going to a file in memory. For the worker.
 ///
 /// # Errors
 /// When it cannot be started or waited for.
 pub fn here(program: &Path, arguments: &[String]) -> io::Result<Launched> {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let output = memfd_create("output", MemfdFlags::CLOEXEC)?;
+    command.args(arguments).stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
     let started = Instant::now();
     let (status, peak_bytes) = wait_with_peak(command.spawn()?)?;
     let elapsed_ns = u64::try_from(started.elapsed().as_nanos()).map_err(io::Error::other)?;
@@ -86,64 +94,116 @@ fn on_the_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
-/// Times and peaks of one program, filled as its repeats run.
-fn contender<'a>(
-    worker: &'a Path,
-    program: PathBuf,
-    arguments: &'a [String],
-    peaks: &'a mut Vec<f64>,
-) -> Contender<'a> {
-    Box::new(move || {
-        let launched =
-            by_worker(worker, &program, arguments).expect("a program that ran once runs again");
-        peaks.push(launched.peak_bytes as f64);
-        launched.elapsed_ns as f64
-    })
+/// What the runs of one program gave, filled as its repeats run.
+#[derive(Debug, Default)]
+struct Runs {
+    peaks: Vec<f64>,
+    /// Runs that did not end with exit code 0.
+    failed: u64,
 }
 
-/// One plain snapshot, from start to exit, beside the rival where it is installed.
+impl Runs {
+    fn contender<'a>(
+        &'a mut self,
+        worker: &'a Path,
+        program: &'a Path,
+        arguments: &'a [String],
+    ) -> Contender<'a> {
+        Box::new(move || {
+            let launched =
+                by_worker(worker, program, arguments).expect("a program that ran once runs again");
+            self.peaks.push(launched.peak_bytes as f64);
+            self.failed += u64::from(launched.exit_code != Some(0));
+            launched.elapsed_ns as f64
+        })
+    }
+}
+
+/// One snapshot of a busy machine in each form, from start to exit, beside the rival where it is
+/// installed. `telltale` is the command.
 ///
 /// # Errors
-/// When the worker cannot be started.
-pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
+/// When the machine or a program cannot be started, or does not see the other.
+pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table> {
+    let busy =
+        BusyMachine::start(worker, if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS })?;
     let rival = on_the_path(RIVAL);
     let (snapshot, nothing) = (["snapshot".to_owned()], [NOTHING.to_owned()]);
     // Without the rival, a second empty program takes its turns, so that the order stays the same.
     let (program, arguments) =
-        rival.clone().map_or((worker.to_owned(), &nothing), |rival| (rival, &snapshot));
-    by_worker(worker, &program, arguments)?;
-    let (mut floor_peaks, mut rival_peaks) = (Vec::new(), Vec::new());
-    let [floor, rival_time] = interleave(
-        2 * effort.repeats(),
+        rival.as_deref().map_or((worker, &nothing), |rival| (rival, &snapshot));
+    by_worker(worker, program, arguments)?;
+    let root = busy.root().to_string_lossy();
+    let smi = |form: Option<&str>| -> Vec<String> {
+        ["smi", "--root", &*root].into_iter().chain(form).map(str::to_owned).collect()
+    };
+    let forms = [None, Some("--details"), Some("--json")].map(smi);
+    let [mut plain, mut details, mut json, mut floor, mut other] =
+        std::array::from_fn(|_| Runs::default());
+    let [plain_time, details_time, json_time, floor_time, other_time] = interleave(
+        2 * effort.repeats() + 1,
         [
-            contender(worker, worker.to_owned(), &nothing, &mut floor_peaks),
-            contender(worker, program, arguments, &mut rival_peaks),
+            plain.contender(worker, telltale, &forms[0]),
+            details.contender(worker, telltale, &forms[1]),
+            json.contender(worker, telltale, &forms[2]),
+            floor.contender(worker, worker, &nothing),
+            other.contender(worker, program, arguments),
         ],
     );
-    let row = |what: &str, unit, baseline, limit| Row {
-        what: what.to_owned(),
-        unit,
-        ours: None,
-        baseline,
-        target: Target { at_most: limit, ..Target::default() },
-    };
-    let (rival_time, rival_peak) = rival.map(|_| (rival_time, Figures::new(rival_peaks))).unzip();
-    let floor_peak = Figures::new(floor_peaks);
+    let failed = plain.failed + details.failed + json.failed;
+    let rival = rival.map(|_| [other_time, Figures::new(other.peaks)]);
+    let (time_goal, peak_goal) = (Some(20e6), Some(10.0 * 1024.0 * 1024.0));
+    let rows = [
+        rows(
+            "telltale smi",
+            [plain_time, Figures::new(plain.peaks)],
+            rival,
+            [time_goal, peak_goal],
+        ),
+        rows(
+            "telltale smi --details",
+            [details_time, Figures::new(details.peaks)],
+            None,
+            [None; 2],
+        ),
+        rows("telltale smi --json", [json_time, Figures::new(json.peaks)], None, [None; 2]),
+        rows(
+            "for scale, a program that does nothing",
+            [floor_time, Figures::new(floor.peaks)],
+            None,
+            [None; 2],
+        ),
+    ];
     Ok(Table {
-        heading: format!("A command from start to exit; baseline: {RIVAL} where it is installed"),
-        rows: vec![
-            row("telltale smi, time", Unit::Time, rival_time, Some(20e6)),
-            row("telltale smi, peak memory", Unit::Bytes, rival_peak, Some(10.0 * 1024.0 * 1024.0)),
-            row("for scale, a program that does nothing: time", Unit::Time, Some(floor), None),
-            row(
-                "for scale, a program that does nothing: peak",
-                Unit::Bytes,
-                Some(floor_peak),
-                None,
-            ),
-        ],
-        remarks: Vec::new(),
+        heading: format!(
+            "A command from start to exit, on {CHIPS} chips x {} processes; baseline: {RIVAL} where \
+             it is installed",
+            busy.workloads()
+        ),
+        rows: rows.into_iter().flatten().collect(),
+        remarks: vec![format!("runs of ours that ended with another status than 0: {failed}")],
     })
+}
+
+/// The time and the peak of one command.
+fn rows(
+    what: &str,
+    [time, peak]: [Figures; 2],
+    baseline: Option<[Figures; 2]>,
+    [most_ns, most_bytes]: [Option<f64>; 2],
+) -> [Row; 2] {
+    let row = |part: &str, unit, ours, baseline, at_most| Row {
+        what: format!("{what}: {part}"),
+        unit,
+        ours: Some(ours),
+        baseline,
+        target: Target { at_most, ..Target::default() },
+    };
+    let (other_time, other_peak) = baseline.map(|[time, peak]| (time, peak)).unzip();
+    [
+        row("time", Unit::Time, time, other_time, most_ns),
+        row("peak memory", Unit::Bytes, peak, other_peak, most_bytes),
+    ]
 }
 
 #[cfg(test)]

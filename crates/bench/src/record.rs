@@ -193,22 +193,31 @@ pub fn balance(runs: u64, pairs: u64) -> io::Result<Balance> {
     Ok(balance)
 }
 
-fn two_threads(effort: Effort) -> io::Result<Row> {
+fn two_threads(effort: Effort) -> io::Result<[Row; 2]> {
     let ours = OneDevice::new()?;
+    let run = RunDirectory::create()?;
+    let handle = runtime_in(run.path(), false).open_device(DeviceDescription::default());
     let seed = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
     let count = effort.operations(PAIRS);
     let ours_count = OURS_PER_SEED * count;
-    let [ours, seed] = interleave(
+    let [ours, handle, seed] = interleave(
         effort.repeats(),
         [
-            Box::new(|| {
-                time_on_two_threads_ns(2 * ours_count, |_| ours.record_pairs(black_box(ours_count)))
-            }),
-            Box::new(|| time_on_two_threads_ns(2 * count, |_| seed.record_pairs(black_box(count)))),
+            on_two_threads(ours_count, |pairs| ours.record_pairs(pairs)),
+            on_two_threads(ours_count, |pairs| handle_pairs(&handle, pairs)),
+            on_two_threads(count, |pairs| seed.record_pairs(pairs)),
         ],
     );
     let goal = Target { at_most: Some(20.0), times_better: Some(6.0), ..Target::default() };
-    Ok(row("record, two threads at once", Some(&ours), seed, goal))
+    Ok([
+        row("record, two threads at once", Some(&ours), seed.clone(), goal),
+        row("record by the device handle, two threads at once", Some(&handle), seed, goal),
+    ])
+}
+
+/// A contender that times `pairs` balanced pairs on each of two threads, per record call.
+fn on_two_threads<'a>(pairs: u64, body: impl Fn(u64) + Sync + 'a) -> Contender<'a> {
+    Box::new(move || time_on_two_threads_ns(2 * pairs, |_| body(black_box(pairs))))
 }
 
 fn remark(name: &str, left_over: &[u64]) -> String {
@@ -228,7 +237,7 @@ pub fn table(effort: Effort) -> io::Result<Table> {
         let _pinned = Pinned::to(0);
         one_thread(effort)?
     };
-    rows.push(two_threads(effort)?);
+    rows.extend(two_threads(effort)?);
     let balance = balance(effort.operations(BALANCED_RUNS), effort.operations(PAIRS))?;
     Ok(Table {
         heading:

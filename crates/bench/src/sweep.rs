@@ -1,7 +1,8 @@
 //! Reading the memory of 8 devices x 100 processes, beside the seed's 800 sequential queries.
 
+mod bare;
 mod fleet;
-mod reader;
+mod node;
 
 use std::io;
 use std::path::Path;
@@ -10,8 +11,9 @@ use crate::sample::{Effort, interleave, time_ns};
 use crate::seed::DEVICES;
 use crate::table::{Row, Table, Target, Unit};
 
+pub use bare::Bare;
 pub use fleet::{Fleet, OTHER_KINDS};
-pub use reader::{Running, cold, through_sockets};
+pub use node::{Running, cold, through_sockets};
 
 /// What one sweep found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,21 +36,22 @@ const FEW_PROCESSES: u64 = 3;
 pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let processes = if effort == Effort::Once { FEW_PROCESSES } else { PROCESSES };
     let fleet = Fleet::start(worker, processes)?;
-    let mut running = Running::new(fleet.directory())?;
+    let (root, directory) = (fleet.root(), fleet.directory());
+    let mut running = Running::new(root, directory)?;
+    let mut bare = Bare::new(directory)?;
     let expected = fleet.expected();
-    let mut wrong = [0_u64; 4];
-    let [wrong_seed, wrong_running, wrong_cold, wrong_sockets] = &mut wrong;
+    let mut wrong = [0_u64; 5];
+    let [wrong_seed, wrong_running, wrong_bare, wrong_cold, wrong_sockets] = &mut wrong;
     let (seed_sweeps, running_sweeps) = (effort.operations(5), effort.operations(10_000));
     let (cold_sweeps, socket_sweeps) = (effort.operations(100), effort.operations(50));
-    let [seed, running, cold, sockets] = interleave(
+    let [seed, running, bare, cold, sockets] = interleave(
         effort.repeats(),
         [
             contender(seed_sweeps, expected, wrong_seed, || Ok(fleet.seed_sweep())),
-            contender(running_sweeps, expected, wrong_running, || running.sweep()),
-            contender(cold_sweeps, expected, wrong_cold, || cold(fleet.directory())),
-            contender(socket_sweeps, expected, wrong_sockets, || {
-                through_sockets(fleet.directory())
-            }),
+            contender(running_sweeps, expected, wrong_running, || Ok(running.sweep())),
+            contender(running_sweeps, expected, wrong_bare, || bare.sweep()),
+            contender(cold_sweeps, expected, wrong_cold, || cold(root, directory)),
+            contender(socket_sweeps, expected, wrong_sockets, || through_sockets(root, directory)),
         ],
     );
     let row = |what: &str, ours, target: Target| Row {
@@ -67,12 +70,13 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
         ),
         rows: vec![
             row("from a running reader, liveness included", Some(running), goal),
+            row("the same, the ledger crate's part alone", Some(bare), Target::default()),
             row("cold, from ledger files", Some(cold), millis(3.0)),
             row("cold, through sockets only", Some(sockets), millis(8.0)),
         ],
         remarks: vec![format!(
-            "sweeps whose sums were not exact: seed's {}, running {}, cold {}, sockets {}",
-            wrong[0], wrong[1], wrong[2], wrong[3]
+            "sweeps whose sums were not exact: seed's {}, running {}, bare {}, cold {}, sockets {}",
+            wrong[0], wrong[1], wrong[2], wrong[3], wrong[4]
         )],
     })
 }

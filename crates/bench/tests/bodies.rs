@@ -5,12 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use telltale_bench::address::{self, Script};
+use telltale_bench::machine::BusyMachine;
 use telltale_bench::rundir::RunDirectory;
 use telltale_bench::sample::Effort;
 use telltale_bench::seed::{Device, Row, Setting, Tracker};
-use telltale_bench::sweep::{self, Fleet, Running};
+use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
 use telltale_bench::{cost, endpoint, launch, record};
+use telltale_harness::cargo_bin;
 
 const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
 
@@ -68,18 +70,22 @@ fn every_sweep_adds_up_and_leaves_nothing() {
         (expected.answered, expected.dram_bytes[0], expected.dram_bytes[7]),
         (24, 6_000, 6_021)
     );
-    let mut running = Running::new(fleet.directory()).unwrap();
+    let root = fleet.root().to_owned();
+    let mut running = Running::new(&root, fleet.directory()).unwrap();
+    let mut bare = Bare::new(fleet.directory()).unwrap();
     assert_eq!(fleet.seed_sweep(), expected);
-    assert_eq!(running.sweep().unwrap(), expected);
-    assert_eq!(sweep::cold(fleet.directory()).unwrap(), expected);
-    assert_eq!(sweep::through_sockets(fleet.directory()).unwrap(), expected);
+    assert_eq!(running.sweep(), expected);
+    assert_eq!(bare.sweep().unwrap(), expected);
+    assert_eq!(sweep::cold(&root, fleet.directory()).unwrap(), expected);
+    assert_eq!(sweep::through_sockets(&root, fleet.directory()).unwrap(), expected);
     let directories = fleet.directories().map(Path::to_owned);
 
     // Workers stop with their parent's leave, so the last one's ledger goes with it.
     fleet.ours().pop();
-    assert_eq!(running.sweep().unwrap().dram_bytes[0], 3_000);
-    assert_eq!(sweep::cold(fleet.directory()).unwrap().answered, 16);
-    assert_eq!(sweep::through_sockets(fleet.directory()).unwrap().answered, 16);
+    assert_eq!(running.sweep().dram_bytes[0], 3_000);
+    assert_eq!(bare.sweep().unwrap().dram_bytes[0], 3_000);
+    assert_eq!(sweep::cold(&root, fleet.directory()).unwrap().answered, 16);
+    assert_eq!(sweep::through_sockets(&root, fleet.directory()).unwrap().answered, 16);
 
     drop(fleet);
     assert!(directories.iter().all(|directory| !directory.exists()));
@@ -105,6 +111,24 @@ fn workers_of_a_killed_parent_end_and_take_the_directory_with_them() {
 }
 
 #[test]
+fn a_busy_machine_is_seen_whole_and_goes_as_a_whole() {
+    // It refuses to start unless a snapshot shows all chips, all workloads and what they hold.
+    let busy = BusyMachine::start(Path::new(WORKER), 3).unwrap();
+    let root = busy.root().to_owned();
+    assert!(root.join("sys/class/tenstorrent").is_dir());
+    drop(busy);
+    assert!(!root.exists());
+
+    let run = RunDirectory::create().unwrap();
+    let start = |service| Worker::start(Path::new(WORKER), run.path(), service, None).unwrap();
+    let machine = start(Service::Machine);
+    for worker in [start(Service::Workload { number: 1 }), machine] {
+        worker.abandon().unwrap();
+    }
+    assert!(!run.path().exists());
+}
+
+#[test]
 fn a_launched_programs_end_and_peak_are_its_own() {
     let worker = Path::new(WORKER);
     let took = |script: &str| {
@@ -123,15 +147,17 @@ fn a_launched_programs_end_and_peak_are_its_own() {
 #[test]
 fn every_table_can_be_filled() {
     let worker = Path::new(WORKER);
+    let start = launch::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap();
+    assert_eq!(start.remarks, ["runs of ours that ended with another status than 0: 0"]);
     let tables = [
+        start,
         record::table(Effort::Once).unwrap(),
         address::table(Effort::Once).unwrap(),
         sweep::table(worker, Effort::Once).unwrap(),
         endpoint::table(worker, Effort::Once).unwrap(),
         cost::table(worker, Effort::Once).unwrap(),
-        launch::table(worker, Effort::Once).unwrap(),
     ];
     for table in tables {
-        assert!(table.rows.iter().any(|row| row.baseline.is_some()), "{table}");
+        assert!(table.rows.iter().any(|row| row.ours.is_some()), "{table}");
     }
 }

@@ -1,19 +1,17 @@
 //! The collector: asks every source and makes a snapshot, once or again and again.
 
-use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use telltale_ledger::LedgerReading;
 use telltale_schema::clock::Clock;
-use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Holder, SCHEMA_VERSION, Snapshot, SourceError};
+use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
-use crate::processes::{EndpointUse, Found, Holders, Places, Processes};
+use crate::processes::{EndpointUse, Holders, Places, Processes};
 use crate::reconcile::{Observations, reconcile};
 use crate::report::MAX_ERRORS;
 use crate::tenstorrent::{HardwareReading, Sensors, TenstorrentSource};
@@ -98,7 +96,8 @@ impl Collector {
     pub fn collect(&mut self) -> Snapshot {
         let taken_at = self.clock.now();
         let started_ns = self.clock.monotonic_ns();
-        let (hardware, found) = self.look();
+        let hardware = self.hardware.read();
+        let found = self.processes.look(&holders(&hardware));
         let mut sources = vec![hardware.status];
         sources.extend(found.statuses);
         let observations = Observations {
@@ -131,23 +130,7 @@ impl Collector {
     /// Removes what dead processes left in the runtime directory, as far as it is ours to remove.
     pub fn clean(&mut self) -> CleanReport {
         let hardware = self.hardware.read();
-        self.processes.clean(&holders(hardware.chips.iter().map(|chip| &chip.holders)))
-    }
-
-    /// Looks at sensors and processes at the same time: both wait for the kernel most of the time.
-    fn look(&mut self) -> (HardwareReading, Found) {
-        let begun = self.hardware.begin();
-        let holders = holders(&begun.holders);
-        let Self { hardware, processes, .. } = self;
-        let (read, found) = thread::scope(|scope| {
-            let beside = thread::Builder::new().name("telltale-chips".to_owned());
-            let beside = beside.spawn_scoped(scope, move || hardware.finish(begun));
-            let found = processes.look(&holders);
-            let read = beside.ok().map(|one| one.join().unwrap_or_else(|why| resume_unwind(why)));
-            (read, found)
-        });
-        // Where the system gives no thread, one after the other.
-        (read.unwrap_or_else(|| self.hardware.read()), found)
+        self.processes.clean(&holders(&hardware))
     }
 
     /// From now on notices the end of every process that the last [`Self::collect`] found alive,
@@ -162,12 +145,24 @@ impl Collector {
     pub fn read_memory(&mut self, take: impl FnMut(u32, &LedgerReading)) {
         self.processes.sweep(take);
     }
+
+    /// Memory alone, without a collection before: opens the ledgers of the runtime directory and
+    /// hands `take` the pid and the reading of each process that lives.
+    pub fn read_memory_once(&mut self, take: impl FnMut(u32, &LedgerReading)) {
+        self.processes.read_once(take);
+    }
+
+    /// The same by endpoints alone: asks all of the runtime directory at once, and hands `take`
+    /// the pid and the answer of each process whose answer is believed. Wakes each of them up.
+    pub fn ask_memory_once(&mut self, take: impl FnMut(u32, &telltale_wire::Report)) {
+        self.processes.ask_once(take);
+    }
 }
 
 /// Who holds a device, over all chips.
-fn holders<'a>(chips: impl IntoIterator<Item = &'a Reading<Vec<Holder>>>) -> Holders {
+fn holders(hardware: &HardwareReading) -> Holders {
     let mut all = Holders::default();
-    for holder in chips.into_iter().filter_map(Reading::value).flatten() {
+    for holder in hardware.chips.iter().filter_map(|chip| chip.holders.value()).flatten() {
         match holder.pid {
             Some(pid) => {
                 all.pids.insert(pid);

@@ -13,6 +13,7 @@ mod endpoints;
 mod identity;
 mod ledgers;
 mod liveness;
+mod memory;
 mod roots;
 mod rows;
 mod status;

@@ -10,7 +10,7 @@ mod pids;
 mod traffic;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, Timestamp};
@@ -22,7 +22,7 @@ use crate::report::Report;
 use crate::tree::{Tree, Unreadable};
 use chip::{FileRead, OpenChip};
 use decode::Complaints;
-use fields::{Item, PIDS_AT, is_wanted, items};
+use fields::{Item, is_wanted, items};
 
 pub use fields::Sensors;
 pub use pids::DriverVersion;
@@ -76,17 +76,6 @@ pub struct TenstorrentSource {
     chips: Vec<OpenChip>,
 }
 
-/// A look at the chips that has begun: which ones there are and who holds them is known already.
-#[derive(Debug)]
-pub(crate) struct Begun {
-    started_ns: u64,
-    deadline: Instant,
-    report: Report,
-    driver: Option<DriverVersion>,
-    /// Who has each chip open.
-    pub(crate) holders: Vec<Reading<Vec<Holder>>>,
-}
-
 // === impl TenstorrentSource ===
 
 impl TenstorrentSource {
@@ -114,30 +103,11 @@ impl TenstorrentSource {
 
     /// Reads every chip once.
     pub fn read(&mut self) -> HardwareReading {
-        let begun = self.begin();
-        self.finish(begun)
-    }
-
-    /// Finds the chips and who holds them. [`Self::finish`] reads everything else.
-    pub(crate) fn begin(&mut self) -> Begun {
         let started_ns = self.clock.monotonic_ns();
-        let deadline = Instant::now() + self.limits.all;
         let mut report = Report::default();
         let driver = self.driver(&mut report);
         self.enumerate(&mut report);
-        self.chips.iter_mut().for_each(|chip| chip.open_list(&self.tree));
-        self.read_files(deadline, |index| index == PIDS_AT);
-        // What is wrong with a list is said by the second look, in the order of the files.
-        let holders = |chip| decode::holders(chip, &mut Complaints::default());
-        let holders = self.chips.iter().map(holders).collect();
-        Begun { started_ns, deadline, report, driver, holders }
-    }
-
-    /// Reads the sensors of the chips that were found, and says what is known of them.
-    pub(crate) fn finish(&mut self, begun: Begun) -> HardwareReading {
-        let Begun { started_ns, deadline, mut report, driver, .. } = begun;
-        self.chips.iter_mut().for_each(OpenChip::open_function);
-        self.read_files(deadline, |index| index != PIDS_AT);
+        self.read_files();
         let mut chips = Vec::with_capacity(self.chips.len());
         let now_ns = self.clock.monotonic_ns();
         for chip in &mut self.chips {
@@ -209,7 +179,9 @@ impl TenstorrentSource {
         before.retain(|chip| ordinals.contains(&chip.ordinal) && chip.is_current(&self.tree));
         for ordinal in ordinals {
             if let Some(at) = before.iter().position(|chip| chip.ordinal == ordinal) {
-                self.chips.push(before.swap_remove(at));
+                let mut chip = before.swap_remove(at);
+                chip.open_the_rest(&self.tree);
+                self.chips.push(chip);
                 continue;
             }
             match OpenChip::open(&self.tree, ordinal, &self.wanted) {
@@ -222,20 +194,19 @@ impl TenstorrentSource {
         }
     }
 
-    /// Reads every file that is due and one of `these`.
-    fn read_files(&mut self, deadline: Instant, these: impl Fn(usize) -> bool) {
+    /// Reads every file that is due.
+    fn read_files(&mut self) {
         let now_ns = self.clock.monotonic_ns();
         let mut tasks: Vec<(TaskName, FileRead)> = Vec::new();
         for chip in &self.chips {
             for (number, (index, item)) in (0..).zip(self.items.iter().enumerate()) {
-                if let Some(read) = these(index).then(|| chip.due(index, *item, now_ns)).flatten() {
+                if let Some(read) = chip.due(index, *item, now_ns) {
                     tasks.push((TaskName { group: chip.ordinal, item: number }, read));
                 }
             }
         }
         let names: Vec<TaskName> = tasks.iter().map(|(name, _)| *name).collect();
-        let left = deadline.saturating_duration_since(Instant::now());
-        let results = self.run(tasks, Limits { all: left, ..self.limits });
+        let results = self.run(tasks);
         let now = (self.clock.now(), self.clock.monotonic_ns());
         let mut chips = self.chips.iter_mut().peekable();
         for (name, result) in names.into_iter().zip(results) {
@@ -252,8 +223,8 @@ impl TenstorrentSource {
 
 impl TenstorrentSource {
     /// Reads the files, those of a large machine in two halves at once.
-    fn run(&self, mut tasks: Vec<(TaskName, FileRead)>, limits: Limits) -> Vec<Option<FileResult>> {
-        let all_of = |tasks| self.patience.run(tasks, FileRead::run, limits);
+    fn run(&self, mut tasks: Vec<(TaskName, FileRead)>) -> Vec<Option<FileResult>> {
+        let all_of = |tasks| self.patience.run(tasks, FileRead::run, self.limits);
         if tasks.len() < HALVED_FROM {
             return all_of(tasks);
         }

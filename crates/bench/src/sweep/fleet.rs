@@ -25,6 +25,7 @@ pub struct Fleet {
     ours: Vec<Worker>,
     seed_run: RunDirectory,
     ours_run: RunDirectory,
+    root: RunDirectory,
 }
 
 // === impl Fleet ===
@@ -36,6 +37,7 @@ impl Fleet {
     /// When a worker cannot be started or a file cannot be written.
     pub fn start(worker: &Path, processes: u64) -> io::Result<Self> {
         let (seed_run, ours_run) = (RunDirectory::create()?, RunDirectory::create()?);
+        let root = RunDirectory::create()?;
         let start = |run: &RunDirectory, service| Worker::start(worker, run.path(), service, None);
         let base = |number: u64| 1_000 * number;
         let seed: Vec<Worker> = (1..=processes)
@@ -47,7 +49,7 @@ impl Fleet {
         let driver = seed_run.path().join("driver");
         write_pid_lists(&driver, &seed)?;
         let collector = Collector::new(&driver, seed_run.path()).map_err(io::Error::other)?;
-        Ok(Self { collector, seed, ours, seed_run, ours_run })
+        Ok(Self { collector, seed, ours, seed_run, ours_run, root })
     }
 
     /// One sweep by the seed's collector.
@@ -60,9 +62,14 @@ impl Fleet {
         self.ours_run.path()
     }
 
-    /// Both directories.
-    pub fn directories(&self) -> [&Path; 2] {
-        [self.seed_run.path(), self.ours_run.path()]
+    /// The root of a machine without chips: only processes are to be looked at.
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// All directories.
+    pub fn directories(&self) -> [&Path; 3] {
+        [self.seed_run.path(), self.ours_run.path(), self.root()]
     }
 
     /// Our processes.

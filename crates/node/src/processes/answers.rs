@@ -15,7 +15,7 @@ use super::ledgers::{Ledgers, with_causes};
 use crate::report::Report;
 
 /// Endpoints of one directory that are asked in one round.
-const MAX_ASKED: usize = 2048;
+pub(super) const MAX_ASKED: usize = 2048;
 
 /// An answer that is believed.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl Asking<'_> {
 }
 
 /// Compares an answer with what the kernel says of its sender and with the socket's name.
-fn believe(
+pub(super) fn believe(
     entry: &Entry,
     answer: Answer,
     checks: &Checks<'_>,

@@ -78,12 +78,19 @@ impl FileRead {
 // === impl OpenChip ===
 
 impl OpenChip {
-    /// Opens the class directory of the chip `tenstorrent!ordinal`. It has a file for each of
-    /// `wanted`, which tells whether that is ever read.
+    /// Opens the directories of the chip `tenstorrent!ordinal`. Only the first must be there. It
+    /// has a file for each of `wanted`, which tells whether that is ever read.
     pub(super) fn open(tree: &Tree, ordinal: u32, wanted: &[bool]) -> Result<Self, Unreadable> {
         let root = tree.root();
         let class = root.directory(&format!("sys/class/tenstorrent/tenstorrent!{ordinal}"))?;
         let stat = class.own_stat()?;
+        let function = class.directory("device").ok();
+        let pci = class.link("device").ok().and_then(|link| {
+            let name = link.file_name()?.to_str()?;
+            name.parse().ok()
+        });
+        let hwmon = function.as_ref().and_then(hwmon_of);
+        let process_list = root.directory(&format!("proc/driver/tenstorrent/{ordinal}")).ok();
         let slot = |wanted: &bool| {
             let missing = Outcome::Unreadable(Unreadable::Errno(Errno::NOENT));
             let outcome = if *wanted { missing } else { Outcome::NotAsked };
@@ -91,14 +98,14 @@ impl OpenChip {
         };
         Ok(Self {
             ordinal,
-            pci: None,
+            pci,
             slots: wanted.iter().map(slot).collect(),
             counters: vec![FlitCounter::default(); 2 * super::fields::COUNTERS.len()],
             registration: (stat.st_dev, stat.st_ino),
             class: Arc::new(class),
-            function: None,
-            hwmon: None,
-            process_list: None,
+            function: function.map(Arc::new),
+            hwmon: hwmon.map(Arc::new),
+            process_list: process_list.map(Arc::new),
         })
     }
 
@@ -109,25 +116,14 @@ impl OpenChip {
         stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.registration)
     }
 
-    /// Opens the directory of the list of openers, unless it is open. It may come late.
-    pub(super) fn open_list(&mut self, tree: &Tree) {
+    /// Opens what was not there at the first look: hwmon and the list of openers may come late.
+    pub(super) fn open_the_rest(&mut self, tree: &Tree) {
+        if self.hwmon.is_none() {
+            self.hwmon = self.function.as_deref().and_then(hwmon_of).map(Arc::new);
+        }
         if self.process_list.is_none() {
             let path = format!("proc/driver/tenstorrent/{}", self.ordinal);
             self.process_list = tree.root().directory(&path).ok().map(Arc::new);
-        }
-    }
-
-    /// Opens the PCI function's directories, unless they are open. Those of hwmon may come late.
-    pub(super) fn open_function(&mut self) {
-        if self.function.is_none() {
-            self.function = self.class.directory("device").ok().map(Arc::new);
-            self.pci = self.class.link("device").ok().and_then(|link| {
-                let name = link.file_name()?.to_str()?;
-                name.parse().ok()
-            });
-        }
-        if self.hwmon.is_none() {
-            self.hwmon = self.function.as_deref().and_then(hwmon_of).map(Arc::new);
         }
     }
 

@@ -143,6 +143,34 @@ fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
 }
 
 #[test]
+fn memory_alone_is_read_without_a_collection() {
+    let bench = Bench::new(MachineKind::N300);
+    let both = start(&bench.child(Role::LedgerAndEndpoint, 70));
+    let ledger = start(&bench.child(Role::Ledger, 5));
+    let endpoint = start(&bench.child(Role::Endpoint, 600));
+    let _liar = start(&Child { named: ledger.id(), ..bench.child(Role::Squatter, 8_000) });
+    let mut killed = start(&bench.child(Role::LedgerAndEndpoint, 90_000));
+    killed.kill();
+    let mut read = Vec::new();
+    bench.collector().read_memory_once(|pid, reading| {
+        assert_eq!(reading.owner.pid, pid);
+        read.push((pid, reading.usage.iter().map(|(_, _, usage)| usage.live_bytes).sum::<u64>()));
+    });
+    let mut asked = Vec::new();
+    bench.collector().ask_memory_once(|pid, report| {
+        let kinds = report.devices.iter().flat_map(|device| &device.kinds);
+        asked.push((pid, kinds.map(|kind| kind.usage.live_bytes).sum::<u64>()));
+    });
+    read.retain(|(pid, _)| [both.id(), ledger.id(), endpoint.id(), killed.id()].contains(pid));
+    let sorted = |mut found: Vec<(u32, u64)>| {
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(sorted(read), sorted(vec![(both.id(), 140), (ledger.id(), 10)]));
+    assert_eq!(sorted(asked), sorted(vec![(both.id(), 140), (endpoint.id(), 1_200)]));
+}
+
+#[test]
 fn a_process_that_ends_well_is_gone_from_a_running_collector() {
     let bench = Bench::new(MachineKind::N150);
     let mut ends = start(&bench.child(Role::Ledger, 70));

@@ -1,4 +1,4 @@
-//! Readers of all workloads in a directory: one that goes on, and two that start from nothing.
+//! The bare minimum of a running reader: what the ledger crate alone does.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,14 +13,13 @@ use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, SweepKey};
 use telltale_schema::memory::MemoryKind;
 
 use super::Sweep;
-use crate::client::{ask, memory_query};
 
 /// Ends of processes that one look takes; the rest comes with the next.
 const ENDS_A_LOOK: usize = 64;
 
-/// A reader that keeps the ledgers open and follows their processes.
+/// Keeps the ledgers open and follows their processes.
 #[derive(Debug)]
-pub struct Running {
+pub struct Bare {
     ledgers: LedgerSweep,
     epoll: OwnedFd,
     /// By the number that the epoll set gives back.
@@ -34,24 +33,24 @@ struct Followed {
     _process: OwnedFd,
 }
 
-// === impl Running ===
+// === impl Bare ===
 
-impl Running {
+impl Bare {
     /// Opens all ledgers in `directory` whose processes live.
     ///
     /// # Errors
     /// When the directory or a ledger cannot be read.
     pub fn new(directory: &Path) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let mut running = Self { ledgers: LedgerSweep::new(), epoll, followed: Vec::new() };
+        let mut bare = Self { ledgers: LedgerSweep::new(), epoll, followed: Vec::new() };
         for (reader, process) in living(directory)? {
-            let token = running.followed.len() as u64;
+            let token = bare.followed.len() as u64;
             let data = epoll::EventData::new_u64(token);
-            epoll::add(&running.epoll, &process, data, epoll::EventFlags::IN)?;
-            let key = running.ledgers.insert(reader);
-            running.followed.push(Some(Followed { key, _process: process }));
+            epoll::add(&bare.epoll, &process, data, epoll::EventFlags::IN)?;
+            let key = bare.ledgers.insert(reader);
+            bare.followed.push(Some(Followed { key, _process: process }));
         }
-        Ok(running)
+        Ok(bare)
     }
 
     /// Reads all ledgers of processes that live.
@@ -85,18 +84,6 @@ impl Running {
     }
 }
 
-/// Opens, checks and reads everything in `directory` once, and keeps nothing.
-///
-/// # Errors
-/// When the directory or a ledger cannot be read.
-pub fn cold(directory: &Path) -> io::Result<Sweep> {
-    let mut sweep = Sweep::default();
-    for (mut reader, _process) in living(directory)? {
-        add(&mut sweep, reader.read().map_err(io::Error::other)?);
-    }
-    Ok(sweep)
-}
-
 /// The ledgers in `directory` whose processes live, each with a descriptor of its process.
 fn living(directory: &Path) -> io::Result<Vec<(LedgerReader, OwnedFd)>> {
     let directory =
@@ -116,29 +103,8 @@ fn living(directory: &Path) -> io::Result<Vec<(LedgerReader, OwnedFd)>> {
     Ok(found)
 }
 
-/// Asks every endpoint in `directory` once, one after the other, and keeps nothing.
-///
-/// # Errors
-/// When the directory cannot be read or an endpoint does not answer.
-pub fn through_sockets(directory: &Path) -> io::Result<Sweep> {
-    let question = memory_query();
-    let runtime = RuntimeDirectory::open(directory, Purpose::Reading).map_err(io::Error::other)?;
-    let mut sweep = Sweep::default();
-    for entry in runtime.list()?.endpoints {
-        let report = ask(&directory.join(&entry.name), &question)?;
-        for device in &report.devices {
-            let dram = device.kinds.iter().filter(|usage| usage.kind == MemoryKind::Dram);
-            let place = device.logical_id.and_then(|id| usize::try_from(id).ok());
-            if let Some(bytes) = place.and_then(|id| sweep.dram_bytes.get_mut(id)) {
-                *bytes += dram.map(|usage| usage.usage.live_bytes).sum::<u64>();
-                sweep.answered += 1;
-            }
-        }
-    }
-    Ok(sweep)
-}
-
-fn add(sweep: &mut Sweep, reading: &LedgerReading) {
+/// Adds what a ledger says of DRAM.
+pub(super) fn add(sweep: &mut Sweep, reading: &LedgerReading) {
     for (slot, kind, usage) in &reading.usage {
         if *kind != MemoryKind::Dram {
             continue;

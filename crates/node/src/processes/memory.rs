@@ -1,0 +1,47 @@
+//! Memory alone, in one look from nothing: by ledger files, or by endpoints. Processes are checked
+//! as ever, but not described, and nothing is remembered but the ledgers.
+
+use telltale_ledger::LedgerReading;
+use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
+
+use super::answers::{MAX_ASKED, believe};
+use super::endpoints::{Limits, ask};
+use super::identity::{Checks, Seen};
+use super::{Holders, Processes};
+use crate::report::Report;
+
+impl Processes {
+    /// Opens the ledgers of the main runtime directory and hands `take` those of living processes.
+    pub(crate) fn read_once(&mut self, mut take: impl FnMut(u32, &LedgerReading)) {
+        let mut report = Report::default();
+        let listed = self.list_main(&mut report);
+        self.read_ledgers(&Holders::default(), &listed, &mut report);
+        self.descriptions.take_seen(Seen::new());
+        for told in self.ledgers.told() {
+            if let Some(pid) = told.standing.pid() {
+                take(pid, told.reading);
+            }
+        }
+    }
+
+    /// Asks all endpoints of the main runtime directory at once and hands `take` the answers that
+    /// are believed.
+    pub(crate) fn ask_once(&mut self, mut take: impl FnMut(u32, &Told)) {
+        let listed = self.list_main(&mut Report::default());
+        let checks = Checks::new(&self.procfs, &self.standpoint, []);
+        let limits = Limits { peer: self.places.patience, all: self.places.deadline };
+        let (kind, device) = (QueryKind::Memory, DeviceSelector::All);
+        let query = Query { kind, device, want_ledger: false };
+        for (_, directory, listing) in &listed {
+            let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
+            let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+            for (entry, answer) in entries.iter().zip(ask(directory, &names, &query, limits)) {
+                if let Ok(Ok((one, _))) = answer.map(|answer| believe(entry, answer, &checks))
+                    && let Some(pid) = one.standing.pid()
+                {
+                    take(pid, &one.told);
+                }
+            }
+        }
+    }
+}
