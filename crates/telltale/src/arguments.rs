@@ -144,9 +144,9 @@ pub(crate) struct ReplayArguments {
     pub(crate) l1_up_to: u64,
     #[command(flatten)]
     pub(crate) place: Place,
-    /// End when the process that started this one ends
-    #[arg(long, hide = true)]
-    pub(crate) end_with_parent: bool,
+    /// End when the process with this pid, which started this one, ends
+    #[arg(long, value_name = "PID", hide = true, env = "TELLTALE_END_WITH_PARENT")]
+    pub(crate) end_with_parent: Option<i32>,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::BufReader;
 
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use telltale_runtime::{Options, Runtime};
 use telltale_trace::Trace;
 
@@ -19,12 +20,15 @@ use crate::output::Output;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<Status, Failure> {
-    if arguments.end_with_parent {
-        // Ignored where the kernel refuses: then only the tie to the parent is missing.
-        let _ =
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
-    }
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+    if let Some(parent) = arguments.end_with_parent {
+        // Ignored where the kernel refuses: then only the tie to the parent is missing.
+        let _ = set_parent_process_death_signal(Some(Signal::TERM));
+        if getppid().is_none_or(|now| now.as_raw_pid() != parent) {
+            // It ended before the tie was made.
+            return Ok(Status::Fine);
+        }
+    }
     let output = Output::detect();
     let (name, trace) = load(arguments)?;
     let mut chip = chip::ReplayedChip::open(arguments.place.root.as_deref(), arguments.device)?;

@@ -125,8 +125,9 @@ fn start_workload(root: &Path, trace: &str, device: &str) -> Result<Child, Failu
         .map_err(|error| Failure::Told(format!("finding this program's own file: {error}")))?;
     Command::new(program)
         .arg0("telltale")
-        .args(["replay", trace, "--device", device, "--loop", "--end-with-parent"])
+        .args(["replay", trace, "--device", device, "--loop"])
         .env("TELLTALE_ROOT", root)
+        .env("TELLTALE_END_WITH_PARENT", std::process::id().to_string())
         .env_remove("TELLTALE_DISABLED")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -131,8 +131,8 @@ pub(crate) fn children(parent: u32) -> Vec<u32> {
 
 /// Whether one of our workload processes still runs (a zombie does not).
 pub(crate) fn is_workload(pid: u32) -> bool {
-    fs::read(format!("/proc/{pid}/cmdline"))
-        .is_ok_and(|line| String::from_utf8_lossy(&line).contains("--end-with-parent"))
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|text| String::from_utf8_lossy(&text).contains("TELLTALE_END_WITH_PARENT="))
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
