@@ -24,7 +24,7 @@ pub(crate) use accounts::Accounts;
 pub(crate) use header::Header;
 
 /// Copies taken of one ledger in one reading before a torn cell is accepted as it is.
-pub(crate) const MOST_COPIES: usize = 4;
+pub(crate) const MOST_COPIES: usize = 16;
 
 /// Why a file is not read as a ledger.
 #[derive(Debug, thiserror::Error)]
