@@ -5,6 +5,7 @@
 
 mod accounts;
 mod header;
+mod settling;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,6 +23,7 @@ use crate::layout::{LARGEST_FILE_BYTES, LONGEST_HEADER_BYTES, PAGE_BYTES, SHORTE
 
 pub(crate) use accounts::Accounts;
 pub(crate) use header::Header;
+pub(crate) use settling::settle;
 
 /// Copies taken of one ledger in one reading before a torn cell is accepted as it is.
 pub(crate) const MOST_COPIES: usize = 16;
@@ -108,8 +110,8 @@ pub struct LedgerReading {
     pub faults: RecordingFaults,
     /// How many shards (threads at the same time) have recorded. One means that peaks are exact.
     pub shards: u32,
-    /// A cell was being written during each copy, or its process died in the middle of one record;
-    /// the figures may lack a part of that record.
+    /// A cell's writer is stopped or died in the middle of a record, of which the figures may lack
+    /// a part; or, hardly ever, it was writing during each of many copies.
     pub torn: bool,
     /// More was freed than allocated somewhere, or the header counts more cells or devices than
     /// there is room for; such figures are cut to what is possible.
@@ -122,6 +124,8 @@ pub struct LedgerReader {
     descriptor: OwnedFd,
     header: Header,
     buffer: Vec<u8>,
+    /// The copy before, while one reading takes several.
+    settled: Vec<u8>,
     accounts: Accounts,
     reading: LedgerReading,
     has_read: bool,
@@ -157,6 +161,7 @@ impl LedgerReader {
             descriptor,
             header,
             buffer: start,
+            settled: Vec::new(),
             accounts: Accounts::default(),
             reading,
             has_read: false,
@@ -176,11 +181,22 @@ impl LedgerReader {
     /// Copies the ledger and adds it up. Bounded: at most [`MOST_COPIES`] copies of the used part,
     /// whatever the file says, and no allocation unless it has grown.
     pub fn read(&mut self) -> Result<&LedgerReading, ReadError> {
+        let mut before = 0;
         for attempt in 1.. {
             let used = self.copy_used()?;
-            if self.add_up(used)? || attempt == MOST_COPIES {
+            let end = self.header.cells_end(used);
+            // A first copy has nothing to be compared with.
+            let moving = settle(&self.header, &self.settled[..before], &mut self.buffer[..end]);
+            let is_good = self.add_up(used)?;
+            let is_same = self.buffer[..end] == self.settled[..before];
+            if is_good || is_same || attempt == MOST_COPIES {
                 break;
             }
+            if !moving && !self.reading.implausible {
+                break;
+            }
+            std::mem::swap(&mut self.buffer, &mut self.settled);
+            before = end;
         }
         Ok(&self.reading)
     }

@@ -21,7 +21,7 @@ use crate::layout::{CELL_BYTES, CELLS_OFFSET, FILE_BYTES, header as at};
 use crate::mapping::Mapping;
 use crate::owner::LedgerOwner;
 use crate::posting::Mode;
-use crate::reader::{Accounts, Header, LedgerReading, MOST_COPIES};
+use crate::reader::{Accounts, Header, LedgerReading, MOST_COPIES, settle};
 use crate::sync::{
     Arc, AtomicU32, Mutex, MutexGuard, Ordering, PoisonError, prepare_heavy_barrier,
 };
@@ -163,13 +163,16 @@ impl Inner {
         let mut reading = header.empty_reading(self.owner.uid);
         reading.devices = devices;
         let mut accounts = Accounts::default();
-        for _ in 1..MOST_COPIES {
-            if accounts.add_up(&header, &copy, cells, &mut reading) {
-                return reading;
+        let mut before = Vec::new();
+        for _ in 0..MOST_COPIES {
+            let moving = settle(&header, &before, &mut copy);
+            let is_good = accounts.add_up(&header, &copy, cells, &mut reading);
+            if is_good || !(moving || reading.implausible) {
+                break;
             }
+            std::mem::swap(&mut before, &mut copy);
             self.copy_into(&mut copy, CELLS_OFFSET + cells * CELL_BYTES);
         }
-        accounts.add_up(&header, &copy, cells, &mut reading);
         reading
     }
 

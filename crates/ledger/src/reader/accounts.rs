@@ -218,7 +218,7 @@ fn identify(word: u64, devices: usize) -> Option<(DeviceSlot, MemoryKind, CellTy
 
 /// The words we know of a cell; those that an older, shorter one lacks are zero.
 #[inline(always)]
-fn words(bytes: &[u8]) -> [u64; CELL_WORDS] {
+pub(super) fn words(bytes: &[u8]) -> [u64; CELL_WORDS] {
     let mut words = [0; CELL_WORDS];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *word = u64::from_le_bytes(*bytes);
