@@ -14,6 +14,8 @@ pub struct CleanReport {
     pub removed: Vec<Cleaned>,
     /// What a dead process left, or may have left, and is still there.
     pub left: Vec<Cleaned>,
+    /// How many of those left were to be removed or looked at, and could not be.
+    pub failed: usize,
     /// Files of processes that live.
     pub alive: usize,
 }

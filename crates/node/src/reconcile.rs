@@ -326,11 +326,7 @@ fn held(process: &mut Process, index: usize) -> &mut HeldDevice {
     let place = match process.devices.iter().position(|held| held.device == index) {
         Some(place) => place,
         None => {
-            process.devices.push(HeldDevice {
-                device: index,
-                open_descriptors: 0,
-                kinds: Vec::new(),
-            });
+            process.devices.push(HeldDevice { device: index, ..HeldDevice::default() });
             process.devices.len() - 1
         }
     };

@@ -10,7 +10,7 @@ pub use device::{
     Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
 };
 pub use process::{
-    Container, HeldDevice, KindUsage, MetricSample, MetricValue, Process, ProcessSource,
+    Container, HeldDevice, HeldSpace, KindUsage, MetricSample, MetricValue, Process, ProcessSource,
     ProcessState, RecordingFaults,
 };
 

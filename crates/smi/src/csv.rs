@@ -1,6 +1,6 @@
-//! Comma-separated values (RFC 4180): one row a device, or one a process, device and kind. Raw
-//! numbers in base units; an absent value is an empty field. What could steer a terminal becomes `?`,
-//! since such output is often looked at.
+//! Comma-separated values (RFC 4180): one row a device, or one a process, device and kind, each
+//! with the time of its snapshot. Raw numbers in base units, names as in JSON; an absent value is an
+//! empty field. What could steer a terminal becomes `?`, since such output is often looked at.
 
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
@@ -8,17 +8,24 @@ use telltale_schema::snapshot::{Device, KindUsage, Snapshot};
 
 use crate::quantity;
 
+/// The names of the columns of [`devices`], as one row.
+pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,pci_address,\
+    temperature_celsius,power_watts,aiclk_hertz,dram_used_bytes,dram_capacity_bytes,\
+    l1_used_bytes,l1_capacity_bytes\r\n";
+
+/// The names of the columns of [`processes`], as one row.
+pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,state,device,kind,\
+    live_bytes,peak_bytes,live_buffers,allocations,allocated_bytes,failed_allocations\r\n";
+
 /// One row for each device.
 pub fn devices(snapshot: &Snapshot) -> String {
-    let mut text = String::from(
-        "id,board_type,architecture,pci_address,temperature_celsius,power_watts,aiclk_hertz,\
-         dram_used_bytes,dram_capacity_bytes,l1_used_bytes,l1_capacity_bytes\r\n",
-    );
+    let mut text = String::new();
     for device in &snapshot.devices {
         let telemetry = &device.telemetry;
-        let architecture = device.facts.value().map(|facts| facts.architecture.name());
+        let architecture = device.facts.value().map(|facts| facts.architecture.code_name());
         row(
             &[
+                snapshot.taken_at.0.to_string(),
                 device.id.clone(),
                 device.identity.board_type.name().to_owned(),
                 architecture.unwrap_or_default().to_owned(),
@@ -40,16 +47,14 @@ pub fn devices(snapshot: &Snapshot) -> String {
 /// One row for each process, device and kind of memory; for a device of which the process has
 /// recorded nothing, one row without a kind.
 pub fn processes(snapshot: &Snapshot) -> String {
-    let mut text = String::from(
-        "pid,user,name,command,state,device,kind,live_bytes,peak_bytes,live_buffers,allocations,\
-         allocated_bytes,failed_allocations\r\n",
-    );
+    let mut text = String::new();
     for process in &snapshot.processes {
         let user = match process.user.value() {
             Some(user) => user.clone(),
             None => field(&process.uid),
         };
         let who = [
+            snapshot.taken_at.0.to_string(),
             process.pid.map(|pid| pid.to_string()).unwrap_or_default(),
             user,
             process.name.clone(),

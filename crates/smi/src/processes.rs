@@ -38,13 +38,11 @@ pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
 fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec<Cell> {
     let device = held.and_then(|held| snapshot.devices.get(held.device));
     let memory = |space| match (held, process.known_by) {
-        (Some(held), Some(_)) => Cell::new(quantity::bytes(in_space(held, space))),
+        (Some(held), Some(_)) => Cell::new(quantity::bytes(held.live_bytes(space))),
         _ => Cell::absent(),
     };
     let buffers = match (held, process.known_by) {
-        (Some(held), Some(_)) => {
-            Cell::new(quantity::count(held.kinds.iter().map(|kind| kind.usage.live_buffers).sum()))
-        }
+        (Some(held), Some(_)) => Cell::new(quantity::count(held.live_buffers)),
         _ => Cell::absent(),
     };
     vec![
@@ -62,11 +60,6 @@ fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec
             .map_or_else(Cell::absent, |seconds| Cell::new(quantity::span(*seconds))),
         command(process),
     ]
-}
-
-fn in_space(held: &HeldDevice, space: MemorySpace) -> u64 {
-    let of_space = held.kinds.iter().filter(|kind| kind.kind.space() == space);
-    of_space.map(|kind| kind.usage.live_bytes).fold(0, u64::saturating_add)
 }
 
 fn owner(process: &Process) -> Cell {

@@ -39,14 +39,15 @@ pub(crate) enum Command {
 }
 
 const SMI_HELP: &str = "\
-Exit status: 0 all was read, 1 some source failed (it is named below the tables), 2 nothing could
-be read, 64 wrong usage.
+Exit status: 0 all was read, 1 some source failed (it is named below the tables) or --clean could
+not remove something of ours, 2 nothing could be read, 64 wrong usage.
 
 Examples:
   telltale smi                 one table
   telltale smi -w 2            repaint every two seconds
   telltale smi -d              per process and kind, with peaks and the reason for each n/a
   telltale smi --json | jq .   everything, numbers in base units
+  telltale smi -w 60 --csv     a row a device and minute, one heading
   telltale smi -c              remove what dead processes left behind";
 
 const DEMO_HELP: &str = "\
@@ -110,7 +111,8 @@ pub(crate) struct SmiArguments {
     /// Print JSON, one object a snapshot
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// Print CSV: a row a device, with --details a row a process, device and kind
+    /// Print CSV: a row a device, with --details a row a process, device and kind; names and units
+    /// of the columns in one heading at the start
     #[arg(long)]
     pub(crate) csv: bool,
 }

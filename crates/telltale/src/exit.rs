@@ -8,10 +8,18 @@ use std::process::ExitCode;
 pub(crate) enum Status {
     /// All went well.
     Fine,
-    /// Some source failed; what is shown is not everything.
+    /// Some source failed, so that what is shown is not everything, or something dead could not
+    /// be removed.
     Partial,
     /// Nothing could be read or done.
     Nothing,
+}
+
+impl Status {
+    /// This status, or a worse one where something else went wrong beside it.
+    pub(crate) fn after(self, failed: bool) -> Self {
+        if failed && self == Self::Fine { Self::Partial } else { self }
+    }
 }
 
 /// The status for arguments that make no sense (`EX_USAGE`).
@@ -71,4 +79,22 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
 /// told when that fails.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", telltale_smi::quantity::printable(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Status;
+
+    #[test]
+    fn a_failure_beside_the_figures_is_not_lost_and_hides_nothing_worse() {
+        let cases = [
+            (Status::Fine, false, Status::Fine),
+            (Status::Fine, true, Status::Partial),
+            (Status::Partial, true, Status::Partial),
+            (Status::Nothing, true, Status::Nothing),
+        ];
+        for (status, failed, expected) in cases {
+            assert_eq!(status.after(failed), expected);
+        }
+    }
 }

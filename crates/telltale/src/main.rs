@@ -3,6 +3,7 @@
 
 mod arguments;
 mod demo;
+mod descriptors;
 mod emulate;
 mod exit;
 mod interrupt;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 use arguments::Command;
 
 fn main() -> ExitCode {
+    descriptors::allow_all();
     let outcome = match arguments::parse() {
         Err(status) => return status,
         Ok(Command::Smi(arguments)) => smi::run(&arguments),

@@ -46,6 +46,15 @@ impl Form {
             Self::Tables { details: true } | Self::Json => Sensors::All,
         }
     }
+
+    /// What comes before the first snapshot, and not again.
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Csv { processes: false } => telltale_smi::csv::DEVICES_HEADING,
+            Self::Csv { processes: true } => telltale_smi::csv::PROCESSES_HEADING,
+            Self::Tables { .. } | Self::Json => "",
+        }
+    }
 }
 
 /// Runs the command.
@@ -61,13 +70,19 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let snapshot = collector.collect();
-        return show_once(&snapshot, cleaned.as_ref(), form, &output);
+        let status = show_once(&snapshot, cleaned.as_ref(), form, &output)?;
+        return Ok(status.after(cleaned.is_some_and(|report| report.failed > 0)));
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
     let watch = Watch { period, until: None, form, title: &title };
-    let clean = |collector: &mut Collector| Ok(arguments.clean.then(|| collector.clean()));
-    watch.run(&mut collector, &output, &interrupt, clean).map(|snapshot| status(&snapshot))
+    let mut not_cleaned = false;
+    let last = watch.run(&mut collector, &output, &interrupt, |collector| {
+        let cleaned = arguments.clean.then(|| collector.clean());
+        not_cleaned = cleaned.as_ref().is_some_and(|report| report.failed > 0);
+        Ok(cleaned)
+    })?;
+    Ok(status(&last).after(not_cleaned))
 }
 
 /// Prints one snapshot. Where nothing could be read, a person gets the reason instead of empty
@@ -87,7 +102,7 @@ fn show_once(
     if let Some(report) = cleaned.filter(|_| tables) {
         text.push_str(&telltale_smi::note(&cleaning::words(report), &output.style()));
     }
-    output.print(&text)?;
+    output.print(&(form.heading().to_owned() + &text))?;
     match status {
         Status::Nothing => Err(Failure::Told(why_nothing(snapshot))),
         status => Ok(status),
@@ -130,6 +145,7 @@ impl Watch<'_> {
         if repaint {
             output.begin_repainting()?;
         }
+        output.print(self.form.heading())?;
         let mut due = Instant::now();
         let mut told = None;
         let outcome = loop {

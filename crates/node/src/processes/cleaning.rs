@@ -57,6 +57,7 @@ impl Processes {
             }
         }
         for error in report.into_errors() {
+            cleaned.failed += 1;
             cleaned.left.push(Cleaned { path: error.subject, why: error.detail });
         }
         self.tell_ghosts(holders, &mut cleaned);
@@ -180,9 +181,9 @@ fn carry_out(
             match same.then(|| directory.remove(&entry.name)) {
                 Some(Ok(())) => cleaned.removed.push(Cleaned { path, why }),
                 Some(Err(error)) => {
-                    cleaned
-                        .left
-                        .push(Cleaned { path, why: format!("{why}; cannot remove it: {error}") });
+                    let why = format!("{why}; cannot remove it: {error}");
+                    cleaned.left.push(Cleaned { path, why });
+                    cleaned.failed += 1;
                 }
                 None => {}
             }

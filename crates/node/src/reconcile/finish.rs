@@ -30,6 +30,7 @@ impl Bench {
             process.devices.sort_by_key(|held| held.device);
             for held in &mut process.devices {
                 held.kinds.sort_by_key(|one| one.kind);
+                held.add_up();
             }
         }
         processes.sort_by_key(|process| {

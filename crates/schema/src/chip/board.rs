@@ -145,13 +145,12 @@ impl Architecture {
         }
     }
 
-    /// The architecture behind the driver's PCI device id (vendor 0x1e52).
-    pub const fn from_pci_device(device: u16) -> Option<Self> {
-        match device {
-            0xfaca => Some(Self::Grayskull),
-            0x401e => Some(Self::WormholeB0),
-            0xb140 => Some(Self::Blackhole),
-            _ => None,
+    /// The name in JSON and CSV.
+    pub const fn code_name(self) -> &'static str {
+        match self {
+            Self::Grayskull => "grayskull",
+            Self::WormholeB0 => "wormhole_b0",
+            Self::Blackhole => "blackhole",
         }
     }
 }
@@ -197,7 +196,14 @@ hexadecimal!(BoardId, "{:016x}");
 
 #[cfg(test)]
 mod tests {
-    use super::{AsicId, BoardId, BoardType};
+    use super::{Architecture, AsicId, BoardId, BoardType};
+
+    #[test]
+    fn an_architecture_has_one_name_for_programs() {
+        for one in [Architecture::Grayskull, Architecture::WormholeB0, Architecture::Blackhole] {
+            assert_eq!(serde_json::to_string(&one).unwrap(), format!("\"{}\"", one.code_name()));
+        }
+    }
 
     #[test]
     fn real_board_ids_decode_to_their_types() {

@@ -161,6 +161,12 @@ fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> KindUsage {
     KindUsage { kind, usage }
 }
 
+fn held(device: usize, open_descriptors: u32, kinds: Vec<KindUsage>) -> HeldDevice {
+    let mut held = HeldDevice { device, open_descriptors, kinds, ..HeldDevice::default() };
+    held.add_up();
+    held
+}
+
 /// One that records everything, in a container, with recording faults and a hostile name.
 fn trainer() -> Process {
     let kinds = vec![usage(MemoryKind::Dram, 11 * GIB, 1_234), usage(MemoryKind::L1, 3 * MIB, 12)];
@@ -178,7 +184,7 @@ fn trainer() -> Process {
         }),
         known_by: Some(ProcessSource::Ledger),
         uptime_seconds: at(3_725.0),
-        devices: vec![HeldDevice { device: 0, open_descriptors: 1, kinds }],
+        devices: vec![held(0, 1, kinds)],
         faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
         ..process(Some(4_242), "py\u{7}thon3")
     }
@@ -190,7 +196,7 @@ fn dead() -> Process {
     Process {
         state: ProcessState::Dead,
         known_by: Some(ProcessSource::Region),
-        devices: vec![HeldDevice { device: 0, open_descriptors: 0, kinds }],
+        devices: vec![held(0, 0, kinds)],
         ..process(Some(4_300), "tt-run")
     }
 }
@@ -200,7 +206,7 @@ fn silent() -> Process {
     Process {
         command: at(String::from("./legacy")),
         uid: at(1_001),
-        devices: vec![HeldDevice { device: 0, open_descriptors: 3, kinds: Vec::new() }],
+        devices: vec![held(0, 3, Vec::new())],
         ..process(Some(5_000), "legacy")
     }
 }
@@ -211,7 +217,7 @@ fn hidden() -> Process {
     Process {
         state: ProcessState::Hidden,
         known_by: Some(ProcessSource::Endpoint),
-        devices: vec![HeldDevice { device: 1, open_descriptors: 1, kinds }],
+        devices: vec![held(1, 1, kinds)],
         ..process(None, "worker")
     }
 }

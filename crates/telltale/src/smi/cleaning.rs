@@ -19,13 +19,17 @@ pub(super) fn words(report: &CleanReport) -> String {
 }
 
 /// The snapshot as an object that also has `cleaned`: `removed` and `left`, lists of files with
-/// `path` and `why`.
+/// `path` and `why`, and `failed`, how many of those left should have gone.
 pub(super) fn with(snapshot: &Snapshot, report: &CleanReport) -> Value {
     let list = |files: &[telltale_node::Cleaned]| -> Vec<Value> {
         files.iter().map(|file| json!({ "path": file.path, "why": file.why })).collect()
     };
     let mut object = serde_json::to_value(snapshot).expect("a snapshot has only string keys");
-    object["cleaned"] = json!({ "removed": list(&report.removed), "left": list(&report.left) });
+    object["cleaned"] = json!({
+        "removed": list(&report.removed),
+        "left": list(&report.left),
+        "failed": report.failed,
+    });
     object
 }
 

@@ -59,7 +59,10 @@ fn what_the_killed_left_is_removed_and_named() {
 
     kill_one(&root);
     let told = smi(&root, &["-c", "--csv"]);
-    assert!(told.out.lines().count() == 2 && told.out.starts_with("id,"), "{told:?}");
+    assert!(
+        told.out.lines().count() == 2 && told.out.starts_with("taken_at_unix_ns,id,"),
+        "{told:?}"
+    );
     assert_eq!(told.err.matches("removed ").count(), 2, "{told:?}");
     assert_eq!(files(&root), of_the_living);
 }
@@ -73,4 +76,18 @@ fn nothing_to_clean_is_said_too() {
     assert!(told.status == Some(0) && told.out.ends_with("\nnothing to clean\n"), "{told:?}");
     let plain = smi(&root, &["--json"]);
     assert!(!plain.out.contains("cleaned"), "only when asked to");
+}
+
+#[test]
+fn what_cannot_be_removed_is_counted_and_named() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
+    // A directory of that name is no ledger, and not even root removes it as a file.
+    fs::create_dir_all(root.join("run/tt/ledger_999999999_7.tt")).unwrap();
+    let told = smi(&root, &["-c"]);
+    assert!(told.out.contains("left ") && told.out.contains("cannot remove it"), "{told:?}");
+    assert_eq!(told.status, Some(1), "{told:?}");
+    let object: Value = serde_json::from_str(&smi(&root, &["-c", "--json"]).out).unwrap();
+    assert_eq!(object["cleaned"]["failed"], 1, "{object}");
 }

@@ -147,6 +147,7 @@ fn csv_has_a_row_a_device_with_raw_numbers() {
     assert_eq!(
         rows[0],
         [
+            "taken_at_unix_ns",
             "id",
             "board_type",
             "architecture",
@@ -162,13 +163,13 @@ fn csv_has_a_row_a_device_with_raw_numbers() {
     );
     assert_eq!(rows.len(), 3);
     assert!(rows.iter().all(|row| row.len() == rows[0].len()));
-    assert_eq!(rows[1][..4], ["251732099", "n300", "Wormhole_B0", "0000:03:00.0"]);
-    assert!(rows[1][4..].iter().all(|field| field.parse::<f64>().is_ok()), "{:?}", rows[1]);
+    assert_eq!(rows[1][1..5], ["251732099", "n300", "wormhole_b0", "0000:03:00.0"]);
+    assert!(rows[1][5..].iter().all(|field| field.parse::<f64>().is_ok()), "{:?}", rows[1]);
     let remote = ["", "", "", "", "0", "12884901888", "0", "95944704"];
-    assert_eq!(rows[2][3..], remote);
+    assert_eq!(rows[2][4..], remote);
     let processes = shown(MachineKind::N300, &["--csv", "-d"]).out;
     assert_eq!(processes.lines().count(), 1, "nobody is there");
-    assert!(processes.starts_with("pid,user,name,command,state,device,kind,live_bytes,"));
+    assert!(processes.starts_with("taken_at_unix_ns,pid,user,name,command,state,device,kind,"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn programs_get_their_format_even_when_there_is_nothing() {
     assert!(json.err.contains("install tt-kmd"), "{}", json.err);
     let csv = smi(empty.path(), &["--csv"]);
     assert_eq!((csv.status, csv.out.lines().count()), (Some(2), 1), "{csv:?}");
-    assert!(csv.out.starts_with("id,board_type,"), "{csv:?}");
+    assert!(csv.out.starts_with("taken_at_unix_ns,id,board_type,"), "{csv:?}");
 }
 
 #[test]
