@@ -180,6 +180,7 @@ impl RuntimeDirectory {
             is_socket: FileType::from_raw_mode(stat.st_mode) == FileType::Socket,
             device: stat.st_dev,
             inode: stat.st_ino,
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
         })
     }
 
@@ -210,6 +211,9 @@ pub struct EntryStatus {
     pub device: u64,
     /// Its inode there.
     pub inode: u64,
+    /// When its inode was last changed, in seconds and nanoseconds since the epoch: tells an entry
+    /// from a later one to which the file system gave the same inode.
+    pub changed: (i64, u64),
 }
 
 /// A name that cannot lead out of the directory.

@@ -200,7 +200,7 @@ impl Bench {
         }
         held(&mut draft.process, index);
         match draft.claimed.iter_mut().find(|claimed| claimed.device == index) {
-            Some(claimed) => claimed.mirrored |= claim.mirrored,
+            Some(claimed) => claimed.mirrored |= claim.mirrored && counts,
             None => draft.claimed.push(ClaimedDevice {
                 device: index,
                 mirrored: claim.mirrored && counts,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use telltale_ledger::LedgerReader;
-use telltale_ledger::directory::{Entry, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{Entry, EntryStatus, Listing, RuntimeDirectory};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
 use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
@@ -11,7 +11,7 @@ use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 use super::EndpointUse;
 use super::endpoints::{Answer, AskError, Limits, ask};
 use super::identity::{Checks, Lie, Standing};
-use super::ledgers::{Ledgers, with_causes};
+use super::ledgers::{FileIdentity, Ledgers, with_causes};
 use crate::report::Report;
 
 /// Endpoints of one directory that are asked in one round.
@@ -74,15 +74,16 @@ impl Asking<'_> {
         };
         let query = Query { kind, device: DeviceSelector::All, want_ledger: true };
         let answers = ask(directory, &names, &query, self.limits);
-        for ((entry, inode), answer) in entries.iter().zip(answers) {
+        for ((entry, status), answer) in entries.iter().zip(answers) {
             match answer.map(|answer| believe(entry, answer, self.checks)) {
                 Ok(Ok((one, ledger))) => {
                     let identity = one.told.identity;
                     let origin = (number, entry.name.clone());
-                    self.remembered
-                        .insert((number, entry.name.clone(), *inode), Memory::Answered(identity));
+                    let key = (number, entry.name.clone(), status.inode);
+                    self.remembered.insert(key, Memory::Answered(identity));
                     if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
-                        self.ledgers.adopt(origin, reader, one.standing.clone());
+                        let behind = FileIdentity::of(status);
+                        self.ledgers.adopt(origin, behind, reader, one.standing.clone());
                     }
                     believed.insert(identity, one);
                 }
@@ -92,7 +93,7 @@ impl Asking<'_> {
                 Err(error) => {
                     if matches!(error, AskError::TimedOut) {
                         let until_ns = self.now_ns.saturating_add(SILENCE_NS);
-                        let key = (number, entry.name.clone(), *inode);
+                        let key = (number, entry.name.clone(), status.inode);
                         self.remembered.insert(key, Memory::Silent { until_ns });
                     }
                     complain(&entry.name, &error, self.report);
@@ -102,13 +103,13 @@ impl Asking<'_> {
         believed
     }
 
-    /// The endpoints to be asked, with their inodes.
+    /// The endpoints to be asked, with what they were before they are.
     fn entries<'a>(
         &mut self,
         number: u32,
         directory: &RuntimeDirectory,
         listing: &'a Listing,
-    ) -> Vec<(&'a Entry, u64)> {
+    ) -> Vec<(&'a Entry, EntryStatus)> {
         if self.which == EndpointUse::Never {
             return Vec::new();
         }
@@ -134,7 +135,7 @@ impl Asking<'_> {
                 let detail = "no answer a few seconds ago; it is asked again in a while";
                 self.report.error(&entry.name, Absence::TimedOut, detail);
             } else {
-                entries.push((entry, status.inode));
+                entries.push((entry, status));
             }
         }
         // Sockets that are gone are forgotten.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use telltale_ledger::directory::{Entry, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{Entry, EntryStatus, Listing, RuntimeDirectory};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
@@ -23,6 +23,9 @@ pub(crate) type Origin = (u32, String);
 #[derive(Debug)]
 pub(crate) struct Followed {
     owner: ProcessIdentity,
+    /// What had the name when the ledger was opened: itself, or the socket that handed it out.
+    /// Another one means that its process, or a later program in it, has begun anew.
+    behind: FileIdentity,
     /// The user whose file it is.
     uid: u32,
     standing: Standing,
@@ -33,6 +36,15 @@ pub(crate) struct Followed {
     failed: bool,
     /// It was read after its process had ended: nothing changes any more.
     final_read: bool,
+}
+
+/// Tells an entry of a directory from a later one of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    inode: u64,
+    /// For sockets, which nobody here keeps open, so that their inode may be given again.
+    changed: Option<(i64, u64)>,
 }
 
 /// Where the reader is.
@@ -67,17 +79,30 @@ pub(crate) struct Told<'a> {
 
 impl Ledgers {
     /// Takes over a ledger whose descriptor its process handed out, and reads it.
-    pub(crate) fn adopt(&mut self, origin: Origin, mut reader: LedgerReader, standing: Standing) {
+    pub(crate) fn adopt(
+        &mut self,
+        origin: Origin,
+        behind: FileIdentity,
+        mut reader: LedgerReader,
+        standing: Standing,
+    ) {
         // One that cannot be read says nothing; its process's answer does.
         if self.followed.len() < MAX_LEDGERS && reader.read().is_ok() {
-            self.insert(origin, reader, standing);
+            self.insert(origin, behind, reader, standing);
         }
     }
 
-    fn insert(&mut self, origin: Origin, reader: LedgerReader, standing: Standing) {
+    fn insert(
+        &mut self,
+        origin: Origin,
+        behind: FileIdentity,
+        reader: LedgerReader,
+        standing: Standing,
+    ) {
         self.next_token += 1;
         let followed = Followed {
             owner: *reader.owner(),
+            behind,
             uid: reader.uid(),
             standing,
             held: Held::Alone(Box::new(reader)),
@@ -89,10 +114,10 @@ impl Ledgers {
     }
 
     /// Lets go of those that `keep` does not want.
-    fn retain(&mut self, mut keep: impl FnMut(&Origin) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(&Origin, FileIdentity) -> bool) {
         let Self { followed, watch, sweep, .. } = self;
         followed.retain(|origin, one| {
-            let keep = keep(origin);
+            let keep = keep(origin, one.behind);
             if !keep {
                 one.withdraw(sweep);
                 if let Some(watch) = watch.as_mut() {
@@ -104,7 +129,7 @@ impl Ledgers {
     }
 
     /// Brings the ledgers of one directory in line with its listing: opens what is new, lets go
-    /// of what is gone.
+    /// of what is gone or has become another file.
     pub(crate) fn refresh(
         &mut self,
         number: u32,
@@ -115,7 +140,10 @@ impl Ledgers {
     ) {
         let entries = listing.ledgers.iter().chain(&listing.endpoints);
         let listed: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
-        self.retain(|(of, name)| *of != number || listed.contains(name.as_str()));
+        self.retain(|(of, name), behind| {
+            let now = || directory.entry_status(name).ok().as_ref().map(FileIdentity::of);
+            *of != number || (listed.contains(name.as_str()) && now() == Some(behind))
+        });
         for Entry { name, .. } in &listing.ledgers {
             let origin = (number, name.clone());
             if self.followed.contains_key(&origin) {
@@ -127,13 +155,15 @@ impl Ledgers {
                 report.error(directory.path().display().to_string(), Absence::Failed, detail);
                 break;
             }
+            // Looked at before it is opened: if it is replaced in between, the next round sees that.
+            let Ok(status) = directory.entry_status(name) else { continue };
             match LedgerReader::open_at(directory, name) {
                 Ok(reader) => {
                     let standing = checks.judge(reader.owner(), reader.uid());
                     if let Standing::Refused(lie) = &standing {
                         report.error(name, Absence::Implausible, lie.to_string());
                     }
-                    self.insert(origin, reader, standing);
+                    self.insert(origin, FileIdentity::of(&status), reader, standing);
                 }
                 Err(error) => complain(name, &error, report),
             }
@@ -253,7 +283,7 @@ impl Ledgers {
 
     /// Lets go of the ledgers of all directories but these.
     pub(crate) fn keep_directories(&mut self, numbers: &BTreeSet<u32>) {
-        self.retain(|(number, _)| numbers.contains(number));
+        self.retain(|(number, _), _| numbers.contains(number));
     }
 
     /// Whether a ledger of this directory and user is that of the neighbour with this pid.
@@ -269,6 +299,15 @@ impl Ledgers {
     /// Whether some ledger that can be read is of this process.
     pub(crate) fn speak_for(&self, identity: &ProcessIdentity) -> bool {
         self.followed.values().any(|one| one.speaks() && one.owner == *identity)
+    }
+}
+
+// === impl FileIdentity ===
+
+impl FileIdentity {
+    pub(crate) fn of(status: &EntryStatus) -> Self {
+        let changed = status.is_socket.then_some(status.changed);
+        Self { device: status.device, inode: status.inode, changed }
     }
 }
 

@@ -119,6 +119,15 @@ fn a_mirror_without_a_row_is_not_unattributed() {
 }
 
 #[test]
+fn a_dead_process_takes_nothing_from_a_region_whatever_it_names_twice() {
+    let devices = vec![claim(3, false, &[(DRAM, 60)]), claim(3, true, &[(DRAM, 40)])];
+    let dead = with_ledger(10, ProcessState::Dead, devices);
+    let regions = vec![region(3, &[(DRAM, 130)], vec![])];
+    let result = reconcile(observed(vec![chip(3, &[])], vec![dead], regions));
+    assert_eq!(parts(&result, DRAM), (130, 0, 130, 0));
+}
+
+#[test]
 fn kernels_are_one_kind_in_a_region() {
     let kinds = [(MemoryKind::KernelFabric, 30), (MemoryKind::KernelDispatch, 20)];
     let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &kinds)]);

@@ -8,5 +8,6 @@ mod hostile;
 mod machines;
 mod memory;
 mod regions;
+mod reopening;
 mod users;
 mod workload;

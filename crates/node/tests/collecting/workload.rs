@@ -221,6 +221,29 @@ impl Work {
     }
 }
 
+/// Makes a ledger of this process that is in no directory and serves it at `name`.
+pub(crate) fn hand_out(
+    directory: &RuntimeDirectory,
+    name: &str,
+    chips: Vec<ChipIdentity>,
+    bytes: u64,
+) -> Ledger {
+    let now = telltale_node::clock::SystemClock.now();
+    let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
+    let ledger = Ledger::create(directory, owner.clone()).unwrap();
+    let recorder = ledger.recorder();
+    for chip in &chips {
+        let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
+        let slot = ledger.add_device(&entry).unwrap();
+        recorder.allocated(slot, MemoryKind::Dram, bytes);
+    }
+    ledger.remove();
+    let handed = Some(ledger.read_only_descriptor().unwrap());
+    let report = report(&owner, chips, bytes);
+    serve(&directory.path().join(name), directory.endpoint_mode(), report, handed);
+    ledger
+}
+
 fn report(owner: &LedgerOwner, chips: Vec<ChipIdentity>, bytes: u64) -> Report {
     let usage = MemoryUsage { live_bytes: bytes, live_buffers: 1, ..MemoryUsage::default() };
     let kinds = vec![KindUsage { kind: MemoryKind::Dram, usage }];
