@@ -1,4 +1,4 @@
-//! Loom models of the ledger's algorithms: publication, claims, torn copies, peaks.
+//! Loom models of the ledger's algorithms: publication, claims, torn copies, peaks, biased access.
 //!
 //! The files with the algorithms are compiled here a second time, from the ledger's own sources,
 //! with loom's atomics in the place of the processor's; loom then runs every order in which the
@@ -7,6 +7,9 @@
 #![forbid(unsafe_code)]
 #![cfg(test)]
 
+#[path = "../../ledger/src/bias.rs"]
+#[allow(dead_code, reason = "the models need a part of it")]
+mod bias;
 #[path = "../../ledger/src/cell.rs"]
 #[allow(dead_code, reason = "the models need a part of it")]
 mod cell;
@@ -18,6 +21,7 @@ mod claims;
 mod posting;
 mod sync;
 
+mod biasing;
 mod claiming;
 mod copying;
 mod peaks;

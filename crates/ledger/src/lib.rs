@@ -6,6 +6,8 @@
 //! live or which chips there are, and no device address is ever stored.
 #![deny(clippy::cast_possible_truncation)]
 
+mod bias;
+mod biased;
 mod cell;
 mod claims;
 mod device;
@@ -21,6 +23,7 @@ mod sweep;
 mod sync;
 mod writer;
 
+pub use biased::{Access, BiasedShards};
 pub use device::{DeviceEntry, DeviceSlot, RegionMirror};
 pub use file::CreateError;
 pub use layout::POSTING_THRESHOLD_BYTES;

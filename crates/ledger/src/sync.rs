@@ -1,6 +1,6 @@
 //! The only place in this crate that names atomics, locks and barriers.
 //!
-//! The files that hold the algorithms (`cell`, `posting`, `claims`) use nothing else, so that
+//! The files that hold the algorithms (`bias`, `cell`, `claims`, `posting`) use nothing else, so that
 //! the package `telltale-ledger-models` can compile them against loom's. Both ends of an ordering
 //! carry the same `SYNC:` label.
 
@@ -8,6 +8,15 @@ pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering,
 };
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use std::time::Duration;
+
+/// Looks at a lock before the processor is given to other threads.
+const SPINS_BEFORE_YIELD: u32 = 64;
+/// Yields before the thread sleeps, in case the holder has a lower real-time priority.
+const YIELDS_BEFORE_SLEEP: u32 = 64;
+/// How long it then sleeps at a time.
+const SLEEP: Duration = Duration::from_micros(50);
 
 /// The cheap end of an asymmetric barrier: keeps the compiler from moving a load before an
 /// earlier store. Costs no instruction. SYNC: asymmetric barrier
@@ -31,4 +40,17 @@ pub(crate) fn heavy_barrier() -> bool {
 pub(crate) fn prepare_heavy_barrier() {
     // A refusal shows again, and is handled, in `heavy_barrier`.
     let _ = rustix::thread::membarrier(rustix::thread::MembarrierCommand::RegisterPrivateExpedited);
+}
+
+/// Waits between two looks at what another thread holds for a moment; `attempts` starts at zero.
+/// The thread is never parked, so that nobody pays for waking it.
+pub(crate) fn wait_a_little(attempts: &mut u32) {
+    *attempts = attempts.saturating_add(1);
+    if *attempts < SPINS_BEFORE_YIELD {
+        std::hint::spin_loop();
+    } else if *attempts < SPINS_BEFORE_YIELD + YIELDS_BEFORE_SLEEP {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(SLEEP);
+    }
 }

@@ -10,6 +10,7 @@ use telltale_wire::{DeviceReport, Quota, RingBuffer, Throttling, Traffic};
 
 use crate::index::Place;
 use crate::runtime::Inner;
+use crate::session::Session;
 use crate::tracker;
 
 /// What a runtime knows of a device when it opens it.
@@ -38,6 +39,8 @@ pub(crate) struct Opened {
     pub(crate) inner: Arc<Inner>,
     /// The session in which the device was opened; a child's own session stands in for it.
     pub(crate) session_id: u64,
+    /// That session, for an event that has no seat to itself.
+    pub(crate) session: Arc<Session>,
     /// The device's place among those that the runtime ever opened, below [`MAX_DEVICES`].
     pub(crate) index: u8,
     pub(crate) activity: Arc<Activity>,

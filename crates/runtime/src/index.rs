@@ -1,13 +1,13 @@
 //! Which buffer is live at which address, so that a free needs no more than the address.
 //!
-//! Sharded hash tables behind one-byte spin locks that never park a thread: a lock is held for one
-//! look-up, and releasing it is a plain store (measured against mutexes, a lock-free table and
-//! others in docs/decisions/0020-address-index.md). Nothing here counts memory; addresses never leave it.
+//! Sharded hash tables that the only thread to record uses without a lock, and several through
+//! spin locks that never park a thread (docs/decisions/0022-biased-index.md has what was
+//! measured). Nothing here counts memory; addresses never leave it.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
-use spin::mutex::{SpinMutex, SpinMutexGuard};
+use telltale_ledger::{Access, BiasedShards};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 
 /// Shards; a power of two. Enough that two threads seldom meet.
@@ -16,12 +16,6 @@ const SHARDS: usize = 64;
 const MAX_LIVE_PER_SHARD: usize = 1 << 18;
 /// Freed addresses that one shard remembers, to tell a double free from an unknown one.
 const REMEMBERED_FREES: usize = 16;
-/// Attempts on a lock before the processor is given to other threads.
-const SPINS_BEFORE_YIELD: u32 = 64;
-/// Yields before the thread sleeps, in case the holder has a lower real-time priority.
-const YIELDS_BEFORE_SLEEP: u32 = 64;
-/// How long it then sleeps at a time.
-const LOCK_SLEEP: Duration = Duration::from_micros(50);
 /// Bytes that an entry can hold: 256 TiB less one. A larger buffer is not recorded.
 pub(crate) const MAX_BUFFER_BYTES: u64 = (1 << BYTES_BITS) - 1;
 
@@ -59,7 +53,7 @@ pub(crate) enum Inserted {
     Fresh,
     /// The place held this buffer, which is forgotten now.
     Replaced(Buffer),
-    /// There is no room, or the buffer is too large to be noted.
+    /// There is no room, or no access, or the buffer is too large to be noted.
     Refused,
 }
 
@@ -72,19 +66,19 @@ pub(crate) enum Removed {
     FreedBefore,
     /// Nothing, as far as is known.
     Unknown,
+    /// That could not be looked up.
+    Refused,
 }
 
 /// All live buffers of a session.
 pub(crate) struct AddressIndex {
-    shards: [Shard; SHARDS],
+    shards: Arc<BiasedShards<Table, SHARDS>>,
 }
 
-/// A lock to a cache line, so that threads in different shards do not disturb each other.
-#[repr(align(64))]
-struct Shard {
-    table: SpinMutex<Table>,
-}
+/// One thread's way to them.
+pub(crate) struct AddressAccess(Access<Table, SHARDS>);
 
+#[derive(Default)]
 struct Table {
     live: HashTable<Slot>,
     /// A part of the hash of each place freed lately, at the spot that another part gives: a later
@@ -148,32 +142,32 @@ fn hash(address: u64, tag: u8) -> u64 {
 
 impl AddressIndex {
     pub(crate) fn new() -> Self {
-        let empty = || Table { live: HashTable::new(), freed: [0; REMEMBERED_FREES] };
-        let shard = || Shard { table: SpinMutex::new(empty()) };
-        Self { shards: std::array::from_fn(|_| shard()) }
+        Self { shards: Arc::new(BiasedShards::new(Table::default)) }
     }
 
+    /// Access for the calling thread, which must not be using one just now. None if the second
+    /// thread cannot have any.
+    pub(crate) fn access(&self) -> Option<AddressAccess> {
+        self.shards.ask().map(AddressAccess)
+    }
+
+    /// Forgets all buffers of `device`. The calling thread must not be using its access just now.
+    pub(crate) fn forget_device(&self, device: u8) {
+        // If it is refused, the entries stay until their addresses are used again.
+        self.shards.for_each(|table| table.live.retain(|slot| slot.tag() >> SPACE_BITS != device));
+    }
+}
+
+impl AddressAccess {
     /// Notes that `buffer` is at `place` from now on.
     #[inline(always)]
     pub(crate) fn insert(&self, place: Place, buffer: Buffer) -> Inserted {
         if buffer.bytes > MAX_BUFFER_BYTES {
             return Inserted::Refused;
         }
-        let tag = place.tag();
-        let hash = hash(place.address, tag);
-        let mut table = self.shard(hash).lock();
-        let is_there = |found: &Slot| found.address == place.address && found.tag() == tag;
+        let hash = hash(place.address, place.tag());
         let slot = Slot::new(place, buffer);
-        if let Some(found) = table.live.find_mut(hash, is_there) {
-            return Inserted::Replaced(std::mem::replace(found, slot).buffer());
-        }
-        if table.live.len() >= MAX_LIVE_PER_SHARD {
-            return Inserted::Refused;
-        }
-        // Uses the places of removed slots again. Reserving room first would count these as taken
-        // and double a table that is three quarters full, which at 100,000 buffers costs 10 ns.
-        table.live.insert_unique(hash, slot, |found| found.hash());
-        Inserted::Fresh
+        self.0.with(shard(hash), |table| table.insert(hash, slot)).unwrap_or(Inserted::Refused)
     }
 
     /// Forgets the buffer at `place` and says what it was.
@@ -181,34 +175,50 @@ impl AddressIndex {
     pub(crate) fn remove(&self, place: Place) -> Removed {
         let tag = place.tag();
         let hash = hash(place.address, tag);
-        let mut table = self.shard(hash).lock();
-        let is_there = |found: &Slot| found.address == place.address && found.tag() == tag;
-        let found = table.live.find_entry(hash, is_there);
-        match found.map(|entry| entry.remove().0).ok() {
+        self.0
+            .with(shard(hash), |table| table.remove(hash, place.address, tag))
+            .unwrap_or(Removed::Refused)
+    }
+}
+
+/// The shard of a place, from bits of its hash that a table does not look at: it takes the lowest
+/// ones and the highest seven.
+#[inline(always)]
+fn shard(hash: u64) -> usize {
+    let [_, _, _, _, number, ..] = hash.to_le_bytes();
+    usize::from(number) % SHARDS
+}
+
+impl Table {
+    #[inline(always)]
+    fn insert(&mut self, hash: u64, slot: Slot) -> Inserted {
+        let is_there = |found: &Slot| found.address == slot.address && found.tag() == slot.tag();
+        if let Some(found) = self.live.find_mut(hash, is_there) {
+            return Inserted::Replaced(std::mem::replace(found, slot).buffer());
+        }
+        if self.live.len() >= MAX_LIVE_PER_SHARD {
+            return Inserted::Refused;
+        }
+        // Uses the places of removed slots again. Reserving room first would count these as taken
+        // and double a table that is three quarters full, which at 100,000 buffers costs 10 ns.
+        self.live.insert_unique(hash, slot, |found| found.hash());
+        Inserted::Fresh
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, hash: u64, address: u64, tag: u8) -> Removed {
+        let is_there = |found: &Slot| found.address == address && found.tag() == tag;
+        let found = self.live.find_entry(hash, is_there).ok();
+        match found.map(|entry| entry.remove().0) {
             Some(slot) => {
-                table.remember(hash);
+                self.remember(hash);
                 Removed::Live(slot.buffer())
             }
-            None if table.remembers(hash) => Removed::FreedBefore,
+            None if self.remembers(hash) => Removed::FreedBefore,
             None => Removed::Unknown,
         }
     }
 
-    /// Forgets all buffers of `device`.
-    pub(crate) fn forget_device(&self, device: u8) {
-        for shard in &self.shards {
-            shard.lock().live.retain(|slot| slot.tag() >> SPACE_BITS != device);
-        }
-    }
-
-    fn shard(&self, hash: u64) -> &Shard {
-        // Bits that the table does not look at: it takes the lowest ones and the highest seven.
-        let [_, _, _, _, number, ..] = hash.to_le_bytes();
-        &self.shards[usize::from(number) % SHARDS]
-    }
-}
-
-impl Table {
     fn remember(&mut self, hash: u64) {
         let (spot, mark) = freed_mark(hash);
         self.freed[spot] = mark;
@@ -227,40 +237,12 @@ fn freed_mark(hash: u64) -> (usize, u32) {
     (usize::from(spot) % REMEMBERED_FREES, u32::from_le_bytes([a, b, c, d]) | 1)
 }
 
-impl Shard {
-    #[inline(always)]
-    fn lock(&self) -> SpinMutexGuard<'_, Table> {
-        match self.table.try_lock() {
-            Some(guard) => guard,
-            None => self.lock_contended(),
-        }
-    }
-
-    #[cold]
-    fn lock_contended(&self) -> SpinMutexGuard<'_, Table> {
-        let mut attempts = 0u32;
-        loop {
-            // Looking first keeps the line shared while another thread holds the lock.
-            if !self.table.is_locked()
-                && let Some(guard) = self.table.try_lock()
-            {
-                return guard;
-            }
-            attempts = attempts.saturating_add(1);
-            if attempts < SPINS_BEFORE_YIELD {
-                std::hint::spin_loop();
-            } else if attempts < SPINS_BEFORE_YIELD + YIELDS_BEFORE_SLEEP {
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep(LOCK_SLEEP);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{AddressIndex, Buffer, Inserted, MAX_BUFFER_BYTES, Place, Removed, SHARDS, Shard};
+    use super::{
+        AddressAccess, AddressIndex, BiasedShards, Buffer, Inserted, MAX_BUFFER_BYTES, Place,
+        Removed, SHARDS, Table,
+    };
     use telltale_schema::memory::{MemoryKind, MemorySpace};
 
     fn place(address: u64) -> Place {
@@ -271,9 +253,16 @@ mod tests {
         Buffer { kind: MemoryKind::Dram, bytes }
     }
 
+    fn of_tables(
+        index: &AddressAccess,
+        figure: impl Fn(&Table) -> usize,
+    ) -> impl Iterator<Item = usize> {
+        (0..SHARDS).map(move |shard| index.0.with(shard, |table| figure(table)).unwrap())
+    }
+
     #[test]
     fn a_place_is_device_space_and_address() {
-        let index = AddressIndex::new();
+        let index = AddressIndex::new().access().unwrap();
         let places = [
             place(64),
             Place { device: 1, ..place(64) },
@@ -297,7 +286,7 @@ mod tests {
 
     #[test]
     fn an_address_used_again_while_live_gives_up_its_old_buffer() {
-        let index = AddressIndex::new();
+        let index = AddressIndex::new().access().unwrap();
         assert_eq!(index.insert(place(0), buffer(5)), Inserted::Fresh);
         assert_eq!(index.insert(place(0), buffer(7)), Inserted::Replaced(buffer(5)));
         assert_eq!(index.remove(place(0)), Removed::Live(buffer(7)));
@@ -305,7 +294,7 @@ mod tests {
 
     #[test]
     fn extreme_sizes_and_addresses_are_kept_or_refused() {
-        let index = AddressIndex::new();
+        let index = AddressIndex::new().access().unwrap();
         let largest = Buffer { kind: MemoryKind::SystemMemory, bytes: MAX_BUFFER_BYTES };
         let there = Place { device: 63, space: MemorySpace::Host, address: u64::MAX };
         assert_eq!(index.insert(there, largest), Inserted::Fresh);
@@ -315,11 +304,12 @@ mod tests {
 
     #[test]
     fn closing_a_device_forgets_its_buffers_only() {
-        let index = AddressIndex::new();
+        let all = AddressIndex::new();
+        let index = all.access().unwrap();
         for device in 0..2 {
             index.insert(Place { device, ..place(32) }, buffer(1));
         }
-        index.forget_device(0);
+        all.forget_device(0);
         assert_eq!(index.remove(place(32)), Removed::Unknown);
         assert_eq!(index.remove(Place { device: 1, ..place(32) }), Removed::Live(buffer(1)));
     }
@@ -327,13 +317,13 @@ mod tests {
     #[test]
     fn aligned_addresses_spread_over_all_shards() {
         for shift in [5, 12, 15, 21] {
-            let index = AddressIndex::new();
+            let index = AddressIndex::new().access().unwrap();
             let count = 64 * SHARDS;
             for number in 0..count {
                 let address = u64::try_from(number).unwrap() << shift;
                 index.insert(place(address), buffer(1));
             }
-            let largest = index.shards.iter().map(|shard| shard.lock().live.len()).max();
+            let largest = of_tables(&index, |table| table.live.len()).max();
             assert!(largest < Some(3 * count / SHARDS), "shift {shift}: {largest:?}");
         }
     }
@@ -343,16 +333,17 @@ mod tests {
     #[test]
     fn a_live_buffer_costs_at_most_48_bytes() {
         for count in [1_000u64, 100_000] {
-            let index = AddressIndex::new();
+            let index = AddressIndex::new().access().unwrap();
             for number in 0..2 * count {
                 index.insert(place(number << 12), buffer(1));
                 let live = number + 1;
                 if live < count || live % 64 != 0 {
                     continue;
                 }
-                let tables: usize =
-                    index.shards.iter().map(|shard| shard.lock().live.allocation_size()).sum();
-                let bytes = u64::try_from(tables + SHARDS * size_of::<Shard>()).unwrap() / live;
+                let tables: usize = of_tables(&index, |table| table.live.allocation_size()).sum();
+                let bytes = u64::try_from(tables + size_of::<BiasedShards<Table, SHARDS>>())
+                    .unwrap()
+                    / live;
                 assert!(bytes <= 48, "{live} live buffers: {bytes} bytes each");
             }
         }

@@ -176,6 +176,7 @@ impl Inner {
         Some(Opened {
             inner: Arc::clone(self),
             session_id: session.id,
+            session,
             index,
             activity: Arc::clone(&device.activity),
         })

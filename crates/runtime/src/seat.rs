@@ -8,7 +8,7 @@ use telltale_ledger::{DeviceSlot, Recorder};
 use telltale_schema::memory::MemoryKind;
 
 use crate::device::{MAX_DEVICES, Opened};
-use crate::index::AddressIndex;
+use crate::index::{AddressAccess, Buffer, Inserted, Place, Removed};
 use crate::process_hooks;
 use crate::session::Session;
 
@@ -34,8 +34,8 @@ pub(crate) struct Seat {
     epoch: u64,
     /// The session that records in this process.
     pub(crate) session: Arc<Session>,
-    /// The session's, at hand.
-    pub(crate) index: Arc<AddressIndex>,
+    /// None when there can be none.
+    addresses: Option<AddressAccess>,
     /// None when there is no ledger.
     recorder: Option<Recorder>,
     /// The ledger's slots of devices, copied here so that an event need not go to the session.
@@ -49,33 +49,55 @@ thread_local! {
     static SEAT: Cell<Option<Box<Seat>>> = const { Cell::new(None) };
     /// Seats in other sessions.
     static OTHERS: Cell<Vec<Seat>> = const { Cell::new(Vec::new()) };
+    /// Whether `SEAT` holds a seat or will again, once an event or a search is over.
+    static IS_SEATED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `record` with this thread's seat, and finds it one first if need be.
+/// Runs `record` with this thread's seat, and finds it one first if need be. An event that
+/// interrupts another one of its thread, as one in a signal handler can, only counts as unrecorded.
 #[inline(always)]
-pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat)) {
+pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat) + Copy) {
     let epoch = process_hooks::epoch();
+    let other = SEAT.try_with(|place| match place.take() {
+        Some(seat) if seat.is_for(opened.session_id, epoch) => {
+            record(&seat);
+            place.set(Some(seat));
+            None
+        }
+        other => Some(other),
+    });
     // A thread that is ending has no seats any more and gets one for this event only.
-    let last = SEAT.try_with(Cell::take).ok().flatten();
-    let seat = match last {
-        Some(seat) if seat.is_for(opened.session_id, epoch) => seat,
-        other => match find(opened, epoch, start, other) {
-            Some(seat) => seat,
-            None => return,
-        },
-    };
+    if let Some(last) = other.unwrap_or(Some(None)) {
+        with_another(opened, start, last, record);
+    }
+}
+
+/// [`with`], when the seat used last, which is `last`, will not do.
+#[cold]
+#[inline(never)]
+fn with_another(
+    opened: &Opened,
+    start: Start,
+    last: Option<Box<Seat>>,
+    record: impl FnOnce(&Seat),
+) {
+    if last.is_none() && IS_SEATED.get() {
+        return opened.session.faults().unrecorded();
+    }
+    let found = find(opened, process_hooks::epoch(), start, last);
+    IS_SEATED.set(found.is_some());
+    let Some(seat) = found.map(Box::new) else { return };
     record(&seat);
-    // Should `record` have been interrupted by another event, that event's seat is dropped here.
-    let _ = SEAT.try_with(|place| place.set(Some(seat)));
+    let kept = SEAT.try_with(|place| place.set(Some(seat)));
+    IS_SEATED.set(kept.is_ok());
 }
 
 /// A seat for `opened`: one kept from before, or a new one. `last` is kept for later.
-#[cold]
-#[inline(never)]
-fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> Option<Box<Seat>> {
+fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> Option<Seat> {
     let mut seats = OTHERS.try_with(Cell::take).unwrap_or_default();
     seats.extend(last.map(|seat| *seat));
     seats.retain(|seat| seat.epoch == epoch && !seat.session.is_closed());
+    IS_SEATED.set(true);
     let kept = seats.iter().position(|seat| seat.is_for(opened.session_id, epoch));
     let found = match kept {
         Some(place) => Some(seats.remove(place)),
@@ -87,7 +109,7 @@ fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> O
     // The oldest ones go first.
     seats.drain(..seats.len().saturating_sub(MAX_SEATS - 1));
     let _ = OTHERS.try_with(|place| place.set(seats));
-    found.map(Box::new)
+    found
 }
 
 impl Seat {
@@ -95,13 +117,29 @@ impl Seat {
         let recorder = session.recorder();
         let slots = [const { Cell::new(None) }; MAX_DEVICES];
         let keeps_regions = session.keeps_regions;
-        let index = Arc::clone(&session.index);
-        Self { opened_in, epoch, session, index, recorder, slots, keeps_regions }
+        let addresses = session.index.access();
+        Self { opened_in, epoch, session, addresses, recorder, slots, keeps_regions }
     }
 
     #[inline(always)]
     fn is_for(&self, session_id: u64, epoch: u64) -> bool {
         self.opened_in == session_id && self.epoch == epoch
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert(&self, place: Place, buffer: Buffer) -> Inserted {
+        match &self.addresses {
+            Some(addresses) => addresses.insert(place, buffer),
+            None => Inserted::Refused,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn remove(&self, place: Place) -> Removed {
+        match &self.addresses {
+            Some(addresses) => addresses.remove(place),
+            None => Removed::Refused,
+        }
     }
 
     #[inline(always)]
@@ -155,5 +193,13 @@ impl Seat {
     #[cold]
     fn freed_in_region(&self, device: u8, kind: MemoryKind, bytes: u64) {
         self.session.mirror(device).freed(kind, bytes);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // The thread ends, or a panic took the seat along, or it is one of several: then whoever
+        // drops it knows better and says so.
+        IS_SEATED.set(false);
     }
 }

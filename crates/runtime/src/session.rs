@@ -22,7 +22,7 @@ use crate::runtime::{Inner, Trouble};
 pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) owner: LedgerOwner,
-    pub(crate) index: Arc<AddressIndex>,
+    pub(crate) index: AddressIndex,
     /// Whether any region is to be kept, so that the usual case looks no further.
     pub(crate) keeps_regions: bool,
     started: Instant,
@@ -63,7 +63,7 @@ impl Session {
         Arc::new(Self {
             id,
             owner,
-            index: Arc::new(AddressIndex::new()),
+            index: AddressIndex::new(),
             keeps_regions: inner.options.regions.is_some(),
             started: Instant::now(),
             ledger,

@@ -9,7 +9,7 @@ use crate::seat::{self, Start};
 #[inline(always)]
 pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u64) {
     seat::with(opened, Start::IfNeeded, |seat| {
-        match seat.index.insert(place, Buffer { kind, bytes }) {
+        match seat.insert(place, Buffer { kind, bytes }) {
             Inserted::Fresh => {}
             Inserted::Replaced(old) => {
                 seat.freed(place.device, old.kind, old.bytes);
@@ -23,10 +23,11 @@ pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u
 
 #[inline(always)]
 pub(crate) fn free(opened: &Opened, place: Place) {
-    seat::with(opened, Start::Never, |seat| match seat.index.remove(place) {
+    seat::with(opened, Start::Never, |seat| match seat.remove(place) {
         Removed::Live(buffer) => seat.freed(place.device, buffer.kind, buffer.bytes),
         Removed::FreedBefore => seat.session.faults().double_free(),
         Removed::Unknown => seat.session.faults().unknown_free(),
+        Removed::Refused => seat.session.faults().unrecorded(),
     });
 }
 
