@@ -100,7 +100,7 @@ fn two_more_threads_and_the_owner_take_turns() {
             thread::spawn(move || ask_and_add(&shared))
         });
         shared.add(role);
-        others.map(|other| other.join().unwrap());
+        others.into_iter().for_each(|other| other.join().unwrap());
         shared.check(3);
     });
 }

@@ -111,3 +111,44 @@ impl<T, const SHARDS: usize> Drop for Access<T, SHARDS> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::BiasedShards;
+    use crate::sync::Arc;
+
+    #[test]
+    fn an_owner_that_meets_itself_is_turned_away_and_a_panic_inside_ends_it() {
+        let shards = Arc::new(BiasedShards::<u32, 2>::new(|| 0));
+        let access = shards.ask().expect("the first one always has access");
+        let met = access.with(0, |count| {
+            *count += 1;
+            // As a signal handler would, whichever shard it wants.
+            (access.with(0, |_| ()), access.with(1, |_| ()))
+        });
+        assert_eq!(met, Some((None, None)), "this machine grants the barrier");
+        let panicked = std::panic::AssertUnwindSafe(|| access.with(0, |_| panic!("on purpose")));
+        assert!(std::panic::catch_unwind(panicked).is_err());
+        assert_eq!(access.with(0, |count| *count), Some(1));
+    }
+
+    #[test]
+    fn threads_that_come_one_by_one_lose_nothing() {
+        const ROUNDS: u32 = 20_000;
+        let shards = Arc::new(BiasedShards::<u32, 2>::new(|| 0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let access = shards.ask().expect("the barrier is granted throughout");
+                    for round in 0..ROUNDS {
+                        let shard = usize::from(round % 2 == 0);
+                        access.with(shard, |count| *count += 1).expect("nobody is inside twice");
+                    }
+                });
+            }
+        });
+        let mut counts = Vec::new();
+        assert!(shards.for_each(|count| counts.push(*count)));
+        assert_eq!(counts, [3 * ROUNDS / 2; 2]);
+    }
+}

@@ -135,7 +135,7 @@ impl Device {
     #[inline]
     pub fn free(&self, kind: MemoryKind, address: u64) {
         if let Some(opened) = &self.opened {
-            tracker::free(opened, opened.place(kind, address));
+            tracker::free(opened, kind, opened.place(kind, address));
         }
     }
 

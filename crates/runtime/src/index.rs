@@ -11,11 +11,11 @@ use telltale_ledger::{Access, BiasedShards};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 
 /// Shards; a power of two. Enough that two threads seldom meet.
-const SHARDS: usize = 64;
+const SHARDS: usize = 16;
 /// Live buffers that one shard keeps; 16 Mi in all. Beyond that they are not recorded.
-const MAX_LIVE_PER_SHARD: usize = 1 << 18;
+const MAX_LIVE_PER_SHARD: usize = 1 << 20;
 /// Freed addresses that one shard remembers, to tell a double free from an unknown one.
-const REMEMBERED_FREES: usize = 16;
+const REMEMBERED_FREES: usize = 64;
 /// Bytes that an entry can hold: 256 TiB less one. A larger buffer is not recorded.
 pub(crate) const MAX_BUFFER_BYTES: u64 = (1 << BYTES_BITS) - 1;
 
@@ -78,7 +78,6 @@ pub(crate) struct AddressIndex {
 /// One thread's way to them.
 pub(crate) struct AddressAccess(Access<Table, SHARDS>);
 
-#[derive(Default)]
 struct Table {
     live: HashTable<Slot>,
     /// A part of the hash of each place freed lately, at the spot that another part gives: a later
@@ -142,7 +141,7 @@ fn hash(address: u64, tag: u8) -> u64 {
 
 impl AddressIndex {
     pub(crate) fn new() -> Self {
-        Self { shards: Arc::new(BiasedShards::new(Table::default)) }
+        Self { shards: Arc::new(BiasedShards::new(Table::new)) }
     }
 
     /// Access for the calling thread, which must not be using one just now. None if the second
@@ -190,6 +189,10 @@ fn shard(hash: u64) -> usize {
 }
 
 impl Table {
+    fn new() -> Self {
+        Self { live: HashTable::new(), freed: [0; REMEMBERED_FREES] }
+    }
+
     #[inline(always)]
     fn insert(&mut self, hash: u64, slot: Slot) -> Inserted {
         let is_there = |found: &Slot| found.address == slot.address && found.tag() == slot.tag();

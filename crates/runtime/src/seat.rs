@@ -56,40 +56,39 @@ thread_local! {
 /// Runs `record` with this thread's seat, and finds it one first if need be. An event that
 /// interrupts another one of its thread, as one in a signal handler can, only counts as unrecorded.
 #[inline(always)]
-pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat) + Copy) {
+pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat)) {
     let epoch = process_hooks::epoch();
-    let other = SEAT.try_with(|place| match place.take() {
-        Some(seat) if seat.is_for(opened.session_id, epoch) => {
-            record(&seat);
-            place.set(Some(seat));
-            None
-        }
-        other => Some(other),
-    });
     // A thread that is ending has no seats any more and gets one for this event only.
-    if let Some(last) = other.unwrap_or(Some(None)) {
-        with_another(opened, start, last, record);
-    }
+    let last = SEAT.try_with(Cell::take).ok().flatten();
+    let seat = match last {
+        Some(seat) if seat.is_for(opened.session_id, epoch) => seat,
+        other => match another(opened, epoch, start, other) {
+            Some(seat) => seat,
+            None => return,
+        },
+    };
+    record(&seat);
+    let _ = SEAT.try_with(|place| place.set(Some(seat)));
 }
 
-/// [`with`], when the seat used last, which is `last`, will not do.
+/// A seat for an event that the seat used last, which is `last`, will not do for.
 #[cold]
 #[inline(never)]
-fn with_another(
+fn another(
     opened: &Opened,
+    epoch: u64,
     start: Start,
     last: Option<Box<Seat>>,
-    record: impl FnOnce(&Seat),
-) {
+) -> Option<Box<Seat>> {
     if last.is_none() && IS_SEATED.get() {
-        return opened.session.faults().unrecorded();
+        opened.session.faults().unrecorded();
+        return None;
     }
-    let found = find(opened, process_hooks::epoch(), start, last);
+    let found = find(opened, epoch, start, last);
+    // What a callback of the search left would end this mark when it is dropped.
+    let _ = SEAT.try_with(Cell::take);
     IS_SEATED.set(found.is_some());
-    let Some(seat) = found.map(Box::new) else { return };
-    record(&seat);
-    let kept = SEAT.try_with(|place| place.set(Some(seat)));
-    IS_SEATED.set(kept.is_ok());
+    found.map(Box::new)
 }
 
 /// A seat for `opened`: one kept from before, or a new one. `last` is kept for later.

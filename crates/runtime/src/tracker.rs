@@ -4,31 +4,46 @@ use telltale_schema::memory::MemoryKind;
 
 use crate::device::Opened;
 use crate::index::{Buffer, Inserted, Place, Removed};
-use crate::seat::{self, Start};
+use crate::seat::{self, Seat, Start};
 
 #[inline(always)]
 pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u64) {
     seat::with(opened, Start::IfNeeded, |seat| {
         match seat.insert(place, Buffer { kind, bytes }) {
             Inserted::Fresh => {}
-            Inserted::Replaced(old) => {
-                seat.freed(place.device, old.kind, old.bytes);
-                seat.session.faults().reused_live_address();
-            }
+            Inserted::Replaced(old) => reused(seat, place.device, old),
             Inserted::Refused => return seat.session.faults().unrecorded(),
         }
         seat.allocated(place.device, kind, bytes);
     });
 }
 
+#[cold]
+#[inline(never)]
+fn reused(seat: &Seat, device: u8, old: Buffer) {
+    seat.freed(device, old.kind, old.bytes);
+    seat.session.faults().reused_live_address();
+}
+
 #[inline(always)]
-pub(crate) fn free(opened: &Opened, place: Place) {
+pub(crate) fn free(opened: &Opened, kind: MemoryKind, place: Place) {
     seat::with(opened, Start::Never, |seat| match seat.remove(place) {
-        Removed::Live(buffer) => seat.freed(place.device, buffer.kind, buffer.bytes),
+        // Counting under the kind that the caller names, where it is the buffer's, lets the
+        // processor find the counters while the buffer's entry is still on its way from memory.
+        Removed::Live(buffer) if buffer.kind == kind => {
+            seat.freed(place.device, kind, buffer.bytes);
+        }
+        Removed::Live(buffer) => freed_of_another_kind(seat, place.device, buffer),
         Removed::FreedBefore => seat.session.faults().double_free(),
         Removed::Unknown => seat.session.faults().unknown_free(),
         Removed::Refused => seat.session.faults().unrecorded(),
     });
+}
+
+#[cold]
+#[inline(never)]
+fn freed_of_another_kind(seat: &Seat, device: u8, buffer: Buffer) {
+    seat.freed(device, buffer.kind, buffer.bytes);
 }
 
 #[inline(always)]

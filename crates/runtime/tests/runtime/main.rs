@@ -1,5 +1,6 @@
 //! The runtime as workloads and askers meet it.
 
+mod arrivals;
 mod asking;
 mod degraded;
 mod endpoint;
