@@ -114,19 +114,23 @@ impl<T, const SHARDS: usize> Drop for Access<T, SHARDS> {
 
 #[cfg(test)]
 mod tests {
-    use super::BiasedShards;
+    use super::{BiasedShards, Role};
     use crate::sync::Arc;
 
     #[test]
     fn an_owner_that_meets_itself_is_turned_away_and_a_panic_inside_ends_it() {
         let shards = Arc::new(BiasedShards::<u32, 2>::new(|| 0));
         let access = shards.ask().expect("the first one always has access");
+        if access.role != Role::Owner {
+            telltale_harness::skip("an_owner_that_meets_itself", "the kernel refuses membarrier");
+            return;
+        }
         let met = access.with(0, |count| {
             *count += 1;
             // As a signal handler would, whichever shard it wants.
             (access.with(0, |_| ()), access.with(1, |_| ()))
         });
-        assert_eq!(met, Some((None, None)), "this machine grants the barrier");
+        assert_eq!(met, Some((None, None)));
         let panicked = std::panic::AssertUnwindSafe(|| access.with(0, |_| panic!("on purpose")));
         assert!(std::panic::catch_unwind(panicked).is_err());
         assert_eq!(access.with(0, |count| *count), Some(1));
