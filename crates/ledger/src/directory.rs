@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 pub use choice::{DirectoryEnvironment, INSTALLED_DIRECTORY};
 pub use listing::{Listing, MOST_ENTRIES_LISTED};
-pub use names::{Entry, EntryKind, endpoint_name, ledger_name, parse_name};
+pub use names::{Entry, EntryKind, endpoint_name, ledger_name, parse_name, temporary_name};
 
 /// The user that stands for "none that this namespace knows"; never trusted.
 pub const OVERFLOW_UID: u32 = 65_534;
@@ -165,7 +165,7 @@ impl RuntimeDirectory {
         if self.shared_with_group { 0o660 } else { 0o600 }
     }
 
-    /// The names of ledgers and endpoints in it, up to [`MOST_ENTRIES_LISTED`].
+    /// The names of ledgers, endpoints and unfinished endpoints in it, up to [`MOST_ENTRIES_LISTED`].
     pub fn list(&self) -> io::Result<Listing> {
         listing::list(self.as_fd())
     }

@@ -17,6 +17,8 @@ pub struct Listing {
     pub ledgers: Vec<Entry>,
     /// Endpoints, by name.
     pub endpoints: Vec<Entry>,
+    /// Endpoints that have no name of their own yet, or never got one.
+    pub temporaries: Vec<Entry>,
     /// Entries whose names are none of ours.
     pub others: usize,
     /// There were more than [`MOST_ENTRIES_LISTED`]; the rest was not looked at.
@@ -38,15 +40,17 @@ pub(super) fn list(directory: BorrowedFd<'_>) -> io::Result<Listing> {
         }
         seen += 1;
         match std::str::from_utf8(name).ok().and_then(parse_name) {
-            Some(entry) if matches!(entry.kind, EntryKind::Endpoint) => {
-                listing.endpoints.push(entry);
-            }
-            Some(entry) => listing.ledgers.push(entry),
+            Some(entry) => match entry.kind {
+                EntryKind::Ledger { .. } => listing.ledgers.push(entry),
+                EntryKind::Endpoint => listing.endpoints.push(entry),
+                EntryKind::Temporary { .. } => listing.temporaries.push(entry),
+            },
             None => listing.others += 1,
         }
     }
     // The kernel's order means nothing, and tables should not jump.
-    listing.ledgers.sort_unstable_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
-    listing.endpoints.sort_unstable_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
+    for entries in [&mut listing.ledgers, &mut listing.endpoints, &mut listing.temporaries] {
+        entries.sort_unstable_by(|a, b| (a.pid, &a.name).cmp(&(b.pid, &b.name)));
+    }
     Ok(listing)
 }

@@ -11,6 +11,12 @@ pub enum EntryKind {
     },
     /// An endpoint, `metrics_<pid>.sock`.
     Endpoint,
+    /// An endpoint's socket before it has its name, `.metrics_<pid>_<start>_<random>.new`: there
+    /// for a moment, or left by a process that was killed in it.
+    Temporary {
+        /// The start time in clock ticks that the name gives.
+        start_time_ticks: u64,
+    },
 }
 
 /// An entry of the runtime directory by its name.
@@ -42,8 +48,14 @@ pub fn endpoint_name(pid: u32, pid_namespace: Option<u64>) -> String {
     }
 }
 
+/// The name of an endpoint's socket until it has its own. `random` keeps others from taking the
+/// name first.
+pub fn temporary_name(pid: u32, start_time_ticks: u64, random: u64) -> String {
+    format!(".metrics_{pid}_{start_time_ticks}_{random:016x}.new")
+}
+
 /// What a name stands for; none if it is none of ours. Only the one spelling that
-/// [`ledger_name`] and [`endpoint_name`] give is accepted.
+/// [`ledger_name`], [`endpoint_name`] and [`temporary_name`] give is accepted.
 pub fn parse_name(name: &str) -> Option<Entry> {
     let (kind, pid, pid_namespace, canonical);
     if let Some(rest) = name.strip_prefix("ledger_").and_then(|rest| rest.strip_suffix(".tt")) {
@@ -53,6 +65,13 @@ pub fn parse_name(name: &str) -> Option<Entry> {
         (kind, pid, pid_namespace) =
             (EntryKind::Ledger { start_time_ticks }, pid_text.parse().ok()?, namespace);
         canonical = ledger_name(pid, start_time_ticks, pid_namespace);
+    } else if let Some(rest) = name.strip_prefix(".metrics_") {
+        let mut parts = rest.strip_suffix(".new")?.splitn(3, '_');
+        (pid, pid_namespace) = (parts.next()?.parse().ok()?, None);
+        let start_time_ticks = parts.next()?.parse().ok()?;
+        let random = u64::from_str_radix(parts.next()?, 16).ok()?;
+        kind = EntryKind::Temporary { start_time_ticks };
+        canonical = temporary_name(pid, start_time_ticks, random);
     } else {
         let rest = name.strip_prefix("metrics_")?.strip_suffix(".sock")?;
         let (pid_text, namespace) = split_namespace(rest)?;
@@ -71,7 +90,7 @@ fn split_namespace(text: &str) -> Option<(&str, Option<u64>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryKind, endpoint_name, ledger_name, parse_name};
+    use super::{EntryKind, endpoint_name, ledger_name, parse_name, temporary_name};
 
     #[test]
     fn names_survive_their_spelling() {
@@ -83,6 +102,9 @@ mod tests {
             assert_eq!(endpoint.kind, EntryKind::Endpoint);
             assert_eq!((endpoint.pid, endpoint.pid_namespace), (u32::MAX, namespace));
         }
+        let temporary = parse_name(&temporary_name(12, 345, 6)).unwrap();
+        assert_eq!(temporary.kind, EntryKind::Temporary { start_time_ticks: 345 });
+        assert_eq!((temporary.pid, temporary.pid_namespace), (12, None));
     }
 
     #[test]
@@ -105,6 +127,12 @@ mod tests {
             "metrics_1-x.sock",
             "../metrics_1.sock",
             "metrics_1/.sock",
+            ".metrics_1.0.new",
+            ".metrics_1_2_3.new",
+            ".metrics_1_2_000000000000000A.new",
+            ".metrics_1_2_0000000000000000a.new",
+            ".metrics_0_2_000000000000000a.new",
+            ".metrics_1_2_000000000000000a",
         ];
         for name in others {
             assert_eq!(parse_name(name), None, "{name}");

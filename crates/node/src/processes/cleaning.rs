@@ -39,7 +39,9 @@ impl Processes {
         for (_, directory, listing) in listed {
             // The pids of ledgers that were found dead here, with their users.
             let mut dead = BTreeSet::new();
-            for entry in listing.ledgers.iter().chain(&listing.endpoints) {
+            for entry in
+                listing.ledgers.iter().chain(&listing.endpoints).chain(&listing.temporaries)
+            {
                 let Ok(status) = directory.entry_status(&entry.name) else { continue };
                 let verdict = match entry.kind {
                     EntryKind::Ledger { start_time_ticks } => {
@@ -48,6 +50,9 @@ impl Processes {
                     EntryKind::Endpoint => {
                         let paired = dead.contains(&(entry.pid, status.uid));
                         endpoint(&directory, entry, &status, paired, &checks, &*self.clock)
+                    }
+                    EntryKind::Temporary { start_time_ticks } => {
+                        temporary(entry, start_time_ticks, &status, &checks)
                     }
                 };
                 if matches!(verdict, Verdict::Dead(_)) {
@@ -144,6 +149,24 @@ fn endpoint(
             Verdict::Left("nobody listens there, but its process may live out of our sight".into())
         }
         _ => Verdict::Dead("nobody listens there, and its process has ended".to_owned()),
+    }
+}
+
+/// Judges a socket that has no endpoint's name: its process was killed before it could give one,
+/// or is just about to.
+fn temporary(
+    entry: &Entry,
+    start_time_ticks: u64,
+    status: &EntryStatus,
+    checks: &Checks<'_>,
+) -> Verdict {
+    if !status.is_socket {
+        return Verdict::Left("it is not a socket".to_owned());
+    }
+    match checks.starter_lives(entry.pid, start_time_ticks, status.uid) {
+        Some(true) => Verdict::Alive,
+        Some(false) => Verdict::Dead("the process that began to make it has ended".to_owned()),
+        None => Verdict::Left("its process may live out of our sight".to_owned()),
     }
 }
 

@@ -5,6 +5,7 @@
 mod cleaning;
 mod containers;
 mod hostile;
+mod killed;
 mod machines;
 mod memory;
 mod regions;

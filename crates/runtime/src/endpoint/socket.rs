@@ -1,6 +1,8 @@
 //! How the socket gets its name: made under another one with its final mode, listening, and only
 //! then renamed, so that nobody ever finds it half made.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -10,12 +12,12 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
-use telltale_ledger::directory::{RuntimeDirectory, endpoint_name};
+use telltale_ledger::directory::{RuntimeDirectory, endpoint_name, temporary_name};
 use telltale_schema::process::ProcessIdentity;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 16;
-/// Temporary names tried: each may be left from a killed process that had this pid.
+/// Temporary names tried: each is random, so that a second one is hardly ever needed.
 const MAX_TEMPORARY_NAMES: u32 = 16;
 /// What only the owner may use, until the final mode is set.
 const PRIVATE_MODE: u32 = 0o600;
@@ -50,7 +52,7 @@ pub(super) fn publish(
     let listener = new_socket().map_err(step("make"))?;
     // The kernel gives the entry the mode that the socket has when it is bound.
     fchmod(&listener, Mode::from_raw_mode(PRIVATE_MODE)).map_err(step("protect"))?;
-    let temporary = bind_to_temporary(&listener, directory, identity.pid).map_err(step("bind"))?;
+    let temporary = bind_to_temporary(&listener, directory, identity).map_err(step("bind"))?;
     let finished = listen(&listener, BACKLOG)
         .and_then(|()| {
             let mode = Mode::from_raw_mode(directory.endpoint_mode());
@@ -82,11 +84,14 @@ fn path_through(directory: &RuntimeDirectory, name: &str) -> PathBuf {
 fn bind_to_temporary(
     listener: &OwnedFd,
     directory: &RuntimeDirectory,
-    pid: u32,
+    identity: &ProcessIdentity,
 ) -> Result<String, Errno> {
+    // Others can write into the directory, and must not be able to take the names first.
+    let seed = RandomState::new();
     let mut refused = Errno::ADDRINUSE;
     for number in 0..MAX_TEMPORARY_NAMES {
-        let name = format!(".metrics_{pid}.{number}.new");
+        let random = seed.hash_one(number);
+        let name = temporary_name(identity.pid, identity.start_time_ticks, random);
         let address = SocketAddrUnix::new(path_through(directory, &name))?;
         match bind(listener, &address) {
             Ok(()) => return Ok(name),
