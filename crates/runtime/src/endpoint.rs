@@ -10,7 +10,7 @@ mod counts;
 mod serve;
 mod socket;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -18,7 +18,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use telltale_ledger::directory::{EntryStatus, RuntimeDirectory};
 
 use crate::problem::Step;
-use crate::process_hooks::{self, ClosedInChild};
+use crate::process_hooks;
 use crate::runtime::{Inner, Trouble};
 use crate::session::Session;
 use serve::{Admission, Server};
@@ -35,7 +35,6 @@ pub(crate) struct Endpoint {
     status: Option<EntryStatus>,
     wake: OwnedFd,
     thread: JoinHandle<()>,
-    _closed_in_child: ClosedInChild,
 }
 
 /// Why a thread is not to be had.
@@ -81,13 +80,9 @@ impl Endpoint {
             troubles.push(Trouble::new(Step::EndpointName, error, remedy));
         }
         let status = directory.entry_status(&name).ok();
-        let closed_in_child = ClosedInChild::register(listener.as_fd());
         let owner = directory.owner();
         match start_thread(listener, owner, Arc::clone(inner), Arc::clone(session)) {
-            Ok((wake, thread)) => {
-                let _closed_in_child = closed_in_child;
-                Some(Self { directory, name, status, wake, thread, _closed_in_child })
-            }
+            Ok((wake, thread)) => Some(Self { directory, name, status, wake, thread }),
             Err(error) => {
                 remove(&directory, &name, status);
                 let remedy = "tools that read ledgers still see the process";

@@ -1,7 +1,7 @@
 //! The thread's loop: wait for the listener, the connections and the call to stop; nothing else
 //! ever wakes it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use telltale_ledger::directory::OVERFLOW_UID;
 use super::answer::answer;
 use super::connection::{Connection, Next};
 use super::counts::Counts;
+use crate::process_hooks::ClosedInChild;
 use crate::runtime::Inner;
 use crate::session::Session;
 
@@ -21,6 +22,8 @@ use crate::session::Session;
 const MAX_CONNECTIONS: usize = 16;
 /// How long nobody is accepted after accepting failed, as it does while descriptors are short.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+/// How long the thread rests when it cannot wait: whoever closes the last device waits that long.
+const WAIT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Who may ask.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +42,9 @@ impl Admission {
 
 /// The state of the thread.
 pub(super) struct Server {
+    /// Before the listener, so that it is dropped first: once the listener is closed, its number
+    /// may be any other descriptor's, which children need.
+    _closed_in_child: ClosedInChild,
     listener: OwnedFd,
     wake: OwnedFd,
     admission: Admission,
@@ -66,8 +72,18 @@ impl Server {
     ) -> Self {
         let counts = Counts::default();
         let connections = Vec::new();
-        let accept_again_at = None;
-        Self { listener, wake, admission, inner, session, connections, accept_again_at, counts }
+        let _closed_in_child = ClosedInChild::register(listener.as_fd());
+        Self {
+            _closed_in_child,
+            listener,
+            wake,
+            admission,
+            inner,
+            session,
+            connections,
+            accept_again_at: None,
+            counts,
+        }
     }
 
     /// Serves until it is told to stop.
@@ -76,10 +92,13 @@ impl Server {
             let woken = match self.wait() {
                 Ok(woken) => woken,
                 Err(Errno::INTR) => continue,
-                // Only a shortage of kernel memory is left as a reason.
+                // The kernel has no memory, or the application has lowered the limit on open
+                // files below what is waited for. Connections still meet their deadlines, after
+                // which there is less to wait for.
                 Err(_) => {
-                    std::thread::sleep(ACCEPT_PAUSE);
-                    continue;
+                    std::thread::sleep(WAIT_PAUSE);
+                    let stop = self.is_told_to_stop();
+                    Woken { stop, listener: false, connections: Vec::new() }
                 }
             };
             if woken.stop {
@@ -91,6 +110,11 @@ impl Server {
                 self.accept(now);
             }
         }
+    }
+
+    /// Whether the call to stop has come, asked without waiting.
+    fn is_told_to_stop(&self) -> bool {
+        rustix::io::read(&self.wake, &mut [0u8; 8]).is_ok()
     }
 
     fn wait(&self) -> Result<Woken, Errno> {

@@ -5,6 +5,7 @@ use std::process::Command;
 use crate::asking::{endpoints, numbered, options};
 use crate::roles::{Player, program, role};
 use telltale_harness::{Scratch, needs_pid_namespaces, needs_root};
+use telltale_ledger::directory::{Purpose, RuntimeDirectory, temporary_name};
 use telltale_runtime::{MemoryKind, Problem, Runtime, Step};
 
 #[test]
@@ -54,6 +55,37 @@ fn a_directory_that_does_not_exist_is_told_once() {
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 1);
     assert!(told[0].cause.contains("absent"), "{}", told[0]);
+}
+
+#[test]
+fn names_that_others_have_taken_do_not_disable_the_endpoint() {
+    let scratch = Scratch::new();
+    let directory = RuntimeDirectory::open(scratch.path(), Purpose::Writing).unwrap();
+    let me = telltale_ledger::identity_of_this_process().unwrap();
+    for number in 0..16 {
+        // Left by a killed process of this pid, or taken by somebody who guesses.
+        let left = temporary_name(me.pid, me.start_time_ticks, number);
+        std::fs::write(scratch.join(left), "").unwrap();
+        let guessed = format!(".metrics_{}.{number}.new", me.pid);
+        std::fs::write(scratch.join(guessed), "").unwrap();
+    }
+    let runtime = Runtime::start(options(scratch.path()));
+    let device = runtime.open_device(numbered(0));
+    assert_eq!(endpoints(&scratch).len(), 1);
+    assert_eq!(directory.list().unwrap().temporaries.len(), 16);
+    drop(device);
+    assert_eq!(runtime.problems(), []);
+}
+
+#[test]
+fn a_lowered_limit_on_open_files_does_not_keep_the_last_close_waiting() {
+    let scratch = Scratch::new();
+    let directory = scratch.join("run");
+    std::fs::create_dir(&directory).unwrap();
+    let mut player = Player::start(&mut role(&program(&scratch), "lower", &directory));
+    player.says("closed");
+    assert_eq!(player.end(), "");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Other processes for tests: this very test program, started again with a role.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::asking::{PATIENCE, numbered, options};
+use crate::asking::{PATIENCE, exchange, numbered, options};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use telltale_harness::{ChildGuard, Scratch};
 use telltale_runtime::{ChipIdentity, DeviceDescription, MemoryKind, Runtime};
 use telltale_schema::chip::BoardId;
+use telltale_wire::{Query, QueryKind};
 
 const ROLE: &str = "TELLTALE_TEST_ROLE";
 const DIRECTORY: &str = "TELLTALE_TEST_DIRECTORY";
@@ -98,6 +100,7 @@ fn play() {
         "record" => record(&directory),
         "look" => look(&directory),
         "log" => log(&directory),
+        "lower" => lower(&directory),
         other => panic!("no role {other}"),
     }
 }
@@ -133,6 +136,28 @@ fn look(directory: &Path) {
         outcome.map_err(|error| error.kind())
     });
     say("found", tries.collect::<Vec<_>>());
+}
+
+/// Lowers the limit on open files below what the endpoint waits for, lets the endpoint notice, and
+/// closes the device.
+fn lower(directory: &Path) {
+    let runtime = Runtime::start(options(directory));
+    let device = runtime.open_device(numbered(0));
+    let name = format!("metrics_{}.sock", std::process::id());
+    let [mut idle, mut asking] = [(); 2].map(|()| {
+        let stream = UnixStream::connect(directory.join(&name)).expect("the endpoint listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream
+    });
+    // With this answer, the one that came first has been accepted too.
+    exchange(&mut asking, &Query::of(QueryKind::Uptime).encode());
+    let limit = Rlimit { current: Some(1), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).expect("limits may be lowered");
+    idle.write_all(b"x").expect("the endpoint is there");
+    // Half a query is given up at its deadline, which takes the endpoint a wait that fails.
+    assert_eq!(idle.read(&mut [0; 1]).expect("the endpoint gives up in time"), 0);
+    drop(device);
+    say("closed", ());
 }
 
 /// Opens the first chip of the board that tt-metal's documents use, as the environment says.
