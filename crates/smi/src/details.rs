@@ -5,10 +5,10 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Holder, Process, ProcessState, Snapshot, Telemetry};
 
-use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, wrapped};
+use crate::{metrics, quantity};
 
 /// The pages that `telltale smi --details` adds after the overview.
 pub fn details(snapshot: &Snapshot, style: &Style) -> String {
@@ -238,6 +238,10 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
         }
     }
     kinds_table(snapshot, process, page);
+    for sample in &process.metrics {
+        let (name, value) = metrics::line(sample);
+        page.line(&name, &value);
+    }
 }
 
 fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut Page) {

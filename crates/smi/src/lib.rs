@@ -5,6 +5,7 @@
 pub mod csv;
 mod details;
 mod devices;
+mod metrics;
 mod processes;
 pub mod quantity;
 mod style;

@@ -5,7 +5,7 @@ mod cleaning;
 use std::io;
 use std::time::{Duration, Instant};
 
-use telltale_node::{CleanReport, CollectOptions, Collector, Sensors};
+use telltale_node::{CleanReport, CollectOptions, Collector, EndpointUse, Sensors};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
@@ -44,6 +44,14 @@ impl Form {
         match self {
             Self::Tables { details: false } | Self::Csv { .. } => Sensors::Main,
             Self::Tables { details: true } | Self::Json => Sensors::All,
+        }
+    }
+
+    /// When endpoints are asked: what they tell besides memory is in the details and in JSON.
+    fn endpoints(self) -> EndpointUse {
+        match self {
+            Self::Tables { details: false } | Self::Csv { .. } => EndpointUse::WhereNeeded,
+            Self::Tables { details: true } | Self::Json => EndpointUse::Always,
         }
     }
 
@@ -123,7 +131,11 @@ fn why_nothing(snapshot: &Snapshot) -> String {
 
 /// How the collector is set up for a place and what is shown of it.
 pub(crate) fn options(place: &Place, form: Form) -> CollectOptions {
-    let mut options = CollectOptions { sensors: form.sensors(), ..CollectOptions::default() };
+    let mut options = CollectOptions {
+        sensors: form.sensors(),
+        endpoints: form.endpoints(),
+        ..CollectOptions::default()
+    };
     if let Some(root) = &place.root {
         options.root = root.clone();
     }

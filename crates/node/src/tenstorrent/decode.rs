@@ -237,9 +237,10 @@ pub(super) fn holders(chip: &OpenChip, complaints: &mut Complaints) -> Reading<V
             }
             Reading::new(openers.holders, *at)
         }
-        Outcome::Unreadable(unreadable) if unreadable.is_missing() => {
-            Reading::absent(Absence::Unsupported, "the driver lists no openers (it does since 2.5)")
-        }
+        Outcome::Unreadable(unreadable) if unreadable.is_missing() => Reading::absent(
+            Absence::Unsupported,
+            "the driver lists no openers; update it to 2.7 or later",
+        ),
         Outcome::Unreadable(unreadable) => {
             complaints.add("pids", unreadable.absence(), &unreadable.to_string());
             unreadable.reading()

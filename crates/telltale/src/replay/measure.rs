@@ -27,7 +27,8 @@ pub(super) fn run(steps: &[Step], device: &Device, interrupt: &Interrupt) -> Str
     costs_ns.sort_by(f64::total_cmp);
     let (least, most) = (costs_ns[0], costs_ns[costs_ns.len() - 1]);
     format!(
-        "{:.1} ns a record (median of {} rounds of {} records; {least:.1} to {most:.1})\n",
+        "{:.1} ns a record (median of {} rounds of {} records, with the frees that close a round; \
+         {least:.1} to {most:.1})\n",
         costs_ns[costs_ns.len() / 2],
         costs_ns.len(),
         steps.len(),

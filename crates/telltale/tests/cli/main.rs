@@ -13,5 +13,6 @@ mod names;
 mod nothing;
 mod replay;
 mod terminal;
+mod told;
 mod usage;
 mod watch;
