@@ -177,6 +177,22 @@ fn a_link_that_leads_nowhere_is_found() {
 }
 
 #[test]
+fn a_comment_that_names_no_page_is_found() {
+    let check = tidy::links::check;
+    let with = |text| [("docs/a.md", "# A\n"), ("c/src/b.rs", text)];
+    for fine in [
+        "//! See docs/a.md.\n",
+        "/// All of (docs/), as in `docs/a.md`, and others/docs/b.md\n",
+        "let page = \"docs/b.md\";\n",
+    ] {
+        passes(check, &with(fine));
+    }
+    for bad in ["//! See docs/b.md.\n", "a(); // as docs/decisions/a.md says\n"] {
+        finds(check, &with(bad), "c/src/b.rs", "not in the repository");
+    }
+}
+
+#[test]
 fn a_manifest_takes_everything_from_the_workspace() {
     let check = tidy::manifests::check;
     let lints = "[lints]\nworkspace = true\n";
@@ -203,8 +219,32 @@ fn a_dependency_needs_a_reason() {
             "[workspace]\nmembers = []\n[workspace.dependencies]\n{line}\n[profile.release]\nlto = true\n"
         )
     };
-    passes(check, &[("Cargo.toml", &root("a = \"1.0\" # parses b"))]);
-    passes(check, &[("Cargo.toml", &root("a = { path = \"crates/a\" }"))]);
-    finds(check, &[("Cargo.toml", &root("a = \"1.0\""))], "Cargo.toml", "why this dependency");
-    finds(check, &[("Cargo.toml", &root("a = \"1.0\" #"))], "Cargo.toml", "why this dependency");
+    let member = "[lints]\nworkspace = true\n[dev-dependencies]\na.workspace = true\n";
+    let with = |line| [("Cargo.toml", root(line)), ("c/b/Cargo.toml", member.to_owned())];
+    for fine in ["a = \"1.0\" # parses b", "a = { path = \"crates/a\" }"] {
+        passes(check, &with(fine).each_ref().map(|(path, text)| (*path, text.as_str())));
+    }
+    for bad in ["a = \"1.0\"", "a = \"1.0\" #"] {
+        let files = with(bad);
+        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+        finds(check, &files, "Cargo.toml", "why this dependency");
+    }
+}
+
+#[test]
+fn a_dependency_that_no_crate_takes_is_found() {
+    let check = tidy::manifests::check;
+    let root = "[workspace]\n[workspace.dependencies]\na = \"1.0\" # parses b\n";
+    let member =
+        |section: &str| format!("[lints]\nworkspace = true\n[{section}]\na.workspace = true\n");
+    for section in ["dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"] {
+        passes(check, &[("Cargo.toml", root), ("c/b/Cargo.toml", &member(section))]);
+    }
+    let other = "[lints]\nworkspace = true\n";
+    finds(
+        check,
+        &[("Cargo.toml", root), ("c/b/Cargo.toml", other)],
+        "Cargo.toml",
+        "no crate takes",
+    );
 }

@@ -4,7 +4,7 @@
 //! A thread cell has exactly one writer, so that an update needs no locked instruction. Its last
 //! word is a weighted sum of the counters. A copy taken word by word in any order, by a kernel
 //! that promises none, is whole exactly when the sum agrees: that is why there is a check word
-//! here and no pair of sequence numbers (docs/decisions/ledger.md). Only `crate::sync` may be
+//! here and no pair of sequence numbers (docs/decisions/0010-ledger-cells.md). Only `crate::sync` may be
 //! used here, because the loom models compile this file too.
 
 use crate::sync::{AtomicU64, Ordering};

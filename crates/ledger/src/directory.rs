@@ -149,12 +149,6 @@ impl RuntimeDirectory {
         self.owner
     }
 
-    /// Whether it gives its group to what is created in it: an installed directory, whose group
-    /// is the service's.
-    pub fn is_shared_with_group(&self) -> bool {
-        self.shared_with_group
-    }
-
     /// The mode of a ledger in this directory.
     pub fn ledger_mode(&self) -> u32 {
         if self.shared_with_group { 0o640 } else { 0o600 }

@@ -27,7 +27,7 @@ pub use biased::{Access, BiasedShards};
 pub use device::{DeviceEntry, DeviceSlot, RegionMirror};
 pub use file::CreateError;
 pub use layout::POSTING_THRESHOLD_BYTES;
-pub use owner::{IdentityError, LedgerOwner, identity_of_this_process, start_time};
+pub use owner::{IdentityError, LedgerOwner, identity_of_this_process};
 pub use reader::{LedgerReader, LedgerReading, OpenError, ReadError};
 pub use sweep::{LedgerSweep, SweepKey};
 pub use writer::{AddDeviceError, Faults, Ledger, Recorder};

@@ -63,7 +63,7 @@ pub fn identity_of_this_process() -> Result<ProcessIdentity, IdentityError> {
 
 /// Field 22 of a `/proc/<pid>/stat` line. The name in field 2 may hold anything, brackets and
 /// spaces included, so fields are counted from its last bracket.
-pub fn start_time(stat: &str) -> Option<u64> {
+fn start_time(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }

@@ -9,3 +9,4 @@ pub mod metric;
 pub mod process;
 pub mod reading;
 pub mod snapshot;
+pub mod text;

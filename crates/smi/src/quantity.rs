@@ -1,5 +1,7 @@
 //! Quantities as a person reads them, and text from outside made safe to print.
 
+use telltale_schema::text::steers;
+
 /// Bytes with a binary unit: `0 B`, `11.0 KiB`, `2.8 GiB`.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -54,10 +56,6 @@ pub fn printable(text: &str) -> String {
         // Nearly always, and many times faster for a long command line.
         return text.to_owned();
     }
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
 }
 

@@ -156,11 +156,6 @@ impl FrameWriter {
         self.sent = self.sent.saturating_add(count).min(self.bytes.len());
     }
 
-    /// Whether nothing was written yet: a descriptor goes with the first byte.
-    pub fn is_untouched(&self) -> bool {
-        self.sent == 0
-    }
-
     /// Whether everything was written.
     pub fn is_done(&self) -> bool {
         self.sent == self.bytes.len()

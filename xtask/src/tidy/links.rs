@@ -1,6 +1,7 @@
 //! Links in Markdown files: the file must exist, and so must the heading.
 //!
-//! A path of this repository in inline code counts as a link: `xtask/src/main.rs` must be there.
+//! A path of this repository in inline code counts as a link: `xtask/src/main.rs` must be there. So
+//! does a path below docs/ in a comment of a Rust file.
 
 use crate::finding::Finding;
 use crate::repository::SourceFile;
@@ -9,7 +10,30 @@ use crate::repository::SourceFile;
 #[must_use]
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let pages = files.iter().filter(|file| file.path.ends_with(".md"));
-    pages.flat_map(|page| check_page(page, files)).collect()
+    let sources = files.iter().filter(|file| file.is_rust());
+    pages
+        .flat_map(|page| check_page(page, files))
+        .chain(sources.flat_map(|source| check_comments(source, files)))
+        .collect()
+}
+
+/// The pages that a Rust file's comments send their reader to.
+fn check_comments(source: &SourceFile, files: &[SourceFile]) -> Vec<Finding> {
+    let part = |one: char| one.is_ascii_alphanumeric() || "./_-".contains(one);
+    let mut findings = Vec::new();
+    for (number, line) in (1..).zip(source.text.lines()) {
+        let Some((before, comment)) = line.split_once("//") else { continue };
+        if before.matches('"').count() % 2 == 1 {
+            // Within a string.
+            continue;
+        }
+        let words = comment.split(|one| !part(one)).map(|word| word.trim_end_matches('.'));
+        for page in words.filter(|word| word.starts_with("docs/") && !exists(word, files)) {
+            let text = format!("{page} is not in the repository");
+            findings.push(Finding::at(&source.path, number, text));
+        }
+    }
+    findings
 }
 
 fn check_page(page: &SourceFile, files: &[SourceFile]) -> Vec<Finding> {

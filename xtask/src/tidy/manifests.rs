@@ -1,4 +1,7 @@
-//! Manifests: every crate takes the workspace's lints and versions, every dependency has a reason.
+//! Manifests: every crate takes the workspace's lints and versions, every dependency has a reason
+//! and somebody who takes it.
+
+use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
@@ -9,13 +12,29 @@ use crate::repository::SourceFile;
 #[must_use]
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut offered = Vec::new();
+    let mut taken = BTreeSet::new();
     for file in files.iter().filter(|file| file.name() == "Cargo.toml") {
         match toml::from_str::<Table>(&file.text) {
             Err(error) => findings.push(Finding::whole(&file.path, error.to_string())),
-            Ok(manifest) if manifest.contains_key("workspace") => findings.extend(reasons(file)),
-            Ok(manifest) => findings.extend(check_member(file, &manifest)),
+            Ok(manifest) => match manifest.get("workspace") {
+                Some(workspace) => {
+                    findings.extend(reasons(file));
+                    let dependencies = workspace.get("dependencies").and_then(Value::as_table);
+                    let names = dependencies.into_iter().flat_map(Table::keys);
+                    offered.extend(names.map(|name| (&file.path, name.clone())));
+                }
+                None => {
+                    findings.extend(check_member(file, &manifest));
+                    taken.extend(dependencies(&manifest).into_iter().map(|(name, _)| name.clone()));
+                }
+            },
         }
     }
+    let unused = offered.into_iter().filter(|(_, name)| !taken.contains(name));
+    findings.extend(unused.map(|(path, name)| {
+        Finding::whole(path, format!("no crate takes the dependency {name}: drop it"))
+    }));
     findings
 }
 

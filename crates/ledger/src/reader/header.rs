@@ -3,6 +3,7 @@
 use telltale_schema::clock::Timestamp;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::RecordingFaults;
+use telltale_schema::text::steers;
 
 use super::{LedgerReading, OpenError, ReadError};
 use crate::device::{half_word, word};
@@ -186,11 +187,23 @@ impl Header {
     }
 }
 
-/// A text field: up to the first zero, without control characters.
+/// A text field: up to the first zero, without characters that could steer a terminal.
 fn text(field: &[u8]) -> String {
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     String::from_utf8_lossy(&field[..end])
         .chars()
-        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .map(|c| if steers(c) { char::REPLACEMENT_CHARACTER } else { c })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn no_text_of_a_stranger_steers_a_terminal() {
+        assert_eq!(text(b"python3\0rest"), "python3");
+        assert_eq!(text(b"a\x1b[2J\xff"), "a\u{fffd}[2J\u{fffd}");
+        assert_eq!(text("x\u{202e}y".as_bytes()), "x\u{fffd}y");
+    }
 }

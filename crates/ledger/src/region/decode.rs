@@ -4,6 +4,7 @@
 //! counter that cannot be true is absent from the result and named in its findings.
 #![forbid(unsafe_code)]
 
+use telltale_schema::text::steers;
 use thiserror::Error;
 
 use super::findings::{CounterPlace, Finding, MAX_PLAUSIBLE_BYTES, find_in_table};
@@ -350,14 +351,13 @@ impl Table<'_> {
     }
 }
 
-/// The bytes up to the first NUL as text that is safe to print: invalid UTF-8 replaced, control
-/// characters and those that reorder text escaped.
+/// The bytes up to the first NUL as text that is safe to print: invalid UTF-8 replaced, characters
+/// that could steer a terminal escaped.
 fn printable_name(raw: &[u8]) -> String {
     let end = raw.iter().position(|byte| *byte == 0).unwrap_or(raw.len());
     let mut name = String::new();
     for character in String::from_utf8_lossy(&raw[..end]).chars() {
-        let reorders = matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if character.is_control() || reorders {
+        if steers(character) {
             name.extend(character.escape_default());
         } else {
             name.push(character);

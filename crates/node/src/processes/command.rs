@@ -3,6 +3,7 @@
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::text::steers;
 
 use crate::tree::{Directory, Unreadable};
 
@@ -40,13 +41,13 @@ fn command(bytes: &[u8]) -> String {
     text
 }
 
-/// `bytes` as text, with control characters, marks that turn text around, and bytes that are no
-/// text escaped: what a process calls itself must not drive the terminal that shows it.
+/// `bytes` as text, with characters that could steer a terminal and bytes that are no text
+/// escaped: what a process calls itself must not drive the terminal that shows it.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character.is_control() || is_invisible(character) {
+            if steers(character) {
                 text.extend(character.escape_default());
             } else {
                 text.push(character);
@@ -57,12 +58,6 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-/// Characters that change what is shown without being seen.
-fn is_invisible(character: char) -> bool {
-    matches!(character,
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

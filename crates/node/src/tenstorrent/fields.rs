@@ -1,6 +1,6 @@
 //! What is read of each chip, as data: file, scale, plausible range, and where the value goes.
 //!
-//! Names and units: tt-kmd `docs/sysfs-attributes.md` and its hwmon labels. A value outside its
+//! Names and units: tt-kmd's page `sysfs-attributes.md` and its hwmon labels. A value outside its
 //! range is shown as implausible, because drivers before 60cc0b8 gave kilovolts and kilowatts
 //! after a firmware update (tt-kmd #213) and a thousandfold power (tt-kmd #5).
 

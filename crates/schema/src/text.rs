@@ -1,0 +1,32 @@
+//! Which characters of a stranger's text must not reach a terminal. What becomes of them is for
+//! each reader to say; the list is here once.
+
+/// Whether `character` could steer what shows it: control characters, and those that change what
+/// is seen without being seen (marks that turn the direction of writing, separators of lines,
+/// spaces without width, tags).
+pub fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steers;
+
+    #[test]
+    fn every_control_and_direction_mark_steers_and_no_letter_does() {
+        // The characters with the property Bidi_Control, by Unicode's PropList.txt.
+        let directions = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\
+                          \u{2066}\u{2067}\u{2068}\u{2069}";
+        for one in
+            "\0\t\n\r\x1b\x7f\u{9b}\u{2028}\u{2029}\u{feff}".chars().chain(directions.chars())
+        {
+            assert!(steers(one), "{one:?}");
+        }
+        for one in "az09 ~é訓ğ€…אع".chars() {
+            assert!(!steers(one), "{one:?}");
+        }
+    }
+}
