@@ -1,6 +1,7 @@
 //! A tt-metal region kept up to date beside the ledger, when the environment asks for it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use spin::mutex::SpinMutex;
 use spin::relax::Yield;
@@ -19,6 +20,10 @@ use crate::session::Session;
 /// The inode of the first PID namespace (the kernel's `PROC_PID_INIT_INO`).
 const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 const LOCATION_BITS: u32 = 8;
+
+/// How long opening or closing a device waits for a region's lock, which others hold for
+/// microseconds. Whoever may read the file can hold it for ever, and must not hold up a workload.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
 
 /// One device's region, if it is kept.
 pub(crate) struct Mirror {
@@ -130,8 +135,8 @@ fn options(
     };
     let identity = &session.owner.identity;
     let pid_namespace = match identity.pid_namespace {
+        // From here the processes of every namespace can be seen.
         INITIAL_PID_NAMESPACE => PidNamespace::Shared,
-        // Others may reach the region from another namespace, where our pids mean nothing.
         _ => PidNamespace::Private,
     };
     RegionOptions {
@@ -144,6 +149,7 @@ fn options(
         pid: identity.pid,
         process_name: session.owner.name.clone(),
         pid_namespace,
+        lock_wait: LOCK_WAIT,
     }
 }
 

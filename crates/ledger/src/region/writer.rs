@@ -5,19 +5,20 @@
 //! caller's business. The file is never removed, and its size never changed once it has one.
 #![forbid(unsafe_code)]
 
+mod ended;
 mod open;
 mod options;
 mod own_rows;
 mod table;
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::process::{Pid, getpid, test_kill_process};
+use rustix::process::{Pid, getpid};
 
 use super::findings::MAX_PLAUSIBLE_BYTES;
-use super::holders::Liveness;
 use super::layout::{CHIP_ROWS, RegionKind};
 use super::name::file_name;
 use super::read::{FileIdentity, open_directory};
@@ -26,7 +27,7 @@ use open::{Lock, map, open_or_create};
 use own_rows::own_rows;
 use table::{Table, add, take};
 
-pub use open::LOCK_WAIT;
+pub use ended::ended_pids;
 pub use options::{
     AttachError, DetachError, PidNamespace, RegionLayout, RegionLosses, RegionOptions,
 };
@@ -53,6 +54,7 @@ pub struct RegionWriter {
     file: FileIdentity,
     table: Table,
     layout: RegionLayout,
+    lock_wait: Duration,
     device_id: u32,
     pid: u32,
     creator: Pid,
@@ -66,36 +68,45 @@ pub struct RegionWriter {
     losses: LossCounters,
 }
 
-/// Whether the kernel knows a process of this pid in this PID namespace.
-///
-/// Asks by signal 0 and not in `/proc`, where `hidepid` hides other users' processes.
-#[must_use]
-pub fn process_liveness(pid: u32) -> Liveness {
-    match i32::try_from(pid).ok().and_then(Pid::from_raw).map(test_kill_process) {
-        Some(Err(Errno::SRCH)) => Liveness::Dead,
-        Some(_) => Liveness::Alive,
-        None => Liveness::Unknown,
-    }
+/// A row that might be a dead process's: place, pid, and stamp, by which a row is told from a later
+/// one in its place.
+type Suspect = (usize, u32, u64);
+
+/// The rows of other processes that were there at one time, and which pids had ended after that.
+struct Census {
+    suspects: BTreeSet<Suspect>,
+    ended: BTreeSet<u32>,
 }
 
-/// Takes out the rows of dead processes. Needs the lock.
+/// How far attaching got with one file.
+enum Attached {
+    /// All the way.
+    Joined(Box<RegionWriter>),
+    /// Somebody removed the file meanwhile.
+    FileGone,
+    /// Somebody has to find out who of these lives, which takes too long for the lock.
+    WhoLives(BTreeSet<Suspect>),
+}
+
+/// The rows that this process does not hold. Needs the lock.
 ///
-/// A row with our own pid that we do not hold is a predecessor's.
-fn reap(
-    table: &Table,
-    own_pid: u32,
-    holds: impl Fn(usize, u32) -> bool,
-    liveness: &impl Fn(u32) -> Liveness,
-) {
-    for (row, pid) in table.taken_rows() {
-        let is_dead = if pid == own_pid {
-            !holds(row, pid)
-        } else {
-            i32::try_from(pid).is_ok() && liveness(pid) == Liveness::Dead
-        };
-        if is_dead {
-            table.take_from_only_chip(row);
-            table.vacate(row);
+/// One with our own pid is a predecessor's, or of a process with this number in another namespace.
+fn suspects(table: &Table, holds: impl Fn(usize, u32) -> bool) -> BTreeSet<Suspect> {
+    let rows = table
+        .taken_rows()
+        .into_iter()
+        .filter(|(row, pid)| i32::try_from(*pid).is_ok() && !holds(*row, *pid));
+    rows.map(|(row, pid)| (row, pid, table.process_last_update(row).load(Ordering::Relaxed)))
+        .collect()
+}
+
+/// Takes out the rows of dead processes: those that are as they were before the census, so that
+/// nobody joined in between. Needs the lock.
+fn reap(table: &Table, suspects: &BTreeSet<Suspect>, census: &Census) {
+    for (row, pid, _) in suspects.intersection(&census.suspects) {
+        if census.ended.contains(pid) {
+            table.take_from_only_chip(*row);
+            table.vacate(*row);
         }
     }
 }
@@ -107,18 +118,19 @@ impl RegionWriter {
     /// # Errors
     /// As [`AttachError`] says; nothing of an existing region was changed then.
     pub fn attach(directory: &Path, options: &RegionOptions) -> Result<Self, AttachError> {
-        Self::attach_with(directory, options, process_liveness)
+        Self::attach_with(directory, options, ended_pids)
     }
 
-    /// As [`Self::attach`], with the caller's word on who lives. It is asked only about rows of
-    /// other pids and only with [`PidNamespace::Shared`].
+    /// As [`Self::attach`], with the caller's word on which of the given pids no other process has,
+    /// instead of [`ended_pids`]'s. It is asked once at most, only with [`PidNamespace::Shared`],
+    /// and without the lock.
     ///
     /// # Errors
     /// As [`Self::attach`].
     pub fn attach_with(
         directory: &Path,
         options: &RegionOptions,
-        liveness: impl Fn(u32) -> Liveness,
+        ended: impl FnOnce(&BTreeSet<u32>) -> BTreeSet<u32>,
     ) -> Result<Self, AttachError> {
         for (field, value) in [("device id", options.device_id), ("pid", options.pid)] {
             if i32::try_from(value).is_err() || (field == "pid" && value == 0) {
@@ -130,11 +142,20 @@ impl RegionWriter {
             source: error.into(),
         })?;
         let name = file_name(options.name_id);
+        let deadline = Instant::now() + options.lock_wait;
+        let mut ended = Some(ended);
+        let mut census = None;
         for _ in 0..MAX_ATTACH_ATTEMPTS {
             let opened = open_or_create(&handle, &name, options.layout.mode())?;
             let Some(descriptor) = opened else { continue };
-            if let Some(writer) = Self::attach_to(descriptor, &name, options, &liveness)? {
-                return Ok(writer);
+            match Self::attach_to(descriptor, &name, options, census.as_ref(), deadline)? {
+                Attached::Joined(writer) => return Ok(*writer),
+                Attached::FileGone => {}
+                Attached::WhoLives(suspects) => {
+                    let pids = suspects.iter().map(|(_, pid, _)| *pid).collect();
+                    let ended = ended.take().map(|ended| ended(&pids)).unwrap_or_default();
+                    census = Some(Census { suspects, ended });
+                }
             }
         }
         Err(AttachError::Busy { name })
@@ -144,22 +165,29 @@ impl RegionWriter {
         descriptor: OwnedFd,
         name: &str,
         options: &RegionOptions,
-        liveness: &impl Fn(u32) -> Liveness,
-    ) -> Result<Option<Self>, AttachError> {
+        census: Option<&Census>,
+        deadline: Instant,
+    ) -> Result<Attached, AttachError> {
         let busy = || AttachError::Busy { name: name.into() };
-        let lock = Lock::take(&descriptor)
+        let lock = Lock::take(&descriptor, deadline)
             .map_err(|error| AttachError::system(name, "lock", error))?
             .ok_or_else(busy)?;
         let layout = options.layout.table();
-        let Some((file, mapping)) = map(&descriptor, name, layout)? else { return Ok(None) };
+        let Some((file, mapping)) = map(&descriptor, name, layout)? else {
+            return Ok(Attached::FileGone);
+        };
         let table = Table::new(mapping, layout);
-        let mut own_rows = own_rows().ok_or_else(busy)?;
+        let mut own_rows = own_rows(deadline).ok_or_else(busy)?;
         let now_ns = options.layout.now_ns();
 
         table.finish_intent();
         if options.pid_namespace == PidNamespace::Shared {
-            let holds = |row, pid| own_rows.contains(&(file, row, pid));
-            reap(&table, options.pid, holds, liveness);
+            let suspects = suspects(&table, |row, pid| own_rows.contains(&(file, row, pid)));
+            match census {
+                Some(census) => reap(&table, &suspects, census),
+                None if suspects.is_empty() => {}
+                None => return Ok(Attached::WhoLives(suspects)),
+            }
         }
         if table.is_new() || table.is_idle() {
             table.reset(options.device_id);
@@ -178,11 +206,12 @@ impl RegionWriter {
         table.version().store(layout.version, Ordering::Release);
         drop(own_rows);
         drop(lock);
-        Ok(Some(Self {
+        Ok(Attached::Joined(Box::new(Self {
             descriptor,
             file,
             table,
             layout: options.layout,
+            lock_wait: options.lock_wait,
             device_id: options.device_id,
             pid: options.pid,
             creator: getpid(),
@@ -192,7 +221,7 @@ impl RegionWriter {
             held: Default::default(),
             on_chips: Default::default(),
             losses: LossCounters::default(),
-        }))
+        })))
     }
 
     /// Adds an allocation on the chip with this logical id.
@@ -310,10 +339,11 @@ impl RegionWriter {
         if !std::mem::replace(&mut self.is_attached, false) || getpid() != self.creator {
             return Ok(());
         }
-        let lock = Lock::take(&self.descriptor)
+        let deadline = Instant::now() + self.lock_wait;
+        let lock = Lock::take(&self.descriptor, deadline)
             .map_err(|error| DetachError::Lock { source: error.into() })?
             .ok_or(DetachError::Busy)?;
-        let mut own_rows = own_rows().ok_or(DetachError::Busy)?;
+        let mut own_rows = own_rows(deadline).ok_or(DetachError::Busy)?;
         self.table.finish_intent();
         if self.keeps_row() {
             self.take_from_chips();

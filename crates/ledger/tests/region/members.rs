@@ -35,6 +35,8 @@ pub(crate) fn options(layout: RegionLayout) -> RegionOptions {
         pid: std::process::id(),
         process_name: "trainer".into(),
         pid_namespace: PidNamespace::Shared,
+        // Many members on a busy machine.
+        lock_wait: Duration::from_secs(2),
     }
 }
 

@@ -1,21 +1,24 @@
 //! What the writer leaves in a region, as C code and our own reader see it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use telltale_harness::{ChildGuard, Scratch, as_user, needs_pid_namespaces, needs_root};
+use telltale_harness::{
+    ChildGuard, ProcMount, Scratch, as_user, in_pid_namespace, needs_pid_namespaces, needs_root,
+    wait_until,
+};
 use telltale_ledger::region::writer::{
-    AttachError, PidNamespace, RegionLayout, RegionLosses, RegionOptions, RegionWriter,
-    process_liveness,
+    AttachError, PidNamespace, RegionLayout, RegionLosses, RegionOptions, RegionWriter, ended_pids,
 };
 use telltale_ledger::region::{
-    Finding, LastUpdate, Layout, LayoutVariant, Liveness, PROCESS_ROWS, RegionKind, UpdateClock,
-    file_name, read,
+    Finding, LastUpdate, Layout, LayoutVariant, PROCESS_ROWS, RegionKind, UpdateClock, file_name,
+    read,
 };
 
-use crate::members::{PATIENCE, attach, options, order_command, region, remains};
+use crate::members::{PATIENCE, attach, finish, options, order_command, region, remains};
 use crate::samples::{ID, NOW, dump, make};
 
 const LAYOUTS: [(RegionLayout, LayoutVariant); 2] =
@@ -204,9 +207,12 @@ fn a_dead_process_is_taken_out_by_the_next() {
     for pid in [4242, std::process::id()] {
         let scratch = Scratch::new();
         left_behind(scratch.path(), pid);
-        let is_dead = |asked| if asked == 4242 { Liveness::Dead } else { Liveness::Alive };
-        let writer = RegionWriter::attach_with(scratch.path(), &options(RegionLayout::V3), is_dead)
-            .expect("the region can be attached to");
+        let member = options(RegionLayout::V3);
+        let writer = RegionWriter::attach_with(scratch.path(), &member, |asked| {
+            assert_eq!(*asked, BTreeSet::from([1, pid]));
+            BTreeSet::from([pid])
+        })
+        .expect("the region can be attached to");
         let seen = region(scratch.path());
         assert_eq!(remains(&seen), (50, 2, 50, 2));
         assert_eq!((seen.process_count, seen.findings.as_slice()), (2, [].as_slice()));
@@ -222,7 +228,7 @@ fn rows_of_other_namespaces_are_left_alone() {
         left_behind(scratch.path(), pid);
         let private =
             RegionOptions { pid_namespace: PidNamespace::Private, ..options(RegionLayout::V3) };
-        let ask = |_| -> Liveness { panic!("nobody here knows") };
+        let ask = |_: &BTreeSet<u32>| panic!("nobody here knows");
         let writer = RegionWriter::attach_with(scratch.path(), &private, ask)
             .expect("the region can be attached to");
         assert_eq!(remains(&region(scratch.path())), (157, 3, 157, 3));
@@ -356,13 +362,67 @@ fn long_names_are_cut_between_characters() {
 }
 
 #[test]
-fn the_kernel_knows_who_lives() {
-    assert_eq!(process_liveness(std::process::id()), Liveness::Alive);
+fn a_row_taken_anew_while_its_owner_was_looked_for_stays() {
+    let scratch = Scratch::new();
+    left_behind(scratch.path(), 4242);
+    let path = scratch.join(file_name(ID));
+    let stamp_offset = Layout::of(LayoutVariant::V3).process_last_update(4);
+    let writer = RegionWriter::attach_with(scratch.path(), &options(RegionLayout::V3), |_| {
+        let file = fs::File::options().write(true).open(&path).expect("the sample exists");
+        let offset = u64::try_from(stamp_offset).expect("small");
+        file.write_all_at(&7_u64.to_le_bytes(), offset).expect("the sample is writable");
+        BTreeSet::from([1, 4242])
+    })
+    .expect("the region can be attached to");
+    let pids: Vec<u32> = region(scratch.path()).processes.iter().map(|row| row.pid).collect();
+    assert_eq!(pids.len(), 2);
+    assert!(pids.contains(&4242) && !pids.contains(&1), "{pids:?}");
+    drop(writer);
+}
+
+#[test]
+fn the_ended_are_told_from_the_living() {
     let mut ended = Command::new("true").spawn().expect("true is part of coreutils");
     ended.wait().expect("a child can be waited for");
-    assert_eq!(process_liveness(ended.id()), Liveness::Dead);
-    assert_eq!(process_liveness(0), Liveness::Unknown);
-    assert_eq!(process_liveness(u32::MAX), Liveness::Unknown);
+    let living = ChildGuard::spawn(Command::new("sleep").arg("600"));
+    let asked = BTreeSet::from([0, 1, living.id(), ended.id(), u32::MAX]);
+    assert_eq!(ended_pids(&asked), BTreeSet::from([ended.id()]));
+}
+
+#[test]
+fn a_process_in_a_pid_namespace_keeps_its_row() {
+    let name = "region::writer::a_process_in_a_pid_namespace_keeps_its_row";
+    if !needs_pid_namespaces(name) {
+        return;
+    }
+    let itself = std::env::current_exe().expect("a test knows its own program");
+    // A number that nobody has out here, where the kernel would call its bearer dead.
+    let unused = (3..).find(|pid| !Path::new(&format!("/proc/{pid}")).exists()).expect("few run");
+    for layout in [RegionLayout::V1, RegionLayout::V3] {
+        let scratch = Scratch::new();
+        let number = if layout == RegionLayout::V1 { 1 } else { 3 };
+        let order = format!("layout={number} rows=yes hold=500");
+        let member = order_command(&itself, scratch.path(), &order);
+        // The shell has number 1, and each `sh` takes the next one; `seq` is one of them.
+        let script = "for _ in $(seq 4 \"$0\"); do sh -c :; done; \"$@\"; exit $?";
+        let mut command = in_pid_namespace("sh", ProcMount::Own);
+        command.args(["-c", script, &unused.to_string()]).arg(&itself).args(member.get_args());
+        command.envs(member.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let child = ChildGuard::spawn(&mut command);
+        let row = || {
+            let seen = read(scratch.path(), ID, NOW).ok()?.region;
+            Some(seen.processes.first()?.bytes.sum())
+        };
+        wait_until("the member to hold its share", PATIENCE, || row() == Some(500));
+        let pid = region(scratch.path()).processes[0].pid;
+        assert!(pid == unused || !Path::new(&format!("/proc/{pid}")).exists(), "{pid}");
+        let host = attach(scratch.path(), &options(layout));
+        assert_eq!(remains(&region(scratch.path())).0, 500, "the row of {pid} stays");
+        drop(host);
+        finish(child);
+        assert_eq!(remains(&region(scratch.path())), (0, 0, 0, 0));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Finds or makes a region's file, locks it and maps it.
 //!
 //! Refuses whatever is not an empty file or a region of the wanted layout; never changes the size
-//! of a file that has one, never removes a file, never waits longer than [`LOCK_WAIT`].
+//! of a file that has one, never removes a file, never waits longer than it is told.
 #![forbid(unsafe_code)]
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,10 +17,6 @@ use super::super::read::FileIdentity;
 use super::AttachError;
 use crate::mapping::Mapping;
 
-/// How long attaching and detaching wait for another process that does the same. Each holds the
-/// lock for microseconds; whoever can read the file can also hold it for ever.
-pub const LOCK_WAIT: Duration = Duration::from_secs(2);
-
 /// The pause between two tries to get the lock.
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
 
@@ -31,9 +27,8 @@ pub(super) struct Lock<'a> {
 }
 
 impl<'a> Lock<'a> {
-    /// Takes the lock; absent if others hold it for longer than [`LOCK_WAIT`].
-    pub(super) fn take(descriptor: &'a OwnedFd) -> Result<Option<Self>, Errno> {
-        let deadline = Instant::now() + LOCK_WAIT;
+    /// Takes the lock; absent if others still hold it at `deadline`.
+    pub(super) fn take(descriptor: &'a OwnedFd, deadline: Instant) -> Result<Option<Self>, Errno> {
         loop {
             match flock(descriptor, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Some(Self { descriptor })),

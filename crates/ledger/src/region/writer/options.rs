@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -53,8 +54,8 @@ impl RegionLayout {
 /// Whether the pids in the region mean to this process what they meant to their writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PidNamespace {
-    /// All processes that can reach the region share this process's PID namespace, or this one is
-    /// the initial namespace. Rows of dead processes are taken out.
+    /// All processes that can reach the region are in this process's PID namespace or below it, as
+    /// in the initial namespace. A row is taken out if none of them has its pid in any namespace.
     Shared,
     /// Others may be elsewhere: no row is taken for dead. Say this when in doubt.
     Private,
@@ -81,6 +82,9 @@ pub struct RegionOptions {
     pub process_name: String,
     /// What pids in the region mean to this process.
     pub pid_namespace: PidNamespace,
+    /// How long attaching and detaching each wait for others that do the same. Each holds the lock
+    /// for microseconds; whoever can read the file can also hold it for ever.
+    pub lock_wait: Duration,
 }
 
 /// Why a region is not kept.
@@ -140,7 +144,7 @@ pub enum AttachError {
         #[source]
         source: io::Error,
     },
-    /// Others held the lock for longer than [`super::LOCK_WAIT`].
+    /// Others held the lock for longer than [`RegionOptions::lock_wait`].
     #[error("{name}: the region stays locked; see who holds it with lslocks")]
     Busy {
         /// The file's name.
@@ -168,7 +172,7 @@ impl AttachError {
 /// Why a process could not leave a region. Its row stays until another process finds it dead.
 #[derive(Debug, Error)]
 pub enum DetachError {
-    /// Others held the lock for longer than [`super::LOCK_WAIT`].
+    /// Others held the lock for longer than [`RegionOptions::lock_wait`].
     #[error("the region stays locked; see who holds it with lslocks")]
     Busy,
     /// Locking failed.

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::super::read::FileIdentity;
-use super::open::LOCK_WAIT;
 use crate::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A row: file, place in its table, and the pid, so that a forked child's copy of its parent's
@@ -17,9 +16,8 @@ pub(super) type OwnRow = (FileIdentity, usize, u32);
 
 static OWN_ROWS: Mutex<BTreeSet<OwnRow>> = Mutex::new(BTreeSet::new());
 
-/// The rows; absent if they stay locked, as in a child forked while another thread had the lock.
-pub(super) fn own_rows() -> Option<MutexGuard<'static, BTreeSet<OwnRow>>> {
-    let deadline = Instant::now() + LOCK_WAIT;
+/// The rows; absent if they stay locked until `deadline`, as in a child forked while another thread had the lock.
+pub(super) fn own_rows(deadline: Instant) -> Option<MutexGuard<'static, BTreeSet<OwnRow>>> {
     loop {
         match OWN_ROWS.try_lock() {
             Ok(rows) => return Some(rows),
