@@ -142,8 +142,17 @@ impl Cell {
     /// Returns the writer's net bytes after it.
     #[inline(always)]
     pub(crate) fn count_free(&self, bytes: u64) -> i64 {
-        let added = FREES_WEIGHT.wrapping_add(bytes.wrapping_mul(FREED_BYTES_WEIGHT));
-        self.bump(FREES, 1);
+        self.count_frees(1, bytes)
+    }
+
+    /// Counts the frees of `buffers` allocations of `bytes` together. Only the cell's one writer
+    /// may call this, or whoever knows that it is not at work.
+    /// Returns the writer's net bytes after it.
+    #[inline(always)]
+    pub(crate) fn count_frees(&self, buffers: u64, bytes: u64) -> i64 {
+        let counted = buffers.wrapping_mul(FREES_WEIGHT);
+        let added = counted.wrapping_add(bytes.wrapping_mul(FREED_BYTES_WEIGHT));
+        self.bump(FREES, buffers);
         let freed = self.bump(FREED_BYTES, bytes);
         self.bump(CHECK, added);
         net(self.words[ALLOCATED_BYTES].load(Ordering::Relaxed), freed)

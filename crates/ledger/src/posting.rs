@@ -113,9 +113,10 @@ pub(crate) fn overflow_allocation(shared: &Cell, bytes: u64) {
     add_to_posted(shared, bytes.cast_signed());
 }
 
-/// Counts a free of a thread that has no cell of its own.
-pub(crate) fn overflow_free(shared: &Cell, bytes: u64) {
-    shared.word(OVERFLOW_FREES).fetch_add(1, Ordering::Relaxed);
+/// Counts frees of `buffers` allocations of `bytes` together, by a thread that has no cell of its
+/// own.
+pub(crate) fn overflow_frees(shared: &Cell, buffers: u64, bytes: u64) {
+    shared.word(OVERFLOW_FREES).fetch_add(buffers, Ordering::Relaxed);
     shared.word(OVERFLOW_FREED_BYTES).fetch_add(bytes, Ordering::Relaxed);
     add_to_posted(shared, bytes.cast_signed().wrapping_neg());
 }

@@ -13,11 +13,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, getpid};
+use telltale_schema::memory::MemoryKind;
 
 use crate::device::{DeviceEntry, DeviceSlot};
 use crate::directory::RuntimeDirectory;
 use crate::file::{CreateError, LedgerFile};
-use crate::layout::{CELL_BYTES, CELLS_OFFSET, FILE_BYTES, header as at};
+use crate::layout::{CELL_BYTES, CELLS_OFFSET, FILE_BYTES, KINDS_CAPACITY, header as at};
 use crate::mapping::Mapping;
 use crate::owner::LedgerOwner;
 use crate::posting::Mode;
@@ -79,6 +80,19 @@ impl Ledger {
     pub fn add_device(&self, entry: &DeviceEntry) -> Result<DeviceSlot, AddDeviceError> {
         let inner = &*self.inner;
         inner.registry().add_device(&inner.mapping, &inner.file, entry)
+    }
+
+    /// Counts `buffers` allocations of `bytes` together as freed, as when the device they were on
+    /// is closed. It makes no difference to how exact the peak is. No thread may record
+    /// for this device meanwhile, or what it records may be lost.
+    pub fn release(&self, slot: DeviceSlot, kind: MemoryKind, buffers: u64, bytes: u64) {
+        let inner = &*self.inner;
+        let index = slot.index() * KINDS_CAPACITY + usize::from(kind.code());
+        let amount = (buffers, bytes);
+        let mut registry = inner.registry();
+        if !registry.release(&inner.mode, &inner.mapping, &inner.file, index, amount) {
+            self.faults().unrecorded();
+        }
     }
 
     /// A recorder for one thread. It reuses the cells of a recorder that was dropped.

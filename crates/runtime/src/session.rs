@@ -151,15 +151,10 @@ impl Session {
     /// Counts what a device still holds as freed: its allocator is gone.
     pub(crate) fn release_device(&self, device: u8) {
         self.index.forget_device(device);
-        let slot = self.slot(device);
-        let (Some(slot), Some(reading), Some(recorder)) = (slot, self.usage(), self.recorder())
-        else {
-            return;
-        };
-        for (_, kind, usage) in reading.usage.iter().filter(|(found, ..)| *found == slot) {
-            for buffer in 0..usage.live_buffers {
-                let bytes = if buffer == 0 { usage.live_bytes } else { 0 };
-                recorder.freed(slot, *kind, bytes);
+        let (Some(slot), Some(ledger)) = (self.slot(device), self.ledger()) else { return };
+        for (_, kind, usage) in ledger.usage().usage.iter().filter(|(found, ..)| *found == slot) {
+            if (usage.live_buffers, usage.live_bytes) != (0, 0) {
+                ledger.release(slot, *kind, usage.live_buffers, usage.live_bytes);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::cell::Cell;
 use crate::device::DeviceSlot;
 use crate::layout::KINDS_CAPACITY;
 use crate::posting::{
-    Due, after_allocation, after_free, count_failure, overflow_allocation, overflow_free, post,
+    Due, after_allocation, after_free, count_failure, overflow_allocation, overflow_frees, post,
 };
 use crate::sync::Arc;
 
@@ -149,7 +149,7 @@ impl Recorder {
 fn overflow(shared: &Cell, bytes: u64, event: Event) {
     match event {
         Event::Allocation => overflow_allocation(shared, bytes),
-        Event::Free => overflow_free(shared, bytes),
+        Event::Free => overflow_frees(shared, 1, bytes),
     }
 }
 

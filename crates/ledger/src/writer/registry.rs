@@ -11,7 +11,7 @@ use crate::layout::{
     KINDS_CAPACITY, PAGE_BYTES, SHARDS_CAPACITY, device, header as at,
 };
 use crate::mapping::Mapping;
-use crate::posting::{Mode, take_over};
+use crate::posting::{Mode, overflow_frees, take_over};
 use crate::sync::{Arc, AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
 /// Device entries on one page: memory for them is reserved a page at a time.
@@ -272,6 +272,29 @@ impl Registry {
                 Claimed::Nothing
             }
         }
+    }
+
+    /// Counts frees of all that is left of a device and kind, in which nobody records meanwhile.
+    /// Returns whether there was room for that.
+    pub(super) fn release(
+        &mut self,
+        mode: &Mode,
+        mapping: &Mapping,
+        file: &LedgerFile,
+        index: usize,
+        (buffers, bytes): (u64, u64),
+    ) -> bool {
+        // The only shard keeps the peak by its own net bytes, so that these must come down there.
+        let only = self.shards.first().filter(|_| mode.is_single());
+        let entry = only.and_then(|shard| shard.entries.get(index));
+        // SAFETY: the pointer is null or was set from a cell of this map, which outlives the
+        // registry's users: `Inner` holds both.
+        if let Some(own) = entry.and_then(|entry| unsafe { entry.cell().as_ref() }) {
+            own.count_frees(buffers, bytes);
+            return true;
+        }
+        let shared = self.shared_cell_growing(mapping, file, index);
+        shared.inspect(|shared| overflow_frees(shared, buffers, bytes)).is_some()
     }
 
     /// The shared cell of a device and kind; claimed if there is none and there is room.

@@ -74,6 +74,29 @@ fn a_second_thread_takes_the_first_one_s_figures_into_the_peak() {
 }
 
 #[test]
+fn what_is_released_is_gone_from_one_thread_s_figures_and_from_several() {
+    let place = Place::new();
+    let ledger = place.ledger();
+    let slot = ledger.add_device(&device(0)).unwrap();
+    let mut recorders = Vec::new();
+    for shards in 1..4 {
+        recorders.push(ledger.recorder());
+        for _ in 0..3 {
+            for recorder in &recorders {
+                recorder.allocated(slot, MemoryKind::Dram, 1 << 30);
+            }
+            ledger.release(slot, MemoryKind::Dram, shards, shards << 30);
+            let (_, _, usage) = ledger.usage().usage[0];
+            assert_eq!((usage.live_bytes, usage.live_buffers), (0, 0));
+            assert_eq!(usage.peak_bytes, shards << 30);
+        }
+    }
+    // A kind that nobody has recorded takes bytes without a buffer, and reads as none.
+    ledger.release(slot, MemoryKind::L1, 0, 5);
+    assert_eq!(ledger.usage().faults.unrecorded_events, 0);
+}
+
+#[test]
 fn recorders_of_ended_threads_are_reused() {
     let place = Place::new();
     let ledger = place.ledger();

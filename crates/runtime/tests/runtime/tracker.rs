@@ -209,6 +209,31 @@ fn closing_a_device_gives_back_what_it_still_held() {
 }
 
 #[test]
+fn closing_one_device_leaves_the_peaks_exact() {
+    let scratch = Scratch::new();
+    let runtime = started(&scratch);
+    let kept = runtime.open_device(numbered(1));
+    kept.allocate(MemoryKind::Dram, 0, 3000);
+    let allocate = |device: &Device| {
+        device.allocate(MemoryKind::Dram, 0, 100);
+        device.allocate(MemoryKind::Dram, 1, 400);
+    };
+    for _ in 0..3 {
+        // What the round before left is no part of this one's peak.
+        let device = runtime.open_device(numbered(0));
+        allocate(&device);
+    }
+    kept.free(MemoryKind::Dram, 0);
+    kept.allocate(MemoryKind::Dram, 0, 3001);
+    let _open = runtime.open_device(numbered(0));
+    let (usage, faults) = reported(&scratch);
+    assert_eq!(faults, RecordingFaults::default());
+    let peaks: Vec<_> = usage.values().map(|usage| (usage.live_bytes, usage.peak_bytes)).collect();
+    assert_eq!(peaks.len(), 2);
+    assert!(peaks.contains(&(0, 500)) && peaks.contains(&(3001, 3001)), "{peaks:?}");
+}
+
+#[test]
 fn a_runtime_that_is_switched_off_leaves_no_trace() {
     let scratch = Scratch::new();
     let mut options = crate::asking::options(scratch.path());
