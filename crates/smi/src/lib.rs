@@ -6,6 +6,7 @@ pub mod csv;
 mod details;
 mod devices;
 mod metrics;
+mod notes;
 mod processes;
 pub mod quantity;
 mod style;
@@ -19,12 +20,13 @@ pub use summary::summary;
 
 use telltale_schema::snapshot::Snapshot;
 
-/// The two tables that `telltale smi` prints: devices, then the processes that hold them. Ends
-/// with a line for each source that failed in part.
+/// The two tables that `telltale smi` prints: devices, then the processes that hold them. Then a
+/// line for what they do not show, and one for each source that failed in part.
 pub fn overview(snapshot: &Snapshot, style: &Style) -> String {
     let mut page = devices::section(snapshot, style);
     page.push('\n');
     page.push_str(&processes::section(snapshot, style));
+    page.push_str(&notes::section(snapshot, style));
     page.push_str(&details::complaints(snapshot, style));
     page
 }

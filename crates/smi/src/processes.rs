@@ -1,7 +1,7 @@
 //! The table of processes: one row for each process and device.
 
 use telltale_schema::memory::MemorySpace;
-use telltale_schema::snapshot::{HeldDevice, Process, ProcessState, Snapshot};
+use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
 use crate::quantity;
 use crate::style::{Style, Tone};
@@ -11,7 +11,11 @@ use crate::text;
 /// The table, or a sentence that says why there is none.
 pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
     if snapshot.processes.is_empty() {
-        let words = "No process holds a device or has recorded memory.";
+        let held = |device: &Device| device.holders.value().is_some_and(|list| !list.is_empty());
+        let words = match snapshot.devices.iter().any(held) {
+            true => "No process that is visible from here holds a device or has recorded memory.",
+            false => "No process holds a device or has recorded memory.",
+        };
         return text::painted(words, Tone::Faint, style);
     }
     let mut table = Table::new(vec![

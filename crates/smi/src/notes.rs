@@ -1,0 +1,65 @@
+//! What the tables alone would hide: memory that no row explains, and holders that no row shows.
+
+use telltale_schema::snapshot::{Device, Holder, KindMemory, Snapshot};
+
+use crate::quantity;
+use crate::style::{Style, Tone};
+use crate::text;
+
+/// Holders that are named in one line.
+const MOST_NAMED: usize = 8;
+
+/// A line for each thing, after an empty one; nothing if the tables say it all.
+pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
+    let lines = snapshot.devices.iter().flat_map(of_device);
+    let page: String = lines.map(|line| text::painted(&line, Tone::Warning, style)).collect();
+    if page.is_empty() { page } else { format!("\n{page}") }
+}
+
+fn of_device(device: &Device) -> Vec<String> {
+    let holders = device.holders.value().map_or(&[][..], Vec::as_slice);
+    let found = [
+        silent(holders),
+        hidden(holders),
+        parts(device, |parts| parts.ghost_bytes, "in use by rows of dead processes in a region"),
+        parts(device, |parts| parts.unattributed_bytes, "in use and in no process's row"),
+    ];
+    let id = quantity::printable(&device.id);
+    found.into_iter().flatten().map(|text| format!("{id}: {text}")).collect()
+}
+
+/// Those that hold the device and whose memory nobody knows.
+fn silent(holders: &[Holder]) -> Option<String> {
+    let silent = holders.iter().filter(|holder| !holder.memory_known);
+    let mut pids: Vec<String> =
+        silent.filter_map(|holder| holder.pid).map(|pid| pid.to_string()).collect();
+    let (first, more) = (pids.first()?.clone(), pids.len().saturating_sub(MOST_NAMED));
+    let one = pids.len() == 1;
+    pids.truncate(MOST_NAMED);
+    let named = match (one, more) {
+        (true, _) => format!("process {first}"),
+        (_, 0) => format!("processes {}", pids.join(", ")),
+        _ => format!("processes {} and {more} more", pids.join(", ")),
+    };
+    let (verb, whose) = if one { ("holds", "its") } else { ("hold", "their") };
+    Some(format!("{named} {verb} it, and {whose} memory is not known and in no figure"))
+}
+
+/// Those that cannot be seen from here.
+fn hidden(holders: &[Holder]) -> Option<String> {
+    let hidden = holders.iter().any(|holder| holder.pid.is_none() && !holder.memory_known);
+    hidden.then(|| {
+        String::from(
+            "held by a process that is not visible from this PID namespace; its memory is in no \
+             figure",
+        )
+    })
+}
+
+/// One part of each kind's total, for the kinds that have any of it.
+fn parts(device: &Device, part: impl Fn(&KindMemory) -> u64, words: &str) -> Option<String> {
+    let kinds = device.kinds.iter().filter(|kind| part(kind) > 0);
+    let listed: Vec<String> =
+        kinds.map(|kind| format!("{} {}", quantity::bytes(part(kind)), kind.kind.name())).collect();
+    (!listed.is_empty()).then(|| format!("{} {words}", listed.join(", ")))
+}
