@@ -30,6 +30,13 @@ pub const MAX_DEVICES: usize = 1024;
 /// More bytes than any device has: such a figure has wrapped below zero or is a lie.
 pub const MAX_PLAUSIBLE_BYTES: u64 = 1 << 48;
 
+/// More buffers, allocations or failures than a process can have counted: 2^56 of them, one each
+/// nanosecond, take two years.
+const MAX_PLAUSIBLE_COUNT: u64 = 1 << 56;
+
+/// More bytes than a process can have allocated in all its life, most of which were freed again.
+const MAX_PLAUSIBLE_FLOW_BYTES: u64 = 1 << 62;
+
 /// What the sources saw.
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
@@ -186,7 +193,7 @@ impl Bench {
         }
         let mut implausible = false;
         for KindUsage { kind, usage } in claim.kinds {
-            if usage.live_bytes > MAX_PLAUSIBLE_BYTES {
+            if !is_plausible(&usage) {
                 implausible = true;
                 continue;
             }
@@ -196,7 +203,10 @@ impl Bench {
             put(&mut draft.process, index, kind, usage);
         }
         if implausible {
-            self.refuse(&draft.process.name, "claims more memory than a device can have");
+            self.refuse(
+                &draft.process.name,
+                "claims more memory than a device can have, or impossible counts",
+            );
         }
         held(&mut draft.process, index);
         match draft.claimed.iter_mut().find(|claimed| claimed.device == index) {
@@ -319,6 +329,22 @@ impl ProcessDraft {
         }
         self.process.known_by.get_or_insert(ProcessSource::Region);
     }
+}
+
+/// Whether a process can have counted this; what has wrapped below zero is not.
+fn is_plausible(usage: &MemoryUsage) -> bool {
+    let MemoryUsage {
+        live_bytes,
+        live_buffers,
+        peak_bytes,
+        allocations,
+        allocated_bytes,
+        failed_allocations,
+    } = *usage;
+    let counts = [live_buffers, allocations, failed_allocations];
+    live_bytes.max(peak_bytes) <= MAX_PLAUSIBLE_BYTES
+        && allocated_bytes <= MAX_PLAUSIBLE_FLOW_BYTES
+        && counts.into_iter().all(|count| count <= MAX_PLAUSIBLE_COUNT)
 }
 
 /// The process's entry for the device at `index`.

@@ -123,14 +123,21 @@ fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
     }
 }
 
+/// What makes a silent holder's memory known. Which of these it takes cannot be told from here.
+const REMEDY: &str = "run as its user or as root, or start it with the Telltale recorder";
+
 fn unknown_use(first: &Holder, more: usize) -> String {
     let first = match first.pid {
         Some(pid) => format!("pid {pid}"),
         None => "a process outside our PID namespace".to_owned(),
     };
     match more {
-        0 => format!("held by {first}, which reports no memory"),
-        more => format!("held by {first} and {more} more, none of which reports memory"),
+        0 => format!("held by {first}, whose memory cannot be read from here; {REMEDY}"),
+        more => {
+            format!(
+                "held by {first} and {more} more, whose memory cannot be read from here; {REMEDY}"
+            )
+        }
     }
 }
 

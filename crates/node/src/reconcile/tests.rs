@@ -128,6 +128,31 @@ fn a_dead_process_takes_nothing_from_a_region_whatever_it_names_twice() {
 }
 
 #[test]
+fn no_impossible_figure_gets_through_and_what_does_adds_up() {
+    let fields: [fn(&mut MemoryUsage) -> &mut u64; 6] = [
+        |usage| &mut usage.live_bytes,
+        |usage| &mut usage.live_buffers,
+        |usage| &mut usage.peak_bytes,
+        |usage| &mut usage.allocations,
+        |usage| &mut usage.allocated_bytes,
+        |usage| &mut usage.failed_allocations,
+    ];
+    for field in fields {
+        let mut lies = claim(3, false, &[(DRAM, 1), (MemoryKind::L1, 5)]);
+        *field(&mut lies.kinds[0].usage) = u64::MAX;
+        let processes = vec![
+            with_ledger(10, ProcessState::Alive, vec![lies]),
+            with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 100)])]),
+        ];
+        let result = reconcile(observed(vec![chip(3, &[])], processes, vec![]));
+        assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
+        assert_eq!(result.devices[0].kind(DRAM).unwrap().live_buffers, 1);
+        assert_eq!(parts(&result, MemoryKind::L1).0, 5, "what is plausible stays");
+        assert_eq!(result.refused.len(), 1);
+    }
+}
+
+#[test]
 fn kernels_are_one_kind_in_a_region() {
     let kinds = [(MemoryKind::KernelFabric, 30), (MemoryKind::KernelDispatch, 20)];
     let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &kinds)]);
@@ -172,7 +197,8 @@ fn use_is_unknown_when_holders_say_nothing() {
     };
     assert_eq!(used(vec![chip(3, &[])], vec![]).value(), Some(&0));
     let unknown = used(vec![chip(3, &[(10, 1)])], vec![bare(10)]);
-    let words = "held by pid 10, which reports no memory";
+    let words = "held by pid 10, whose memory cannot be read from here; run as its user or as root, \
+                 or start it with the Telltale recorder";
     assert_eq!(unknown.absence(), Some((Absence::Unsupported, words)));
     let known = with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 9)])]);
     let partly = used(vec![chip(3, &[(10, 1), (11, 1)])], vec![bare(10), known]);
