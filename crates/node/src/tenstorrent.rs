@@ -9,6 +9,7 @@ mod fields;
 mod pids;
 mod traffic;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -259,6 +260,7 @@ fn in_order(mut chips: Vec<ChipReading>) -> Vec<ChipReading> {
         let identity = &chip.identity;
         (identity.pci.is_none(), identity.galaxy, identity.pci, identity.driver_ordinal)
     });
+    number_on_boards(&mut chips);
     let mut all = Vec::with_capacity(chips.len());
     for chip in chips {
         let remote: Vec<ChipReading> = (1..=chip.identity.board_type.remote_chips())
@@ -268,6 +270,20 @@ fn in_order(mut chips: Vec<ChipReading>) -> Vec<ChipReading> {
         all.extend(remote);
     }
     all
+}
+
+/// Numbers the chips of each card that has several on the bus (a p300), in their order there: the
+/// driver does not tell their places apart.
+fn number_on_boards(chips: &mut [ChipReading]) {
+    let mut counts = BTreeMap::new();
+    for identity in chips.iter_mut().map(|chip| &mut chip.identity) {
+        let Some(board_id) = identity.board_id else { continue };
+        if !identity.board_type.is_galaxy() && identity.board_type.remote_chips() == 0 {
+            let next: &mut u8 = counts.entry(board_id).or_default();
+            identity.location = *next;
+            *next = next.saturating_add(1);
+        }
+    }
 }
 
 /// A chip that only the board's type tells of: the driver shows nothing of it.

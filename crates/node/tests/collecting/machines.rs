@@ -78,10 +78,8 @@ fn every_kind_of_machine_is_read_as_it_is() {
 fn check_device(device: &Device, described: &mut Vec<ChipDescription>) {
     let place = described.iter().position(|one| one.identity.display_id() == device.id);
     let one = described.swap_remove(place.unwrap_or_else(|| panic!("{} is not there", device.id)));
-    // A p300 tells the driver nothing of which of its chips is which.
-    let identity =
-        telltale_schema::chip::ChipIdentity { location: device.identity.location, ..one.identity };
-    assert_eq!(device.identity, identity);
+    assert_eq!(device.identity, one.identity);
+    assert_eq!(device.identity.composite_id(), one.identity.composite_id());
     assert_eq!(device.facts.value(), Some(&one.facts));
     let dram = device.space(MemorySpace::Dram).unwrap();
     assert_eq!(dram.capacity_bytes.value(), Some(&one.facts.dram_capacity_bytes));
