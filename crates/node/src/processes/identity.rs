@@ -1,7 +1,7 @@
 //! Whether a ledger or an answer is from the process that it names, and which pid that is here.
 //!
 //! A claim names (boot id, PID namespace, pid, start time). It is believed when the kernel shows a
-//! process with exactly these, which runs as the user that owns the file. The number in a file's
+//! process with exactly these, which runs as the user that owns the file, or root owns it. The number in a file's
 //! name is never looked at here.
 
 use std::cell::{OnceCell, RefCell};
@@ -203,7 +203,7 @@ impl<'a> Checks<'a> {
             let start_ns = status.start_time_ticks.saturating_mul(NANOSECONDS_PER_TICK);
             let named = candidate == pid || status.namespace_pids.contains(&pid);
             let older = start_ns <= made_ns.saturating_add(SLACK_NS);
-            named && older && !status.ended && status.uids.contains(&owner)
+            named && older && !status.ended && may_own(&status, owner)
         });
         (lives || self.standpoint.sees_all).then_some(lives)
     }
@@ -212,7 +212,7 @@ impl<'a> Checks<'a> {
         match self.procfs.find(suspect) {
             Found::Process(_, status) => {
                 let named = suspect == pid || status.namespace_pids.contains(&pid);
-                named && !status.ended && status.uids.contains(&owner)
+                named && !status.ended && may_own(&status, owner)
             }
             Found::Nobody => false,
             Found::Unseen => true,
@@ -270,11 +270,17 @@ fn namespace_of(directory: &Directory) -> Option<u64> {
     directory.stat("ns/pid").ok().map(|stat| stat.st_ino)
 }
 
+/// Whether a file of user `owner` can be the process's: it is its user's, or root's, made before
+/// the process gave root's rights up.
+fn may_own(status: &Status, owner: u32) -> bool {
+    owner == 0 || status.uids.contains(&owner)
+}
+
 /// A process is who it is said to be; does it live, and is the file its own?
 fn owned(pid: u32, status: &Status, owner: u32) -> Standing {
     if status.ended {
         Standing::Dead
-    } else if status.uids.contains(&owner) {
+    } else if may_own(status, owner) {
         Standing::Alive { pid }
     } else {
         Standing::Refused(Lie::Owner { owner, pid, uid: status.uids[1] })
@@ -307,6 +313,8 @@ mod tests {
         other = me;
         other.pid = u32::MAX;
         assert_eq!(checks.judge(&other, uid), Standing::Dead);
+        // Made before the process gave root's rights up.
+        assert_eq!(checks.judge(&me, 0), Standing::Alive { pid });
         assert_eq!(checks.judge(&me, 65_534), Standing::Refused(Lie::Nobody));
         let stranger = 61_234;
         assert_eq!(
