@@ -13,7 +13,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 pub use choice::{DirectoryEnvironment, INSTALLED_DIRECTORY};
@@ -22,6 +24,9 @@ pub use names::{Entry, EntryKind, endpoint_name, ledger_name, parse_name, tempor
 
 /// The user that stands for "none that this namespace knows"; never trusted.
 pub const OVERFLOW_UID: u32 = 65_534;
+
+const DIRECTORY_ONLY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 const STICKY: u32 = 0o1000;
 const SET_GROUP_ID: u32 = 0o2000;
@@ -102,21 +107,42 @@ pub enum DirectoryError {
         /// Its permission bits.
         mode: u32,
     },
-    /// None of the usual places has one.
-    #[error(
-        "no runtime directory: neither {INSTALLED_DIRECTORY} nor a private one exists; \
-         start a workload first, or name one with --runtime-dir"
-    )]
-    Nowhere,
+}
+
+impl DirectoryError {
+    /// Whether there is nothing at its path.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Open { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 impl RuntimeDirectory {
     /// Opens the directory at `path`, which must exist, and checks it.
     pub fn open(path: &Path, purpose: Purpose) -> Result<Self, DirectoryError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Self::check(path, openat(rustix::fs::CWD, path, DIRECTORY_ONLY, Mode::empty()), purpose)
+    }
+
+    /// Opens and checks for reading the directory that a process whose root directory is `root`
+    /// has at `inside`. Symbolic links on the way lead where they lead that process, never out of
+    /// its root. `shown` is the path to be told. Fails on a kernel without `openat2`.
+    pub fn open_beneath(
+        root: BorrowedFd<'_>,
+        inside: &Path,
+        shown: &Path,
+    ) -> Result<Self, DirectoryError> {
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let opened = openat2(root, inside, DIRECTORY_ONLY, Mode::empty(), within);
+        Self::check(shown, opened, Purpose::Reading)
+    }
+
+    fn check(
+        path: &Path,
+        opened: Result<OwnedFd, Errno>,
+        purpose: Purpose,
+    ) -> Result<Self, DirectoryError> {
         let open_error =
             |error: Errno| DirectoryError::Open { path: path.into(), source: error.into() };
-        let descriptor = openat(rustix::fs::CWD, path, flags, Mode::empty()).map_err(open_error)?;
+        let descriptor = opened.map_err(open_error)?;
         let stat = fstat(&descriptor).map_err(open_error)?;
         check(path, &stat, purpose)?;
         Ok(Self {

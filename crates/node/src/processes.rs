@@ -21,13 +21,12 @@ mod told;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_ledger::LedgerReading;
-use telltale_ledger::directory::{DirectoryEnvironment, DirectoryError, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{DirectoryEnvironment, Listing, RuntimeDirectory};
 use telltale_ledger::region::{Now, ProcessRow};
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::process::ProcessIdentity;
@@ -92,7 +91,9 @@ pub(crate) struct Processes {
     places: Places,
     procfs: Procfs,
     standpoint: Standpoint,
+    /// The numbers of the directories that the last look found, by device and inode.
     numbers: BTreeMap<(u64, u64), u32>,
+    next_number: u32,
     ledgers: Ledgers,
     remembered: Remembered,
     descriptions: Descriptions,
@@ -136,6 +137,7 @@ impl Processes {
             procfs,
             standpoint,
             numbers: BTreeMap::new(),
+            next_number: 0,
             ledgers: Ledgers::default(),
             remembered: Remembered::new(),
             descriptions,
@@ -198,28 +200,29 @@ impl Processes {
         self.ledgers.watch_all(&self.procfs);
     }
 
-    /// The main runtime directory, if there is one.
+    /// The runtime directories of this machine and user.
     fn list_main(&mut self, report: &mut Report) -> Vec<Listed> {
         let root = self.tree.is_emulated().then(|| self.tree.path());
-        let explicit = self.places.runtime_dir.as_deref();
+        let explicit = self.places.runtime_dir.clone();
         let environment = DirectoryEnvironment::of_this_process();
-        let directory = match RuntimeDirectory::for_reading(explicit, root, &environment) {
-            Ok(directory) => directory,
-            Err(DirectoryError::Nowhere) => return Vec::new(),
-            Err(DirectoryError::Open { source, .. })
-                if explicit.is_none() && source.kind() == io::ErrorKind::NotFound =>
-            {
-                return Vec::new();
+        let mut known = BTreeSet::new();
+        let mut listed = Vec::new();
+        for result in RuntimeDirectory::for_reading(explicit.as_deref(), root, &environment) {
+            match result {
+                Ok(directory) if roots::identity(&directory).is_some_and(|it| known.insert(it)) => {
+                    listed.extend(self.list(Arc::new(directory), report));
+                }
+                Ok(_) => {}
+                Err(error) if explicit.is_none() && error.is_missing() => {}
+                Err(error) => {
+                    report.error("runtime directory", Absence::Failed, with_causes(&error));
+                }
             }
-            Err(error) => {
-                report.error("runtime directory", Absence::Failed, with_causes(&error));
-                return Vec::new();
-            }
-        };
-        self.list(Arc::new(directory), report).into_iter().collect()
+        }
+        listed
     }
 
-    /// Runtime directories of containers that do not share ours.
+    /// Runtime directories of containers that do not share ours, and of other users.
     fn list_containers(
         &mut self,
         holders: &Holders,
@@ -242,8 +245,11 @@ impl Processes {
 
     fn list(&mut self, directory: Arc<RuntimeDirectory>, report: &mut Report) -> Option<Listed> {
         let identity = roots::identity(&directory)?;
-        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
-        let number = *self.numbers.entry(identity).or_insert(next);
+        let next = &mut self.next_number;
+        let number = *self.numbers.entry(identity).or_insert_with(|| {
+            *next = next.wrapping_add(1);
+            *next
+        });
         match directory.list() {
             Ok(listing) => {
                 if listing.truncated {
@@ -265,7 +271,10 @@ impl Processes {
         for (number, directory, listing) in listed {
             self.ledgers.refresh(*number, directory, listing, &checks, report);
         }
-        self.ledgers.keep_directories(&listed.iter().map(|(number, ..)| *number).collect());
+        let numbers: BTreeSet<u32> = listed.iter().map(|(number, ..)| *number).collect();
+        self.ledgers.keep_directories(&numbers);
+        self.numbers.retain(|_, number| numbers.contains(number));
+        self.remembered.retain(|(number, ..), _| numbers.contains(number));
         self.ledgers.update_liveness(&self.procfs, &checks);
         self.descriptions.take_seen(checks.into_seen());
         self.ledgers.read(report);
@@ -375,9 +384,9 @@ impl Processes {
         let mut files = BTreeSet::new();
         let mut readings = Vec::new();
         let own = self.tree.path().join("dev/shm");
-        let all = containers.iter().map(|one| one.shared_memory.as_path());
-        for directory in [own.as_path()].into_iter().chain(all) {
-            rows::scan_into(directory as &Path, clocks, &mut files, &mut readings, report);
+        let all = containers.iter().filter_map(ContainerFiles::shared_memory);
+        for directory in [own].into_iter().chain(all) {
+            rows::scan_into(&directory, clocks, &mut files, &mut readings, report);
         }
         for reading in &readings {
             let region = rows::observe(reading, |row| {

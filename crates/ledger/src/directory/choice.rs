@@ -3,7 +3,6 @@
 //! The environment is a value, so that tests and servers decide for themselves what it holds.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, Mode, accessat, mkdirat};
@@ -66,39 +65,36 @@ impl RuntimeDirectory {
         make_private(&in_temporary_directory(environment))
     }
 
-    /// The directory to look for others' ledgers and endpoints in: `explicit`, else
-    /// `<root>/run/tt` under an emulated machine's root, else the same places as
-    /// [`Self::for_writing`], none of which is created.
+    /// The directories to look for others' ledgers and endpoints in: `explicit`, else
+    /// `<root>/run/tt` under an emulated machine's root, else the one that the environment names,
+    /// else all that exist of those in which [`Self::for_writing`] may have put a process: each
+    /// tries in turn what it can write to. None is created; one that exists and is refused is an
+    /// error in its place.
     pub fn for_reading(
         explicit: Option<&Path>,
         root: Option<&Path>,
         environment: &DirectoryEnvironment,
-    ) -> Result<Self, DirectoryError> {
+    ) -> Vec<Result<Self, DirectoryError>> {
         let under_root = root.map(|root| root.join("run/tt"));
         if let Some(path) = explicit.or(under_root.as_deref()) {
-            return Self::open(path, Purpose::Reading);
+            return vec![Self::open(path, Purpose::Reading)];
         }
         if let Some(path) = named(None, environment) {
-            return Self::open(&path, Purpose::Reading);
+            return vec![Self::open(&path, Purpose::Reading)];
         }
         let private = in_xdg_directory(environment)
             .into_iter()
             .chain([in_temporary_directory(environment)])
             .map(|path| (path, true));
         let candidates = [(environment.installed.clone(), false)].into_iter().chain(private);
-        for (path, is_private) in candidates {
-            let opened = if is_private {
+        let opened = candidates.map(|(path, is_private)| {
+            if is_private {
                 Self::open_private(&path, Purpose::Reading)
             } else {
                 Self::open(&path, Purpose::Reading)
-            };
-            match opened {
-                Err(DirectoryError::Open { source, .. })
-                    if source.kind() == io::ErrorKind::NotFound => {}
-                found_or_refused => return found_or_refused,
             }
-        }
-        Err(DirectoryError::Nowhere)
+        });
+        opened.filter(|one| !one.as_ref().is_err_and(DirectoryError::is_missing)).collect()
     }
 }
 

@@ -150,3 +150,27 @@ fn a_container_that_shares_nothing_is_found_through_its_root() {
     let options = CollectOptions { containers: false, ..bench.options() };
     assert_eq!(dram(&Collector::new(options).unwrap().collect(), 0).total_bytes, 5);
 }
+
+#[test]
+fn a_containers_absolute_links_lead_where_they_lead_the_container() {
+    if !needs_pid_namespaces("node::containers::a_containers_absolute_links") {
+        return;
+    }
+    let mut bench = Bench::new(MachineKind::N150);
+    // Outside, the link leads to nothing; followed from there, the directory would not be found.
+    let script = "mount -t tmpfs none /run && mkdir -p /run/telltale-inside/tt && \
+                  ln -s /run/telltale-inside /run/telltale-link && exec \"$0\" \"$@\"";
+    let wrap = |program: &OsStr| {
+        let mut command = in_pid_namespace("sh", ProcMount::Own);
+        command.args(["-c", script]).arg(program);
+        command
+    };
+    let directory = Path::new("/run/telltale-inside/tt");
+    let mut command = command(&Child { directory, ..bench.child(Role::Ledger, 100) }, wrap);
+    command.env("TT_METRICS_SOCKET_DIR", "/run/telltale-link/tt");
+    let contained = started(command);
+    bench.machine.set_holders(0, &[inner_pid(&contained)]).unwrap();
+    let snapshot = bench.collector().collect();
+    assert_eq!(subjects(&snapshot), Vec::<String>::new());
+    check(&snapshot, &contained, 100, ProcessSource::Ledger);
+}

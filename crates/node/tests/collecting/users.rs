@@ -120,6 +120,42 @@ fn a_ledger_in_another_processs_name_is_refused_and_reported() {
 }
 
 #[test]
+fn root_sees_what_users_keep_in_private_directories() {
+    if !needs_root("node::users::root_sees_what_users_keep_in_private_directories") {
+        return;
+    }
+    let mut bench = Bench::new(MachineKind::N150);
+    bench.scratch.set_mode(0o755);
+    let mut children = Vec::new();
+    for (uid, bytes) in [(ADA, 100), (BOB, 2_000)] {
+        let directory = bench.scratch.join(format!("telltale-{uid}"));
+        fs::create_dir(&directory).unwrap();
+        chown(&directory, Some(uid), Some(uid)).unwrap();
+        fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
+        let child = crate::workload::Child {
+            directory: &directory,
+            ..bench.child(Role::LedgerAndEndpoint, bytes)
+        };
+        let mut command = command(&child, |program| Command::new(program));
+        command.env("TT_METRICS_SOCKET_DIR", &directory);
+        children.push(started(as_user(uid, uid, command)));
+    }
+    let pids: Vec<u32> = children.iter().map(ChildGuard::id).collect();
+    bench.machine.set_holders(0, &pids).unwrap();
+    let mut collector = bench.collector();
+    for _ in 0..2 {
+        let snapshot = collector.collect();
+        assert_eq!(subjects(&snapshot), Vec::<String>::new());
+        assert_eq!(dram(&snapshot, 0).total_bytes, 2_100);
+        for (child, uid) in children.iter().zip([ADA, BOB]) {
+            let process = process(&snapshot, child.id());
+            assert_eq!(process.known_by, Some(ProcessSource::Ledger));
+            assert_eq!(process.uid.value(), Some(&uid));
+        }
+    }
+}
+
+#[test]
 fn files_of_nobody_are_refused() {
     if !needs_root("node::users::files_of_nobody") {
         return;
