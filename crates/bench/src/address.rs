@@ -171,7 +171,7 @@ pub fn table(effort: Effort) -> io::Result<Table> {
     }
     Ok(Table {
         heading:
-            "Allocate and free by address, random victims; baseline: the seed's map, lock and rows"
+            "Allocate and free by address, random victims; baseline: the original's map, lock and rows"
                 .to_owned(),
         rows: all,
         remarks: Vec::new(),

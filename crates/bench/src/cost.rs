@@ -138,7 +138,7 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     Ok(Table {
         heading: format!(
             "What an endpoint that nobody asks adds to a process ({} processes each, watched {} s); \
-             baseline: the seed's server",
+             baseline: the original's server",
             effort.repeats(),
             watched.as_secs()
         ),

@@ -4,6 +4,9 @@
 //! the machine meets both. Nothing here asserts on time: the tests only run each body once and check
 //! that what is timed also computes what it claims.
 //!
+//! `seed` stands for the original design throughout: tt-metal's first tracker, rebuilt from its
+//! description, from which this project grew and against which it is measured.
+//!
 //! Unsafe code lives in [`seed`] alone, which calls the C++ baseline.
 #![deny(unsafe_code)]
 

@@ -151,12 +151,12 @@ fn one_thread(effort: Effort) -> io::Result<Vec<Row>> {
     let goal = Target { at_most: Some(8.0), times_better: Some(8.0), ..Target::default() };
     let (none, nothing) = (Target::default(), Target { at_most: Some(1.0), ..Target::default() });
     Ok(vec![
-        row("record, seed's process row first", Some(&ours), first.clone(), goal),
+        row("record, original's process row first", Some(&ours), first.clone(), goal),
         row("record by the runtime's device handle, size known", Some(&handle), first, goal),
-        row("record, seed's process row 31", Some(&ours), middle, none),
-        row("record, seed's process row 63 (last)", Some(&ours), last, none),
-        row("record, seed without process rows", Some(&ours), totals, none),
-        row("record, seed's row first and pid known", Some(&ours), known, none),
+        row("record, original's process row 31", Some(&ours), middle, none),
+        row("record, original's process row 63 (last)", Some(&ours), last, none),
+        row("record, original without process rows", Some(&ours), totals, none),
+        row("record, original's row first and pid known", Some(&ours), known, none),
         row("switched off", Some(&handle_off), off, nothing),
     ])
 }
@@ -241,13 +241,13 @@ pub fn table(effort: Effort) -> io::Result<Table> {
     let balance = balance(effort.operations(BALANCED_RUNS), effort.operations(PAIRS))?;
     Ok(Table {
         heading:
-            "Record one allocation or free; baseline: the seed's region as its call site uses it"
+            "Record one allocation or free; baseline: the original's region as its call site uses it"
                 .to_owned(),
         rows,
         remarks: vec![
             remark("ours", &balance.ours_bytes),
-            remark("seed's process row", &balance.row_bytes),
-            remark("seed's shared total", &balance.total_bytes),
+            remark("original's process row", &balance.row_bytes),
+            remark("original's shared total", &balance.total_bytes),
         ],
     })
 }

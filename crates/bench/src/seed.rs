@@ -54,7 +54,7 @@ pub enum SeedError {
     #[error("cannot map a region under /dev/shm: check that it exists and has 16 KiB free")]
     Region,
     /// The metrics socket could not be bound.
-    #[error("cannot bind the seed's metrics socket: check that its directory is writable")]
+    #[error("cannot bind the original's metrics socket: check that its directory is writable")]
     Socket,
     /// A path holds a NUL byte, which a C string cannot.
     #[error("the path holds a NUL byte: give one without")]

@@ -65,7 +65,7 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
     let goal = Target { at_most: Some(50e3), times_better: Some(300.0), ..Target::default() };
     Ok(Table {
         heading: format!(
-            "Memory of {DEVICES} devices x {processes} processes; baseline: the seed's {} queries",
+            "Memory of {DEVICES} devices x {processes} processes; baseline: the original's {} queries",
             expected.answered
         ),
         rows: vec![
@@ -75,7 +75,7 @@ pub fn table(worker: &Path, effort: Effort) -> io::Result<Table> {
             row("cold, through sockets only", Some(sockets), millis(8.0)),
         ],
         remarks: vec![format!(
-            "sweeps whose sums were not exact: seed's {}, running {}, bare {}, cold {}, sockets {}",
+            "sweeps whose sums were not exact: the original's {}, running {}, bare {}, cold {}, sockets {}",
             wrong[0], wrong[1], wrong[2], wrong[3], wrong[4]
         )],
     })

@@ -7,7 +7,7 @@ use telltale_schema::snapshot::{Device, Holder, Process, ProcessState, Snapshot,
 
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
-use crate::text::{cut, painted, wrapped};
+use crate::text::{cut, painted, width, wrapped};
 use crate::{metrics, quantity};
 
 /// The pages that `telltale smi --details` adds after the overview.
@@ -48,6 +48,8 @@ pub(crate) fn complaints(snapshot: &Snapshot, style: &Style) -> String {
 
 /// The columns that the names in the details take.
 const NAME_COLUMNS: usize = 22;
+/// The most columns that the names of a process's own metrics take together.
+const METRIC_COLUMNS: usize = 60;
 /// Holders of one device that are listed.
 const MOST_HOLDERS: usize = 32;
 
@@ -65,8 +67,13 @@ impl Page<'_> {
     }
 
     fn line(&mut self, name: &str, value: &str) {
-        let line = format!("  {name:<NAME_COLUMNS$}{value}");
-        self.text.push_str(&wrapped(&line, NAME_COLUMNS + 2, self.style));
+        self.aligned(name, value, NAME_COLUMNS);
+    }
+
+    /// A line whose value begins after `columns`, or after the name where that is wider.
+    fn aligned(&mut self, name: &str, value: &str, columns: usize) {
+        let room = " ".repeat(columns.saturating_sub(width(name)).max(1));
+        self.text.push_str(&wrapped(&format!("  {name}{room}{value}"), columns + 2, self.style));
     }
 
     fn reading<T>(&mut self, name: &str, reading: &Reading<T>, show: impl Fn(&T) -> String) {
@@ -238,9 +245,10 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
         }
     }
     kinds_table(snapshot, process, page);
-    for sample in &process.metrics {
-        let (name, value) = metrics::line(sample);
-        page.line(&name, &value);
+    let told: Vec<(String, String)> = process.metrics.iter().map(metrics::line).collect();
+    let widest = told.iter().map(|(name, _)| width(name) + 1).max().unwrap_or(0);
+    for (name, value) in &told {
+        page.aligned(name, value, widest.clamp(NAME_COLUMNS, METRIC_COLUMNS));
     }
 }
 

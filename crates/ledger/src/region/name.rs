@@ -17,7 +17,7 @@ pub enum FileName {
 
 /// The file name of the region with this id.
 ///
-/// The id is the seed's composite in version 1 and UMD's chip id later; it is not the driver's
+/// The id is the first tracker's composite in version 1 and UMD's chip id later; it is not the driver's
 /// `tt_asic_id`.
 #[must_use]
 pub fn file_name(name_id: u64) -> String {

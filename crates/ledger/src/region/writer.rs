@@ -279,7 +279,7 @@ impl RegionWriter {
         Some((total, own))
     }
 
-    /// Whether the row, if there is one, is still this process's. The seed's viewer and writers in
+    /// Whether the row, if there is one, is still this process's. The first tracker's viewer and writers in
     /// other PID namespaces take rows for dead; then going on would change somebody else's row.
     fn keeps_row(&self) -> bool {
         let Some(row) = self.row else { return true };

@@ -7,9 +7,9 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Container, Device, HeldDevice, Holder, KindMemory, KindUsage, Process, ProcessSource,
-    ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage,
-    Telemetry,
+    Container, Device, HeldDevice, Holder, KindMemory, KindUsage, MetricSample, MetricValue,
+    Process, ProcessSource, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError,
+    SourceStatus, SpaceUsage, Telemetry,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -161,6 +161,16 @@ fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> KindUsage {
     KindUsage { kind, usage }
 }
 
+fn metric(name: &str, labels: &[(&str, &str)], count: u64) -> MetricSample {
+    MetricSample {
+        name: name.to_owned(),
+        help: String::new(),
+        unit: String::new(),
+        labels: labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        value: MetricValue::Counter(count),
+    }
+}
+
 fn held(device: usize, open_descriptors: u32, kinds: Vec<KindUsage>) -> HeldDevice {
     let mut held = HeldDevice { device, open_descriptors, kinds, ..HeldDevice::default() };
     held.add_up();
@@ -186,6 +196,11 @@ fn trainer() -> Process {
         uptime_seconds: at(3_725.0),
         devices: vec![held(0, 1, kinds)],
         faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
+        metrics: vec![
+            metric("jobs_total", &[], 1_234),
+            metric("telltale_endpoint_errors_total", &[("reason", "deadline")], 0),
+            metric(&"a_long_name_".repeat(7), &[], 7),
+        ],
         ..process(Some(4_242), "py\u{7}thon3")
     }
 }
