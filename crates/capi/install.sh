@@ -3,12 +3,18 @@
 #
 #   crates/capi/install.sh PREFIX [DIRECTORY WITH libtelltale.so AND libtelltale.a]
 #
-# The second argument defaults to target/release, where `cargo build --release -p telltale-capi`
-# puts them.
+# The second argument defaults to where `cargo build --release -p telltale-capi` puts them:
+# $CARGO_TARGET_DIR/release, or target/release.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=${1:?usage: install.sh PREFIX [LIBRARY DIRECTORY]}
-built=${2:-$here/../../target/release}
+built=${2:-${CARGO_TARGET_DIR:-$here/../../target}/release}
+for library in libtelltale.so libtelltale.a; do
+    if [ ! -f "$built/$library" ]; then
+        echo "install.sh: no $library in $built; build first: cargo build --release -p telltale-capi" >&2
+        exit 1
+    fi
+done
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml" | head -n 1)
 
 install -d "$prefix/include" "$prefix/lib/pkgconfig"

@@ -5,6 +5,7 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::fs::{
     AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fchmod, flock, fstat,
@@ -32,10 +33,12 @@ pub enum CreateError {
     },
     /// The file could not be made.
     #[error(
-        "cannot create the ledger {name} in the runtime directory; \
-         check the directory's permissions and free space"
+        "cannot create the ledger {name} in {}; check the directory's permissions and free space",
+        directory.display()
     )]
     Create {
+        /// The runtime directory.
+        directory: PathBuf,
         /// The file's name.
         name: String,
         /// What the system said.
@@ -44,9 +47,16 @@ pub enum CreateError {
     },
     /// There is no memory for it.
     #[error(
-        "cannot reserve memory for the ledger; free space on the runtime directory's file system"
+        "cannot reserve memory for the ledger; free space on the file system of {}",
+        directory.display()
     )]
-    Reserve(#[source] io::Error),
+    Reserve {
+        /// The runtime directory.
+        directory: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// It could not be mapped.
     #[error("cannot map the ledger; raise the limit on address space (ulimit -v)")]
     Map(#[source] io::Error),
@@ -130,7 +140,7 @@ impl LedgerFile {
         open_rest(directory, &name, writable).map_err(|source| {
             // If the name cannot go, the error below says more.
             let _ = directory.remove(&name);
-            CreateError::Create { name, source }
+            CreateError::Create { directory: directory.path().into(), name, source }
         })
     }
 
@@ -176,7 +186,7 @@ fn prepare(file: &OwnedFd, directory: &RuntimeDirectory) -> Result<(), CreateErr
         .map_err(io::Error::from)
         .and_then(|()| reserve(file, 0, PAGE_BYTES))
         .and_then(|()| reserve(file, DEVICES_OFFSET, PAGE_BYTES))
-        .map_err(CreateError::Reserve)
+        .map_err(|source| CreateError::Reserve { directory: directory.path().into(), source })
 }
 
 fn reserve(file: &OwnedFd, offset: usize, length: usize) -> io::Result<()> {
@@ -242,7 +252,11 @@ fn take_name<T>(
     let mut name = String::new();
     for namespace in [None, Some(identity.pid_namespace)] {
         name = ledger_name(identity.pid, identity.start_time_ticks, namespace);
-        let failed = |source: io::Error| CreateError::Create { name: name.clone(), source };
+        let failed = |source: io::Error| CreateError::Create {
+            directory: directory.path().into(),
+            name: name.clone(),
+            source,
+        };
         // The second try follows the removal of a leftover.
         for _ in 0..2 {
             match take(&name) {

@@ -68,7 +68,7 @@ impl Endpoint {
         let published = match publish(&directory, &session.owner.identity) {
             Ok(published) => published,
             Err(error) => {
-                let remedy = "tools that read ledgers still see the process; mend the directory";
+                let remedy = "mend the directory; the workload runs on";
                 troubles.push(Trouble::new(Step::Endpoint, error, remedy));
                 return None;
             }
@@ -85,7 +85,7 @@ impl Endpoint {
             Ok((wake, thread)) => Some(Self { directory, name, status, wake, thread }),
             Err(error) => {
                 remove(&directory, &name, status);
-                let remedy = "tools that read ledgers still see the process";
+                let remedy = "the workload runs on without one";
                 troubles.push(Trouble::new(Step::Endpoint, error, remedy));
                 None
             }

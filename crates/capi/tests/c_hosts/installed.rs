@@ -13,8 +13,9 @@ pub(crate) enum Linked {
     Static,
 }
 
-/// Libraries that the static form needs, as `telltale.pc.in` says.
-const PRIVATE_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+/// Libraries that the static form needs, as `docs/integrate.md` and `telltale.pc.in` say.
+const PRIVATE_LIBRARIES: [&str; 7] =
+    ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"];
 
 /// This package's directory.
 pub(crate) fn here() -> &'static Path {
@@ -51,7 +52,8 @@ pub(crate) fn install(scratch: &Scratch) -> PathBuf {
     prefix
 }
 
-/// Compiles a program of this package against the library under `prefix`.
+/// Compiles a program of this package against the library under `prefix` with the options that
+/// `docs/integrate.md` shows.
 pub(crate) fn program(source: &str, prefix: &Path, linked: Linked) -> PathBuf {
     let source = here().join(source);
     let name = format!("{}-{linked:?}", source.file_stem().expect("a name").to_string_lossy());
@@ -62,13 +64,14 @@ pub(crate) fn program(source: &str, prefix: &Path, linked: Linked) -> PathBuf {
             format!("-L{}", library.display()),
             "-ltelltale".to_owned(),
             format!("-Wl,-rpath,{}", library.display()),
+            // For the programs' own threads.
+            "-pthread".to_owned(),
         ]),
         Linked::Static => {
             flags.push(library.join("libtelltale.a").to_string_lossy().into_owned());
             flags.extend(PRIVATE_LIBRARIES.map(str::to_owned));
         }
     }
-    flags.push("-pthread".to_owned());
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let out = prefix.join(name);
     match source.extension().is_some_and(|extension| extension == "cpp") {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::installed::{Linked, install, program};
+use crate::installed::{Linked, here, install, program};
 use telltale_harness::{ChildGuard, Scratch, compile_cpp, skip};
 use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
@@ -71,7 +71,36 @@ fn pkg_config_tells_how_to_compile() {
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let flags = String::from_utf8(output.stdout).unwrap();
-    let flags: Vec<&str> = flags.split_whitespace().collect();
-    let source = crate::installed::here().join("examples/allocator.cpp");
-    compile_cpp(&source, &prefix.join("by-pkg-config"), &flags);
+    let rpath = format!("-Wl,-rpath,{}", prefix.join("lib").display());
+    let flags: Vec<&str> = flags.split_whitespace().chain([rpath.as_str()]).collect();
+    let example =
+        compile_cpp(&here().join("examples/allocator.cpp"), &prefix.join("by-pkg-config"), &flags);
+    // Without arguments it tells its usage, which it can only once the library is found.
+    let output = Command::new(example).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    assert_eq!(output.status.code(), Some(64), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_program_linked_statically_runs_without_the_shared_library() {
+    let scratch = Scratch::new();
+    let prefix = install(&scratch);
+    let example = program("examples/allocator.cpp", &prefix, Linked::Static);
+    for name in ["libtelltale.so", "libtelltale.so.0"] {
+        std::fs::remove_file(prefix.join("lib").join(name)).unwrap();
+    }
+    let output = Command::new(example).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    assert_eq!(output.status.code(), Some(64), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn an_installation_without_built_libraries_says_so_and_makes_nothing() {
+    let scratch = Scratch::new();
+    let (prefix, empty) = (scratch.join("prefix"), scratch.join("target"));
+    let mut command = Command::new(here().join("install.sh"));
+    let output = command.arg(&prefix).env("CARGO_TARGET_DIR", &empty).output().unwrap();
+    assert!(!output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("build first: cargo build --release -p telltale-capi"), "{told}");
+    assert!(told.contains(&*empty.join("release").to_string_lossy()), "{told}");
+    assert!(!prefix.exists());
 }

@@ -124,8 +124,10 @@ pub enum AttachError {
     },
     /// The file has another layout. It is left as it is.
     #[error(
-        "{name}: the region has another layout (version {version:?}, {size_bytes} bytes); \
-         choose that layout, or remove the file once nobody uses it"
+        "{name}: the region has another layout ({}{size_bytes} bytes); {}remove the file once \
+         nobody uses it",
+        version.map(|version| format!("version {version}, ")).unwrap_or_default(),
+        choice(*version, *size_bytes),
     )]
     Unsupported {
         /// The file's name.
@@ -199,4 +201,40 @@ pub struct RegionLosses {
     pub refused_records: u64,
     /// Bytes freed beyond what this process had recorded as allocated.
     pub excess_free_bytes: u64,
+}
+
+/// How a process comes to write such a region, if that is one of [`RegionLayout`].
+fn choice(version: Option<u32>, size_bytes: u64) -> String {
+    [(1, RegionLayout::V1), (3, RegionLayout::V3)]
+        .into_iter()
+        .find(|(_, layout)| {
+            let table = layout.table();
+            version == Some(table.version) && usize::try_from(size_bytes) == Ok(table.size_bytes)
+        })
+        .map(|(number, _)| format!("choose it with TELLTALE_SHM_LAYOUT={number}, or "))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AttachError;
+
+    #[test]
+    fn another_layout_is_told_with_the_variable_that_selects_it() {
+        let told = |version, size_bytes| {
+            AttachError::Unsupported { name: "region".into(), version, size_bytes }.to_string()
+        };
+        let cases = [
+            (Some(3), 8576, "(version 3, 8576 bytes); choose it with TELLTALE_SHM_LAYOUT=3, or r"),
+            (Some(1), 9280, "(version 1, 9280 bytes); choose it with TELLTALE_SHM_LAYOUT=1, or r"),
+            (Some(1), 100, "(version 1, 100 bytes); r"),
+            (None, 2, "(2 bytes); r"),
+        ];
+        for (version, size_bytes, what) in cases {
+            let expected = format!(
+                "region: the region has another layout {what}emove the file once nobody uses it"
+            );
+            assert_eq!(told(version, size_bytes), expected);
+        }
+    }
 }
