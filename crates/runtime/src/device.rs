@@ -8,7 +8,7 @@ use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_wire::{DeviceReport, Quota, RingBuffer, Throttling, Traffic};
 
-use crate::index::Place;
+use crate::index::{self, Place};
 use crate::runtime::Inner;
 use crate::session::Session;
 use crate::tracker;
@@ -48,6 +48,12 @@ pub(crate) struct Opened {
 
 /// Devices that one runtime can open in its life; the same one again counts once.
 pub const MAX_DEVICES: usize = telltale_wire::limits::MAX_DEVICES;
+
+// What the address index has room for in an entry.
+const _: () = {
+    assert!(MAX_DEVICES <= index::MAX_DEVICE as usize + 1);
+    assert!(MemoryKind::ALL.len() <= 1 << 8, "the code of a kind has eight bits there");
+};
 
 /// What the runtime told of a device's use.
 #[derive(Default)]

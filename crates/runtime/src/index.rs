@@ -24,7 +24,7 @@ const BYTES_BITS: u32 = 48;
 const TAG_SHIFT: u32 = 56;
 const SPACE_BITS: u32 = 2;
 /// Devices that fit above the space.
-const MAX_DEVICE: u8 = 63;
+pub(crate) const MAX_DEVICE: u8 = 63;
 
 /// Where a buffer is: devices and memory spaces have addresses of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

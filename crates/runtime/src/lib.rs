@@ -30,6 +30,7 @@ mod runtime;
 mod seat;
 mod session;
 mod tracker;
+mod waiting;
 
 pub use device::{Device, DeviceDescription, MAX_DEVICES};
 pub use options::{Options, Regions};

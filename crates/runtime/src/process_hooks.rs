@@ -12,9 +12,9 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
-use spin::relax::Yield;
 
 use crate::cold::Cold;
+use crate::waiting;
 
 /// Descriptors that a child closes at once: a listener it kept would hold its parent's endpoint
 /// open after the parent's death.
@@ -22,7 +22,7 @@ pub(crate) const MAX_LISTENERS: usize = 8;
 const NO_DESCRIPTOR: i32 = -1;
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
-static COLD: SpinMutex<Cold, Yield> = SpinMutex::new(Cold::new());
+static COLD: SpinMutex<Cold> = SpinMutex::new(Cold::new());
 static LISTENERS: [AtomicI32; MAX_LISTENERS] =
     [const { AtomicI32::new(NO_DESCRIPTOR) }; MAX_LISTENERS];
 
@@ -34,7 +34,7 @@ pub(crate) fn epoch() -> u64 {
 
 /// The seldom-changed state. Held for microseconds, except while a session starts or stops.
 pub(crate) fn cold() -> SpinMutexGuard<'static, Cold> {
-    let mut guard = COLD.lock();
+    let mut guard = waiting::lock(&COLD);
     guard.leave_to_parent(epoch());
     guard
 }
@@ -60,7 +60,7 @@ pub(crate) fn install() -> bool {
 
 extern "C" fn before_fork() {
     // The guard is given up here and the lock released by `in_parent` and `in_child`.
-    SpinMutexGuard::leak(COLD.lock());
+    SpinMutexGuard::leak(waiting::lock(&COLD));
 }
 
 extern "C" fn in_parent() {
@@ -86,14 +86,10 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     // Another thread may hold the lock while it is stopped for ever by this very exit.
-    const MAX_ATTEMPTS: u32 = 10_000;
-    for _ in 0..MAX_ATTEMPTS {
-        if let Some(mut state) = COLD.try_lock() {
-            state.leave_to_parent(epoch());
-            state.remove_files();
-            return;
-        }
-        std::thread::yield_now();
+    const MAX_ATTEMPTS: u32 = 1_000;
+    if let Some(mut state) = waiting::lock_within(&COLD, MAX_ATTEMPTS) {
+        state.leave_to_parent(epoch());
+        state.remove_files();
     }
 }
 
