@@ -15,8 +15,8 @@ pub(crate) fn line(sample: &MetricSample) -> (String, String) {
     let value = match &sample.value {
         MetricValue::Counter(count) => quantity::count(*count),
         MetricValue::Gauge(value) => value.to_string(),
-        MetricValue::Histogram { counts, sum, .. } => {
-            let observations = counts.iter().copied().fold(0, u64::saturating_add);
+        MetricValue::Histogram { sum, .. } => {
+            let observations = sample.value.observations();
             format!("{} observations, sum {sum}", quantity::count(observations))
         }
     };

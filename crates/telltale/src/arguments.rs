@@ -88,7 +88,8 @@ pub(crate) struct Place {
     #[arg(long, value_name = "DIR", env = "TELLTALE_ROOT")]
     pub(crate) root: Option<PathBuf>,
     /// Where endpoints and ledgers are [default: $TT_METRICS_SOCKET_DIR, /run/tt,
-    /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID]
+    /// $XDG_RUNTIME_DIR/telltale, /tmp/telltale-UID; a runtime takes the first that will do, smi
+    /// looks into all]
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
 }

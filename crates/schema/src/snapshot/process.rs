@@ -211,6 +211,16 @@ pub enum MetricValue {
     },
 }
 
+impl MetricValue {
+    /// Observations in all buckets of a histogram, at most the largest number; 0 for other values.
+    pub fn observations(&self) -> u64 {
+        match self {
+            Self::Counter(_) | Self::Gauge(_) => 0,
+            Self::Histogram { counts, .. } => counts.iter().copied().fold(0, u64::saturating_add),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{HeldDevice, KindUsage};
