@@ -165,3 +165,23 @@ fn environment(process: &Path) -> Vec<u8> {
         .and_then(|file| file.take(limit).read_to_end(&mut bytes));
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::candidates;
+    use std::path::Path;
+
+    #[test]
+    fn every_place_a_writer_may_fall_back_to_is_looked_at() {
+        let usual = ["/run/tt", "/run/user/7/telltale", "/tmp/telltale-7"].map(Path::new);
+        assert_eq!(candidates(b"", 7), usual);
+        assert_eq!(
+            candidates(b"TT_METRICS_SOCKET_DIR=../up\0XDG_RUNTIME_DIR=/a/../b", 7),
+            usual,
+            "a path that is not plain is nobody's"
+        );
+        let named = candidates(b"A=1\0XDG_RUNTIME_DIR=/x\0TT_METRICS_SOCKET_DIR=/named\0", 7);
+        let all = ["/run/tt", "/named", "/x/telltale", "/run/user/7/telltale", "/tmp/telltale-7"];
+        assert_eq!(named, all.map(Path::new));
+    }
+}
