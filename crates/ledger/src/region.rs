@@ -19,7 +19,7 @@ pub mod writer;
 pub use decode::{
     ChipRow, Counters, DecodeError, LastUpdate, Now, ProcessRow, Region, UpdateClock, decode,
 };
-pub use findings::{CounterPlace, Finding, MAX_PLAUSIBLE_BYTES};
+pub use findings::{CounterPlace, Finding, MAX_COUNTER_BYTES};
 pub use holders::{Liveness, SumOverFiles, distinct_files, holder_findings, sum_over_files};
 pub use layout::{
     CHIP_ROWS, INIT_STATE_READY, LAYOUTS, Layout, LayoutVariant, MAX_REGION_BYTES,

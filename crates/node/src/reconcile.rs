@@ -28,7 +28,7 @@ use parts::{Parts, RegionSums};
 pub const MAX_DEVICES: usize = 1024;
 
 /// More bytes than any device has: such a figure has wrapped below zero or is a lie.
-pub const MAX_PLAUSIBLE_BYTES: u64 = 1 << 48;
+pub const MAX_DEVICE_BYTES: u64 = 1 << 48;
 
 /// More buffers, allocations or failures than a process can have counted: 2^56 of them, one each
 /// nanosecond, take two years.
@@ -127,7 +127,7 @@ struct ClaimedDevice {
 
 impl Claimed {
     fn add(&mut self, claim: Option<u64>) {
-        let plausible = claim.filter(|bytes| (1..=MAX_PLAUSIBLE_BYTES).contains(bytes));
+        let plausible = claim.filter(|bytes| (1..=MAX_DEVICE_BYTES).contains(bytes));
         *self = match (*self, plausible) {
             (before, None) => before,
             (Self::Nobody, Some(bytes)) => Self::All(bytes),
@@ -252,7 +252,7 @@ impl Bench {
         };
         self.devices[index].reported = true;
         for (kind, bytes) in region.totals {
-            if bytes > MAX_PLAUSIBLE_BYTES {
+            if bytes > MAX_DEVICE_BYTES {
                 self.refuse("regions", "a total is more than a device can have");
             } else {
                 self.devices[index].regions.add_total(kind, bytes);
@@ -265,7 +265,7 @@ impl Bench {
 
     fn add_row(&mut self, index: usize, mut row: RowObservation) {
         let before = row.kinds.len();
-        row.kinds.retain(|(_, bytes)| *bytes <= MAX_PLAUSIBLE_BYTES);
+        row.kinds.retain(|(_, bytes)| *bytes <= MAX_DEVICE_BYTES);
         if row.kinds.len() < before {
             self.refuse("regions", "a row is more than a device can have");
         }
@@ -342,7 +342,7 @@ fn is_plausible(usage: &MemoryUsage) -> bool {
         failed_allocations,
     } = *usage;
     let counts = [live_buffers, allocations, failed_allocations];
-    live_bytes.max(peak_bytes) <= MAX_PLAUSIBLE_BYTES
+    live_bytes.max(peak_bytes) <= MAX_DEVICE_BYTES
         && allocated_bytes <= MAX_PLAUSIBLE_FLOW_BYTES
         && counts.into_iter().all(|count| count <= MAX_PLAUSIBLE_COUNT)
 }

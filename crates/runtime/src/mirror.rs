@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use spin::mutex::SpinMutex;
-use spin::relax::Yield;
+use spin::mutex::{SpinMutex, SpinMutexGuard};
 use telltale_ledger::RegionMirror;
 use telltale_ledger::region::RegionKind;
 use telltale_ledger::region::writer::{PidNamespace, RegionLayout, RegionOptions, RegionWriter};
-use telltale_schema::chip::CompositeId;
+use telltale_schema::chip::unique_id;
 use telltale_schema::memory::MemoryKind;
 
 use crate::device::DeviceDescription;
-use crate::options::Regions;
+use crate::options::{LAYOUT_VARIABLE, Regions};
 use crate::problem::Step;
 use crate::runtime::{Inner, Trouble};
 use crate::session::Session;
@@ -25,9 +24,27 @@ const LOCATION_BITS: u32 = 8;
 /// microseconds. Whoever may read the file can hold it for ever, and must not hold up a workload.
 const LOCK_WAIT: Duration = Duration::from_millis(20);
 
-/// One device's region, if it is kept.
+/// Tries to get the mirror's lock that only spin.
+const SPINS: u32 = 64;
+/// Tries that spin or yield, before those that pause.
+const WITHOUT_PAUSE: u32 = 128;
+/// The pause: the holder has lost its processor, perhaps to this very thread.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// One device's region, if it is kept. Whether it is, is decided once in a session, because the
+/// device's entry in the ledger says so to readers and cannot change.
 pub(crate) struct Mirror {
-    kept: SpinMutex<Option<Box<Kept>>, Yield>,
+    state: SpinMutex<State>,
+}
+
+enum State {
+    /// No handle was opened in this session.
+    Undecided,
+    Kept(Box<Kept>),
+    /// It could not be kept.
+    Refused,
+    /// The last handle was closed; with the next one the same region is kept again.
+    Left,
 }
 
 struct Kept {
@@ -38,17 +55,27 @@ struct Kept {
 
 /// Why a device has no region.
 #[derive(Debug, thiserror::Error)]
-#[error("the region of device {logical_id} is named after the board, whose id is not known")]
-struct NoBoardId {
-    logical_id: u32,
+enum NoName {
+    #[error("the region of device {logical_id} is named after the board, whose id is not known")]
+    BoardId { logical_id: u32 },
+    #[error("the region of device {logical_id} is named after UMD's chip id, which is not known")]
+    UniqueId { logical_id: u32 },
+}
+
+/// The environment names a layout that is not written.
+#[derive(Debug, thiserror::Error)]
+#[error("{LAYOUT_VARIABLE} is {asked:?}, which is no layout that is written, so layout 1 is")]
+struct UnknownLayout {
+    asked: String,
 }
 
 impl Mirror {
     pub(crate) const fn none() -> Self {
-        Self { kept: SpinMutex::new(None) }
+        Self { state: SpinMutex::new(State::Undecided) }
     }
 
-    /// Attaches unless it is attached already, and says what a reader has to know.
+    /// Attaches unless that was done or has failed in this session, and says what a reader has to
+    /// know.
     pub(crate) fn attach(
         &self,
         regions: Regions,
@@ -57,60 +84,94 @@ impl Mirror {
         inner: &Inner,
         troubles: &mut Vec<Trouble>,
     ) -> RegionMirror {
-        if let Some(kept) = self.kept.lock().as_ref() {
-            return kept.mirror();
+        match &*self.lock() {
+            State::Kept(kept) => return kept.mirror(),
+            State::Refused => return RegionMirror::None,
+            State::Undecided | State::Left => {}
         }
-        let remedy = "the ledger records it nevertheless; correct the region or unset \
-                      TT_METAL_SHM_STATS_ENABLED";
-        let Some(composite) = description.identity.composite_id() else {
-            let error = NoBoardId { logical_id: description.logical_id };
-            troubles.push(Trouble::new(Step::Region, error, remedy));
-            return RegionMirror::None;
-        };
-        if inner.options.log_regions {
-            log(description, composite);
-        }
-        let directory = match &inner.options.root {
-            Some(root) => root.join("dev/shm"),
-            None => Path::new("/dev/shm").to_path_buf(),
-        };
-        let options = options(regions, description, composite, session);
-        match RegionWriter::attach(&directory, &options) {
-            Ok(writer) => {
-                let kept =
-                    Kept { writer, chip_id: description.logical_id, per_pid: regions.per_pid };
-                let mirror = kept.mirror();
-                *self.kept.lock() = Some(Box::new(kept));
-                mirror
-            }
-            Err(error) => {
-                troubles.push(Trouble::new(Step::Region, error, remedy));
-                RegionMirror::None
-            }
-        }
+        let kept = keep(regions, description, session, inner, troubles);
+        let mirror = kept.as_ref().map_or(RegionMirror::None, Kept::mirror);
+        *self.lock() = kept.map_or(State::Refused, |kept| State::Kept(Box::new(kept)));
+        mirror
     }
 
     pub(crate) fn allocated(&self, kind: MemoryKind, bytes: u64) {
-        if let (Some(kept), Some(kind)) = (self.kept.lock().as_ref(), region_kind(kind)) {
+        if let (State::Kept(kept), Some(kind)) = (&*self.lock(), region_kind(kind)) {
             kept.writer.record_allocation(kind, bytes, kept.chip_id);
         }
     }
 
     pub(crate) fn freed(&self, kind: MemoryKind, bytes: u64) {
-        if let (Some(kept), Some(kind)) = (self.kept.lock().as_ref(), region_kind(kind)) {
+        if let (State::Kept(kept), Some(kind)) = (&*self.lock(), region_kind(kind)) {
             kept.writer.record_deallocation(kind, bytes, kept.chip_id);
         }
     }
 
     /// Leaves the region. Waits for its lock a bounded time.
     pub(crate) fn detach(&self) -> Result<(), Trouble> {
-        let kept = self.kept.lock().take();
-        let Some(kept) = kept else { return Ok(()) };
+        let left = {
+            let mut state = self.lock();
+            match &*state {
+                State::Kept(_) => std::mem::replace(&mut *state, State::Left),
+                State::Undecided | State::Refused | State::Left => return Ok(()),
+            }
+        };
+        let State::Kept(kept) = left else { return Ok(()) };
         kept.writer.detach().map_err(|error| {
             let remedy = "the row stays until another process finds this one dead";
             Trouble::new(Step::Region, error, remedy)
         })
     }
+
+    /// The state, held for the microsecond of a record. The thread is never parked.
+    fn lock(&self) -> SpinMutexGuard<'_, State> {
+        let mut attempts = 0;
+        loop {
+            if let Some(state) = self.state.try_lock() {
+                return state;
+            }
+            match attempts {
+                0..SPINS => std::hint::spin_loop(),
+                SPINS..WITHOUT_PAUSE => std::thread::yield_now(),
+                _ => std::thread::sleep(PAUSE),
+            }
+            attempts = attempts.saturating_add(1);
+        }
+    }
+}
+
+/// Attaches to the device's region.
+fn keep(
+    regions: Regions,
+    description: &DeviceDescription,
+    session: &Session,
+    inner: &Inner,
+    troubles: &mut Vec<Trouble>,
+) -> Option<Kept> {
+    if let Some(asked) = inner.options.unknown_layout.clone() {
+        troubles.push(Trouble::new(
+            Step::RegionLayout,
+            UnknownLayout { asked },
+            "set it to 1 or 3",
+        ));
+    }
+    let remedy = "the ledger records it nevertheless; correct the region or unset \
+                  TT_METAL_SHM_STATS_ENABLED";
+    let name_id = name_id(regions.layout, description)
+        .map_err(|error| troubles.push(Trouble::new(Step::Region, error, remedy)))
+        .ok()?;
+    if inner.options.log_regions {
+        log(description, name_id);
+    }
+    let directory = match &inner.options.root {
+        Some(root) => root.join("dev/shm"),
+        None => Path::new("/dev/shm").to_path_buf(),
+    };
+    let options = options(regions, description, name_id, session);
+    let writer = RegionWriter::attach(&directory, &options)
+        .map_err(|error| troubles.push(Trouble::new(Step::Region, error, remedy)))
+        .ok()?;
+    Some(Kept { writer, chip_id: description.logical_id, per_pid: regions.per_pid })
 }
 
 impl Kept {
@@ -122,13 +183,25 @@ impl Kept {
     }
 }
 
+/// The number in the name of the device's region.
+fn name_id(layout: RegionLayout, description: &DeviceDescription) -> Result<u64, NoName> {
+    let DeviceDescription { identity, logical_id, .. } = description;
+    let logical_id = *logical_id;
+    match layout {
+        RegionLayout::V1 => {
+            let composite = identity.composite_id().ok_or(NoName::BoardId { logical_id })?;
+            Ok(composite.value)
+        }
+        RegionLayout::V3 => unique_id(identity).ok_or(NoName::UniqueId { logical_id }),
+    }
+}
+
 fn options(
     regions: Regions,
     description: &DeviceDescription,
-    composite: CompositeId,
+    id: u64,
     session: &Session,
 ) -> RegionOptions {
-    let id = composite.value;
     let (board_serial, asic_id) = match regions.layout {
         RegionLayout::V1 => (id >> LOCATION_BITS, id & ((1 << LOCATION_BITS) - 1)),
         RegionLayout::V3 => (0, id),
@@ -154,13 +227,13 @@ fn options(
 }
 
 /// The line that tt-metal's first tracker prints.
-fn log(description: &DeviceDescription, composite: CompositeId) {
+fn log(description: &DeviceDescription, name_id: u64) {
     use std::io::Write;
     let DeviceDescription { identity, logical_id, .. } = description;
     let Some(board) = identity.board_id else { return };
     let line = format!(
-        "Device {logical_id}: board_id={:#x}, asic_location={} -> asic_id={:#x} for SHM tracking\n",
-        board.0, identity.location, composite.value
+        "Device {logical_id}: board_id={:#x}, asic_location={} -> asic_id={name_id:#x} for SHM tracking\n",
+        board.0, identity.location
     );
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -8,6 +8,12 @@ use telltale_ledger::region::writer::RegionLayout;
 
 use crate::problem::OnProblem;
 
+/// The variable that chooses the regions' layout.
+pub(crate) const LAYOUT_VARIABLE: &str = "TELLTALE_SHM_LAYOUT";
+
+/// As much of a variable's value as is shown to a person.
+const MAX_SHOWN_CHARS: usize = 32;
+
 /// How Telltale is to work in this process. [`Options::new`] reads the environment once.
 #[derive(Clone)]
 pub struct Options {
@@ -22,6 +28,9 @@ pub struct Options {
     pub root: Option<PathBuf>,
     /// Which tt-metal regions to keep up to date; none unless asked for.
     pub regions: Option<Regions>,
+    /// What `TELLTALE_SHM_LAYOUT` says, where regions are asked for and it names no layout that is
+    /// written; told once when a device is opened.
+    pub unknown_layout: Option<String>,
     /// Say on standard error which region belongs to which device
     /// (`TT_METAL_LOGGER_LEVEL=DEBUG`).
     pub log_regions: bool,
@@ -49,18 +58,23 @@ impl Options {
     /// but `1` is off.
     pub fn from_variables(runtime_name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let is = |name: &str, wanted: &str| variable(name).is_some_and(|value| value == wanted);
-        let layout = match is("TELLTALE_SHM_LAYOUT", "3") {
-            true => RegionLayout::V3,
-            false => RegionLayout::V1,
+        let asked = variable(LAYOUT_VARIABLE).unwrap_or_default();
+        let (layout, is_known) = match asked.to_str() {
+            Some("" | "1") => (RegionLayout::V1, true),
+            Some("3") => (RegionLayout::V3, true),
+            Some(_) | None => (RegionLayout::V1, false),
         };
         let regions = is("TT_METAL_SHM_STATS_ENABLED", "1")
             .then(|| Regions { per_pid: is("TT_METAL_SHM_STATS_PER_PID", "1"), layout });
+        let unknown_layout = (regions.is_some() && !is_known)
+            .then(|| asked.to_string_lossy().chars().take(MAX_SHOWN_CHARS).collect());
         Self {
             runtime_name: runtime_name.to_owned(),
             disabled: is("TELLTALE_DISABLED", "1"),
             directory: None,
             root: None,
             regions,
+            unknown_layout,
             log_regions: is("TT_METAL_LOGGER_LEVEL", "DEBUG"),
             on_problem: None,
         }
@@ -75,6 +89,7 @@ impl fmt::Debug for Options {
             .field("directory", &self.directory)
             .field("root", &self.root)
             .field("regions", &self.regions)
+            .field("unknown_layout", &self.unknown_layout)
             .field("log_regions", &self.log_regions)
             .field("on_problem", &self.on_problem.as_ref().map(|_| "set"))
             .finish()
@@ -105,6 +120,12 @@ mod tests {
         ];
         for (set, per_pid, layout) in cases {
             assert_eq!(options(&set).regions, Some(Regions { per_pid, layout }));
+            assert_eq!(options(&set).unknown_layout, None);
+        }
+        for asked in ["2", "x", "3 "] {
+            let layout = ("TELLTALE_SHM_LAYOUT", asked);
+            assert_eq!(options(&[enabled, layout]).unknown_layout.as_deref(), Some(asked));
+            assert_eq!(options(&[layout]).unknown_layout, None);
         }
     }
 }

@@ -24,6 +24,8 @@ pub enum Step {
     Device,
     /// Keeping a tt-metal region up to date.
     Region,
+    /// Choosing the regions' layout.
+    RegionLayout,
     /// Registering a metric.
     Metric,
     /// Registering what is to happen at fork and exit.
@@ -46,7 +48,7 @@ pub type OnProblem = Arc<dyn Fn(&Problem) + Send + Sync>;
 
 impl Step {
     /// All steps, in the order of their declaration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Identity,
         Self::Directory,
         Self::Ledger,
@@ -55,6 +57,7 @@ impl Step {
         Self::Answering,
         Self::Device,
         Self::Region,
+        Self::RegionLayout,
         Self::Metric,
         Self::ProcessHooks,
     ];
@@ -70,6 +73,7 @@ impl Step {
             Self::Answering => "answering",
             Self::Device => "device",
             Self::Region => "region",
+            Self::RegionLayout => "region_layout",
             Self::Metric => "metric",
             Self::ProcessHooks => "process_hooks",
         }
@@ -85,6 +89,7 @@ impl Step {
             Self::Answering => "a query was not answered",
             Self::Device => "a device is not recorded",
             Self::Region => "a tt-metal region is not kept",
+            Self::RegionLayout => "tt-metal regions are kept in another layout",
             Self::Metric => "a metric is not kept",
             Self::ProcessHooks => "a fork or an exit will leave files behind",
         }

@@ -5,12 +5,14 @@ mod composite;
 mod facts;
 mod galaxy;
 mod pci;
+mod unique;
 
 pub use board::{Architecture, AsicId, BoardId, BoardType, ParseIdError};
 pub use composite::{CompositeId, composite_id};
 pub use facts::{ChipFacts, FactSource};
 pub use galaxy::GalaxyPosition;
 pub use pci::{ParsePciAddressError, PciAddress};
+pub use unique::{possible_unique_ids, unique_id};
 
 use serde::{Deserialize, Serialize};
 

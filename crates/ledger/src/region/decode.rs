@@ -7,7 +7,7 @@
 use telltale_schema::text::steers;
 use thiserror::Error;
 
-use super::findings::{CounterPlace, Finding, MAX_PLAUSIBLE_BYTES, find_in_table};
+use super::findings::{CounterPlace, Finding, MAX_COUNTER_BYTES, find_in_table};
 use super::layout::{
     CHIP_ROWS, INIT_STATE_READY, Layout, LayoutVariant, PROCESS_NAME_BYTES, PROCESS_ROWS,
     RegionKind, UNUSED_CHIP,
@@ -291,7 +291,7 @@ impl Table<'_> {
         let mut counters = Counters::default();
         for kind in RegionKind::ALL {
             let Some(raw) = offset(kind).map(|at| self.u64(at)) else { continue };
-            if raw <= MAX_PLAUSIBLE_BYTES {
+            if raw <= MAX_COUNTER_BYTES {
                 counters.bytes[kind.index()] = Some(raw);
             } else {
                 self.findings.push(Finding::WrappedCounter { place, kind, raw });

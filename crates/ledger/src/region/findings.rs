@@ -8,7 +8,7 @@ use super::decode::{Counters, Region};
 use super::layout::{Layout, PROCESS_ROWS, RegionKind};
 
 /// A counter above this has wrapped below zero or is garbage: no chip has 4 EiB.
-pub const MAX_PLAUSIBLE_BYTES: u64 = 1 << 62;
+pub const MAX_COUNTER_BYTES: u64 = 1 << 62;
 
 /// Which of a region's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid};
 
-use super::findings::MAX_PLAUSIBLE_BYTES;
+use super::findings::MAX_COUNTER_BYTES;
 use super::layout::{CHIP_ROWS, RegionKind};
 use super::name::file_name;
 use super::read::{FileIdentity, open_directory};
@@ -268,7 +268,7 @@ impl RegionWriter {
             self.losses.kind_records.fetch_add(1, Ordering::Relaxed);
             return None;
         };
-        if !self.keeps_row() || bytes > MAX_PLAUSIBLE_BYTES {
+        if !self.keeps_row() || bytes > MAX_COUNTER_BYTES {
             self.losses.refused_records.fetch_add(1, Ordering::Relaxed);
             return None;
         }

@@ -1,6 +1,6 @@
 //! Which names mean the same chip.
 
-use telltale_schema::chip::{Architecture, AsicId, BoardId, ChipIdentity, composite_id};
+use telltale_schema::chip::{AsicId, ChipIdentity, composite_id, possible_unique_ids};
 
 /// Whether a driver's chip and one that a process names are the same.
 ///
@@ -48,33 +48,12 @@ fn significant(asic: Option<AsicId>) -> Option<AsicId> {
     asic.filter(|asic| asic.0 != 0)
 }
 
-/// The numbers by which tt-metal may have named this chip's region.
-///
-/// Version 1 uses the composite of board and location. Later versions use UMD's chip id, which is,
-/// by board and link state (tt-umd `topology_discovery`): a mangled board id with 2 or 3 above it
-/// on Wormhole cards, the board id itself without a link, (board id << 5) | location or the ASIC
-/// id on Blackhole. A Galaxy's board id is shared by its chips, so only composites and ASIC ids
-/// count there.
+/// The numbers by which tt-metal may have named this chip's region: the composite of board and
+/// location in version 1, UMD's chip id later.
 pub(super) fn region_of(chip: &ChipIdentity) -> impl Iterator<Item = u64> + use<> {
     let board = chip.board_id.filter(|board| board.0 != 0);
-    let local = !chip.remote;
-    let asic = significant(chip.asic_id).filter(|_| local).map(|asic| asic.0);
     let composite = board.map(|board| composite_id(board, chip.location).value);
-    let card = board.filter(|_| !chip.board_type.is_galaxy());
-    let wormhole = card
-        .filter(|_| chip.board_type.architecture() == Some(Architecture::WormholeB0))
-        .map(|board| wormhole_id(board, chip.remote));
-    let blackhole = card
-        .filter(|_| chip.board_type.architecture() == Some(Architecture::Blackhole))
-        .map(|board| (board.0 << 5) | u64::from(chip.location & 0x1F));
-    let plain = card.filter(|_| local).map(|board| board.0);
-    [composite, asic, wormhole, blackhole, plain].into_iter().flatten()
-}
-
-fn wormhole_id(board: BoardId, remote: bool) -> u64 {
-    let low = ((board.0 >> 4) & 0xF000_0000) | (board.0 & 0x0FFF_FFFF);
-    let high: u64 = if remote { 3 } else { 2 };
-    (high << 32) | low
+    composite.into_iter().chain(possible_unique_ids(chip))
 }
 
 #[cfg(test)]

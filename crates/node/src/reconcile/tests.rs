@@ -7,7 +7,7 @@ use telltale_schema::snapshot::{
     Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
 };
 
-use super::{MAX_PLAUSIBLE_BYTES, Observations, Reconciled, hidden, reconcile};
+use super::{MAX_DEVICE_BYTES, Observations, Reconciled, hidden, reconcile};
 use crate::observation::{
     DeviceClaim, MemoryClaim, ProcessObservation, RegionObservation, RowObservation, RowOwner,
 };
@@ -250,7 +250,7 @@ fn capacities_come_from_processes_that_agree_else_from_the_table() {
 fn any_bytes() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0u64..1 << 40,
-        1 => Just(MAX_PLAUSIBLE_BYTES),
+        1 => Just(MAX_DEVICE_BYTES),
         1 => Just(u64::MAX),
         1 => any::<u64>(),
     ]

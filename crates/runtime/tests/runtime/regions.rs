@@ -1,17 +1,24 @@
 //! tt-metal's regions, kept beside the ledger when the environment asks for it.
 
+use std::sync::{Arc, Mutex};
+
 use crate::asking::{ask, options, started};
 use crate::roles::{Player, program, role};
 use telltale_harness::Scratch;
 use telltale_ledger::region::{Now, RegionKind, scan};
-use telltale_runtime::{DeviceDescription, MemoryKind, Options, RegionLayout, Regions, Runtime};
+use telltale_runtime::{
+    DeviceDescription, MemoryKind, Options, RegionLayout, Regions, Runtime, Step,
+};
 use telltale_schema::chip::{BoardId, ChipIdentity};
 use telltale_wire::{Query, QueryKind};
 
-const BOARD: BoardId = BoardId(1834);
+/// The n300 of a T3000 whose ids are known.
+const BOARD: BoardId = BoardId(0x0100_0146_1190_302b);
 
 fn chip(logical_id: u32, location: u8) -> DeviceDescription {
-    let identity = ChipIdentity { board_id: Some(BOARD), location, ..ChipIdentity::default() };
+    let board_id = Some(BOARD);
+    let remote = location > 0;
+    let identity = ChipIdentity { board_id, location, remote, ..ChipIdentity::default() };
     DeviceDescription { identity, logical_id, facts: None }
 }
 
@@ -35,15 +42,107 @@ fn region_names(scratch: &Scratch) -> Vec<String> {
 
 #[test]
 fn a_chip_gives_the_same_file_whatever_its_number() {
-    let scratch = Scratch::new();
-    for (logical_id, location) in [(0, 0), (3, 0), (1, 1)] {
-        let runtime = Runtime::start(with_regions(&scratch, RegionLayout::V1));
-        let device = runtime.open_device(chip(logical_id, location));
-        device.allocate(MemoryKind::Dram, 0, 100);
-        drop(device);
-        assert_eq!(runtime.problems(), []);
+    // The composite of board and location, and UMD's chip ids.
+    for (layout, ids) in [
+        (RegionLayout::V1, [0x1_4611_9030_2b00_u64, 0x1_4611_9030_2b01]),
+        (RegionLayout::V3, [0x2_6190_302b, 0x3_6190_302b]),
+    ] {
+        let scratch = Scratch::new();
+        for (logical_id, location) in [(0, 0), (3, 0), (1, 1)] {
+            let runtime = Runtime::start(with_regions(&scratch, layout));
+            let device = runtime.open_device(chip(logical_id, location));
+            device.allocate(MemoryKind::Dram, 0, 100);
+            drop(device);
+            assert_eq!(runtime.problems(), []);
+        }
+        let mut expected = ids.map(|id| format!("tt_device_{id}_memory"));
+        expected.sort();
+        assert_eq!(region_names(&scratch), expected);
     }
-    assert_eq!(region_names(&scratch), ["tt_device_469504_memory", "tt_device_469505_memory"]);
+}
+
+#[test]
+fn which_devices_are_visible_does_not_change_a_chips_file() {
+    let seen = |visible: &str| {
+        let scratch = Scratch::new();
+        for directory in ["dev/shm", "run/tt"] {
+            std::fs::create_dir_all(scratch.join(directory)).expect("a directory");
+        }
+        let mut command = role(&program(&scratch), "visible", scratch.path());
+        command.env("TT_METAL_SHM_STATS_ENABLED", "1").env("TT_METAL_LOGGER_LEVEL", "DEBUG");
+        command.env("TT_VISIBLE_DEVICES", visible);
+        command.env_remove("TELLTALE_DISABLED").env_remove("TELLTALE_SHM_LAYOUT");
+        let mut player = Player::start(&mut command);
+        player.says("opened");
+        (player.end(), region_names(&scratch))
+    };
+    let line = |logical_id: u32, board: &str, id: &str| {
+        format!(
+            "Device {logical_id}: board_id={board}, asic_location=0 -> asic_id={id} for SHM \
+             tracking\n"
+        )
+    };
+    let (first, second) = (("0x72a", "0x72a00"), ("0x77f", "0x77f00"));
+    let (lines, files) = seen("1");
+    assert_eq!(lines, line(0, second.0, second.1));
+    assert_eq!(files, ["tt_device_491264_memory"]);
+    let (lines, files) = seen("0,1");
+    assert_eq!(lines, line(0, first.0, first.1) + &line(1, second.0, second.1));
+    assert_eq!(files, ["tt_device_469504_memory", "tt_device_491264_memory"]);
+}
+
+#[test]
+fn a_region_that_was_refused_is_not_kept_later_in_the_session() {
+    let scratch = Scratch::new();
+    let runtime = Runtime::start(with_regions(&scratch, RegionLayout::V1));
+    let id = chip(0, 0).identity.composite_id().expect("the board is known").value;
+    let path = scratch.join(format!("dev/shm/tt_device_{id}_memory"));
+    std::fs::create_dir(&path).expect("a directory");
+    let first = runtime.open_device(chip(0, 0));
+    std::fs::remove_dir(&path).expect("it is empty");
+    let second = runtime.open_device(chip(0, 0));
+    second.allocate(MemoryKind::Dram, 0, 100);
+    assert_eq!(region_names(&scratch), [""; 0]);
+    assert_eq!(runtime.problems(), [(Step::Region, 1)]);
+    drop((first, second));
+    let _later = runtime.open_device(chip(0, 0));
+    assert_eq!(region_names(&scratch).len(), 1);
+}
+
+#[test]
+fn a_region_that_somebody_locks_holds_up_nobody() {
+    let scratch = Scratch::new();
+    let runtime = Runtime::start(with_regions(&scratch, RegionLayout::V1));
+    drop(runtime.open_device(chip(0, 0)));
+    let path = scratch.join("dev/shm").join(&region_names(&scratch)[0]);
+    let holder = std::fs::File::open(path).expect("the region stays");
+    holder.lock().expect("a reader can lock the file");
+    drop(runtime.open_device(chip(0, 0)));
+    assert_eq!(runtime.problems(), [(Step::Region, 1)]);
+    holder.unlock().expect("it is locked");
+    let device = runtime.open_device(chip(0, 0));
+    holder.lock().expect("nobody holds the lock");
+    drop(device);
+    assert_eq!(runtime.problems(), [(Step::Region, 2)]);
+}
+
+#[test]
+fn an_unknown_layout_is_told_with_the_choices() {
+    let scratch = Scratch::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&told);
+    let mut chosen = with_regions(&scratch, RegionLayout::V1);
+    chosen.unknown_layout = Some("2".to_owned());
+    chosen.on_problem = Some(Arc::new(move |problem| {
+        sink.lock().expect("no panic").push(problem.to_string());
+    }));
+    let runtime = Runtime::start(chosen);
+    let _devices = [runtime.open_device(chip(0, 0)), runtime.open_device(chip(1, 1))];
+    assert_eq!(
+        *told.lock().expect("no panic"),
+        ["telltale: tt-metal regions are kept in another layout: TELLTALE_SHM_LAYOUT is \"2\", \
+          which is no layout that is written, so layout 1 is; set it to 1 or 3"]
+    );
 }
 
 #[test]

@@ -100,6 +100,7 @@ fn play() {
         "record" => record(&directory),
         "look" => look(&directory),
         "log" => log(&directory),
+        "visible" => open_visible(&directory),
         "lower" => lower(&directory),
         other => panic!("no role {other}"),
     }
@@ -168,4 +169,24 @@ fn log(directory: &Path) {
     let description = DeviceDescription { identity, ..numbered(0) };
     drop(Runtime::start(options).open_device(description));
     say("logged", ());
+}
+
+/// Opens the chips of two boards that `TT_VISIBLE_DEVICES` names, as tt-metal does: the n-th of
+/// them is device n to the program, whatever the driver calls it.
+fn open_visible(directory: &Path) {
+    let mut options = telltale_runtime::Options::new("test 1");
+    options.root = Some(directory.to_path_buf());
+    let runtime = Runtime::start(options);
+    let visible = std::env::var("TT_VISIBLE_DEVICES").expect("the test sets it");
+    let devices = visible.split(',').zip(0..).map(|(ordinal, logical_id)| {
+        let ordinal: u32 = ordinal.parse().expect("a number");
+        let identity = ChipIdentity {
+            driver_ordinal: Some(ordinal),
+            board_id: Some(BoardId([1834, 1919][usize::try_from(ordinal).expect("small")])),
+            ..ChipIdentity::default()
+        };
+        runtime.open_device(DeviceDescription { identity, ..numbered(logical_id) })
+    });
+    let devices: Vec<_> = devices.collect();
+    say("opened", devices.len());
 }
