@@ -193,9 +193,12 @@ fn carry_out(
         Verdict::Left(why) => cleaned.left.push(Cleaned { path, why }),
         Verdict::Dead(why) => {
             let me = geteuid().as_raw();
-            if me != 0 && status.uid != me {
-                let why =
-                    format!("{why}; it belongs to user {}, who or root can remove it", status.uid);
+            // A sticky directory lets its owner, too, remove any entry.
+            if ![0, status.uid, directory.owner()].contains(&me) {
+                let why = format!(
+                    "{why}; it belongs to user {}, who, the directory's owner or root can remove it",
+                    status.uid
+                );
                 cleaned.left.push(Cleaned { path, why });
                 return;
             }

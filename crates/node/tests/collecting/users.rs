@@ -11,7 +11,7 @@ use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
 use crate::memory::{Bench, dram, process, subjects};
-use crate::workload::{Role, collected, command, let_begin, started};
+use crate::workload::{Role, cleaned_by, collected, command, let_begin, started};
 
 const SERVICE: u32 = 61_001;
 const ADA: u32 = 61_002;
@@ -165,4 +165,19 @@ fn files_of_nobody_are_refused() {
     let snapshot = collected_by(&bench, 0);
     assert_eq!(snapshot.devices[0].kind(telltale_schema::memory::MemoryKind::Dram), None);
     assert_eq!(subjects(&snapshot).len(), 2, "{:?}", subjects(&snapshot));
+}
+
+#[test]
+fn the_owner_of_the_directory_cleans_up_after_everyone_and_others_only_after_themselves() {
+    if !needs_root("node::users::the_owner_of_the_directory_cleans_up") {
+        return;
+    }
+    let bench = installed();
+    let mut killed = workload(&bench, Role::LedgerAndEndpoint, ADA, 100, 0);
+    let _lives = workload(&bench, Role::LedgerAndEndpoint, BOB, 100, 0);
+    killed.kill();
+    let count = || fs::read_dir(&bench.directory).unwrap().count();
+    assert_eq!((cleaned_by(BOB, bench.machine.root(), &bench.directory).0, count()), (0, 4));
+    assert_eq!(cleaned_by(SERVICE, bench.machine.root(), &bench.directory), (2, 0));
+    assert_eq!(count(), 2);
 }

@@ -46,9 +46,11 @@ pub(crate) enum Role {
     Runtime,
     /// Collects once and prints the snapshot.
     Collector,
+    /// Removes what the dead left.
+    Cleaner,
 }
 
-const ROLES: [Role; 7] = [
+const ROLES: [Role; 8] = [
     Role::Ledger,
     Role::LedgerAndEndpoint,
     Role::Endpoint,
@@ -56,6 +58,7 @@ const ROLES: [Role; 7] = [
     Role::Squatter,
     Role::Runtime,
     Role::Collector,
+    Role::Cleaner,
 ];
 
 /// A child to be started.
@@ -123,13 +126,22 @@ pub(crate) fn collected(
     serde_json::from_str(&line_with(&mut guard, DONE)).unwrap()
 }
 
+/// What a child of user `uid` removes and leaves when it cleans `directory`, as two counts.
+pub(crate) fn cleaned_by(uid: u32, root: &Path, directory: &Path) -> (usize, usize) {
+    let child = Child { role: Role::Cleaner, directory, chips: &[], bytes: 0, named: 0 };
+    let mut command = command(&child, |program| Command::new(program));
+    command.env(ROOT, root);
+    let mut guard = ChildGuard::spawn(&mut telltale_harness::as_user(uid, uid, command));
+    serde_json::from_str(&line_with(&mut guard, DONE)).unwrap()
+}
+
 /// Not a test of its own: what the children of the tests do.
 #[test]
 fn role() {
     let Ok(name) = std::env::var(ROLE) else { return };
     let role = ROLES.into_iter().find(|role| format!("{role:?}") == name).unwrap();
     let path = PathBuf::from(std::env::var_os(DIRECTORY).unwrap());
-    if role == Role::Collector {
+    if matches!(role, Role::Collector | Role::Cleaner) {
         let root = PathBuf::from(std::env::var_os(ROOT).unwrap());
         let options = CollectOptions {
             root,
@@ -137,6 +149,11 @@ fn role() {
             endpoints: EndpointUse::Always,
             ..CollectOptions::default()
         };
+        if role == Role::Cleaner {
+            let report = telltale_node::clean(options).unwrap();
+            println!("\n{DONE}[{}, {}]", report.removed.len(), report.left.len());
+            return;
+        }
         let snapshot = Collector::new(options).unwrap().collect();
         println!("\n{DONE}{}", serde_json::to_string(&snapshot).unwrap());
         return;
