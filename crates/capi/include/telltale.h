@@ -24,7 +24,7 @@ typedef enum telltale_status_e {
     TELLTALE_OK = 0,               /* It was done, or Telltale is switched off. */
     TELLTALE_NULL_ARGUMENT = 1,    /* A pointer that must point to something is null. */
     TELLTALE_INVALID_ARGUMENT = 2, /* A number, text or structure size is not allowed. */
-    TELLTALE_INTERNAL = 3          /* A defect in Telltale; nothing was done. */
+    TELLTALE_INTERNAL = 3          /* A defect in Telltale; the call may be unrecorded. */
 } telltale_status_e;
 
 /* What memory is for. */

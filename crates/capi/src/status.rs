@@ -13,7 +13,7 @@ pub enum Status {
     NullArgument = 1,
     /// A number, text or structure size is not allowed.
     InvalidArgument = 2,
-    /// A defect in Telltale.
+    /// A defect in Telltale: what the call tells of may be unrecorded.
     Internal = 3,
 }
 
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn telltale_status_text(status: u32, text: *mut *const c_c
         c"it was done",
         c"a pointer that must point to something is null",
         c"a number, text or structure size is not allowed",
-        c"a defect in telltale; nothing was done",
+        c"a defect in telltale; the call may be unrecorded",
     ];
     guarded(|| {
         let found = usize::try_from(status).ok().and_then(|index| TEXTS.get(index));

@@ -1,5 +1,9 @@
 //! What the endpoint says about itself.
 
+use telltale_schema::metric::MetricDefinition;
+use telltale_schema::metric::definitions::{
+    ENDPOINT_ERRORS_TOTAL, ENDPOINT_QUERIES_TOTAL, PROBLEMS_TOTAL,
+};
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 
 use crate::problem::Step;
@@ -25,28 +29,23 @@ impl Counts {
             ("query", self.refused_queries),
             ("accept", self.failed_accepts),
         ];
-        let errors = errors.into_iter().map(|(reason, count)| {
-            let help = "Connections and queries the endpoint gave up or refused, by reason.";
-            counter("telltale_endpoint_errors_total", help, Some(("reason", reason)), count)
-        });
-        let help = "Queries the endpoint answered.";
-        [counter("telltale_endpoint_queries_total", help, None, self.queries)]
+        let errors = errors
             .into_iter()
-            .chain(errors)
-            .collect()
+            .map(|(reason, count)| counter(ENDPOINT_ERRORS_TOTAL, Some(("reason", reason)), count));
+        [counter(ENDPOINT_QUERIES_TOTAL, None, self.queries)].into_iter().chain(errors).collect()
     }
 }
 
 /// How often something could not be done in `step`.
 pub(super) fn problem_sample(step: Step, count: u64) -> MetricSample {
-    let help = "What the recording runtime could not do, by step.";
-    counter("telltale_problems_total", help, Some(("step", step.name())), count)
+    counter(PROBLEMS_TOTAL, Some(("step", step.name())), count)
 }
 
-fn counter(name: &str, help: &str, label: Option<(&str, &str)>, count: u64) -> MetricSample {
+/// A sample without the label that says which process it is of: the reader knows that.
+fn counter(definition: &MetricDefinition, label: Option<(&str, &str)>, count: u64) -> MetricSample {
     MetricSample {
-        name: name.to_owned(),
-        help: help.to_owned(),
+        name: definition.name.to_owned(),
+        help: definition.help.to_owned(),
         unit: String::new(),
         labels: label
             .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -248,6 +248,33 @@ pub static DEFINITIONS: &[MetricDefinition] = &[
         since: "0.1.0",
     },
     MetricDefinition {
+        name: "telltale_endpoint_errors_total",
+        unit: Unit::Count,
+        kind: MetricKind::Counter,
+        help: "Connections and queries that the process's endpoint gave up or refused, by reason.",
+        labels: &["pid", "reason"],
+        scope: Scope::Process,
+        since: "0.1.0",
+    },
+    MetricDefinition {
+        name: "telltale_endpoint_queries_total",
+        unit: Unit::Count,
+        kind: MetricKind::Counter,
+        help: "Queries that the process's endpoint answered.",
+        labels: &["pid"],
+        scope: Scope::Process,
+        since: "0.1.0",
+    },
+    MetricDefinition {
+        name: "telltale_problems_total",
+        unit: Unit::Count,
+        kind: MetricKind::Counter,
+        help: "What the process's recording runtime could not do, by step.",
+        labels: &["pid", "step"],
+        scope: Scope::Process,
+        since: "0.1.0",
+    },
+    MetricDefinition {
         name: "telltale_process_double_frees_total",
         unit: Unit::Count,
         kind: MetricKind::Counter,
@@ -561,80 +588,89 @@ pub const DEVICE_VOLTAGE_LIMIT_VOLTS: &MetricDefinition = &DEFINITIONS[24];
 /// Core voltage.
 pub const DEVICE_VOLTAGE_VOLTS: &MetricDefinition = &DEFINITIONS[25];
 
+/// Connections and queries that the process's endpoint gave up or refused, by reason.
+pub const ENDPOINT_ERRORS_TOTAL: &MetricDefinition = &DEFINITIONS[26];
+
+/// Queries that the process's endpoint answered.
+pub const ENDPOINT_QUERIES_TOTAL: &MetricDefinition = &DEFINITIONS[27];
+
+/// What the process's recording runtime could not do, by step.
+pub const PROBLEMS_TOTAL: &MetricDefinition = &DEFINITIONS[28];
+
 /// Frees of an address that had been freed already.
-pub const PROCESS_DOUBLE_FREES_TOTAL: &MetricDefinition = &DEFINITIONS[26];
+pub const PROCESS_DOUBLE_FREES_TOTAL: &MetricDefinition = &DEFINITIONS[29];
 
 /// Identity of the process; a label that is not known is empty.
-pub const PROCESS_INFO: &MetricDefinition = &DEFINITIONS[27];
+pub const PROCESS_INFO: &MetricDefinition = &DEFINITIONS[30];
 
 /// Bytes of compiled kernels that the process keeps.
-pub const PROCESS_KERNEL_CACHE_BYTES: &MetricDefinition = &DEFINITIONS[28];
+pub const PROCESS_KERNEL_CACHE_BYTES: &MetricDefinition = &DEFINITIONS[31];
 
 /// Size of the L1 ring buffer that kernels are loaded through.
-pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &DEFINITIONS[29];
+pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &DEFINITIONS[32];
 
 /// Bytes in use of the L1 ring buffer that kernels are loaded through.
-pub const PROCESS_L1_RING_BUFFER_USED_BYTES: &MetricDefinition = &DEFINITIONS[30];
+pub const PROCESS_L1_RING_BUFFER_USED_BYTES: &MetricDefinition = &DEFINITIONS[33];
 
 /// Bytes of all allocations the process has made on the device, freed ones included.
-pub const PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL: &MetricDefinition = &DEFINITIONS[31];
+pub const PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL: &MetricDefinition = &DEFINITIONS[34];
 
 /// Allocations the process has made on the device.
-pub const PROCESS_MEMORY_ALLOCATIONS_TOTAL: &MetricDefinition = &DEFINITIONS[32];
+pub const PROCESS_MEMORY_ALLOCATIONS_TOTAL: &MetricDefinition = &DEFINITIONS[35];
 
 /// Buffers the process has allocated on the device and not freed.
-pub const PROCESS_MEMORY_BUFFERS: &MetricDefinition = &DEFINITIONS[33];
+pub const PROCESS_MEMORY_BUFFERS: &MetricDefinition = &DEFINITIONS[36];
 
 /// Allocations that the process's allocator refused.
-pub const PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL: &MetricDefinition = &DEFINITIONS[34];
+pub const PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL: &MetricDefinition = &DEFINITIONS[37];
 
 /// Bytes the process has allocated on the device and not freed.
-pub const PROCESS_MEMORY_LIVE_BYTES: &MetricDefinition = &DEFINITIONS[35];
+pub const PROCESS_MEMORY_LIVE_BYTES: &MetricDefinition = &DEFINITIONS[38];
 
 /// Most live bytes the process has had on the device.
-pub const PROCESS_MEMORY_PEAK_BYTES: &MetricDefinition = &DEFINITIONS[36];
+pub const PROCESS_MEMORY_PEAK_BYTES: &MetricDefinition = &DEFINITIONS[39];
 
 /// Bytes the process may have on the device.
-pub const PROCESS_MEMORY_QUOTA_BYTES: &MetricDefinition = &DEFINITIONS[37];
+pub const PROCESS_MEMORY_QUOTA_BYTES: &MetricDefinition = &DEFINITIONS[40];
 
 /// Operations the process has dispatched to the device.
-pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &DEFINITIONS[38];
+pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &DEFINITIONS[41];
 
 /// Programs that were dropped from the cache to make room.
-pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &DEFINITIONS[39];
+pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &DEFINITIONS[42];
 
 /// Dispatches that found their program in the cache.
-pub const PROCESS_PROGRAM_CACHE_HITS_TOTAL: &MetricDefinition = &DEFINITIONS[40];
+pub const PROCESS_PROGRAM_CACHE_HITS_TOTAL: &MetricDefinition = &DEFINITIONS[43];
 
 /// Dispatches that had to compile their program.
-pub const PROCESS_PROGRAM_CACHE_MISSES_TOTAL: &MetricDefinition = &DEFINITIONS[41];
+pub const PROCESS_PROGRAM_CACHE_MISSES_TOTAL: &MetricDefinition = &DEFINITIONS[44];
 
 /// Programs in the process's program cache.
-pub const PROCESS_PROGRAMS_CACHED: &MetricDefinition = &DEFINITIONS[42];
+pub const PROCESS_PROGRAMS_CACHED: &MetricDefinition = &DEFINITIONS[45];
 
 /// Programs whose kernels are on the device at present.
-pub const PROCESS_PROGRAMS_LOADED: &MetricDefinition = &DEFINITIONS[43];
+pub const PROCESS_PROGRAMS_LOADED: &MetricDefinition = &DEFINITIONS[46];
 
 /// When the process started, in seconds since 1970.
-pub const PROCESS_START_TIME_SECONDS: &MetricDefinition = &DEFINITIONS[44];
+pub const PROCESS_START_TIME_SECONDS: &MetricDefinition = &DEFINITIONS[47];
 
 /// 1 while the runtime holds the process back, 0 while it does not.
-pub const PROCESS_THROTTLED: &MetricDefinition = &DEFINITIONS[45];
+pub const PROCESS_THROTTLED: &MetricDefinition = &DEFINITIONS[48];
 
 /// Bytes the process has moved to and from the device, as its runtime counts them.
-pub const PROCESS_TRANSFERRED_BYTES_TOTAL: &MetricDefinition = &DEFINITIONS[46];
+pub const PROCESS_TRANSFERRED_BYTES_TOTAL: &MetricDefinition = &DEFINITIONS[49];
 
 /// Frees of an address that the runtime never recorded.
-pub const PROCESS_UNKNOWN_FREES_TOTAL: &MetricDefinition = &DEFINITIONS[47];
+pub const PROCESS_UNKNOWN_FREES_TOTAL: &MetricDefinition = &DEFINITIONS[50];
 
 /// How long the process's runtime has been recording.
-pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &DEFINITIONS[48];
+pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &DEFINITIONS[51];
 
 /// How long the last read of the source took.
-pub const SOURCE_DURATION_SECONDS: &MetricDefinition = &DEFINITIONS[49];
+pub const SOURCE_DURATION_SECONDS: &MetricDefinition = &DEFINITIONS[52];
 
 /// Reads of the source that failed.
-pub const SOURCE_ERRORS_TOTAL: &MetricDefinition = &DEFINITIONS[50];
+pub const SOURCE_ERRORS_TOTAL: &MetricDefinition = &DEFINITIONS[53];
 
 /// 1 when the last read of the source succeeded, 0 when it did not.
-pub const SOURCE_UP: &MetricDefinition = &DEFINITIONS[51];
+pub const SOURCE_UP: &MetricDefinition = &DEFINITIONS[54];
