@@ -35,6 +35,7 @@ fn a_full_file_system_degrades_recording() {
     assert_eq!(player.says("recorded"), "[\"ledger\"]");
     let told = player.end();
     assert!(told.contains("memory is not recorded") && told.lines().count() == 1, "{told}");
+    assert!(told.contains(&*full.to_string_lossy()), "{told}");
 }
 
 #[test]
