@@ -156,7 +156,12 @@ fn lower(directory: &Path) {
     setrlimit(Resource::Nofile, limit).expect("limits may be lowered");
     idle.write_all(b"x").expect("the endpoint is there");
     // Half a query is given up at its deadline, which takes the endpoint a wait that fails.
-    assert_eq!(idle.read(&mut [0; 1]).expect("the endpoint gives up in time"), 0);
+    // If even the half was never read, the closing shows as a reset.
+    match idle.read(&mut [0; 1]) {
+        Ok(0) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
+        other => panic!("the endpoint does not give up in time: {other:?}"),
+    }
     drop(device);
     say("closed", ());
 }
