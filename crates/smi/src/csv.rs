@@ -22,7 +22,7 @@ pub fn devices(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for device in &snapshot.devices {
         let telemetry = &device.telemetry;
-        let architecture = device.facts.value().map(|facts| facts.architecture.code_name());
+        let architecture = device.architecture().map(|architecture| architecture.code_name());
         row(
             &[
                 snapshot.taken_at.0.to_string(),

@@ -10,14 +10,15 @@ use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, width, wrapped};
 use crate::{metrics, quantity};
 
-/// The pages that `telltale smi --details` adds after the overview.
+/// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
+/// what one looks for, and the sensors of a few devices fill a screen.
 pub fn details(snapshot: &Snapshot, style: &Style) -> String {
     let mut page = Page { text: String::new(), style };
-    for device in &snapshot.devices {
-        device_section(device, &mut page);
-    }
     for process in &snapshot.processes {
         process_section(snapshot, process, &mut page);
+    }
+    for device in &snapshot.devices {
+        device_section(device, &mut page);
     }
     page.text
 }
@@ -245,7 +246,8 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
         }
     }
     kinds_table(snapshot, process, page);
-    let told: Vec<(String, String)> = process.metrics.iter().map(metrics::line).collect();
+    let worth_telling = process.metrics.iter().filter(|sample| !metrics::is_idle_endpoint(sample));
+    let told: Vec<(String, String)> = worth_telling.map(metrics::line).collect();
     let widest = told.iter().map(|(name, _)| width(name) + 1).max().unwrap_or(0);
     for (name, value) in &told {
         page.aligned(name, value, widest.clamp(NAME_COLUMNS, METRIC_COLUMNS));

@@ -33,13 +33,9 @@ pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
 
 fn row(device: &Device) -> Vec<Cell> {
     let telemetry = &device.telemetry;
-    let architecture = match device.facts.value() {
-        Some(facts) => Cell::new(facts.architecture.name()),
-        None => match device.identity.board_type.architecture() {
-            Some(architecture) => Cell::new(architecture.name()),
-            None => Cell::absent(),
-        },
-    };
+    let architecture = device
+        .architecture()
+        .map_or_else(Cell::absent, |architecture| Cell::new(architecture.name()));
     let (dram_used, dram) = space(device, MemorySpace::Dram);
     let (l1_used, l1) = space(device, MemorySpace::L1);
     vec![

@@ -4,6 +4,14 @@ use telltale_schema::snapshot::{MetricSample, MetricValue};
 
 use crate::quantity;
 
+/// The beginning of the names of what an endpoint counts of itself: refusals and errors.
+const OF_ENDPOINTS: &str = "telltale_endpoint_";
+
+/// Whether the value is one that an endpoint counts of itself, and nothing has happened yet.
+pub(crate) fn is_idle_endpoint(sample: &MetricSample) -> bool {
+    sample.name.starts_with(OF_ENDPOINTS) && sample.value == MetricValue::Counter(0)
+}
+
 /// The name of a value, with its labels, and the value as text.
 pub(crate) fn line(sample: &MetricSample) -> (String, String) {
     let mut name = quantity::printable(&sample.name);

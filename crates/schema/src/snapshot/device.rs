@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::chip::{ChipFacts, ChipIdentity, FactSource};
+use crate::chip::{Architecture, ChipFacts, ChipIdentity, FactSource};
 use crate::memory::{MemoryKind, MemorySpace};
 use crate::reading::Reading;
 
@@ -162,6 +162,12 @@ impl Telemetry {
 }
 
 impl Device {
+    /// The chip generation: by its facts, else by its board type.
+    pub fn architecture(&self) -> Option<Architecture> {
+        let facts = self.facts.value().map(|facts| facts.architecture);
+        facts.or_else(|| self.identity.board_type.architecture())
+    }
+
     /// Use and capacity of one space.
     pub fn space(&self, space: MemorySpace) -> Option<&SpaceUsage> {
         self.spaces.iter().find(|usage| usage.space == space)

@@ -198,7 +198,9 @@ fn trainer() -> Process {
         faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
         metrics: vec![
             metric("jobs_total", &[], 1_234),
-            metric("telltale_endpoint_errors_total", &[("reason", "deadline")], 0),
+            metric("telltale_endpoint_errors_total", &[("reason", "deadline")], 2),
+            metric("telltale_endpoint_errors_total", &[("reason", "internal")], 0),
+            metric("idle_total", &[], 0),
             metric(&"a_long_name_".repeat(7), &[], 7),
         ],
         ..process(Some(4_242), "py\u{7}thon3")
