@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let mut collector =
         Collector::new(smi::options(&place, form)).map_err(|error| Failure::because(&error))?;
     stage.wait_for_workloads(&mut collector, &interrupt);
-    let unwatched = (!output.is_terminal()).then_some(UNWATCHED);
+    let unwatched = (!output.is_repainted()).then_some(UNWATCHED);
     let until = arguments.seconds.or(unwatched).map(|span| Instant::now() + span);
     let watch = Watch { period: PERIOD, until, form, title: TITLE };
     let watched = watch.run(&mut collector, &output, &interrupt, |_| {

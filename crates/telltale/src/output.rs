@@ -10,7 +10,10 @@ const TALL_ROWS: usize = 8;
 
 /// Standard output as it was found at the start.
 pub(crate) struct Output {
+    /// It is a terminal, whose size can be asked for.
     terminal: bool,
+    /// It understands the sequences that repainting takes.
+    repaints: bool,
     color: bool,
     unicode: bool,
 }
@@ -31,17 +34,18 @@ impl Output {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
         });
-        Self { terminal: terminal && !dumb, color, unicode }
+        Self { terminal, repaints: terminal && !dumb, color, unicode }
     }
 
     /// Whether it is a terminal that can be repainted.
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.terminal
+    pub(crate) fn is_repainted(&self) -> bool {
+        self.repaints
     }
 
-    /// Whether it is a terminal with a line to spare for something else than figures.
+    /// Whether it is a terminal that can be repainted, with a line to spare for something else
+    /// than figures.
     pub(crate) fn is_tall(&self) -> bool {
-        self.size().is_some_and(|(_, rows)| rows >= TALL_ROWS)
+        self.repaints && self.size().is_some_and(|(_, rows)| rows >= TALL_ROWS)
     }
 
     /// The style for text written now: a terminal may have changed its width.
@@ -67,10 +71,11 @@ impl Output {
         out.flush()
     }
 
-    /// Writes `page` over the page before, cut to the height of the terminal; on anything else
-    /// than a terminal, below it.
+    /// Writes `page` over the page before, cut to the height of the terminal; on anything that
+    /// cannot be repainted, below it.
     pub(crate) fn repaint(&self, page: &str) -> io::Result<()> {
-        let Some((_, rows)) = self.size() else { return self.print(&format!("{page}\n")) };
+        let size = self.size().filter(|_| self.repaints);
+        let Some((_, rows)) = size else { return self.print(&format!("{page}\n")) };
         let lines: Vec<&str> = page.lines().collect();
         let room = rows.saturating_sub(1).max(1);
         let shown = if lines.len() > room { room - 1 } else { lines.len() };
@@ -91,11 +96,11 @@ impl Output {
 
     /// Clears the terminal for the first [`Self::repaint`].
     pub(crate) fn begin_repainting(&self) -> io::Result<()> {
-        if self.terminal { self.print("\x1b[2J") } else { Ok(()) }
+        if self.repaints { self.print("\x1b[2J") } else { Ok(()) }
     }
 
     /// Gives the cursor back, and wipes out the `^C` that the terminal may have shown.
     pub(crate) fn end_repainting(&self) -> io::Result<()> {
-        if self.terminal { self.print("\r\x1b[K\x1b[?25h") } else { Ok(()) }
+        if self.repaints { self.print("\r\x1b[K\x1b[?25h") } else { Ok(()) }
     }
 }

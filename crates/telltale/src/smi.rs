@@ -167,7 +167,7 @@ impl Watch<'_> {
             };
             let snapshot = collector.collect();
             let news = cleaned.as_ref().filter(|report| !report.removed.is_empty());
-            if news.is_some() || !output.is_terminal() {
+            if news.is_some() || !output.is_repainted() {
                 told = news.map(cleaning::words);
             }
             if let Err(error) = self.show(&snapshot, cleaned.as_ref(), told.as_deref(), output) {

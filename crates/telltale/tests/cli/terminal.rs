@@ -169,14 +169,21 @@ fn narrow_and_tiny_terminals_lose_columns_and_lines_but_never_wrap() {
 }
 
 #[test]
-fn a_terminal_that_cannot_repaint_gets_plain_pages() {
+fn a_terminal_that_cannot_repaint_gets_plain_pages_of_its_width() {
     let place = Scratch::new();
-    let test = "a_terminal_that_cannot_repaint_gets_plain_pages";
-    let line = format!("env TERM=dumb {} demo --seconds 1", env!("CARGO_BIN_EXE_telltale"));
-    let Some(mut terminal) = Terminal::start(test, (80, 24), &line, &place) else { return };
-    let status = terminal.child.wait_within("the demo to end", PATIENCE);
-    terminal.reading.join().unwrap();
-    let text = String::from_utf8_lossy(&terminal.shown.lock().unwrap()).into_owned();
-    assert!(status.success(), "{text}");
-    assert!(!text.contains('\x1b') && text.contains("At the end:"), "{text}");
+    let test = "a_terminal_that_cannot_repaint_gets_plain_pages_of_its_width";
+    for environment in ["TERM=dumb", "-u TERM"] {
+        let program = env!("CARGO_BIN_EXE_telltale");
+        let line = format!("env {environment} {program} demo --seconds 1");
+        let Some(mut terminal) = Terminal::start(test, (60, 24), &line, &place) else { return };
+        let status = terminal.child.wait_within("the demo to end", PATIENCE);
+        terminal.reading.join().unwrap();
+        let text = String::from_utf8_lossy(&terminal.shown.lock().unwrap()).into_owned();
+        assert!(status.success(), "{text}");
+        assert!(!text.contains('\x1b') && text.contains("At the end:"), "{text}");
+        let (tables, _) = text.split_once("At the end:").unwrap();
+        for line in tables.lines() {
+            assert!(line.width() <= 60, "{environment}: {line:?}");
+        }
+    }
 }
