@@ -1,17 +1,22 @@
-//! The directory of a demo: private, in memory where there is such a place, held by a lock, and
-//! removed by the next demo if its own was killed.
+//! The directory of a demo: private, in memory where there is such a place with room, held by a
+//! lock, and removed by the next demo if its own was killed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, fstatvfs};
 
 use crate::exit::Failure;
 
 /// How the directory of a demo is named, before its pid.
 const PREFIX: &str = "telltale-demo-";
+/// Room for the emulated machine and two ledgers, with plenty to spare: about a hundred small files,
+/// of which each takes a block of up to 64 KiB.
+const NEEDED_BYTES: u64 = 8 << 20;
+/// Files, directories and links, several times over.
+const NEEDED_FILES: u64 = 500;
 
 /// A directory of our own, which [`Self::remove`] removes.
 pub(super) struct DemoDirectory {
@@ -29,19 +34,21 @@ impl DemoDirectory {
             std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
             Some(PathBuf::from("/dev/shm")),
             Some(std::env::temp_dir()),
+            // Where TMPDIR names something that will not do.
+            Some(PathBuf::from("/tmp")),
         ];
         let mut tried = String::new();
         for parent in candidates.into_iter().flatten().filter(|parent| parent.is_absolute()) {
             remove_abandoned(&parent);
             let path = parent.join(format!("{PREFIX}{}", std::process::id()));
-            match make_locked(&path) {
+            match make_with_room(&path) {
                 Ok(lock) => return Ok(Self { path, _lock: lock }),
                 Err(error) => tried.push_str(&format!("; {}: {error}", path.display())),
             }
         }
         Err(Failure::Told(format!(
-            "no directory for the emulated machine can be made, set TMPDIR to one that you may \
-             write{tried}"
+            "no directory for the emulated machine can be made, set TMPDIR to one with room that \
+             you may write{tried}"
         )))
     }
 
@@ -58,10 +65,33 @@ impl DemoDirectory {
     }
 }
 
-fn make_locked(path: &Path) -> io::Result<File> {
+/// A new directory, locked; none is left when that fails or there is no room in it.
+fn make_with_room(path: &Path) -> io::Result<File> {
     DirBuilder::new().mode(0o700).create(path)?;
+    let directory = lock_with_room(path);
+    if directory.is_err() {
+        let _ = fs::remove_dir(path);
+    }
+    directory
+}
+
+fn lock_with_room(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
     flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    let found = fstatvfs(&directory)?;
+    // File systems without a limit of their own say 0 in all.
+    let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
+    if found.f_blocks != 0 && free_bytes < NEEDED_BYTES {
+        return Err(io::Error::other(format!(
+            "{free_bytes} bytes are free there, {NEEDED_BYTES} are needed"
+        )));
+    }
+    if found.f_files != 0 && found.f_favail < NEEDED_FILES {
+        let free = found.f_favail;
+        return Err(io::Error::other(format!(
+            "{free} more files are possible there, {NEEDED_FILES} are needed"
+        )));
+    }
     Ok(directory)
 }
 

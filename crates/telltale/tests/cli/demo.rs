@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
-use telltale_harness::{Scratch, wait_until};
+use telltale_harness::{Scratch, needs_pid_namespaces, wait_until};
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use crate::command::{PATIENCE, Running, children, is_workload, said, telltale};
@@ -193,4 +193,51 @@ fn a_useless_runtime_directory_is_passed_over() {
     let elsewhere = said(&mut demo(&file, &["--seconds", "0.1", "--json"]));
     assert_eq!(elsewhere.status, Some(0), "a place that is no directory is passed over");
     assert!(!Path::new("relative").exists());
+}
+
+#[test]
+fn where_memory_is_full_it_goes_to_the_disk() {
+    let test = "telltale::cli::demo::where_memory_is_full_it_goes_to_the_disk";
+    if !needs_pid_namespaces(test) {
+        return;
+    }
+    // Room for the directory itself, but not for a machine: first no bytes, then no files.
+    for limit in ["size=16k", "nr_inodes=20"] {
+        // Not below /dev/shm, which is covered here.
+        let place = Scratch::within(Path::new("/tmp"));
+        let script = format!(
+            "mount -t tmpfs -o {limit} none /dev/shm && \"$@\" && ls -A /dev/shm \"$TMPDIR\" >&2"
+        );
+        let demo = |temporary: &Path| {
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c", &script, "sh"]);
+            command.args([env!("CARGO_BIN_EXE_telltale"), "demo", "--seconds", "0.1", "--json"]);
+            command.env_remove("XDG_RUNTIME_DIR").env("TMPDIR", temporary);
+            said(&mut command)
+        };
+        let left = |temporary: &Path| format!("/dev/shm:\n\n{}:\n", temporary.display());
+        let chosen = demo(place.path());
+        assert_eq!(chosen.status, Some(0), "{limit}: {chosen:?}");
+        assert_eq!(chosen.err, left(place.path()), "{limit}: nothing is said and nothing is left");
+        check(&serde_json::from_str(chosen.out.lines().next().unwrap()).unwrap());
+        // A temporary directory that is as full, so that only /tmp is left.
+        let none = demo(Path::new("/dev/shm"));
+        assert_eq!(none.status, Some(0), "{limit}: {none:?}");
+    }
+}
+
+#[test]
+fn without_room_anywhere_it_says_what_is_needed() {
+    let test = "telltale::cli::demo::without_room_anywhere_it_says_what_is_needed";
+    if !needs_pid_namespaces(test) {
+        return;
+    }
+    let mount = |place: &str| format!("mount -t tmpfs -o size=16k none {place}");
+    let script = format!("{} && {} && exec \"$@\"", mount("/dev/shm"), mount("/tmp"));
+    // The program may be below what is covered.
+    let program = std::fs::File::open(env!("CARGO_BIN_EXE_telltale")).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, "sh", "/proc/self/fd/0", "demo"]);
+    command.env_remove("XDG_RUNTIME_DIR").env_remove("TMPDIR").stdin(program);
+    said(&mut command).complains(2, &["set TMPDIR to one with room", "/dev/shm/", "are needed"]);
 }
