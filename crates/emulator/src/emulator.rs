@@ -176,11 +176,11 @@ impl Emulator {
     }
 
     /// Ends the machine and removes its tree. Files of others in `dev/shm` and `run/tt` stay, and
-    /// the root with them.
+    /// the root with them; up to [`crate::MAX_LEFTOVERS`] of them are returned.
     ///
     /// # Errors
     /// When something of ours cannot be removed.
-    pub fn shutdown(mut self) -> Result<(), TreeError> {
+    pub fn shutdown(mut self) -> Result<Vec<PathBuf>, TreeError> {
         self.stop()
     }
 
@@ -199,9 +199,9 @@ impl Emulator {
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<(), TreeError> {
+    fn stop(&mut self) -> Result<Vec<PathBuf>, TreeError> {
         let Some(Parts { machine, server, clock, threads }) = self.parts.take() else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         drop(clock);
         server.stop();

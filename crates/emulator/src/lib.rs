@@ -24,8 +24,8 @@ pub use device::ChipUsage;
 pub use emulator::{Emulator, EmulatorOptions, FaultError, StartError};
 pub use machine::{
     AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault, Garbage,
-    InjectError, InjectedErrno, Machine, MachineKind, MachineOptions, ParseDriverVersionError,
-    ParseFaultError, ParseMachineKindError, PidsFault, TreeError,
+    InjectError, InjectedErrno, MAX_LEFTOVERS, Machine, MachineKind, MachineOptions,
+    ParseDriverVersionError, ParseFaultError, ParseMachineKindError, PidsFault, TreeError,
 };
 pub use protocol::Activity;
 pub use server::ServerCounters;

@@ -18,11 +18,11 @@ pub use driver::{DriverVersion, ParseDriverVersionError};
 pub use fault::{Fault, Garbage, InjectedErrno, ParseFaultError, PidsFault};
 pub use kind::{MachineKind, ParseMachineKindError};
 pub use model::ChipLoad;
-pub use root::{CreateError, TreeError};
+pub use root::{CreateError, MAX_LEFTOVERS, TreeError};
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use boards::DriverChip;
 use driver::{ATTRIBUTES, Attribute, BEFORE_PIDS, PIDS, Place, View};
@@ -295,11 +295,12 @@ impl Machine {
         self.faults.iter().map(|(_, fault)| fault)
     }
 
-    /// Removes the tree. Files of others in `dev/shm` and `run/tt` stay, and the root with them.
+    /// Removes the tree. Files of others in `dev/shm` and `run/tt` stay, and the root with them;
+    /// up to [`MAX_LEFTOVERS`] of them are returned.
     ///
     /// # Errors
     /// When something of ours cannot be removed.
-    pub fn remove(mut self) -> Result<(), TreeError> {
+    pub fn remove(mut self) -> Result<Vec<PathBuf>, TreeError> {
         self.root.remove()
     }
 

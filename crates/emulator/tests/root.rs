@@ -48,13 +48,19 @@ fn files_of_others_survive_and_the_root_can_be_used_again() {
     let scratch = Scratch::new();
     let root = scratch.join("m");
     let emulator = start(&root).unwrap();
-    fs::write(root.join("run/tt/ledger"), "x").unwrap();
-    emulator.shutdown().unwrap();
+    let foreign = ["dev/shm/region", "precious", "run/tt/ledger"];
+    for name in foreign {
+        fs::write(root.join(name), "x").unwrap();
+    }
+    let left = emulator.shutdown().unwrap();
+    assert_eq!(left, foreign.map(|name| root.join(name)), "what is left is named");
     assert!(root.join("run/tt/ledger").exists());
     assert!(!root.join("sys").exists());
     let emulator = start(&root).unwrap();
-    fs::remove_file(root.join("run/tt/ledger")).unwrap();
-    emulator.shutdown().unwrap();
+    for name in foreign {
+        fs::remove_file(root.join(name)).unwrap();
+    }
+    assert!(emulator.shutdown().unwrap().is_empty());
     assert!(!root.exists(), "the first machine made it");
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use telltale_emulator::Fault;
 
 use crate::exit::{self, Failure, Status};
 
@@ -32,7 +33,7 @@ pub(crate) enum Command {
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArguments),
     /// Run an emulated machine in a directory, for use with --root
-    #[command(after_help = EMULATE_HELP)]
+    #[command(after_help = emulate_help())]
     Emulate(EmulateArguments),
     /// Print the completion script of a shell
     Completions(CompletionArguments),
@@ -66,20 +67,24 @@ Examples:
 
 const EMULATE_HELP: &str = "\
 The directory gets the driver's procfs, sysfs and hwmon files and device sockets. It must be empty
-or left over from an earlier run. Ctrl-C ends the machine and removes what it made.
+or left over from an earlier run. Ctrl-C ends the machine and removes what it made; files of others
+stay, and are named.
 
 Faults (--fault, repeatable; N as in tenstorrent!N, FILE such as tt_aiclk or temp1_input):
-  missing:N:FILE          the firmware does not report it
-  error:N:FILE:ERRNO      reading it fails: ENODATA, EIO, ENODEV or EACCES
-  garbage:N:FILE[:KIND]   it holds nonsense: implausible, minus-one, empty, binary or long
-  hang:N:FILE             reading it never returns
-  reset:N                 the chip is being reset
-  vanish:N                the chip fell off the bus
-  old-driver              tt-kmd 2.4.1, which does not list who holds a chip
-  pids:N:LINES            that list has odd lines: zero, duplicates or junk
+";
 
+const EMULATE_EXAMPLE: &str = "
 Example:
   telltale emulate --machine t3000 --root /tmp/t3000 --fault reset:1 --fault hang:2:tt_aiclk";
+
+/// What follows the options of `emulate`: the faults are those that the emulator knows.
+fn emulate_help() -> String {
+    let forms = Fault::forms();
+    let width = forms.iter().map(|(form, _)| form.len()).max().unwrap_or_default();
+    let line = |(form, effect): &(&str, String)| format!("  {form:width$}   {effect}\n");
+    let faults: String = forms.iter().map(line).collect();
+    [EMULATE_HELP, &faults, EMULATE_EXAMPLE].concat()
+}
 
 /// Where to look.
 #[derive(Debug, Clone, Default, Args)]
@@ -162,7 +167,7 @@ pub(crate) struct EmulateArguments {
     pub(crate) root: PathBuf,
     /// Start with something broken
     #[arg(long, value_name = "FAULT")]
-    pub(crate) fault: Vec<telltale_emulator::Fault>,
+    pub(crate) fault: Vec<Fault>,
 }
 
 #[derive(Debug, Args)]

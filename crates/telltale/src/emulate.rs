@@ -1,8 +1,9 @@
 //! `telltale emulate`: an emulated machine until Ctrl-C.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use telltale_emulator::{Emulator, EmulatorOptions};
+use telltale_emulator::{Emulator, EmulatorOptions, MAX_LEFTOVERS};
 
 use crate::arguments::EmulateArguments;
 use crate::exit::{self, Failure, Status};
@@ -21,6 +22,24 @@ pub(crate) fn run(arguments: &EmulateArguments) -> Result<Status, Failure> {
         arguments.machine,
     ));
     while !interrupt.sleep(Duration::from_secs(3600)) {}
-    emulator.shutdown().map_err(|error| Failure::because(&error))?;
+    let left = emulator.shutdown().map_err(|error| Failure::because(&error))?;
+    if !left.is_empty() {
+        exit::tell(&leftovers(&arguments.root, &left));
+    }
     Ok(Status::Fine)
+}
+
+/// Why the machine's directory is still there.
+fn leftovers(root: &Path, left: &[PathBuf]) -> String {
+    let named = left.iter().take(MAX_LEFTOVERS - 1);
+    let mut names: Vec<String> = named.map(|path| path.display().to_string()).collect();
+    if left.len() == MAX_LEFTOVERS {
+        names.push("and others".to_owned());
+    }
+    format!(
+        "The machine has ended. {} stays, because it has files that the machine did not make: {}; \
+         remove them when nobody needs them.",
+        root.display(),
+        names.join(", ")
+    )
 }

@@ -1,5 +1,7 @@
 //! What can be made to go wrong, and how it is written on a command line.
 
+mod forms;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -110,11 +112,7 @@ pub enum PidsFault {
 
 /// A text that is no [`Fault`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no fault {0:?}: write missing:N:FILE, error:N:FILE:ERRNO, reset:N, garbage:N:FILE[:KIND], \
-     hang:N:FILE, vanish:N[:M], old-driver or pids:N:(zero|duplicates|junk); KIND is one of \
-     implausible, minus-one, empty, binary, long; ERRNO one of ENODATA, EIO, ENODEV, EACCES"
-)]
+#[error("no fault {0:?}: write {forms}", forms = forms::in_one_line())]
 pub struct ParseFaultError(pub String);
 
 /// The longest text of a fault: longer than any file name we have.

@@ -19,6 +19,10 @@ const OWN_TREES: [&str; 3] = ["sys", "proc", "dev/tenstorrent"];
 /// Directories in which others may have files, the inner ones first.
 const SHARED_DIRECTORIES: [&str; 4] = ["dev/shm", "dev", "run/tt", "run"];
 
+/// Files of others that are named when they keep a root from being removed; the rest is not looked
+/// at.
+pub const MAX_LEFTOVERS: usize = 4;
+
 /// Why a machine's root could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
@@ -112,24 +116,46 @@ impl Root {
         self.path.join(MARKER).join("staging")
     }
 
-    /// Removes all that is ours. The root stays if others have files in it.
-    pub(crate) fn remove(&mut self) -> Result<(), TreeError> {
+    /// Removes all that is ours. The root stays if others have files in it; these are returned,
+    /// up to [`MAX_LEFTOVERS`].
+    pub(crate) fn remove(&mut self) -> Result<Vec<PathBuf>, TreeError> {
         if std::mem::replace(&mut self.removed, true) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.clear()?;
         for inside in SHARED_DIRECTORIES {
             remove_if_empty(&self.path.join(inside))?;
         }
-        let others = std::fs::read_dir(&self.path)
-            .map_err(|error| TreeError::new("list", &self.path, error))?
-            .flatten()
-            .any(|entry| entry.file_name() != MARKER);
-        if others {
-            return Ok(());
+        let leftovers = self.leftovers()?;
+        if !leftovers.is_empty() {
+            return Ok(leftovers);
         }
         remove_tree(&self.path.join(MARKER))?;
-        if self.created { remove_if_empty(&self.path) } else { Ok(()) }
+        if self.created {
+            remove_if_empty(&self.path)?;
+        }
+        Ok(leftovers)
+    }
+
+    /// What is in the root and not ours.
+    fn leftovers(&self) -> Result<Vec<PathBuf>, TreeError> {
+        let ours = |path: &Path| {
+            let inside = path.strip_prefix(&self.path).unwrap_or(path);
+            inside == Path::new(MARKER)
+                || SHARED_DIRECTORIES.iter().any(|one| inside == Path::new(one))
+        };
+        let mut leftovers = Vec::new();
+        let directories = SHARED_DIRECTORIES.iter().map(|inside| self.path.join(inside));
+        for directory in directories.chain([self.path.clone()]) {
+            let entries = match std::fs::read_dir(&directory) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                entries => entries.map_err(|error| TreeError::new("list", &directory, error))?,
+            };
+            let paths = entries.flatten().map(|entry| entry.path()).filter(|path| !ours(path));
+            leftovers.extend(paths.take(MAX_LEFTOVERS - leftovers.len()));
+        }
+        leftovers.sort();
+        Ok(leftovers)
     }
 
     fn lay_out(&self) -> Result<(), TreeError> {

@@ -83,7 +83,8 @@ impl Stage {
     pub(super) fn strike(mut self) -> Result<(), Failure> {
         self.end_workloads();
         if let Some(emulator) = self.emulator.take() {
-            emulator.shutdown().map_err(|error| Failure::because(&error))?;
+            // Whatever is left in the directory goes with it.
+            let _ = emulator.shutdown().map_err(|error| Failure::because(&error))?;
         }
         self.directory.remove().map_err(|error| {
             let path = self.directory.path().display();

@@ -1,10 +1,13 @@
 //! `telltale emulate`: which directories will do, which faults are possible, and how it ends.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
+use telltale_emulator::Fault;
 use telltale_harness::Scratch;
 
-use crate::command::{PATIENCE, emulate, said, smi, telltale};
+use crate::command::{PATIENCE, Running, emulate, said, smi, telltale};
 
 #[test]
 fn it_runs_until_a_signal_and_leaves_nothing() {
@@ -41,4 +44,35 @@ fn what_cannot_be_emulated_is_told_in_one_sentence() {
         said(command.args(more)).complains(2, words);
     }
     assert!(!place.join("new").exists(), "a machine that did not start leaves nothing");
+}
+
+#[test]
+fn files_of_others_that_keep_its_directory_are_named() {
+    for (count, words) in [(1, "run/tt/0; remove"), (9, ", and others; remove")] {
+        let place = Scratch::new();
+        let root = place.join("m");
+        let mut command = telltale();
+        command.args(["emulate", "--machine", "n150", "--root"]).arg(&root);
+        let mut child = Running::start(command.stdout(Stdio::piped())).child;
+        let mut lines = BufReader::new(child.child().stderr.take().unwrap()).lines();
+        assert!(lines.next().unwrap().unwrap().starts_with("An emulated "));
+        for number in 0..count {
+            fs::write(root.join(format!("run/tt/{number}")), "").unwrap();
+        }
+        child.interrupt();
+        let told = lines.next().unwrap().unwrap();
+        assert!(told.contains(&format!("{} stays", root.display())), "{told}");
+        assert!(told.contains(words), "{told}");
+        assert!(lines.next().is_none());
+        assert_eq!(child.wait_within("the machine to end", PATIENCE).code(), Some(0));
+    }
+}
+
+#[test]
+fn the_help_lists_every_fault() {
+    let help = said(telltale().args(["emulate", "--help"])).out;
+    for (form, effect) in Fault::forms() {
+        let line = help.lines().find(|line| line.trim_start().starts_with(form));
+        assert!(line.is_some_and(|line| line.ends_with(&effect)), "{form}: {help}");
+    }
 }
