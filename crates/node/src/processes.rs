@@ -357,7 +357,8 @@ impl Processes {
                 _ => ProcessState::Dead,
             };
             let own = self.standpoint.namespace;
-            unseen(identity, &known.name, Some(known.uid), state, own, now.0)
+            let user = self.descriptions.user(known.uid, &self.procfs, now);
+            unseen(identity, &known.name, (known.uid, user), state, own, now.0)
         });
         if process.state != ProcessState::Dead {
             let told = known.told.as_ref().and_then(|told| told.uptime_ns);

@@ -150,9 +150,9 @@ impl Draft {
         let unseen = |what: &str| format!("only {by} name this device; {what}");
         Self {
             identity,
-            facts: Reading::absent(Absence::Unsupported, unseen("its board is not known")),
-            telemetry: Telemetry::absent(Absence::Unsupported, &unseen("the driver does not")),
-            holders: Reading::absent(Absence::Unsupported, unseen("the driver does not")),
+            facts: Reading::absent(Absence::Unknown, unseen("its board is not known")),
+            telemetry: Telemetry::absent(Absence::Unknown, &unseen("the driver does not")),
+            holders: Reading::absent(Absence::Unknown, unseen("the driver does not")),
             dram_capacity: Claimed::Nobody,
             l1_capacity: Claimed::Nobody,
             parts: Parts::default(),
@@ -397,19 +397,18 @@ fn identity_of(region: &RegionObservation) -> ChipIdentity {
 
 /// The process behind a row whose pid means nothing here.
 fn hidden(row: &RowObservation) -> Process {
-    let unseen = "the process is not visible from our PID namespace";
     Process {
         identity: None,
         pid: None,
         namespace_pid: Some(row.pid),
         name: row.name.clone(),
-        command: Reading::absent(Absence::Unsupported, unseen),
-        uid: Reading::absent(Absence::Unsupported, unseen),
-        user: Reading::absent(Absence::Unsupported, unseen),
+        command: Reading::absent(Absence::Hidden, ""),
+        uid: Reading::absent(Absence::Hidden, ""),
+        user: Reading::absent(Absence::Hidden, ""),
         container: None,
         state: ProcessState::Hidden,
         known_by: None,
-        uptime_seconds: Reading::absent(Absence::Unsupported, unseen),
+        uptime_seconds: Reading::absent(Absence::Hidden, ""),
         devices: Vec::new(),
         faults: RecordingFaults::default(),
         metrics: Vec::new(),

@@ -159,14 +159,19 @@ impl TenstorrentSource {
             },
             Err(error) => {
                 let subject = self.tree.display("sys/class/tenstorrent");
-                let detail = match error.absence() {
-                    Absence::Unsupported => String::from(
-                        "no Tenstorrent driver is loaded; install tt-kmd and load it with \
-                         `modprobe tenstorrent`, or look at another machine with --root",
+                let (reason, detail) = match error.absence() {
+                    Absence::Unsupported => (
+                        Absence::Missing,
+                        String::from(
+                            "no Tenstorrent driver is loaded; install tt-kmd and load it with \
+                             `modprobe tenstorrent`, or look at another machine with --root",
+                        ),
                     ),
-                    _ => format!("{error}; ask for the right to read it, or pass --root"),
+                    reason => {
+                        (reason, format!("{error}; ask for the right to read it, or pass --root"))
+                    }
                 };
-                report.error(subject, error.absence(), detail);
+                report.error(subject, reason, detail);
                 Vec::new()
             }
         };
@@ -249,7 +254,7 @@ fn ordinal(name: &str) -> Option<u32> {
 fn facts(identity: &ChipIdentity, now: Timestamp) -> Reading<ChipFacts> {
     match ChipFacts::of_board(identity.board_type) {
         Some(facts) => Reading::new(facts, now),
-        None => Reading::absent(Absence::Unsupported, "a board type that is not in our table"),
+        None => Reading::absent(Absence::Unknown, "a board type that is not in our table"),
     }
 }
 

@@ -24,6 +24,19 @@ pub enum Absence {
     TimedOut,
     /// The device or process went away while it was read.
     Gone,
+    /// The process that could tell it has ended.
+    Ended,
+    /// It belongs to something that cannot be seen from here, such as a process of another PID
+    /// namespace.
+    Hidden,
+    /// Nobody who was asked knows it; the detail says who was asked.
+    Unknown,
+    /// It was found, in a form that this version does not know.
+    NotUnderstood,
+    /// It was found and is not believed: it belongs to the wrong user or contradicts the kernel.
+    Refused,
+    /// What it would be read from is not there; the detail says what to do about that.
+    Missing,
     /// The source failed in a way that has no other name here; the detail says how.
     Failed,
     /// Nobody asked for it: the reader was told to leave it out.
@@ -41,6 +54,12 @@ impl Absence {
             Self::Implausible => "implausible value",
             Self::TimedOut => "timed out",
             Self::Gone => "went away while it was read",
+            Self::Ended => "the process has ended",
+            Self::Hidden => "not visible from here",
+            Self::Unknown => "not known",
+            Self::NotUnderstood => "not understood",
+            Self::Refused => "refused",
+            Self::Missing => "not there",
             Self::Failed => "reading failed",
             Self::NotAsked => "not asked for",
         }
@@ -133,6 +152,23 @@ mod tests {
         for (reading, text) in readings {
             assert_eq!(serde_json::to_string(&reading).unwrap(), text);
             assert_eq!(serde_json::from_str::<Reading<f64>>(text).unwrap(), reading);
+        }
+    }
+
+    #[test]
+    fn only_what_a_device_or_driver_lacks_is_said_to_be_theirs() {
+        let others = [
+            Absence::Ended,
+            Absence::Hidden,
+            Absence::Unknown,
+            Absence::NotUnderstood,
+            Absence::Refused,
+            Absence::Missing,
+        ];
+        for absence in others {
+            assert!(!absence.words().contains("device"), "{absence:?}");
+            let json = serde_json::to_string(&absence).unwrap();
+            assert_eq!(serde_json::from_str::<Absence>(&json).unwrap(), absence);
         }
     }
 

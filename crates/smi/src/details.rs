@@ -221,7 +221,12 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     };
     page.heading(&format!("Process {pid} {}{state}", quantity::printable(&process.name)));
     page.reading("command", &process.command, |text| quantity::printable(text));
-    page.reading("user", &process.user, |text| quantity::printable(text));
+    match (&process.user, process.uid.value()) {
+        (Reading::Absent { .. }, Some(uid)) => {
+            page.line("user", &format!("{uid} (a user id without a name in /etc/passwd)"));
+        }
+        (user, _) => page.reading("user", user, |text| quantity::printable(text)),
+    }
     if let Some(inner) = process.namespace_pid {
         page.line("pid in its container", &inner.to_string());
     }

@@ -88,7 +88,7 @@ impl Asking<'_> {
                     believed.insert(identity, one);
                 }
                 Ok(Err(lie)) => {
-                    self.report.error(&entry.name, Absence::Implausible, lie.to_string());
+                    self.report.error(&entry.name, Absence::Refused, lie.to_string());
                 }
                 Err(error) => {
                     if matches!(error, AskError::TimedOut) {

@@ -18,10 +18,12 @@ pub(crate) fn read(directory: &Directory) -> Result<Vec<u8>, Unreadable> {
 /// What a read gave, as it is shown; nothing means that it hung.
 pub(crate) fn shown(bytes: Option<Result<Vec<u8>, Unreadable>>, at: Timestamp) -> Reading<String> {
     match bytes {
-        Some(Ok(bytes)) if bytes.is_empty() => {
-            Reading::absent(Absence::Unsupported, "a kernel thread or a process that is ending")
-        }
+        Some(Ok(bytes)) if bytes.is_empty() => Reading::absent(
+            Absence::Unknown,
+            "a kernel thread or a process that is ending has none",
+        ),
         Some(Ok(bytes)) => Reading::new(command(&bytes), at),
+        Some(Err(error)) if error.is_missing() => Reading::absent(Absence::Gone, ""),
         Some(Err(error)) => error.reading(),
         None => Reading::absent(Absence::TimedOut, "the process holds its memory locked"),
     }

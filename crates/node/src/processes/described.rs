@@ -128,6 +128,16 @@ impl Descriptions {
         self.by_pid.get(&pid)
     }
 
+    /// The name of a user.
+    pub(crate) fn user(
+        &mut self,
+        uid: u32,
+        procfs: &Procfs,
+        now: (Timestamp, u64),
+    ) -> Reading<String> {
+        self.users.name(uid, procfs, now)
+    }
+
     /// Lets go of all but these.
     pub(crate) fn keep(&mut self, pids: &std::collections::BTreeSet<u32>) {
         self.seen.clear();
@@ -160,7 +170,7 @@ impl Description {
             container: self.container.clone(),
             state: ProcessState::Alive,
             known_by: None,
-            uptime_seconds: Reading::absent(Absence::Unsupported, "it reports no start"),
+            uptime_seconds: Reading::absent(Absence::Unknown, "it reports no start"),
             devices: Vec::new(),
             faults: RecordingFaults::default(),
             metrics: Vec::new(),
@@ -168,16 +178,17 @@ impl Description {
     }
 }
 
-/// A process that cannot be looked at: it has ended, or is out of sight.
+/// A process that cannot be looked at: it has ended, or is out of sight. Its user is whoever owns
+/// the file that speaks for it.
 pub(crate) fn unseen(
     identity: ProcessIdentity,
     name: &str,
-    uid: Option<u32>,
+    (uid, user): (u32, Reading<String>),
     state: ProcessState,
     own_namespace: Option<u64>,
     at: Timestamp,
 ) -> Process {
-    let reason = if state == ProcessState::Dead { Absence::Gone } else { Absence::Permission };
+    let reason = if state == ProcessState::Dead { Absence::Ended } else { Absence::Hidden };
     let here = own_namespace == Some(identity.pid_namespace);
     Process {
         identity: Some(identity),
@@ -185,8 +196,8 @@ pub(crate) fn unseen(
         namespace_pid: (!here).then_some(identity.pid),
         name: command::printable(name.as_bytes()),
         command: Reading::absent(reason, ""),
-        uid: uid.map_or_else(|| Reading::absent(reason, ""), |uid| Reading::new(uid, at)),
-        user: Reading::absent(reason, ""),
+        uid: Reading::new(uid, at),
+        user,
         container: None,
         state,
         known_by: None,

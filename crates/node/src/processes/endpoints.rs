@@ -106,7 +106,7 @@ impl AskError {
             Self::NobodyListens => Absence::Gone,
             Self::TimedOut => Absence::TimedOut,
             Self::HungUp => Absence::Permission,
-            Self::NotASocket | Self::Nobody | Self::Owner { .. } => Absence::Implausible,
+            Self::NotASocket | Self::Nobody | Self::Owner { .. } => Absence::Refused,
             Self::Frame(_) | Self::Reply(_) | Self::Refused(_) | Self::TooMuch => Absence::Failed,
         }
     }

@@ -161,7 +161,7 @@ impl Ledgers {
                 Ok(reader) => {
                     let standing = checks.judge(reader.owner(), reader.uid());
                     if let Standing::Refused(lie) = &standing {
-                        report.error(name, Absence::Implausible, lie.to_string());
+                        report.error(name, Absence::Refused, lie.to_string());
                     }
                     self.insert(origin, FileIdentity::of(&status), reader, standing);
                 }
@@ -339,8 +339,8 @@ fn complain(name: &str, error: &OpenError, report: &mut Report) {
             Absence::Permission
         }
         OpenError::Open { .. } | OpenError::Read(_) => Absence::Failed,
-        OpenError::Version { .. } => Absence::Unsupported,
-        _ => Absence::Implausible,
+        OpenError::Version { .. } => Absence::NotUnderstood,
+        _ => Absence::Refused,
     };
     report.error(name, reason, with_causes(error));
 }

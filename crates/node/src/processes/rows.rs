@@ -49,7 +49,7 @@ pub(crate) fn scan_into(
             Err(error) => {
                 let reason = match &error {
                     ReadError::PermissionDenied { .. } => Absence::Permission,
-                    ReadError::Decode { .. } => Absence::Unsupported,
+                    ReadError::Decode { .. } => Absence::NotUnderstood,
                     _ => Absence::Failed,
                 };
                 report.error(directory.display().to_string(), reason, with_causes(&error));

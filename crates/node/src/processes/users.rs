@@ -40,7 +40,7 @@ impl Users {
         }
         match self.names.get(&uid) {
             Some(name) => Reading::new(name.clone(), at),
-            None => Reading::absent(Absence::Unsupported, "not in /etc/passwd"),
+            None => Reading::absent(Absence::Unknown, "not in /etc/passwd"),
         }
     }
 }

@@ -115,7 +115,7 @@ fn unreported(holders: &Reading<Vec<Holder>>, now: Timestamp) -> Reading<u64> {
             match silent.first() {
                 None => Reading::new(0, now),
                 Some(first) => {
-                    Reading::absent(Absence::Unsupported, unknown_use(first, silent.len() - 1))
+                    Reading::absent(Absence::Unknown, unknown_use(first, silent.len() - 1))
                 }
             }
         }
@@ -159,6 +159,6 @@ fn capacity(
             let words = "its processes disagree about the capacity";
             (Reading::absent(Absence::Implausible, words), None)
         }
-        _ => (Reading::absent(Absence::Unsupported, "nobody knows this board"), None),
+        _ => (Reading::absent(Absence::Unknown, "nobody knows this board"), None),
     }
 }

@@ -199,7 +199,7 @@ fn use_is_unknown_when_holders_say_nothing() {
     let unknown = used(vec![chip(3, &[(10, 1)])], vec![bare(10)]);
     let words = "held by pid 10, whose memory cannot be read from here; run as its user or as root, \
                  or start it with the Telltale recorder";
-    assert_eq!(unknown.absence(), Some((Absence::Unsupported, words)));
+    assert_eq!(unknown.absence(), Some((Absence::Unknown, words)));
     let known = with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 9)])]);
     let partly = used(vec![chip(3, &[(10, 1), (11, 1)])], vec![bare(10), known]);
     assert_eq!(partly.value(), Some(&9));

@@ -9,6 +9,7 @@ use telltale_harness::{ChildGuard, Scratch, wait_until};
 use telltale_node::{CollectOptions, Collector, EndpointUse};
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::memory::MemoryKind;
+use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{KindMemory, Process, ProcessSource, ProcessState, Snapshot};
 
 use crate::workload::{Child, Role, command, let_begin, start};
@@ -117,7 +118,7 @@ fn without_endpoints_only_ledgers_are_read() {
 fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
     let bench = Bench::new(MachineKind::N150);
     let mut killed = start(&bench.child(Role::LedgerAndEndpoint, 70));
-    let _lives = start(&bench.child(Role::Ledger, 5));
+    let lives = start(&bench.child(Role::Ledger, 5));
     let mut running = bench.collector();
     assert_eq!(dram(&running.collect(), 0).total_bytes, 75);
     running.watch();
@@ -137,6 +138,11 @@ fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
         assert_eq!(dram(&snapshot, 0).total_bytes, 5);
         let dead = process(&snapshot, killed.id());
         assert_eq!(dead.state, ProcessState::Dead);
+        // Its file still tells whose it was.
+        assert_eq!(dead.uid.value(), Some(&rustix::process::geteuid().as_raw()));
+        assert_eq!(dead.user.value(), process(&snapshot, lives.id()).user.value());
+        assert_eq!(dead.command.absence(), Some((Absence::Ended, "")));
+        assert_eq!(dead.uptime_seconds.absence(), Some((Absence::Ended, "")));
         assert_eq!(dead.devices[0].kinds[0].usage.live_bytes, 70);
         assert_eq!(subjects(&snapshot), Vec::<String>::new());
     }

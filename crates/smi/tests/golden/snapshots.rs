@@ -113,12 +113,12 @@ fn remote_device() -> Device {
     Device {
         id: String::from("251732099R"),
         identity: identity(1),
-        facts: no(Absence::Unsupported, "a board type that is not in our table"),
+        facts: no(Absence::Unknown, "a board type that is not in our table"),
         telemetry: Telemetry::absent(Absence::Unsupported, why),
         spaces: vec![space(
             MemorySpace::Dram,
-            no(Absence::Unsupported, "5000 holds it and records nothing"),
-            no(Absence::Unsupported, "nobody knows this board"),
+            no(Absence::Unknown, "5000 holds it and records nothing"),
+            no(Absence::Unknown, "nobody knows this board"),
         )],
         kinds: Vec::new(),
         holders: no(Absence::Unsupported, why),
@@ -136,13 +136,13 @@ fn process(pid: Option<u32>, name: &str) -> Process {
         pid,
         namespace_pid: None,
         name: name.to_owned(),
-        command: no(Absence::Gone, ""),
-        uid: no(Absence::Gone, ""),
-        user: no(Absence::Gone, ""),
+        command: no(Absence::Ended, ""),
+        uid: no(Absence::Ended, ""),
+        user: no(Absence::Ended, ""),
         container: None,
         state: ProcessState::Alive,
         known_by: None,
-        uptime_seconds: no(Absence::Unsupported, ""),
+        uptime_seconds: no(Absence::Unknown, "it reports no start"),
         devices: Vec::new(),
         faults: RecordingFaults::default(),
         metrics: Vec::new(),
@@ -211,6 +211,7 @@ fn trainer() -> Process {
 fn dead() -> Process {
     let kinds = vec![usage(MemoryKind::Dram, 256 * MIB, 1)];
     Process {
+        uptime_seconds: no(Absence::Ended, ""),
         state: ProcessState::Dead,
         known_by: Some(ProcessSource::Region),
         devices: vec![held(0, 0, kinds)],
@@ -223,6 +224,7 @@ fn silent() -> Process {
     Process {
         command: at(String::from("./legacy")),
         uid: at(1_001),
+        user: no(Absence::Unknown, "not in /etc/passwd"),
         devices: vec![held(0, 3, Vec::new())],
         ..process(Some(5_000), "legacy")
     }
@@ -232,6 +234,9 @@ fn silent() -> Process {
 fn hidden() -> Process {
     let kinds = vec![usage(MemoryKind::Dram, 0, 0)];
     Process {
+        command: no(Absence::Hidden, ""),
+        user: no(Absence::Hidden, ""),
+        uptime_seconds: no(Absence::Hidden, ""),
         state: ProcessState::Hidden,
         known_by: Some(ProcessSource::Endpoint),
         devices: vec![held(1, 1, kinds)],

@@ -24,7 +24,7 @@ fn programs_get_their_format_even_when_there_is_nothing() {
     assert_eq!(json.status, Some(2));
     let value: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(value["devices"], serde_json::json!([]));
-    assert_eq!(value["sources"][0]["errors"][0]["reason"], "unsupported");
+    assert_eq!(value["sources"][0]["errors"][0]["reason"], "missing");
     assert!(json.err.contains("install tt-kmd"), "{}", json.err);
     let csv = smi(empty.path(), &["--csv"]);
     assert_eq!((csv.status, csv.out.lines().count()), (Some(2), 1), "{csv:?}");
