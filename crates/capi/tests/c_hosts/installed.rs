@@ -1,5 +1,6 @@
 //! The library, built and installed under a prefix by the same script that users run.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -43,11 +44,17 @@ fn built() -> &'static Path {
     })
 }
 
+/// The script, about to install the built libraries under `prefix`.
+pub(crate) fn installer(prefix: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(here().join("install.sh"));
+    command.arg(prefix).arg(built()).env_remove("DESTDIR");
+    command
+}
+
 /// Installs under a prefix in `scratch`.
 pub(crate) fn install(scratch: &Scratch) -> PathBuf {
     let prefix = scratch.join("prefix");
-    let mut command = Command::new(here().join("install.sh"));
-    let output = command.arg(&prefix).arg(built()).output().expect("the script runs");
+    let output = installer(&prefix).output().expect("the script runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     prefix
 }

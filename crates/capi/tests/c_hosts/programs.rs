@@ -1,10 +1,11 @@
 //! Programs that use the library as it is meant to be used.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::installed::{Linked, here, install, program};
+use crate::installed::{Linked, here, install, installer, program};
 use telltale_harness::{ChildGuard, Scratch, compile_cpp, skip};
 use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Purpose, RuntimeDirectory};
@@ -59,25 +60,72 @@ fn the_allocator_example_is_seen_with_exactly_what_it_holds() {
     }
 }
 
-#[test]
-fn pkg_config_tells_how_to_compile() {
-    const NAME: &str = "capi::pkg_config_tells_how_to_compile";
-    let scratch = Scratch::new();
-    let prefix = install(&scratch);
+/// What pkg-config says of the library described in `place`; none where there is no pkg-config.
+fn pkg_config(test: &str, place: &Path, sysroot: &Path) -> Option<String> {
     let mut command = Command::new("pkg-config");
-    command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+    command.env("PKG_CONFIG_PATH", place).env("PKG_CONFIG_SYSROOT_DIR", sysroot);
     let Ok(output) = command.args(["--cflags", "--libs", "telltale"]).output() else {
-        return skip(NAME, "needs pkg-config");
+        skip(&format!("capi::{test}"), "needs pkg-config");
+        return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let flags = String::from_utf8(output.stdout).unwrap();
-    let rpath = format!("-Wl,-rpath,{}", prefix.join("lib").display());
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Builds the example with `flags` and the library in `library`, and runs it so far that it needs
+/// the library.
+fn build_and_run(flags: &str, library: &Path, out: &Path) {
+    let rpath = format!("-Wl,-rpath,{}", library.display());
     let flags: Vec<&str> = flags.split_whitespace().chain([rpath.as_str()]).collect();
-    let example =
-        compile_cpp(&here().join("examples/allocator.cpp"), &prefix.join("by-pkg-config"), &flags);
+    let example = compile_cpp(&here().join("examples/allocator.cpp"), out, &flags);
     // Without arguments it tells its usage, which it can only once the library is found.
     let output = Command::new(example).env_remove("LD_LIBRARY_PATH").output().unwrap();
     assert_eq!(output.status.code(), Some(64), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn pkg_config_tells_how_to_compile() {
+    let scratch = Scratch::new();
+    let prefix = install(&scratch);
+    let place = prefix.join("lib/pkgconfig");
+    let test = "pkg_config_tells_how_to_compile";
+    let Some(flags) = pkg_config(test, &place, Path::new("")) else { return };
+    build_and_run(&flags, &prefix.join("lib"), &prefix.join("by-pkg-config"));
+}
+
+#[test]
+fn an_installation_for_a_package_lies_below_destdir_and_names_its_prefix() {
+    let scratch = Scratch::new();
+    let stage = scratch.join("stage");
+    let output = installer("/opt/tell&tale").env("DESTDIR", &stage).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let prefix = stage.join("opt/tell&tale");
+    let place = prefix.join("lib/pkgconfig");
+    let described = std::fs::read_to_string(place.join("telltale.pc")).unwrap();
+    assert!(described.contains("\nprefix=/opt/tell&tale\n"), "{described}");
+    assert!(!described.contains("stage") && !described.contains('@'), "{described}");
+    let test = "an_installation_for_a_package_lies_below_destdir_and_names_its_prefix";
+    let Some(flags) = pkg_config(test, &place, &stage) else { return };
+    // It escapes for a shell, which is not used here.
+    let flags = flags.replace('\\', "");
+    build_and_run(&flags, &prefix.join("lib"), &scratch.join("staged"));
+}
+
+#[test]
+fn a_relative_prefix_becomes_an_absolute_one() {
+    let scratch = Scratch::new();
+    let place = scratch.join("here/lib/pkgconfig");
+    let output = installer("here").current_dir(scratch.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let test = "a_relative_prefix_becomes_an_absolute_one";
+    let Some(flags) = pkg_config(test, &place, Path::new("")) else { return };
+    build_and_run(&flags, &scratch.join("here/lib"), &scratch.join("relative"));
+
+    let mut command = installer("here");
+    let output = command.current_dir(scratch.path()).env("DESTDIR", "stage").output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && told.contains("must begin with a slash"), "{told}");
+    assert!(!scratch.join("stage").exists() && !scratch.join("stagehere").exists());
 }
 
 #[test]
