@@ -69,7 +69,7 @@ fn pkg_config(test: &str, place: &Path, sysroot: &Path) -> Option<String> {
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).unwrap())
+    Some(String::from_utf8(output.stdout).expect("flags are text"))
 }
 
 /// Builds the example with `flags` and the library in `library`, and runs it so far that it needs
@@ -79,7 +79,8 @@ fn build_and_run(flags: &str, library: &Path, out: &Path) {
     let flags: Vec<&str> = flags.split_whitespace().chain([rpath.as_str()]).collect();
     let example = compile_cpp(&here().join("examples/allocator.cpp"), out, &flags);
     // Without arguments it tells its usage, which it can only once the library is found.
-    let output = Command::new(example).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    let output = Command::new(example).env_remove("LD_LIBRARY_PATH").output();
+    let output = output.expect("what was just built can be started");
     assert_eq!(output.status.code(), Some(64), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
