@@ -47,7 +47,7 @@ pub const MEMBERS: [Member; 18] = [
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
     planned("telltale-debug-stream", &["telltale-schema"]),
-    planned("telltale-program-cache", &["telltale-schema"]),
+    here("telltale-program-cache", &["telltale-schema"]),
     here(
         "telltale-runtime",
         &[

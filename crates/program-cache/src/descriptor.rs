@@ -1,0 +1,54 @@
+//! The full description of a program: kernels, circular buffers, semaphores. Plain data that is
+//! cheap to build; making one does nothing else.
+
+pub mod circular_buffer;
+pub mod kernel;
+pub mod semaphore;
+
+use smallvec::SmallVec;
+
+use circular_buffer::CircularBufferDescriptor;
+use kernel::KernelDescriptor;
+use semaphore::SemaphoreDescriptor;
+
+/// A program.
+///
+/// `A` is what stands where a word of each dispatch goes: `u32` for a description with its values,
+/// [`Argument`](crate::argument::Argument) for one that a factory wrote.
+///
+/// The orders of kernels and of circular buffers are part of the program: arguments and addresses
+/// are found by position. The order of semaphores is not; their `id` names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramDescriptor<A = u32> {
+    /// What runs, on which cores, with which arguments.
+    pub kernels: SmallVec<[KernelDescriptor<A>; 3]>,
+    /// The queues between the kernels of a core.
+    pub circular_buffers: SmallVec<[CircularBufferDescriptor<A>; 5]>,
+    /// The counters that kernels wait on.
+    pub semaphores: SmallVec<[SemaphoreDescriptor; 3]>,
+}
+
+impl<A> Default for ProgramDescriptor<A> {
+    fn default() -> Self {
+        Self {
+            kernels: SmallVec::new(),
+            circular_buffers: SmallVec::new(),
+            semaphores: SmallVec::new(),
+        }
+    }
+}
+
+impl<A: Copy> ProgramDescriptor<A> {
+    /// The same program with other values in the places of dispatch words.
+    pub fn map<B>(&self, mut value_of: impl FnMut(&A) -> B) -> ProgramDescriptor<B> {
+        ProgramDescriptor {
+            kernels: self.kernels.iter().map(|kernel| kernel.map(&mut value_of)).collect(),
+            circular_buffers: self
+                .circular_buffers
+                .iter()
+                .map(|buffer| buffer.map(&mut value_of))
+                .collect(),
+            semaphores: self.semaphores.clone(),
+        }
+    }
+}
