@@ -6,6 +6,7 @@ use std::process::Command;
 use telltale_harness::{Scratch, skip};
 use xtask::generate::{self, Output, metrics};
 use xtask::repository;
+use xtask::tidy::sizes::MAX_FILE_LINES;
 
 /// rustfmt is a component that a minimal Rust installation lacks.
 fn needs_rustfmt(test: &str) -> bool {
@@ -29,6 +30,10 @@ fn the_repository_s_generated_files_are_fresh() {
     assert!(outputs.len() >= 2);
     let stale = generate::stale(&root, &outputs);
     assert!(stale.is_empty(), "run `cargo xtask generate`; stale: {stale:?}");
+    for output in outputs.iter().filter(|output| output.path.ends_with(".rs")) {
+        let lines = output.text.lines().count();
+        assert!(lines <= MAX_FILE_LINES, "{}: {lines} lines; split it", output.path);
+    }
 }
 
 #[test]

@@ -6,8 +6,11 @@ pub mod definitions;
 
 pub use definitions::DEFINITIONS;
 
+use serde::Deserialize;
+
 /// What a metric's value is measured in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes.
     Bytes,
@@ -35,8 +38,29 @@ pub enum Unit {
     None,
 }
 
+impl Unit {
+    /// The unit's name, which is the end of a metric's name; none where the name says what is
+    /// counted, or there is no unit.
+    pub fn suffix(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Bytes => "bytes",
+            Self::Seconds => "seconds",
+            Self::Celsius => "celsius",
+            Self::Volts => "volts",
+            Self::Amperes => "amperes",
+            Self::Watts => "watts",
+            Self::Joules => "joules",
+            Self::Hertz => "hertz",
+            Self::Ratio => "ratio",
+            Self::RevolutionsPerMinute => "revolutions_per_minute",
+            Self::Count | Self::None => return None,
+        })
+    }
+}
+
 /// How a metric's value behaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MetricKind {
     /// Only grows, until its owner restarts.
     Counter,
@@ -49,7 +73,8 @@ pub enum MetricKind {
 }
 
 /// What a series of a metric belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// A device.
     Device,
@@ -78,4 +103,19 @@ pub struct MetricDefinition {
     pub scope: Scope,
     /// The version of Telltale that first had it.
     pub since: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DEFINITIONS;
+
+    #[test]
+    fn definitions_are_sorted_by_name_and_end_in_their_unit() {
+        assert!(DEFINITIONS.is_sorted_by(|one, other| one.name < other.name));
+        for definition in DEFINITIONS {
+            let stem = definition.name.trim_end_matches("_total");
+            let suffix = definition.unit.suffix().unwrap_or_default();
+            assert!(stem.ends_with(suffix), "{}", definition.name);
+        }
+    }
 }

@@ -8,12 +8,14 @@ mod text;
 use std::path::Path;
 
 use serde::Deserialize;
+use telltale_schema::metric::{MetricKind, Scope, Unit};
 
 use super::{GenerateError, Output, formatted};
 
 /// Where metrics are defined.
 pub const SOURCE: &str = "crates/schema/metrics.toml";
-const RUST: &str = "crates/schema/src/metric/definitions.rs";
+/// The Rust code, without its ending: a file with the list, and a directory with a file a scope.
+const RUST: &str = "crates/schema/src/metric/definitions";
 const TABLE: &str = "docs/metrics.md";
 
 /// The whole of `metrics.toml`.
@@ -29,7 +31,7 @@ struct Definitions {
 struct Metric {
     name: String,
     unit: Unit,
-    kind: Kind,
+    kind: MetricKind,
     scope: Scope,
     labels: Vec<String>,
     help: String,
@@ -37,74 +39,23 @@ struct Metric {
     absent_when: String,
 }
 
-/// The variants of `telltale_schema::metric::Unit`; `Debug` prints the Rust name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Unit {
-    Bytes,
-    Seconds,
-    Celsius,
-    Volts,
-    Amperes,
-    Watts,
-    Joules,
-    Hertz,
-    Ratio,
-    Count,
-    RevolutionsPerMinute,
-    None,
-}
-
-/// The variants of `telltale_schema::metric::MetricKind`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-}
-
-/// The variants of `telltale_schema::metric::Scope`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Scope {
-    Device,
-    Process,
-    Source,
-    Service,
-}
-
-impl Unit {
-    /// The words in tables, and the ending of a metric's name where the unit has one.
-    fn words(self) -> &'static str {
-        match self {
-            Self::Bytes => "bytes",
-            Self::Seconds => "seconds",
-            Self::Celsius => "celsius",
-            Self::Volts => "volts",
-            Self::Amperes => "amperes",
-            Self::Watts => "watts",
-            Self::Joules => "joules",
-            Self::Hertz => "hertz",
-            Self::Ratio => "ratio",
-            Self::Count => "count",
-            Self::RevolutionsPerMinute => "revolutions_per_minute",
-            Self::None => "none",
-        }
-    }
-}
-
-/// The Rust file and the table, where the schema crate defines metrics.
+/// The Rust files and the table, where the schema crate defines metrics.
 pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     let path = root.join(SOURCE);
     let source = std::fs::read_to_string(&path)
         .map_err(|source| GenerateError::Read { path: path.clone(), source })?;
     let metrics = parse(&source)?;
-    Ok(vec![
-        Output { path: RUST.to_owned(), text: formatted(root, &text::rust(&metrics))? },
+    let mut outputs = vec![
+        Output { path: format!("{RUST}.rs"), text: formatted(root, &text::list(&metrics))? },
         Output { path: TABLE.to_owned(), text: text::table(&metrics) },
-    ])
+    ];
+    for (scope, file, _) in text::SCOPES {
+        if let Some(code) = text::definitions(&metrics, scope) {
+            let path = format!("{RUST}/{file}.rs");
+            outputs.push(Output { path, text: formatted(root, &code)? });
+        }
+    }
+    Ok(outputs)
 }
 
 /// Checks definitions and returns how many there are; for tests of the rules.

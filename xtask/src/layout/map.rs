@@ -71,7 +71,7 @@ pub const MEMBERS: [Member; 18] = [
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),
     Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },
-    here("xtask", &["telltale-harness"]),
+    here("xtask", &["telltale-harness", "telltale-schema"]),
 ];
 
 /// Packages that the shipped program must not contain.

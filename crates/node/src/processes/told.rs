@@ -1,6 +1,6 @@
 //! What an endpoint tells besides memory, as samples of the metrics that we define. Pure.
 
-use telltale_schema::metric::{DEFINITIONS, MetricDefinition, MetricKind, Unit};
+use telltale_schema::metric::{DEFINITIONS, MetricDefinition, MetricKind};
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 use telltale_wire::{DeviceReport, Report};
 
@@ -69,7 +69,7 @@ fn sample(name: &str, labels: &[(&str, &str)], value: Option<u64>) -> Option<Met
     Some(MetricSample {
         name: definition.name.to_owned(),
         help: definition.help.to_owned(),
-        unit: unit(definition.unit).to_owned(),
+        unit: definition.unit.suffix().unwrap_or_default().to_owned(),
         labels: labels.iter().map(owned).collect(),
         value,
     })
@@ -77,16 +77,7 @@ fn sample(name: &str, labels: &[(&str, &str)], value: Option<u64>) -> Option<Met
 
 fn definition(name: &str) -> Option<&'static MetricDefinition> {
     let place = DEFINITIONS.binary_search_by(|definition| definition.name.cmp(name)).ok()?;
-    DEFINITIONS.get(place)
-}
-
-/// The unit as endpoints name it.
-fn unit(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Bytes => "bytes",
-        Unit::Seconds => "seconds",
-        _ => "",
-    }
+    DEFINITIONS.get(place).copied()
 }
 
 #[cfg(test)]

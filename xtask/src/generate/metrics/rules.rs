@@ -1,6 +1,8 @@
 //! What a metric definition must obey: the naming rules of Prometheus and OpenMetrics, and ours.
 
-use super::{Kind, Metric, Scope, Unit};
+use telltale_schema::metric::{MetricKind, Scope, Unit};
+
+use super::Metric;
 
 /// What is wrong with `metric`, if anything.
 pub(super) fn breach(metric: &Metric) -> Option<String> {
@@ -15,20 +17,24 @@ fn name(metric: &Metric) -> Option<String> {
         return Some("the name must be lower-case words joined by single underscores".to_owned());
     }
     let stem = match (metric.kind, rest.strip_suffix("_total"), rest.strip_suffix("_info")) {
-        (Kind::Counter, Some(stem), _) => stem,
-        (Kind::Counter, None, _) => return Some("a counter's name ends in _total".to_owned()),
+        (MetricKind::Counter, Some(stem), _) => stem,
+        (MetricKind::Counter, None, _) => {
+            return Some("a counter's name ends in _total".to_owned());
+        }
         (_, Some(_), _) => return Some("only a counter's name ends in _total".to_owned()),
-        (Kind::Info, _, Some(stem)) => stem,
-        (Kind::Info, _, None) => return Some("an info metric's name ends in _info".to_owned()),
+        (MetricKind::Info, _, Some(stem)) => stem,
+        (MetricKind::Info, _, None) => {
+            return Some("an info metric's name ends in _info".to_owned());
+        }
         (_, _, Some(_)) => return Some("only an info metric's name ends in _info".to_owned()),
         _ => rest,
     };
-    let unit = metric.unit.words();
-    let has_suffix = !matches!(metric.unit, Unit::Count | Unit::None);
-    if has_suffix && !stem.ends_with(&format!("_{unit}")) {
+    if let Some(unit) = metric.unit.suffix()
+        && !stem.ends_with(&format!("_{unit}"))
+    {
         return Some(format!("the name must say its unit: …_{unit}"));
     }
-    (metric.kind == Kind::Info && metric.unit != Unit::None)
+    (metric.kind == MetricKind::Info && metric.unit != Unit::None)
         .then(|| "an info metric has no unit".to_owned())
 }
 

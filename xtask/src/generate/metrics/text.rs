@@ -2,34 +2,67 @@
 
 use std::fmt::Write;
 
-use super::{Metric, Scope};
+use telltale_schema::metric::Scope;
 
-/// The Rust source of the definitions, before rustfmt.
-pub(super) fn rust(metrics: &[Metric]) -> String {
-    let mut code = String::from(
-        "// Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.\n\n\
-         use super::{MetricDefinition, MetricKind, Scope, Unit};\n\n\
-         /// Every metric Telltale can expose, sorted by name.\n\
-         pub static DEFINITIONS: &[MetricDefinition] = &[\n",
+use super::Metric;
+
+/// What each generated Rust file begins with.
+const HEAD: &str =
+    "// Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.\n\n";
+
+/// The scopes with the names of their Rust files and the headings of their tables.
+pub(super) const SCOPES: [(Scope, &str, &str); 4] = [
+    (Scope::Device, "device", "One device"),
+    (Scope::Process, "process", "One process"),
+    (Scope::Source, "source", "One source of readings"),
+    (Scope::Service, "service", "The service itself"),
+];
+
+/// The Rust source of the list of all definitions, before rustfmt.
+pub(super) fn list(metrics: &[Metric]) -> String {
+    let mut code = HEAD.to_owned();
+    let used = SCOPES.map(|(scope, file, _)| (of_scope(metrics, scope).next().is_some(), file));
+    let files = || used.into_iter().filter_map(|(used, file)| used.then_some(file));
+    code.extend(files().map(|file| format!("mod {file};\n")));
+    code.push_str("\nuse super::MetricDefinition;\n\n");
+    code.extend(files().map(|file| format!("pub use {file}::*;\n")));
+    code.push_str(
+        "\n/// Every metric Telltale can expose, sorted by name.\n\
+         pub static DEFINITIONS: &[&MetricDefinition] = &[\n",
     );
     for metric in metrics {
-        let Metric { name, unit, kind, scope, labels, help, since, absent_when: _ } = metric;
-        let entry = format!(
-            "MetricDefinition {{ name: {name:?}, unit: Unit::{unit:?}, kind: MetricKind::{kind:?}, \
-             help: {help:?}, labels: &{labels:?}, scope: Scope::{scope:?}, since: {since:?} }},\n"
-        );
-        code.push_str(&entry);
+        writeln!(code, "{},", constant(metric)).expect("a string takes any text");
     }
     code.push_str("];\n");
-    for (index, metric) in metrics.iter().enumerate() {
-        let constant = metric.name.trim_start_matches("telltale_").to_uppercase();
-        let help = &metric.help;
+    code
+}
+
+/// The Rust source of the definitions of one scope, before rustfmt; none where it has none.
+pub(super) fn definitions(metrics: &[Metric], scope: Scope) -> Option<String> {
+    let mut code =
+        format!("{HEAD}use crate::metric::{{MetricDefinition, MetricKind, Scope, Unit}};\n");
+    let mut metrics = of_scope(metrics, scope).peekable();
+    metrics.peek()?;
+    for metric in metrics {
+        let Metric { name, unit, kind, scope, labels, help, since, absent_when: _ } = metric;
+        let constant = constant(metric);
         let entry = format!(
-            "\n/// {help}\npub const {constant}: &MetricDefinition = &DEFINITIONS[{index}];\n"
+            "\n/// {help}\npub const {constant}: &MetricDefinition = &MetricDefinition {{ \
+             name: {name:?}, unit: Unit::{unit:?}, kind: MetricKind::{kind:?}, help: {help:?}, \
+             labels: &{labels:?}, scope: Scope::{scope:?}, since: {since:?} }};\n"
         );
         code.push_str(&entry);
     }
-    code
+    Some(code)
+}
+
+/// The name of a metric's constant.
+fn constant(metric: &Metric) -> String {
+    metric.name.trim_start_matches("telltale_").to_uppercase()
+}
+
+fn of_scope(metrics: &[Metric], scope: Scope) -> impl Iterator<Item = &Metric> {
+    metrics.iter().filter(move |metric| metric.scope == scope)
 }
 
 /// The table of all metrics, one section a scope.
@@ -40,13 +73,8 @@ pub(super) fn table(metrics: &[Metric]) -> String {
          Every metric that Telltale defines, by what one series belongs to. A value that is not known\n\
          is left out, never written as 0 or -1; the last column says when that happens.\n",
     );
-    for (scope, title) in [
-        (Scope::Device, "One device"),
-        (Scope::Process, "One process"),
-        (Scope::Source, "One source of readings"),
-        (Scope::Service, "The service itself"),
-    ] {
-        section(&mut page, title, metrics.iter().filter(|metric| metric.scope == scope));
+    for (scope, _, title) in SCOPES {
+        section(&mut page, title, of_scope(metrics, scope));
     }
     page
 }
@@ -61,7 +89,10 @@ fn section<'a>(page: &mut String, title: &str, metrics: impl Iterator<Item = &'a
     write!(page, "\n## {title}\n\n{head}").expect("a string takes any text");
     for metric in metrics {
         let kind = format!("{:?}", metric.kind).to_lowercase();
-        let unit = metric.unit.words().replace('_', " ");
+        let unit = metric.unit.suffix().map_or_else(
+            || format!("{:?}", metric.unit).to_lowercase(),
+            |suffix| suffix.replace('_', " "),
+        );
         let labels = metric.labels.join(", ");
         let Metric { name, help, since, absent_when, .. } = metric;
         let row = [&format!("`{name}`"), &kind, &unit, &labels, help, since, absent_when]

@@ -1,0 +1,276 @@
+// Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.
+
+use crate::metric::{MetricDefinition, MetricKind, Scope, Unit};
+
+/// Frequency of the clock: ai for the compute cores, axi for the system bus, arc for the management processor.
+pub const DEVICE_CLOCK_HERTZ: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_clock_hertz",
+    unit: Unit::Hertz,
+    kind: MetricKind::Gauge,
+    help: "Frequency of the clock: ai for the compute cores, axi for the system bus, arc for the management processor.",
+    labels: &["device", "clock"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Core current.
+pub const DEVICE_CURRENT_AMPERES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_current_amperes",
+    unit: Unit::Amperes,
+    kind: MetricKind::Gauge,
+    help: "Core current.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Core current at which the firmware starts to throttle the device.
+pub const DEVICE_CURRENT_LIMIT_AMPERES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_current_limit_amperes",
+    unit: Unit::Amperes,
+    kind: MetricKind::Gauge,
+    help: "Core current at which the firmware starts to throttle the device.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Speed of the board's fan.
+pub const DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_fan_speed_revolutions_per_minute",
+    unit: Unit::RevolutionsPerMinute,
+    kind: MetricKind::Gauge,
+    help: "Speed of the board's fan.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Heartbeats of the management firmware; a device whose count stands still has stopped.
+pub const DEVICE_HEARTBEATS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_heartbeats_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Heartbeats of the management firmware; a device whose count stands still has stopped.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Identity of the device; a label that is not known is empty.
+pub const DEVICE_INFO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_info",
+    unit: Unit::None,
+    kind: MetricKind::Info,
+    help: "Identity of the device; a label that is not known is empty.",
+    labels: &[
+        "device",
+        "architecture",
+        "board_type",
+        "serial",
+        "asic_id",
+        "pci_address",
+        "driver_version",
+        "firmware_version",
+    ],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Buffers allocated on the device by processes that report them.
+pub const DEVICE_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_buffers",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Buffers allocated on the device by processes that report them.",
+    labels: &["device", "kind"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Size of the device's memory, DRAM or L1 of all cores.
+pub const DEVICE_MEMORY_CAPACITY_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_capacity_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Size of the device's memory, DRAM or L1 of all cores.",
+    labels: &["device", "space"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Bytes that rows of dead processes still hold in a foreign region.
+pub const DEVICE_MEMORY_GHOST_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_ghost_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes that rows of dead processes still hold in a foreign region.",
+    labels: &["device", "kind"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Most bytes seen in use on the device since collection began.
+pub const DEVICE_MEMORY_PEAK_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_peak_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Most bytes seen in use on the device since collection began.",
+    labels: &["device", "kind"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Bytes that a shared total holds and no process accounts for.
+pub const DEVICE_MEMORY_UNATTRIBUTED_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_unattributed_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes that a shared total holds and no process accounts for.",
+    labels: &["device", "kind"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Bytes allocated on the device: processes, unattributed and ghost bytes added up.
+pub const DEVICE_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_used_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes allocated on the device: processes, unattributed and ghost bytes added up.",
+    labels: &["device", "kind"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Bytes the device received over PCIe through one of its networks on chip.
+pub const DEVICE_PCIE_RECEIVED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_received_bytes_total",
+    unit: Unit::Bytes,
+    kind: MetricKind::Counter,
+    help: "Bytes the device received over PCIe through one of its networks on chip.",
+    labels: &["device", "noc"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Bytes the device sent over PCIe through one of its networks on chip.
+pub const DEVICE_PCIE_SENT_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_pcie_sent_bytes_total",
+    unit: Unit::Bytes,
+    kind: MetricKind::Counter,
+    help: "Bytes the device sent over PCIe through one of its networks on chip.",
+    labels: &["device", "noc"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Core power at which the firmware starts to throttle the device.
+pub const DEVICE_POWER_LIMIT_WATTS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_power_limit_watts",
+    unit: Unit::Watts,
+    kind: MetricKind::Gauge,
+    help: "Core power at which the firmware starts to throttle the device.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Power that the chip's core draws; the rest of the board is not in it.
+pub const DEVICE_POWER_WATTS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_power_watts",
+    unit: Unit::Watts,
+    kind: MetricKind::Gauge,
+    help: "Power that the chip's core draws; the rest of the board is not in it.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Processes that hold the device open or have memory on it.
+pub const DEVICE_PROCESSES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_processes",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Processes that hold the device open or have memory on it.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Temperature at the sensor.
+pub const DEVICE_TEMPERATURE_CELSIUS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_temperature_celsius",
+    unit: Unit::Celsius,
+    kind: MetricKind::Gauge,
+    help: "Temperature at the sensor.",
+    labels: &["device", "sensor"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Temperature at which the firmware starts to throttle the device.
+pub const DEVICE_TEMPERATURE_LIMIT_CELSIUS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_temperature_limit_celsius",
+    unit: Unit::Celsius,
+    kind: MetricKind::Gauge,
+    help: "Temperature at which the firmware starts to throttle the device.",
+    labels: &["device", "sensor"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Times the device switched itself off because of heat, since it was powered on.
+pub const DEVICE_THERMAL_TRIPS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_thermal_trips_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Times the device switched itself off because of heat, since it was powered on.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Processes that hold the device open and report no memory.
+pub const DEVICE_UNTRACKED_PROCESSES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_untracked_processes",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Processes that hold the device open and report no memory.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// 1 when the last collection read telemetry from the device, 0 when it did not.
+pub const DEVICE_UP: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_up",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 when the last collection read telemetry from the device, 0 when it did not.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Highest core voltage that the firmware sets.
+pub const DEVICE_VOLTAGE_LIMIT_VOLTS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_voltage_limit_volts",
+    unit: Unit::Volts,
+    kind: MetricKind::Gauge,
+    help: "Highest core voltage that the firmware sets.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Core voltage.
+pub const DEVICE_VOLTAGE_VOLTS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_voltage_volts",
+    unit: Unit::Volts,
+    kind: MetricKind::Gauge,
+    help: "Core voltage.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};

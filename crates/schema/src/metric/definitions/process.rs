@@ -1,0 +1,289 @@
+// Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.
+
+use crate::metric::{MetricDefinition, MetricKind, Scope, Unit};
+
+/// Connections and queries that the process's endpoint gave up or refused, by reason.
+pub const ENDPOINT_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_endpoint_errors_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Connections and queries that the process's endpoint gave up or refused, by reason.",
+    labels: &["pid", "reason"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Queries that the process's endpoint answered.
+pub const ENDPOINT_QUERIES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_endpoint_queries_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Queries that the process's endpoint answered.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// What the process's recording runtime could not do, by step.
+pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_problems_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "What the process's recording runtime could not do, by step.",
+    labels: &["pid", "step"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Frees of an address that had been freed already.
+pub const PROCESS_DOUBLE_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_double_frees_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Frees of an address that had been freed already.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Identity of the process; a label that is not known is empty.
+pub const PROCESS_INFO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_info",
+    unit: Unit::None,
+    kind: MetricKind::Info,
+    help: "Identity of the process; a label that is not known is empty.",
+    labels: &["pid", "command", "user", "container_id", "pod_uid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Bytes of compiled kernels that the process keeps.
+pub const PROCESS_KERNEL_CACHE_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_kernel_cache_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes of compiled kernels that the process keeps.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Size of the L1 ring buffer that kernels are loaded through.
+pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_l1_ring_buffer_capacity_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Size of the L1 ring buffer that kernels are loaded through.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Bytes in use of the L1 ring buffer that kernels are loaded through.
+pub const PROCESS_L1_RING_BUFFER_USED_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_l1_ring_buffer_used_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes in use of the L1 ring buffer that kernels are loaded through.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Bytes of all allocations the process has made on the device, freed ones included.
+pub const PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_memory_allocated_bytes_total",
+    unit: Unit::Bytes,
+    kind: MetricKind::Counter,
+    help: "Bytes of all allocations the process has made on the device, freed ones included.",
+    labels: &["device", "pid", "kind"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Allocations the process has made on the device.
+pub const PROCESS_MEMORY_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_memory_allocations_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Allocations the process has made on the device.",
+    labels: &["device", "pid", "kind"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Buffers the process has allocated on the device and not freed.
+pub const PROCESS_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_memory_buffers",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Buffers the process has allocated on the device and not freed.",
+    labels: &["device", "pid", "kind"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Allocations that the process's allocator refused.
+pub const PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_memory_failed_allocations_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Allocations that the process's allocator refused.",
+    labels: &["device", "pid", "kind"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Bytes the process has allocated on the device and not freed.
+pub const PROCESS_MEMORY_LIVE_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_memory_live_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes the process has allocated on the device and not freed.",
+    labels: &["device", "pid", "kind"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Most live bytes the process has had on the device.
+pub const PROCESS_MEMORY_PEAK_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_memory_peak_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Most live bytes the process has had on the device.",
+    labels: &["device", "pid", "kind"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Bytes the process may have on the device.
+pub const PROCESS_MEMORY_QUOTA_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_memory_quota_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes the process may have on the device.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Operations the process has dispatched to the device.
+pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_operations_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Operations the process has dispatched to the device.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs that were dropped from the cache to make room.
+pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_evictions_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Programs that were dropped from the cache to make room.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Dispatches that found their program in the cache.
+pub const PROCESS_PROGRAM_CACHE_HITS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_hits_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Dispatches that found their program in the cache.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Dispatches that had to compile their program.
+pub const PROCESS_PROGRAM_CACHE_MISSES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_misses_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Dispatches that had to compile their program.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs in the process's program cache.
+pub const PROCESS_PROGRAMS_CACHED: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_programs_cached",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Programs in the process's program cache.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs whose kernels are on the device at present.
+pub const PROCESS_PROGRAMS_LOADED: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_programs_loaded",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Programs whose kernels are on the device at present.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// When the process started, in seconds since 1970.
+pub const PROCESS_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_start_time_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "When the process started, in seconds since 1970.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// 1 while the runtime holds the process back, 0 while it does not.
+pub const PROCESS_THROTTLED: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_throttled",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 while the runtime holds the process back, 0 while it does not.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Bytes the process has moved to and from the device, as its runtime counts them.
+pub const PROCESS_TRANSFERRED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_transferred_bytes_total",
+    unit: Unit::Bytes,
+    kind: MetricKind::Counter,
+    help: "Bytes the process has moved to and from the device, as its runtime counts them.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Frees of an address that the runtime never recorded.
+pub const PROCESS_UNKNOWN_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_unknown_frees_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Frees of an address that the runtime never recorded.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// How long the process's runtime has been recording.
+pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_uptime_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "How long the process's runtime has been recording.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
