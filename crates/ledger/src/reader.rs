@@ -131,6 +131,14 @@ pub struct LedgerReader {
     has_read: bool,
 }
 
+impl OpenError {
+    /// Whether we are not allowed to open it.
+    pub fn is_forbidden(&self) -> bool {
+        let Self::Open { source, .. } = self else { return false };
+        source.kind() == io::ErrorKind::PermissionDenied
+    }
+}
+
 impl LedgerReader {
     /// Opens and checks the ledger `name`.
     pub fn open_at(directory: &RuntimeDirectory, name: &str) -> Result<Self, OpenError> {

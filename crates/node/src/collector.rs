@@ -123,6 +123,7 @@ impl Collector {
             collected_in_ns: self.clock.monotonic_ns().saturating_sub(started_ns),
             devices: reconciled.devices,
             processes: reconciled.processes,
+            closed_processes: found.closed,
             sources,
         }
     }

@@ -6,6 +6,7 @@
 mod answers;
 mod claims;
 mod cleaning;
+mod closed;
 pub(crate) mod command;
 mod container;
 mod described;
@@ -38,6 +39,7 @@ use crate::patience::{self, Patience};
 use crate::report::Report;
 use crate::tree::Tree;
 use answers::{Asking, Believed, Remembered};
+use closed::Closed;
 use described::{Description, Descriptions, unseen};
 use endpoints::Limits;
 use identity::{Checks, Standing, Standpoint};
@@ -73,6 +75,8 @@ pub(crate) struct Found {
     pub(crate) processes: Vec<ProcessObservation>,
     pub(crate) regions: Vec<RegionObservation>,
     pub(crate) statuses: Vec<SourceStatus>,
+    /// Processes of other users whose files may not be opened.
+    pub(crate) closed: u64,
 }
 
 /// The driver's holders, over all devices.
@@ -149,15 +153,16 @@ impl Processes {
     pub(crate) fn look(&mut self, holders: &Holders) -> Found {
         let mut found = Found::default();
         let now = (self.clock.now(), self.clock.monotonic_ns());
-        let mut report = Report::default();
+        let (mut report, mut closed) = (Report::default(), Closed::default());
         let mut listed = self.list_main(&mut report);
         let containers = self.list_containers(holders, &mut listed, &mut report);
-        self.read_ledgers(holders, &listed, &mut report);
+        self.read_ledgers(holders, &listed, (&mut report, &mut closed));
         found.statuses.push(report.finish("ledgers", &*self.clock, now.1));
 
         let started_ns = self.clock.monotonic_ns();
         let mut report = Report::default();
-        let believed = self.ask_endpoints(holders, &listed, &mut report);
+        let believed = self.ask_endpoints(holders, &listed, (&mut report, &mut closed));
+        found.closed = closed.count();
         found.statuses.push(report.finish("endpoints", &*self.clock, started_ns));
 
         let started_ns = self.clock.monotonic_ns();
@@ -266,10 +271,15 @@ impl Processes {
         }
     }
 
-    fn read_ledgers(&mut self, holders: &Holders, listed: &[Listed], report: &mut Report) {
+    fn read_ledgers(
+        &mut self,
+        holders: &Holders,
+        listed: &[Listed],
+        (report, closed): (&mut Report, &mut Closed),
+    ) {
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
         for (number, directory, listing) in listed {
-            self.ledgers.refresh(*number, directory, listing, &checks, report);
+            self.ledgers.refresh(*number, directory, listing, &checks, (report, closed));
         }
         let numbers: BTreeSet<u32> = listed.iter().map(|(number, ..)| *number).collect();
         self.ledgers.keep_directories(&numbers);
@@ -284,7 +294,7 @@ impl Processes {
         &mut self,
         holders: &Holders,
         listed: &[Listed],
-        report: &mut Report,
+        (report, closed): (&mut Report, &mut Closed),
     ) -> BTreeMap<ProcessIdentity, Believed> {
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
         let limits = Limits { peer: self.places.patience, all: self.places.deadline };
@@ -295,7 +305,8 @@ impl Processes {
             ledgers: &mut self.ledgers,
             remembered: &mut self.remembered,
             now_ns: self.clock.monotonic_ns(),
-            report: &mut *report,
+            report,
+            closed,
         };
         let mut believed = BTreeMap::new();
         for (number, directory, listing) in listed {

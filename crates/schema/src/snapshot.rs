@@ -37,6 +37,10 @@ pub struct Snapshot {
     pub devices: Vec<Device>,
     /// Processes that hold a device or recorded memory, by pid and start time.
     pub processes: Vec<Process>,
+    /// Processes of other users whose ledgers and endpoints we may not open, as far as their files'
+    /// names tell: they are in no figure. No source fails on that account.
+    #[serde(default)]
+    pub closed_processes: u64,
     /// Each source that was asked, and how it went.
     pub sources: Vec<SourceStatus>,
 }

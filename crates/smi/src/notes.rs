@@ -11,9 +11,22 @@ const MOST_NAMED: usize = 8;
 
 /// A line for each thing, after an empty one; nothing if the tables say it all.
 pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
-    let lines = snapshot.devices.iter().flat_map(of_device);
+    let lines = snapshot.devices.iter().flat_map(of_device).chain(closed(snapshot));
     let page: String = lines.map(|line| text::painted(&line, Tone::Warning, style)).collect();
     if page.is_empty() { page } else { format!("\n{page}") }
+}
+
+/// Those that belong to other users, in one line however many they are.
+fn closed(snapshot: &Snapshot) -> Option<String> {
+    let (whose, verb) = match snapshot.closed_processes {
+        0 => return None,
+        1 => (String::from("1 process of another user"), "is"),
+        many => (format!("{} processes of other users", quantity::count(many)), "are"),
+    };
+    Some(format!(
+        "{whose} cannot be read and {verb} in no figure; run as root, or as the user telltale where \
+         its directory is installed"
+    ))
 }
 
 fn of_device(device: &Device) -> Vec<String> {

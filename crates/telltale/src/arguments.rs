@@ -41,7 +41,8 @@ pub(crate) enum Command {
 
 const SMI_HELP: &str = "\
 Exit status: 0 all was read, 1 some source failed (it is named below the tables) or --clean could
-not remove something of ours, 2 nothing could be read, 64 wrong usage.
+not remove something of ours, 2 nothing could be read, 64 wrong usage. That processes of other users
+are closed to this one is no failure; a line below the tables says how many.
 
 Examples:
   telltale smi                 one table

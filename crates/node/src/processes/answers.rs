@@ -9,6 +9,7 @@ use telltale_schema::reading::Absence;
 use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 
 use super::EndpointUse;
+use super::closed::Closed;
 use super::endpoints::{Answer, AskError, Limits, ask};
 use super::identity::{Checks, Lie, Standing};
 use super::ledgers::{FileIdentity, Ledgers, with_causes};
@@ -49,6 +50,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) remembered: &'a mut Remembered,
     pub(crate) now_ns: u64,
     pub(crate) report: &'a mut Report,
+    pub(crate) closed: &'a mut Closed,
 }
 
 impl Asking<'_> {
@@ -90,6 +92,9 @@ impl Asking<'_> {
                 Ok(Err(lie)) => {
                     self.report.error(&entry.name, Absence::Refused, lie.to_string());
                 }
+                Err(error)
+                    if error.absence() == Absence::Permission
+                        && self.closed.take(number, entry, status.uid, self.checks) => {}
                 Err(error) => {
                     if matches!(error, AskError::TimedOut) {
                         let until_ns = self.now_ns.saturating_add(SILENCE_NS);

@@ -5,7 +5,7 @@
 //! name is never looked at here.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
@@ -84,6 +84,8 @@ pub(crate) struct Checks<'a> {
     /// Pids that are worth a look first: the driver's holders, endpoints' peers.
     likely: Vec<u32>,
     by_start: OnceCell<HashMap<u64, Vec<u32>>>,
+    /// Each pid, in whatever namespace, with each user of the process that has it.
+    by_name: OnceCell<HashSet<(u32, u32)>>,
     seen: RefCell<Seen>,
 }
 
@@ -112,8 +114,8 @@ impl<'a> Checks<'a> {
         likely: impl IntoIterator<Item = u32>,
     ) -> Self {
         let likely = likely.into_iter().collect();
-        let (by_start, seen) = (OnceCell::new(), RefCell::default());
-        Self { procfs, standpoint, likely, by_start, seen }
+        let (by_start, by_name, seen) = (OnceCell::new(), OnceCell::new(), RefCell::default());
+        Self { procfs, standpoint, likely, by_start, by_name, seen }
     }
 
     /// The processes that were found to live and to be who they are said to be.
@@ -206,6 +208,29 @@ impl<'a> Checks<'a> {
             named && older && !status.ended && may_own(&status, owner)
         });
         (lives || self.standpoint.sees_all).then_some(lives)
+    }
+
+    /// Whether a process may live that has left a file of user `owner` named after `pid`, and after
+    /// its start where that is in the name. Looks at `/proc` once, however often it is asked.
+    pub(crate) fn may_live(&self, pid: u32, start_time_ticks: Option<u64>, owner: u32) -> bool {
+        match start_time_ticks {
+            Some(start) if self.procfs.glance(pid) == Some((start, owner)) => true,
+            Some(start) => self.starter_lives(pid, start, owner).unwrap_or(true),
+            None => !self.standpoint.sees_all || self.names().contains(&(pid, owner)),
+        }
+    }
+
+    fn names(&self) -> &HashSet<(u32, u32)> {
+        self.by_name.get_or_init(|| {
+            let mut names = HashSet::new();
+            for pid in self.procfs.pids().into_iter().take(MAX_SCANNED) {
+                let Found::Process(_, status) = self.procfs.find(pid) else { continue };
+                for name in [pid].iter().chain(&status.namespace_pids) {
+                    names.extend(status.uids.map(|uid| (*name, uid)));
+                }
+            }
+            names
+        })
     }
 
     fn is_writer(&self, suspect: u32, pid: u32, owner: u32) -> bool {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use telltale_ledger::directory::{Entry, EntryStatus, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{EntryStatus, Listing, RuntimeDirectory};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
 
+use super::closed::Closed;
 use super::identity::{Checks, Standing};
 use super::liveness::Watch;
 use super::status::Procfs;
@@ -136,7 +137,7 @@ impl Ledgers {
         directory: &RuntimeDirectory,
         listing: &Listing,
         checks: &Checks<'_>,
-        report: &mut Report,
+        (report, closed): (&mut Report, &mut Closed),
     ) {
         let entries = listing.ledgers.iter().chain(&listing.endpoints);
         let listed: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
@@ -144,7 +145,8 @@ impl Ledgers {
             let now = || directory.entry_status(name).ok().as_ref().map(FileIdentity::of);
             *of != number || (listed.contains(name.as_str()) && now() == Some(behind))
         });
-        for Entry { name, .. } in &listing.ledgers {
+        for entry in &listing.ledgers {
+            let name = &entry.name;
             let origin = (number, name.clone());
             if self.followed.contains_key(&origin) {
                 continue;
@@ -165,6 +167,8 @@ impl Ledgers {
                     }
                     self.insert(origin, FileIdentity::of(&status), reader, standing);
                 }
+                Err(error)
+                    if error.is_forbidden() && closed.take(number, entry, status.uid, checks) => {}
                 Err(error) => complain(name, &error, report),
             }
         }
@@ -335,9 +339,7 @@ fn complain(name: &str, error: &OpenError, report: &mut Report) {
         // Removed since it was listed, or not finished yet: neither is anybody's fault.
         OpenError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => return,
         OpenError::NotReady => return,
-        OpenError::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-            Absence::Permission
-        }
+        error if error.is_forbidden() => Absence::Permission,
         OpenError::Open { .. } | OpenError::Read(_) => Absence::Failed,
         OpenError::Version { .. } => Absence::NotUnderstood,
         _ => Absence::Refused,

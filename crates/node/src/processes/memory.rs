@@ -5,6 +5,7 @@ use telltale_ledger::LedgerReading;
 use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 
 use super::answers::{MAX_ASKED, believe};
+use super::closed::Closed;
 use super::endpoints::{Limits, ask};
 use super::identity::{Checks, Seen};
 use super::{Holders, Processes};
@@ -15,7 +16,8 @@ impl Processes {
     pub(crate) fn read_once(&mut self, mut take: impl FnMut(u32, &LedgerReading)) {
         let mut report = Report::default();
         let listed = self.list_main(&mut report);
-        self.read_ledgers(&Holders::default(), &listed, &mut report);
+        let mut closed = Closed::default();
+        self.read_ledgers(&Holders::default(), &listed, (&mut report, &mut closed));
         self.descriptions.take_seen(Seen::new());
         for told in self.ledgers.told() {
             if let Some(pid) = told.standing.pid() {

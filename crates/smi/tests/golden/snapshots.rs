@@ -32,6 +32,7 @@ pub(crate) fn empty() -> Snapshot {
         collected_in_ns: 5_000_000,
         devices: Vec::new(),
         processes: Vec::new(),
+        closed_processes: 0,
         sources: vec![source("tenstorrent", Vec::new(), 0)],
     }
 }
@@ -51,6 +52,7 @@ pub(crate) fn troubled() -> Snapshot {
     Snapshot {
         devices: vec![local_device(), remote_device()],
         processes: vec![trainer(), dead(), silent(), hidden()],
+        closed_processes: 3,
         sources: vec![source("tenstorrent", vec![error], 0), source("ledgers", Vec::new(), 7)],
         ..empty()
     }
