@@ -84,7 +84,7 @@ impl BusyMachine {
         let held: u64 = HELD.iter().map(|(_, buffers, bytes)| buffers * bytes).sum();
         let whole = snapshot.processes.iter().filter(|process| {
             let kinds = process.devices.iter().flat_map(|device| &device.kinds);
-            let live: u64 = kinds.map(|kind| kind.usage.live_bytes).sum();
+            let live: u64 = kinds.map(|kind| kind.usage.live_bytes()).sum();
             process.known_by == Some(ProcessSource::Ledger) && live == CHIPS_OF_ONE as u64 * held
         });
         let counts = (snapshot.devices.len(), snapshot.processes.len(), whole.count());

@@ -14,8 +14,8 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Device, HeldDevice, Holder, KindUsage, Process, ProcessSource, ProcessState, RecordingFaults,
-    Telemetry,
+    Accounting, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process, ProcessSource,
+    ProcessState, RecordingFaults, Telemetry,
 };
 
 use crate::observation::{
@@ -197,8 +197,9 @@ impl Bench {
                 implausible = true;
                 continue;
             }
+            let usage = HeldUsage::Recorded(usage);
             if counts {
-                device.parts.add_process(kind, usage.live_bytes, usage.live_buffers);
+                device.parts.add_process(kind, &usage);
             }
             put(&mut draft.process, index, kind, usage);
         }
@@ -208,7 +209,7 @@ impl Bench {
                 "claims more memory than a device can have, or impossible counts",
             );
         }
-        held(&mut draft.process, index);
+        held(&mut draft.process, index).accounting = Accounting::Recorded;
         match draft.claimed.iter_mut().find(|claimed| claimed.device == index) {
             Some(claimed) => claimed.mirrored |= claim.mirrored && counts,
             None => draft.claimed.push(ClaimedDevice {
@@ -298,8 +299,13 @@ impl Bench {
                     draft.process.pid == Some(pid) && draft.process.state == ProcessState::Alive
                 });
                 if let Some(draft) = draft {
-                    holder.memory_known = draft.process.known_by.is_some();
-                    held(&mut draft.process, index).open_descriptors = holder.open_descriptors;
+                    let accounts = draft.accounts_for_itself();
+                    let held = held(&mut draft.process, index);
+                    held.open_descriptors = holder.open_descriptors;
+                    if accounts && held.accounting == Accounting::Unknown {
+                        held.accounting = Accounting::OpenOnly;
+                    }
+                    holder.memory_known = held.accounting != Accounting::Unknown;
                 }
             }
         }
@@ -319,15 +325,20 @@ impl ProcessDraft {
             claimed.row_found = true;
             return;
         }
-        held(&mut self.process, index);
+        held(&mut self.process, index).accounting = Accounting::BytesOnly;
         for (kind, bytes) in &row.kinds {
-            parts.add_process(*kind, *bytes, 0);
-            let usage = MemoryUsage { live_bytes: *bytes, ..MemoryUsage::default() };
+            let usage = HeldUsage::BytesOnly { live_bytes: *bytes };
+            parts.add_process(*kind, &usage);
             if *bytes > 0 {
                 put(&mut self.process, index, *kind, usage);
             }
         }
         self.process.known_by.get_or_insert(ProcessSource::Region);
+    }
+
+    /// Whether the process says what it has, and so what it has not.
+    fn accounts_for_itself(&self) -> bool {
+        matches!(self.process.known_by, Some(ProcessSource::Ledger | ProcessSource::Endpoint))
     }
 }
 
@@ -359,21 +370,12 @@ fn held(process: &mut Process, index: usize) -> &mut HeldDevice {
     &mut process.devices[place]
 }
 
-/// Adds `usage` to what the process recorded for a device and kind.
-fn put(process: &mut Process, index: usize, kind: MemoryKind, usage: MemoryUsage) {
+/// Adds `usage` to what the process has of a kind on a device.
+fn put(process: &mut Process, index: usize, kind: MemoryKind, usage: HeldUsage) {
     let kinds = &mut held(process, index).kinds;
     match kinds.iter_mut().find(|one| one.kind == kind) {
-        None => kinds.push(KindUsage { kind, usage }),
-        Some(one) => {
-            let sum = &mut one.usage;
-            sum.live_bytes = sum.live_bytes.saturating_add(usage.live_bytes);
-            sum.live_buffers = sum.live_buffers.saturating_add(usage.live_buffers);
-            sum.peak_bytes = sum.peak_bytes.saturating_add(usage.peak_bytes);
-            sum.allocations = sum.allocations.saturating_add(usage.allocations);
-            sum.allocated_bytes = sum.allocated_bytes.saturating_add(usage.allocated_bytes);
-            sum.failed_allocations =
-                sum.failed_allocations.saturating_add(usage.failed_allocations);
-        }
+        None => kinds.push(HeldKind { kind, usage }),
+        Some(one) => one.usage = one.usage.plus(usage),
     }
 }
 

@@ -4,14 +4,15 @@
 //! snapshots; whoever shows one computes nothing from it but its presentation.
 
 mod device;
+mod held;
 mod process;
 
 pub use device::{
     Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
 };
+pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
 pub use process::{
-    Container, HeldDevice, HeldSpace, KindUsage, MetricSample, MetricValue, Process, ProcessSource,
-    ProcessState, RecordingFaults,
+    Container, MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
 };
 
 use serde::{Deserialize, Serialize};

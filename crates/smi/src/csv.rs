@@ -2,11 +2,11 @@
 //! with the time of its snapshot. Raw numbers in base units, names as in JSON; an absent value is an
 //! empty field. What could steer a terminal becomes `?`, since such output is often looked at.
 
-use telltale_schema::memory::MemorySpace;
+use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, KindUsage, Snapshot};
+use telltale_schema::snapshot::{Device, Snapshot};
 
-use crate::quantity;
+use crate::{quantity, rows};
 
 /// The names of the columns of [`devices`], as one row.
 pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,pci_address,\
@@ -15,7 +15,8 @@ pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,p
 
 /// The names of the columns of [`processes`], as one row.
 pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,state,device,kind,\
-    live_bytes,peak_bytes,live_buffers,allocations,allocated_bytes,failed_allocations\r\n";
+    live_bytes,peak_bytes,live_buffers,allocations,allocated_bytes,failed_allocations,\
+    accounting\r\n";
 
 /// One row for each device.
 pub fn devices(snapshot: &Snapshot) -> String {
@@ -44,8 +45,9 @@ pub fn devices(snapshot: &Snapshot) -> String {
     text
 }
 
-/// One row for each process, device and kind of memory; for a device of which the process has
-/// recorded nothing, one row without a kind.
+/// One row for each process, device and kind of memory; one without a kind for a device where no
+/// kind is mentioned, and one without a device for a process that has none. How much is known of
+/// the device's memory is in `accounting`.
 pub fn processes(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for process in &snapshot.processes {
@@ -61,27 +63,25 @@ pub fn processes(snapshot: &Snapshot) -> String {
             field(&process.command),
             process.state.name().to_owned(),
         ];
-        for held in &process.devices {
-            let id = snapshot.devices.get(held.device).map(|device| device.id.clone());
-            let mut push = |kind: &str, numbers: [String; 6]| {
-                let mut fields = who.to_vec();
-                fields.extend([id.clone().unwrap_or_default(), kind.to_owned()]);
-                fields.extend(numbers);
-                row(&fields, &mut text);
-            };
-            if held.kinds.is_empty() {
-                push("", std::array::from_fn(|_| String::new()));
-            }
-            for KindUsage { kind, usage } in &held.kinds {
+        for held in rows::devices(&process.devices) {
+            let device = held.and_then(|held| snapshot.devices.get(held.device));
+            let accounting = held.map_or("", |held| held.accounting.name());
+            for line in rows::lines(held) {
                 let numbers = [
-                    usage.live_bytes,
-                    usage.peak_bytes,
-                    usage.live_buffers,
-                    usage.allocations,
-                    usage.allocated_bytes,
-                    usage.failed_allocations,
+                    line.live_bytes(),
+                    line.recorded(|usage| usage.peak_bytes),
+                    line.recorded(|usage| usage.live_buffers),
+                    line.recorded(|usage| usage.allocations),
+                    line.recorded(|usage| usage.allocated_bytes),
+                    line.recorded(|usage| usage.failed_allocations),
                 ];
-                push(kind.name(), numbers.map(|number| number.to_string()));
+                let numbers = numbers.map(|number| number.map(|it| it.to_string()));
+                let mut fields = who.to_vec();
+                fields.push(device.map(|device| device.id.clone()).unwrap_or_default());
+                fields.push(line.kind.map_or("", MemoryKind::name).to_owned());
+                fields.extend(numbers.map(Option::unwrap_or_default));
+                fields.push(accounting.to_owned());
+                row(&fields, &mut text);
             }
         }
     }

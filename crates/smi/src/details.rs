@@ -3,12 +3,14 @@
 
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, Holder, Process, ProcessState, Snapshot, Telemetry};
+use telltale_schema::snapshot::{
+    Device, HeldDevice, Holder, Process, ProcessState, Snapshot, Telemetry,
+};
 
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, width, wrapped};
-use crate::{metrics, quantity};
+use crate::{metrics, quantity, rows};
 
 /// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
 /// what one looks for, and the sensors of a few devices fill a screen.
@@ -206,7 +208,7 @@ fn parts_table(device: &Device, page: &mut Page) {
             Cell::new(quantity::bytes(parts.processes_bytes)),
             Cell::new(quantity::bytes(parts.unattributed_bytes)),
             Cell::new(quantity::bytes(parts.ghost_bytes)),
-            Cell::new(quantity::count(parts.live_buffers)),
+            Cell::count(parts.live_buffers),
         ]);
     }
     page.table(&table);
@@ -270,25 +272,35 @@ fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut Page) {
         Column::right("ALLOCATED", 4),
         Column::right("FAILED", 5),
     ]);
-    let mut rows = 0;
-    for held in &process.devices {
-        let id = snapshot.devices.get(held.device).map_or("unknown", |device| &device.id);
-        for kind in &held.kinds {
-            let usage = kind.usage;
-            rows += 1;
+    for held in rows::devices(&process.devices).into_iter().flatten() {
+        for line in rows::lines(Some(held)) {
             table.push(vec![
-                Cell::new(format!("  {}", quantity::printable(id))),
-                Cell::new(kind.kind.name()),
-                Cell::new(quantity::bytes(usage.live_bytes)),
-                Cell::new(quantity::bytes(usage.peak_bytes)),
-                Cell::new(quantity::count(usage.live_buffers)),
-                Cell::new(quantity::count(usage.allocations)),
-                Cell::new(quantity::bytes(usage.allocated_bytes)),
-                Cell::new(quantity::count(usage.failed_allocations)),
+                Cell::new(format!("  {}", id(snapshot, held))),
+                match (line.kind, line.live_bytes()) {
+                    (Some(kind), _) => Cell::new(kind.name()),
+                    (None, Some(_)) => Cell::toned("none", Tone::Faint),
+                    (None, None) => Cell::absent(),
+                },
+                Cell::bytes(line.live_bytes()),
+                Cell::bytes(line.recorded(|usage| usage.peak_bytes)),
+                Cell::count(line.recorded(|usage| usage.live_buffers)),
+                Cell::count(line.recorded(|usage| usage.allocations)),
+                Cell::bytes(line.recorded(|usage| usage.allocated_bytes)),
+                Cell::count(line.recorded(|usage| usage.failed_allocations)),
             ]);
         }
     }
-    if rows > 0 {
+    if !process.devices.is_empty() {
         page.table(&table);
     }
+    let beside = rows::beside(&process.devices);
+    if !beside.is_empty() {
+        let ids: Vec<String> = beside.into_iter().map(|held| id(snapshot, held)).collect();
+        page.line("open, nothing there", &ids.join(", "));
+    }
+}
+
+fn id(snapshot: &Snapshot, held: &HeldDevice) -> String {
+    let device = snapshot.devices.get(held.device);
+    device.map_or_else(|| String::from("unknown"), |device| quantity::printable(&device.id))
 }

@@ -9,6 +9,7 @@ mod metrics;
 mod notes;
 mod processes;
 pub mod quantity;
+mod rows;
 mod style;
 mod summary;
 mod table;

@@ -1,12 +1,11 @@
-//! The table of processes: one row for each process and device.
+//! The table of processes: one row for each process and device, if it is not merely open.
 
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
-use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
-use crate::text;
+use crate::{quantity, rows, text};
 
 /// The table, or a sentence that says why there is none.
 pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
@@ -29,11 +28,8 @@ pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
         Column::left("COMMAND", 3),
     ]);
     for process in &snapshot.processes {
-        if process.devices.is_empty() {
-            table.push(row(snapshot, process, None));
-        }
-        for held in &process.devices {
-            table.push(row(snapshot, process, Some(held)));
+        for held in rows::devices(&process.devices) {
+            table.push(row(snapshot, process, held));
         }
     }
     table.render(style)
@@ -41,14 +37,7 @@ pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
 
 fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec<Cell> {
     let device = held.and_then(|held| snapshot.devices.get(held.device));
-    let memory = |space| match (held, process.known_by) {
-        (Some(held), Some(_)) => Cell::new(quantity::bytes(held.live_bytes(space))),
-        _ => Cell::absent(),
-    };
-    let buffers = match (held, process.known_by) {
-        (Some(held), Some(_)) => Cell::new(quantity::count(held.live_buffers)),
-        _ => Cell::absent(),
-    };
+    let memory = |space| Cell::bytes(held.and_then(|held| held.live_bytes(space)));
     vec![
         process
             .pid
@@ -57,7 +46,7 @@ fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec
         device.map_or_else(Cell::absent, |device| Cell::new(quantity::printable(&device.id))),
         memory(MemorySpace::Dram),
         memory(MemorySpace::L1),
-        buffers,
+        Cell::count(held.and_then(|held| held.live_buffers)),
         process
             .uptime_seconds
             .value()

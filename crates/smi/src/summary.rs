@@ -23,15 +23,16 @@ pub fn summary(snapshot: &Snapshot, style: &Style) -> String {
         for held in &process.devices {
             let id = snapshot.devices.get(held.device).map_or("unknown", |device| &device.id);
             for kind in &held.kinds {
+                let recorded = kind.usage.recorded();
                 table.push(vec![
                     Cell::new(&pid),
                     Cell::new(quantity::printable(id)),
                     Cell::new(kind.kind.name()),
-                    Cell::new(quantity::bytes(kind.usage.live_bytes)),
-                    Cell::new(quantity::bytes(kind.usage.peak_bytes)),
-                    Cell::new(quantity::count(kind.usage.live_buffers)),
-                    Cell::new(quantity::count(kind.usage.allocations)),
-                    Cell::new(quantity::bytes(kind.usage.allocated_bytes)),
+                    Cell::bytes(Some(kind.usage.live_bytes())),
+                    Cell::bytes(recorded.map(|usage| usage.peak_bytes)),
+                    Cell::count(recorded.map(|usage| usage.live_buffers)),
+                    Cell::count(recorded.map(|usage| usage.allocations)),
+                    Cell::bytes(recorded.map(|usage| usage.allocated_bytes)),
                 ]);
             }
         }

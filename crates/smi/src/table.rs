@@ -1,5 +1,6 @@
 //! A table that fits the width there is: columns give way in a stated order, the last one is cut.
 
+use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::text::{self, cut};
 
@@ -47,6 +48,16 @@ impl Cell {
 
     pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
+    }
+
+    /// An amount of memory, where it is known.
+    pub(crate) fn bytes(bytes: Option<u64>) -> Self {
+        bytes.map_or_else(Self::absent, |bytes| Self::new(quantity::bytes(bytes)))
+    }
+
+    /// A count, where it is known.
+    pub(crate) fn count(count: Option<u64>) -> Self {
+        count.map_or_else(Self::absent, |count| Self::new(quantity::count(count)))
     }
 
     /// What stands where there is no value. The reason is in the details.

@@ -117,8 +117,8 @@ fn compare(emulator: &Emulator, snapshot: &Snapshot, when: &str) {
             let shown = device.kind(kind);
             let total = shown.map_or(0, |parts| parts.total_bytes);
             assert_eq!(total, truth.requested_bytes, "{when}: {} of {id}", kind.name());
-            let buffers = shown.map_or(0, |parts| parts.live_buffers);
-            assert_eq!(buffers, truth.buffers, "{when}: {} buffers of {id}", kind.name());
+            let buffers = shown.map_or(Some(0), |parts| parts.live_buffers);
+            assert_eq!(buffers, Some(truth.buffers), "{when}: {} buffers of {id}", kind.name());
             for (pid, usage) in &chip.processes {
                 let process = snapshot
                     .processes
@@ -128,7 +128,7 @@ fn compare(emulator: &Emulator, snapshot: &Snapshot, when: &str) {
                 let held = process.devices.iter().find(|held| held.device == place);
                 let recorded = held
                     .and_then(|held| held.kinds.iter().find(|found| found.kind == kind))
-                    .map_or(0, |found| found.usage.live_bytes);
+                    .map_or(0, |found| found.usage.live_bytes());
                 let truth = usage.of(kind).requested_bytes;
                 assert_eq!(recorded, truth, "{when}: {} of {pid} on {id}", kind.name());
             }

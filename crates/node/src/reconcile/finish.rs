@@ -47,7 +47,7 @@ impl Bench {
                 let held = draft.process.devices.iter().find(|held| held.device == claimed.device);
                 for one in held.into_iter().flat_map(|held| &held.kinds) {
                     let regions = &mut self.devices[claimed.device].regions;
-                    regions.add_mirrored(one.kind, one.usage.live_bytes);
+                    regions.add_mirrored(one.kind, one.usage.live_bytes());
                 }
             }
         }

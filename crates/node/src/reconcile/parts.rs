@@ -1,7 +1,7 @@
 //! The parts of each kind on one device, and sums over its regions.
 
 use telltale_schema::memory::MemoryKind;
-use telltale_schema::snapshot::KindMemory;
+use telltale_schema::snapshot::{HeldUsage, KindMemory};
 
 const KINDS: usize = MemoryKind::ALL.len();
 
@@ -16,6 +16,8 @@ struct Part {
     processes: u64,
     ghost: u64,
     buffers: u64,
+    /// Somebody does not say how many buffers the bytes are in.
+    buffers_unknown: bool,
     /// Somebody mentioned this kind.
     mentioned: bool,
 }
@@ -77,11 +79,14 @@ fn add(sums: &mut [u64; KINDS], kind: MemoryKind, bytes: u64) {
 
 impl Parts {
     /// Adds what a living process has.
-    pub(super) fn add_process(&mut self, kind: MemoryKind, bytes: u64, buffers: u64) {
+    pub(super) fn add_process(&mut self, kind: MemoryKind, usage: &HeldUsage) {
         let part = &mut self.kinds[usize::from(kind.code())];
         part.mentioned = true;
-        part.processes = part.processes.saturating_add(bytes);
-        part.buffers = part.buffers.saturating_add(buffers);
+        part.processes = part.processes.saturating_add(usage.live_bytes());
+        match usage.recorded() {
+            Some(usage) => part.buffers = part.buffers.saturating_add(usage.live_buffers),
+            None => part.buffers_unknown |= usage.live_bytes() > 0,
+        }
     }
 
     /// Adds what a row of a dead process still has.
@@ -108,7 +113,7 @@ impl Parts {
                     processes_bytes: part.processes,
                     unattributed_bytes: unattributed,
                     ghost_bytes: ghost,
-                    live_buffers: part.buffers,
+                    live_buffers: (!part.buffers_unknown).then_some(part.buffers),
                 });
             }
         }

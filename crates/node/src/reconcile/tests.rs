@@ -4,7 +4,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
+    Accounting, HeldUsage, Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
 };
 
 use super::{MAX_DEVICE_BYTES, Observations, Reconciled, hidden, reconcile};
@@ -102,7 +102,7 @@ fn a_process_with_ledger_and_row_counts_once() {
     let result = reconcile(input);
     assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
     let held = &result.processes[0].devices[0];
-    assert_eq!((held.open_descriptors, held.kinds[0].usage.live_bytes), (2, 100));
+    assert_eq!((held.open_descriptors, held.kinds[0].usage.live_bytes()), (2, 100));
     assert!(result.devices[0].holders.value().unwrap()[0].memory_known);
 }
 
@@ -146,7 +146,7 @@ fn no_impossible_figure_gets_through_and_what_does_adds_up() {
         ];
         let result = reconcile(observed(vec![chip(3, &[])], processes, vec![]));
         assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
-        assert_eq!(result.devices[0].kind(DRAM).unwrap().live_buffers, 1);
+        assert_eq!(result.devices[0].kind(DRAM).unwrap().live_buffers, Some(1));
         assert_eq!(parts(&result, MemoryKind::L1).0, 5, "what is plausible stays");
         assert_eq!(result.refused.len(), 1);
     }
@@ -187,6 +187,43 @@ fn rows_above_a_stored_total_leave_nothing_unattributed() {
     let result = reconcile(observed(vec![chip(3, &[])], vec![bare(10), bare(11)], regions));
     assert_eq!(parts(&result, MemoryKind::Cb), (110, 110, 0, 0));
     assert_eq!(result.processes[1].known_by, Some(ProcessSource::Region));
+}
+
+#[test]
+fn what_a_region_does_not_tell_is_not_0() {
+    let rows = vec![row(10, &[(DRAM, 9)], RowOwner::Observed(0))];
+    let other = with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 1)])]);
+    let regions = vec![region(3, &[(DRAM, 9)], rows)];
+    let result = reconcile(observed(vec![chip(3, &[])], vec![bare(10), other], regions));
+    let held = &result.processes[0].devices[0];
+    assert_eq!((held.accounting, held.live_buffers), (Accounting::BytesOnly, None));
+    assert_eq!(held.kinds[0].usage, HeldUsage::BytesOnly { live_bytes: 9 });
+    assert_eq!(result.devices[0].kind(DRAM).unwrap().live_buffers, None);
+}
+
+#[test]
+fn a_process_is_silent_only_about_devices_that_its_source_does_not_cover() {
+    let holders = [(10, 1), (11, 1), (12, 1)];
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 1)])]);
+    let rows = vec![row(11, &[(DRAM, 9)], RowOwner::Observed(1))];
+    let input = observed(
+        vec![chip(3, &holders), chip(4, &holders)],
+        vec![ledger, bare(11), bare(12)],
+        vec![region(3, &[(DRAM, 9)], rows)],
+    );
+    let result = reconcile(input);
+    let accounting = |place: usize| -> Vec<Accounting> {
+        result.processes[place].devices.iter().map(|held| held.accounting).collect()
+    };
+    // Its ledger would say so if it had something on the second chip; a region is of one chip.
+    assert_eq!(accounting(0), [Accounting::Recorded, Accounting::OpenOnly]);
+    assert_eq!(accounting(1), [Accounting::BytesOnly, Accounting::Unknown]);
+    assert_eq!(accounting(2), [Accounting::Unknown, Accounting::Unknown]);
+    let known = |device: usize| -> Vec<bool> {
+        let holders = result.devices[device].holders.value().unwrap();
+        holders.iter().map(|holder| holder.memory_known).collect()
+    };
+    assert_eq!((known(0), known(1)), (vec![true, true, false], vec![true, false, false]));
 }
 
 #[test]
@@ -315,7 +352,7 @@ proptest! {
                     .filter(|held| held.device == index)
                     .flat_map(|held| &held.kinds)
                     .filter(|usage| usage.kind == one.kind)
-                    .map(|usage| u128::from(usage.usage.live_bytes))
+                    .map(|usage| u128::from(usage.usage.live_bytes()))
                     .sum();
                 prop_assert_eq!(shown, u128::from(one.processes_bytes), "{:?}", one.kind);
             }

@@ -28,7 +28,7 @@ fn check(snapshot: &Snapshot, guard: &ChildGuard, bytes: u64, source: ProcessSou
     assert_eq!(process.state, ProcessState::Alive);
     assert_eq!(process.namespace_pid, Some(1));
     assert_eq!(process.known_by, Some(source));
-    assert_eq!(process.devices[0].kinds[0].usage.live_bytes, bytes);
+    assert_eq!(process.devices[0].kinds[0].usage.live_bytes(), bytes);
 }
 
 #[test]

@@ -10,7 +10,9 @@ use telltale_node::{CollectOptions, Collector, EndpointUse};
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{KindMemory, Process, ProcessSource, ProcessState, Snapshot};
+use telltale_schema::snapshot::{
+    Accounting, KindMemory, Process, ProcessSource, ProcessState, Snapshot,
+};
 
 use crate::workload::{Child, Role, command, let_begin, start};
 
@@ -92,7 +94,7 @@ fn processes_are_counted_once_whatever_they_offer() {
                 assert_eq!(process.state, ProcessState::Alive);
                 assert_eq!(process.known_by, Some(*source), "{role:?}");
                 assert_eq!(process.devices.len(), 2);
-                assert_eq!(process.devices[0].kinds[0].usage.live_bytes, *bytes);
+                assert_eq!(process.devices[0].kinds[0].usage.live_bytes(), *bytes);
                 assert!(process.command.value().unwrap().contains("workload::role"));
                 assert!(process.uptime_seconds.value().is_some());
             }
@@ -143,7 +145,7 @@ fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
         assert_eq!(dead.user.value(), process(&snapshot, lives.id()).user.value());
         assert_eq!(dead.command.absence(), Some((Absence::Ended, "")));
         assert_eq!(dead.uptime_seconds.absence(), Some((Absence::Ended, "")));
-        assert_eq!(dead.devices[0].kinds[0].usage.live_bytes, 70);
+        assert_eq!(dead.devices[0].kinds[0].usage.live_bytes(), 70);
         assert_eq!(subjects(&snapshot), Vec::<String>::new());
     }
 }
@@ -202,6 +204,17 @@ fn a_holder_is_tied_to_its_memory() {
     assert_eq!((holders[1].pid, holders[1].memory_known), (Some(child.id()), true));
     assert_eq!(process(&snapshot, child.id()).devices[0].open_descriptors, 2);
     assert_eq!(process(&snapshot, silent).known_by, None);
+}
+
+#[test]
+fn a_gateway_is_open_and_nothing_is_there() {
+    let mut bench = Bench::new(MachineKind::N300);
+    let child = start(&Child { chips: &bench.chips[1..], ..bench.child(Role::Ledger, 9) });
+    bench.machine.set_holders(0, &[child.id()]).unwrap();
+    let snapshot = bench.collector().collect();
+    let held = process(&snapshot, child.id()).devices.iter();
+    let accounting: Vec<Accounting> = held.map(|held| held.accounting).collect();
+    assert_eq!(accounting, [Accounting::OpenOnly, Accounting::Recorded]);
 }
 
 #[test]

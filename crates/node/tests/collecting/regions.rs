@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use telltale_emulator::MachineKind;
 use telltale_ledger::region::{Layout, file_name};
-use telltale_schema::snapshot::{ProcessSource, ProcessState};
+use telltale_schema::snapshot::{HeldUsage, ProcessSource, ProcessState};
 
 use crate::memory::{Bench, dram, process, subjects};
 use crate::workload::{Role, start};
@@ -67,6 +67,9 @@ fn rows_are_the_livings_the_deads_or_nobodys() {
     assert_eq!(parts.unattributed_bytes, 1_000 - 927);
     assert_eq!(process(&snapshot, me).known_by, Some(ProcessSource::Region));
     assert_eq!(process(&snapshot, me).state, ProcessState::Alive);
+    let held = &process(&snapshot, me).devices[0];
+    assert_eq!(held.kinds[0].usage, HeldUsage::BytesOnly { live_bytes: 20 });
+    assert_eq!((held.live_buffers, parts.live_buffers), (None, None));
     assert_eq!(process(&snapshot, tracked.id()).known_by, Some(ProcessSource::Ledger));
     let found = subjects(&snapshot);
     assert!(found.iter().all(|text| text.contains("several rows")), "{found:?}");

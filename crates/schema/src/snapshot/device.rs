@@ -67,8 +67,9 @@ pub struct KindMemory {
     pub unattributed_bytes: u64,
     /// What rows of dead processes in foreign regions still hold.
     pub ghost_bytes: u64,
-    /// Buffers of living processes.
-    pub live_buffers: u64,
+    /// Buffers of living processes; none when one of them does not say how many it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_buffers: Option<u64>,
 }
 
 /// What a chip's sensors say, in base units.

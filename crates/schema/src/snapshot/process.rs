@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use crate::process::ProcessIdentity;
 use crate::reading::Reading;
+use crate::snapshot::HeldDevice;
 
 /// One process that holds a device or has recorded memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl ProcessSource {
         match self {
             Self::Ledger => "its ledger",
             Self::Endpoint => "its endpoint",
-            Self::Region => "a row in a tt-metal region",
+            Self::Region => "a row in a tt-metal region (live bytes alone)",
         }
     }
 }
@@ -96,72 +96,6 @@ pub struct Container {
     /// The Kubernetes pod's uid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_uid: Option<String>,
-}
-
-/// A device that a process holds or has recorded memory for.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct HeldDevice {
-    /// The device's place in [`super::Snapshot::devices`].
-    pub device: usize,
-    /// How many descriptors of it the driver says the process has open.
-    pub open_descriptors: u32,
-    /// What the process recorded, by kind, for kinds with any.
-    pub kinds: Vec<KindUsage>,
-    /// The same by space, for spaces with any; see [`Self::add_up`].
-    #[serde(default)]
-    pub spaces: Vec<HeldSpace>,
-    /// Buffers of all kinds.
-    #[serde(default)]
-    pub live_buffers: u64,
-}
-
-/// What one process has in one memory space of a device: its kinds of that space, added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldSpace {
-    /// The space.
-    pub space: MemorySpace,
-    /// Bytes allocated and not freed.
-    pub live_bytes: u64,
-    /// Buffers allocated and not freed.
-    pub live_buffers: u64,
-}
-
-impl HeldDevice {
-    /// Fills in the sums from the kinds. A sum that does not fit stays at the largest number: the
-    /// figures come from other processes, which may write what they like.
-    pub fn add_up(&mut self) {
-        self.live_buffers = 0;
-        self.spaces.clear();
-        for space in MemorySpace::ALL {
-            let mut sum = HeldSpace { space, live_bytes: 0, live_buffers: 0 };
-            let mut of_space = self.kinds.iter().filter(|one| one.kind.space() == space).peekable();
-            if of_space.peek().is_none() {
-                continue;
-            }
-            for KindUsage { usage, .. } in of_space {
-                sum.live_bytes = sum.live_bytes.saturating_add(usage.live_bytes);
-                sum.live_buffers = sum.live_buffers.saturating_add(usage.live_buffers);
-            }
-            self.live_buffers = self.live_buffers.saturating_add(sum.live_buffers);
-            self.spaces.push(sum);
-        }
-    }
-
-    /// Bytes that the process has in `space`; none there counts as 0.
-    pub fn live_bytes(&self, space: MemorySpace) -> u64 {
-        let found = self.spaces.iter().find(|held| held.space == space);
-        found.map_or(0, |held| held.live_bytes)
-    }
-}
-
-/// What one process recorded for one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KindUsage {
-    /// The kind.
-    pub kind: MemoryKind,
-    /// Its figures.
-    #[serde(flatten)]
-    pub usage: MemoryUsage,
 }
 
 /// What went wrong in one process's recording.
@@ -218,40 +152,5 @@ impl MetricValue {
             Self::Counter(_) | Self::Gauge(_) => 0,
             Self::Histogram { counts, .. } => counts.iter().copied().fold(0, u64::saturating_add),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{HeldDevice, KindUsage};
-    use crate::memory::{MemoryKind, MemorySpace, MemoryUsage};
-
-    fn held(kinds: &[(MemoryKind, u64, u64)]) -> HeldDevice {
-        let usage = |(kind, live_bytes, live_buffers)| KindUsage {
-            kind,
-            usage: MemoryUsage { live_bytes, live_buffers, ..MemoryUsage::default() },
-        };
-        let kinds = kinds.iter().copied().map(usage).collect();
-        let mut held = HeldDevice { kinds, ..HeldDevice::default() };
-        held.add_up();
-        // Once more changes nothing.
-        held.add_up();
-        held
-    }
-
-    #[test]
-    fn kinds_add_up_by_space_and_hostile_ones_stop_at_the_largest_number() {
-        let plain =
-            held(&[(MemoryKind::Dram, 10, 1), (MemoryKind::Trace, 5, 2), (MemoryKind::Cb, 7, 4)]);
-        let sums = |held: &HeldDevice| MemorySpace::ALL.map(|space| held.live_bytes(space));
-        assert_eq!((sums(&plain), plain.live_buffers, plain.spaces.len()), ([15, 7, 0], 7, 2));
-        let (most, half) = (u64::MAX, u64::MAX / 2 + 1);
-        let hostile = held(&[
-            (MemoryKind::Dram, most, half),
-            (MemoryKind::Trace, 1, 0),
-            (MemoryKind::L1, 2, most),
-        ]);
-        assert_eq!((sums(&hostile), hostile.live_buffers), ([most, 2, 0], most));
-        assert_eq!(held(&[]), HeldDevice::default());
     }
 }

@@ -7,9 +7,9 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Container, Device, HeldDevice, Holder, KindMemory, KindUsage, MetricSample, MetricValue,
-    Process, ProcessSource, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError,
-    SourceStatus, SpaceUsage, Telemetry,
+    Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory,
+    MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
+    SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -51,7 +51,7 @@ pub(crate) fn troubled() -> Snapshot {
     };
     Snapshot {
         devices: vec![local_device(), remote_device()],
-        processes: vec![trainer(), dead(), silent(), hidden()],
+        processes: vec![trainer(), dead(), foreign(), remote(), starting(), silent(), hidden()],
         closed_processes: 3,
         sources: vec![source("tenstorrent", vec![error], 0), source("ledgers", Vec::new(), 7)],
         ..empty()
@@ -86,7 +86,7 @@ fn local_device() -> Device {
         processes_bytes,
         unattributed_bytes,
         ghost_bytes,
-        live_buffers,
+        live_buffers: Some(live_buffers),
     };
     Device {
         id: String::from("251732099"),
@@ -99,11 +99,17 @@ fn local_device() -> Device {
             space(MemorySpace::L1, at(3 * MIB), at(95_944_704)),
         ],
         kinds: vec![
-            parts(MemoryKind::Dram, 11 * GIB, 512 * MIB, 256 * MIB, 1_234),
+            KindMemory {
+                live_buffers: None,
+                ..parts(MemoryKind::Dram, 11 * GIB + 128 * MIB, 384 * MIB, 256 * MIB, 0)
+            },
             parts(MemoryKind::L1, 3 * MIB, 0, 0, 12),
         ],
         holders: at(vec![
             Holder { pid: Some(4_242), open_descriptors: 1, memory_known: true },
+            Holder { pid: Some(4_400), open_descriptors: 1, memory_known: true },
+            Holder { pid: Some(4_500), open_descriptors: 1, memory_known: true },
+            Holder { pid: Some(4_600), open_descriptors: 1, memory_known: true },
             Holder { pid: Some(5_000), open_descriptors: 3, memory_known: false },
             Holder { pid: None, open_descriptors: 1, memory_known: false },
         ]),
@@ -151,7 +157,7 @@ fn process(pid: Option<u32>, name: &str) -> Process {
     }
 }
 
-fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> KindUsage {
+fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> HeldKind {
     let usage = MemoryUsage {
         live_bytes,
         live_buffers,
@@ -160,7 +166,7 @@ fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> KindUsage {
         allocated_bytes: 40 * GIB,
         failed_allocations: 2,
     };
-    KindUsage { kind, usage }
+    HeldKind { kind, usage: HeldUsage::Recorded(usage) }
 }
 
 fn metric(name: &str, labels: &[(&str, &str)], count: u64) -> MetricSample {
@@ -173,8 +179,14 @@ fn metric(name: &str, labels: &[(&str, &str)], count: u64) -> MetricSample {
     }
 }
 
-fn held(device: usize, open_descriptors: u32, kinds: Vec<KindUsage>) -> HeldDevice {
-    let mut held = HeldDevice { device, open_descriptors, kinds, ..HeldDevice::default() };
+fn held(
+    device: usize,
+    open_descriptors: u32,
+    accounting: Accounting,
+    kinds: Vec<HeldKind>,
+) -> HeldDevice {
+    let sums = HeldDevice::default();
+    let mut held = HeldDevice { device, open_descriptors, accounting, kinds, ..sums };
     held.add_up();
     held
 }
@@ -196,7 +208,7 @@ fn trainer() -> Process {
         }),
         known_by: Some(ProcessSource::Ledger),
         uptime_seconds: at(3_725.0),
-        devices: vec![held(0, 1, kinds)],
+        devices: vec![held(0, 1, Accounting::Recorded, kinds)],
         faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
         metrics: vec![
             metric("jobs_total", &[], 1_234),
@@ -209,15 +221,53 @@ fn trainer() -> Process {
     }
 }
 
-/// One that ended and left a row in a foreign region.
+/// One that ended and left its ledger.
 fn dead() -> Process {
     let kinds = vec![usage(MemoryKind::Dram, 256 * MIB, 1)];
     Process {
         uptime_seconds: no(Absence::Ended, ""),
         state: ProcessState::Dead,
-        known_by: Some(ProcessSource::Region),
-        devices: vec![held(0, 0, kinds)],
+        known_by: Some(ProcessSource::Ledger),
+        devices: vec![held(0, 0, Accounting::Recorded, kinds)],
         ..process(Some(4_300), "tt-run")
+    }
+}
+
+/// One of which only a foreign region tells.
+fn foreign() -> Process {
+    let bytes = HeldUsage::BytesOnly { live_bytes: 128 * MIB };
+    let kinds = vec![HeldKind { kind: MemoryKind::Dram, usage: bytes }];
+    Process {
+        command: at(String::from("tt-run --once")),
+        uid: at(1_002),
+        known_by: Some(ProcessSource::Region),
+        devices: vec![held(0, 1, Accounting::BytesOnly, kinds)],
+        ..process(Some(4_400), "tt-run")
+    }
+}
+
+/// One that uses the remote chip alone, through its gateway.
+fn remote() -> Process {
+    let kinds = vec![usage(MemoryKind::L1, 0, 0)];
+    Process {
+        command: at(String::from("replay generate")),
+        uid: at(1_000),
+        user: at(String::from("ada")),
+        known_by: Some(ProcessSource::Ledger),
+        devices: vec![
+            held(0, 1, Accounting::OpenOnly, Vec::new()),
+            held(1, 0, Accounting::Recorded, kinds),
+        ],
+        ..process(Some(4_500), "replay")
+    }
+}
+
+/// One that has opened the device and recorded nothing yet.
+fn starting() -> Process {
+    Process {
+        known_by: Some(ProcessSource::Ledger),
+        devices: vec![held(0, 1, Accounting::OpenOnly, Vec::new())],
+        ..process(Some(4_600), "starting")
     }
 }
 
@@ -227,7 +277,7 @@ fn silent() -> Process {
         command: at(String::from("./legacy")),
         uid: at(1_001),
         user: no(Absence::Unknown, "not in /etc/passwd"),
-        devices: vec![held(0, 3, Vec::new())],
+        devices: vec![held(0, 3, Accounting::Unknown, Vec::new())],
         ..process(Some(5_000), "legacy")
     }
 }
@@ -241,7 +291,7 @@ fn hidden() -> Process {
         uptime_seconds: no(Absence::Hidden, ""),
         state: ProcessState::Hidden,
         known_by: Some(ProcessSource::Endpoint),
-        devices: vec![held(1, 1, kinds)],
+        devices: vec![held(1, 1, Accounting::Recorded, kinds)],
         ..process(None, "worker")
     }
 }

@@ -40,7 +40,7 @@ fn check_sums(snapshot: &Snapshot, place: usize, device: &Device) {
     for parts in &device.kinds {
         let held = snapshot.processes.iter().flat_map(|process| &process.devices);
         let of_kind = held.filter(|held| held.device == place).flat_map(|held| &held.kinds);
-        let bytes = of_kind.filter(|one| one.kind == parts.kind).map(|one| one.usage.live_bytes);
+        let bytes = of_kind.filter(|one| one.kind == parts.kind).map(|one| one.usage.live_bytes());
         assert_eq!(bytes.sum::<u64>(), parts.processes_bytes);
         let sum = parts.processes_bytes + parts.unattributed_bytes + parts.ghost_bytes;
         assert_eq!(sum, parts.total_bytes);

@@ -53,7 +53,7 @@ fn held(snapshot: &Snapshot, pid: u32, id: &str, space: MemorySpace) -> u64 {
     let held = process.into_iter().flat_map(|process| &process.devices);
     let there = held.filter(|held| snapshot.devices[held.device].id == id);
     let kinds = there.flat_map(|held| &held.kinds).filter(|one| one.kind.space() == space);
-    kinds.map(|one| one.usage.live_bytes).sum()
+    kinds.map(|one| one.usage.live_bytes()).sum()
 }
 
 fn used(snapshot: &Snapshot, id: &str, space: MemorySpace) -> Option<u64> {

@@ -77,12 +77,12 @@ pub const DEVICE_INFO: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
-/// Buffers allocated on the device by processes that report them.
+/// Buffers that processes have allocated on the device and not freed.
 pub const DEVICE_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_memory_buffers",
     unit: Unit::Count,
     kind: MetricKind::Gauge,
-    help: "Buffers allocated on the device by processes that report them.",
+    help: "Buffers that processes have allocated on the device and not freed.",
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
