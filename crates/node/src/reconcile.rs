@@ -187,7 +187,9 @@ impl Bench {
             device.reported = true;
             device.dram_capacity.add(claim.dram_capacity_bytes);
             device.l1_capacity.add(claim.l1_capacity_bytes);
-            if let (Reading::Absent { .. }, Some(facts)) = (&device.facts, claim.facts) {
+            // A chip whose board cannot be read, as during a reset, is what its processes say.
+            let facts = claim.facts.or_else(|| ChipFacts::of_board(claim.chip.board_type));
+            if let (Reading::Absent { .. }, Some(facts)) = (&device.facts, facts) {
                 device.facts = Reading::new(facts, self.taken_at);
             }
         }

@@ -159,6 +159,11 @@ fn capacity(
             let words = "its processes disagree about the capacity";
             (Reading::absent(Absence::Implausible, words), None)
         }
-        _ => (Reading::absent(Absence::Unknown, "nobody knows this board"), None),
+        _ => match draft.facts.absence() {
+            Some((reason, detail)) if reason != Absence::Unknown => {
+                (Reading::absent(reason, detail), None)
+            }
+            _ => (Reading::absent(Absence::Unknown, "nobody knows this board"), None),
+        },
     }
 }
