@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use telltale_schema::text::with_causes;
+
 /// What was being done when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -138,17 +140,6 @@ impl Problems {
 fn eprintln_or_nothing(problem: &Problem) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(format!("{problem}\n").as_bytes());
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Entry, EntryStatus, Listing, RuntimeDirectory};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
+use telltale_schema::text::with_causes;
 use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 
 use super::EndpointUse;
 use super::closed::Closed;
 use super::endpoints::{Answer, AskError, Limits, ask};
 use super::identity::{Checks, Lie, Standing};
-use super::ledgers::{FileIdentity, Ledgers, with_causes};
+use super::ledgers::{FileIdentity, Ledgers};
 use crate::report::Report;
 
 /// Endpoints of one directory that are asked in one round.

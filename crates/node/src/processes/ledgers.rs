@@ -7,6 +7,7 @@ use telltale_ledger::directory::{EntryStatus, Listing, RuntimeDirectory};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
+use telltale_schema::text::with_causes;
 
 use super::closed::Closed;
 use super::identity::{Checks, Standing};
@@ -345,15 +346,4 @@ fn complain(name: &str, error: &OpenError, report: &mut Report) {
         _ => Absence::Refused,
     };
     report.error(name, reason, with_causes(error));
-}
-
-/// An error with everything that caused it.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

@@ -12,10 +12,10 @@ use telltale_ledger::region::{
 };
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
+use telltale_schema::text::with_causes;
 
 use super::described::Description;
 use super::identity::{NANOSECONDS_PER_TICK, SLACK_NS};
-use super::ledgers::with_causes;
 use crate::observation::{RegionObservation, RowObservation, RowOwner};
 use crate::report::Report;
 

@@ -213,15 +213,7 @@ impl Work {
         let chips: Vec<ChipIdentity> =
             serde_json::from_str(&std::env::var(CHIPS).unwrap()).unwrap();
         let bytes: u64 = std::env::var(BYTES).unwrap().parse().unwrap();
-        let now = telltale_node::clock::SystemClock.now();
-        let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
-        let ledger = Ledger::create(directory, owner.clone()).unwrap();
-        let recorder = ledger.recorder();
-        for chip in &chips {
-            let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
-            let slot = ledger.add_device(&entry).unwrap();
-            recorder.allocated(slot, MemoryKind::Dram, bytes);
-        }
+        let (ledger, owner) = recorded(directory, &chips, bytes);
         let name = match role {
             Role::Ledger => return Self { _ledger: Some(ledger) },
             Role::Squatter => endpoint_name(std::env::var(NAME).unwrap().parse().unwrap(), None),
@@ -245,20 +237,30 @@ pub(crate) fn hand_out(
     chips: Vec<ChipIdentity>,
     bytes: u64,
 ) -> Ledger {
-    let now = telltale_node::clock::SystemClock.now();
-    let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
-    let ledger = Ledger::create(directory, owner.clone()).unwrap();
-    let recorder = ledger.recorder();
-    for chip in &chips {
-        let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
-        let slot = ledger.add_device(&entry).unwrap();
-        recorder.allocated(slot, MemoryKind::Dram, bytes);
-    }
+    let (ledger, owner) = recorded(directory, &chips, bytes);
     ledger.remove();
     let handed = Some(ledger.read_only_descriptor().unwrap());
     let report = report(&owner, chips, bytes);
     serve(&directory.path().join(name), directory.endpoint_mode(), report, handed);
     ledger
+}
+
+/// A ledger of this process with `bytes` of DRAM on each of the chips, and its owner.
+fn recorded(
+    directory: &RuntimeDirectory,
+    chips: &[ChipIdentity],
+    bytes: u64,
+) -> (Ledger, LedgerOwner) {
+    let now = telltale_node::clock::SystemClock.now();
+    let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
+    let ledger = Ledger::create(directory, owner.clone()).unwrap();
+    let recorder = ledger.recorder();
+    for chip in chips {
+        let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
+        let slot = ledger.add_device(&entry).unwrap();
+        recorder.allocated(slot, MemoryKind::Dram, bytes);
+    }
+    (ledger, owner)
 }
 
 fn report(owner: &LedgerOwner, chips: Vec<ChipIdentity>, bytes: u64) -> Report {
