@@ -6,6 +6,7 @@
 //! rows of the dead are ghosts. No sum wraps, whatever the numbers are.
 
 mod finish;
+mod holders;
 mod matching;
 mod parts;
 
@@ -15,13 +16,14 @@ use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process, ProcessSource,
-    ProcessState, RecordingFaults, Telemetry,
+    ProcessState, Telemetry,
 };
 
 use crate::observation::{
     DeviceClaim, ProcessObservation, RegionObservation, RowObservation, RowOwner,
 };
 use crate::tenstorrent::ChipReading;
+use holders::out_of_sight;
 use parts::{Parts, RegionSums};
 
 /// Devices of one snapshot: what ledgers and regions claim beyond it is refused.
@@ -283,33 +285,14 @@ impl Bench {
                 None => device.parts.add_ghost(&row.kinds),
             },
             RowOwner::Hidden => {
-                let mut draft = ProcessDraft { process: hidden(&row), claimed: Vec::new() };
+                let mut draft = ProcessDraft {
+                    process: out_of_sight(Some(row.pid), &row.name),
+                    claimed: Vec::new(),
+                };
                 draft.take_row(index, &row, &mut device.parts);
                 self.processes.push(draft);
             }
             RowOwner::Nobody => device.parts.add_ghost(&row.kinds),
-        }
-    }
-
-    /// Ties the driver's holders to processes.
-    fn mark_holders(&mut self) {
-        for (index, device) in self.devices.iter_mut().enumerate() {
-            let Reading::Value { value: holders, .. } = &mut device.holders else { continue };
-            for holder in holders {
-                let Some(pid) = holder.pid else { continue };
-                let draft = self.processes.iter_mut().find(|draft| {
-                    draft.process.pid == Some(pid) && draft.process.state == ProcessState::Alive
-                });
-                if let Some(draft) = draft {
-                    let accounts = draft.accounts_for_itself();
-                    let held = held(&mut draft.process, index);
-                    held.open_descriptors = holder.open_descriptors;
-                    if accounts && held.accounting == Accounting::Unknown {
-                        held.accounting = Accounting::OpenOnly;
-                    }
-                    holder.memory_known = held.accounting != Accounting::Unknown;
-                }
-            }
         }
     }
 
@@ -396,26 +379,6 @@ fn identity_of(region: &RegionObservation) -> ChipIdentity {
             }
         }
         None => ChipIdentity { asic_id: Some(AsicId(region.name_id)), ..ChipIdentity::default() },
-    }
-}
-
-/// The process behind a row whose pid means nothing here.
-fn hidden(row: &RowObservation) -> Process {
-    Process {
-        identity: None,
-        pid: None,
-        namespace_pid: Some(row.pid),
-        name: row.name.clone(),
-        command: Reading::absent(Absence::Hidden, ""),
-        uid: Reading::absent(Absence::Hidden, ""),
-        user: Reading::absent(Absence::Hidden, ""),
-        container: None,
-        state: ProcessState::Hidden,
-        known_by: None,
-        uptime_seconds: Reading::absent(Absence::Hidden, ""),
-        devices: Vec::new(),
-        faults: RecordingFaults::default(),
-        metrics: Vec::new(),
     }
 }
 

@@ -7,7 +7,7 @@ use telltale_schema::snapshot::{
     Accounting, HeldUsage, Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
 };
 
-use super::{MAX_DEVICE_BYTES, Observations, Reconciled, hidden, reconcile};
+use super::{MAX_DEVICE_BYTES, Observations, Reconciled, out_of_sight, reconcile};
 use crate::observation::{
     DeviceClaim, MemoryClaim, ProcessObservation, RegionObservation, RowObservation, RowOwner,
 };
@@ -47,8 +47,7 @@ fn chip(bus: u8, holders: &[(u32, u32)]) -> ChipReading {
 }
 
 fn process(pid: u32, state: ProcessState) -> Process {
-    let row = row(pid, &[], RowOwner::Nobody);
-    Process { pid: Some(pid), namespace_pid: None, state, ..hidden(&row) }
+    Process { pid: Some(pid), state, ..out_of_sight(None, "") }
 }
 
 fn row(pid: u32, kinds: &[(MemoryKind, u64)], owner: RowOwner) -> RowObservation {
@@ -224,6 +223,27 @@ fn a_process_is_silent_only_about_devices_that_its_source_does_not_cover() {
         holders.iter().map(|holder| holder.memory_known).collect()
     };
     assert_eq!((known(0), known(1)), (vec![true, true, false], vec![true, false, false]));
+}
+
+#[test]
+fn holders_without_a_pid_are_processes_unless_they_are_known_otherwise() {
+    let unseen = Holder { pid: None, open_descriptors: 3, memory_known: false };
+    let shown = |rows: u32| -> (Vec<(u32, Accounting)>, bool) {
+        let chips =
+            vec![ChipReading { holders: Reading::new(vec![unseen], Timestamp(1)), ..chip(3, &[]) }];
+        let rows = (1..=rows).map(|pid| row(pid, &[(DRAM, 5)], RowOwner::Hidden)).collect();
+        let result = reconcile(observed(chips, vec![], vec![region(3, &[], rows)]));
+        assert!(result.processes.iter().all(|process| process.state == ProcessState::Hidden));
+        let held = result.processes.iter().map(|process| &process.devices[0]);
+        let silent = held.filter(|held| held.accounting == Accounting::Unknown);
+        (
+            silent.map(|held| (held.open_descriptors, held.accounting)).collect(),
+            result.devices[0].holders.value().unwrap()[0].memory_known,
+        )
+    };
+    assert_eq!(shown(0), (vec![(3, Accounting::Unknown)], false));
+    assert_eq!(shown(2), (vec![(1, Accounting::Unknown)], false));
+    assert_eq!(shown(3), (vec![], true));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use telltale_emulator::MachineKind;
 use telltale_ledger::region::{Layout, file_name};
-use telltale_schema::snapshot::{HeldUsage, ProcessSource, ProcessState};
+use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
 
 use crate::memory::{Bench, dram, process, subjects};
 use crate::workload::{Role, start};
@@ -90,6 +90,19 @@ fn a_holder_that_cannot_be_seen_may_be_behind_a_row() {
     let hidden = &snapshot.processes[0];
     assert_eq!((hidden.state, hidden.namespace_pid), (ProcessState::Hidden, Some(1)));
     assert_eq!(hidden.name, "trainer");
+    assert_eq!(snapshot.processes.len(), 1, "the row explains the holder");
+}
+
+#[test]
+fn a_holder_that_nothing_explains_is_a_process_of_its_own() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let fault =
+        telltale_emulator::Fault::Pids { ordinal: 0, lines: telltale_emulator::PidsFault::Zero };
+    bench.machine.inject(fault).unwrap();
+    let snapshot = bench.collector().collect();
+    let [hidden] = &snapshot.processes[..] else { panic!("{:?}", snapshot.processes) };
+    assert_eq!((hidden.state, hidden.pid, hidden.known_by), (ProcessState::Hidden, None, None));
+    assert_eq!(hidden.devices[0].accounting, Accounting::Unknown);
 }
 
 #[test]
