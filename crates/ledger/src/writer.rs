@@ -191,12 +191,11 @@ impl Inner {
     }
 
     fn copy_into(&self, copy: &mut Vec<u8>, length: usize) {
-        copy.clear();
-        copy.extend(
-            (0..length)
-                .step_by(8)
-                .flat_map(|offset| self.mapping.word(offset).load(Ordering::Relaxed).to_le_bytes()),
-        );
+        copy.resize(length, 0);
+        for (word, offset) in copy.chunks_exact_mut(8).zip((0..).step_by(8)) {
+            let value = self.mapping.word(offset).load(Ordering::Relaxed);
+            word.copy_from_slice(&value.to_le_bytes());
+        }
     }
 }
 

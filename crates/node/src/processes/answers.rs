@@ -75,7 +75,8 @@ impl Asking<'_> {
             EndpointUse::Always => QueryKind::All,
             EndpointUse::WhereNeeded | EndpointUse::Never => QueryKind::Memory,
         };
-        let query = Query { kind, device: DeviceSelector::All, want_ledger: true };
+        let device = DeviceSelector::All;
+        let query = Query { kind, device, want_ledger: true, is_last: true };
         let answers = ask(directory, &names, &query, self.limits);
         for ((entry, status), answer) in entries.iter().zip(answers) {
             match answer.map(|answer| believe(entry, answer, self.checks)) {
