@@ -154,7 +154,7 @@ impl Inner {
         let mut cold = process_hooks::cold();
         let session = self.running_session(&mut cold, troubles)?;
         let devices = &mut cold.runtime(self.id).devices;
-        let known = devices.iter().position(|device| device.description == description);
+        let known = devices.iter().position(|device| device.description.is_same(&description));
         let place = match known {
             Some(place) => place,
             None if devices.len() == MAX_DEVICES => {
