@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces};
@@ -173,4 +174,35 @@ fn a_containers_absolute_links_lead_where_they_lead_the_container() {
     let snapshot = bench.collector().collect();
     assert_eq!(subjects(&snapshot), Vec::<String>::new());
     check(&snapshot, &contained, 100, ProcessSource::Ledger);
+}
+
+#[test]
+fn each_process_of_a_container_may_name_a_directory_of_its_own() {
+    if !needs_pid_namespaces("node::containers::each_process_of_a_container") {
+        return;
+    }
+    let mut bench = Bench::new(MachineKind::N150);
+    let script = "mount -t tmpfs none /run && mkdir /run/one /run/other && exec \"$0\" \"$@\"";
+    let wrap = |program: &OsStr| {
+        let mut command = in_pid_namespace("sh", ProcMount::Own);
+        command.args(["-c", script]).arg(program);
+        command
+    };
+    let start = |directory: &str, bytes, wrap: &dyn Fn(&OsStr) -> Command| {
+        let child = Child { directory: Path::new(directory), ..bench.child(Role::Ledger, bytes) };
+        let mut command = command(&child, wrap);
+        command.env("TT_METRICS_SOCKET_DIR", directory);
+        started(command)
+    };
+    let one = start("/run/one", 100, &wrap);
+    let inside = inner_pid(&one).to_string();
+    let other = start("/run/other", 2_000, &|program| {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &inside, "--mount", "--pid"]).arg(program);
+        command
+    });
+    bench.machine.set_holders(0, &[inner_pid(&one), inner_pid(&other)]).unwrap();
+    let snapshot = bench.collector().collect();
+    assert_eq!(subjects(&snapshot), Vec::<String>::new());
+    assert_eq!(dram(&snapshot, 0).total_bytes, 2_100);
 }
