@@ -26,8 +26,8 @@ pub enum Step {
     Device,
     /// Keeping a tt-metal region up to date.
     Region,
-    /// Choosing the regions' layout.
-    RegionLayout,
+    /// Reading the environment's variables.
+    Environment,
     /// Registering a metric.
     Metric,
     /// Registering what is to happen at fork and exit.
@@ -59,7 +59,7 @@ impl Step {
         Self::Answering,
         Self::Device,
         Self::Region,
-        Self::RegionLayout,
+        Self::Environment,
         Self::Metric,
         Self::ProcessHooks,
     ];
@@ -75,7 +75,7 @@ impl Step {
             Self::Answering => "answering",
             Self::Device => "device",
             Self::Region => "region",
-            Self::RegionLayout => "region_layout",
+            Self::Environment => "environment",
             Self::Metric => "metric",
             Self::ProcessHooks => "process_hooks",
         }
@@ -91,7 +91,7 @@ impl Step {
             Self::Answering => "a query was not answered",
             Self::Device => "a device is not recorded",
             Self::Region => "a tt-metal region is not kept",
-            Self::RegionLayout => "tt-metal regions are kept in another layout",
+            Self::Environment => "a setting is not understood",
             Self::Metric => "a metric is not kept",
             Self::ProcessHooks => "a fork or an exit will leave files behind",
         }
