@@ -433,7 +433,9 @@ impl Processes {
             pids.push(Some(row.pid));
             return RowOwner::Observed(observed.len() - 1);
         }
-        if holders.some_hidden || !self.standpoint.sees_all {
+        if let Some(place) = rows::left_by(row, observed, self.standpoint.boot_id) {
+            RowOwner::Observed(place)
+        } else if holders.some_hidden || !self.standpoint.sees_all {
             RowOwner::Hidden
         } else {
             RowOwner::Nobody

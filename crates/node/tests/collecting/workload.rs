@@ -22,7 +22,8 @@ use telltale_wire::{DeviceReport, FrameReader, Reply, Report, frame};
 
 const ROLE: &str = "TELLTALE_TEST_ROLE";
 const DIRECTORY: &str = "TELLTALE_TEST_DIRECTORY";
-const ROOT: &str = "TELLTALE_TEST_ROOT";
+/// The machine's root.
+pub(crate) const ROOT: &str = "TELLTALE_TEST_ROOT";
 const CHIPS: &str = "TELLTALE_TEST_CHIPS";
 const BYTES: &str = "TELLTALE_TEST_BYTES";
 const NAME: &str = "TELLTALE_TEST_NAME";
@@ -175,8 +176,11 @@ fn linked(directory: PathBuf) {
     std::io::stdin().read_exact(&mut [0; 1]).unwrap();
     let chips: Vec<ChipIdentity> = serde_json::from_str(&std::env::var(CHIPS).unwrap()).unwrap();
     let bytes: u64 = std::env::var(BYTES).unwrap().parse().unwrap();
-    let options =
-        Options { directory: Some(directory), ..Options::from_variables("test 1", |_| None) };
+    // With a root it may be asked to keep regions there.
+    let root = std::env::var_os(ROOT).map(PathBuf::from);
+    let variable = |name: &str| root.as_ref().and_then(|_| std::env::var_os(name));
+    let options = Options::from_variables("test 1", variable);
+    let options = Options { directory: Some(directory), root, ..options };
     let runtime = Runtime::start(options);
     runtime.registry().counter("steps", "Steps done.", "", &[]).add(7);
     let devices: Vec<Device> = (0..)
