@@ -18,6 +18,7 @@ use telltale_schema::memory::MemoryKind;
 use crate::device::{DeviceEntry, DeviceSlot};
 use crate::directory::RuntimeDirectory;
 use crate::file::{CreateError, LedgerFile};
+use crate::hold;
 use crate::layout::{CELL_BYTES, CELLS_OFFSET, FILE_BYTES, KINDS_CAPACITY, header as at};
 use crate::mapping::Mapping;
 use crate::owner::LedgerOwner;
@@ -60,7 +61,8 @@ impl Ledger {
     pub fn create(directory: &RuntimeDirectory, owner: LedgerOwner) -> Result<Self, CreateError> {
         let (file, mapping) = LedgerFile::create(directory, &owner.identity, |file| {
             let mapping = Mapping::writable(file, FILE_BYTES).map_err(CreateError::Map)?;
-            start::write_header(&mapping, &owner);
+            // Before the header is complete, and long before anyone can open the file.
+            start::write_header(&mapping, &owner, hold::take(file));
             Ok(mapping)
         })?;
         prepare_heavy_barrier();

@@ -104,7 +104,7 @@ fn ledger(
     checks: &Checks<'_>,
 ) -> Verdict {
     match LedgerReader::open_at(directory, &entry.name) {
-        Ok(reader) => match checks.judge(reader.owner(), reader.uid()) {
+        Ok(reader) => match checks.judge_ledger(&reader) {
             Standing::Alive { .. } => Verdict::Alive,
             Standing::Dead => Verdict::Dead(format!("process {} has ended", reader.owner().pid)),
             Standing::Hidden => {

@@ -162,7 +162,7 @@ impl Ledgers {
             let Ok(status) = directory.entry_status(name) else { continue };
             match LedgerReader::open_at(directory, name) {
                 Ok(reader) => {
-                    let standing = checks.judge(reader.owner(), reader.uid());
+                    let standing = checks.judge_ledger(&reader);
                     if let Standing::Refused(lie) = &standing {
                         report.error(name, Absence::Refused, lie.to_string());
                     }
@@ -191,7 +191,10 @@ impl Ledgers {
                 Standing::Dead | Standing::Refused(_) => false,
             };
             if again {
-                one.standing = checks.judge(&one.owner, one.uid);
+                one.standing = match &one.held {
+                    Held::Alone(reader) => checks.judge_ledger(reader),
+                    Held::Swept(_) | Held::Moving => checks.judge(&one.owner, one.uid),
+                };
             }
         }
     }
