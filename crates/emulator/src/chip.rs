@@ -15,8 +15,9 @@ use crate::machine::ChipDescription;
 /// Pages of interleaved buffers are this large, or as large as a smaller buffer: one tile of
 /// two-byte numbers.
 const PAGE_BYTES: u64 = 2_048;
-/// What the firmware keeps at the bottom of each DRAM bank. A round number, not a measured one.
-const DRAM_RESERVED_BYTES: u64 = 1 << 20;
+/// What the firmware keeps at the bottom of each DRAM bank. A round number, not a measured one; it
+/// is larger than any core's L1, so that an address says which of the two memories it is in.
+const DRAM_RESERVED_BYTES: u64 = 2 << 20;
 /// What firmware and mailboxes keep at the bottom of each core's L1. A round number as well.
 const L1_RESERVED_BYTES: u64 = 100 << 10;
 /// Host memory that a chip can reach: four huge pages of a gibibyte.
@@ -98,6 +99,12 @@ pub struct Chip {
 #[derive(Debug)]
 struct Space {
     free: FreeList,
+    spread: Spread,
+}
+
+/// How the buffers of one memory are spread over its banks.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
     banks: u64,
     alignment_bytes: u64,
     page_bytes: u64,
@@ -160,11 +167,50 @@ impl Usage {
 }
 
 impl Space {
+    /// The DRAM or L1 of a chip, or the host memory it can reach.
+    fn of(facts: &ChipFacts, space: MemorySpace) -> Self {
+        let (start, end) = match space {
+            MemorySpace::Dram => {
+                let bank_bytes = facts.dram_capacity_bytes / u64::from(facts.dram_channels);
+                (DRAM_RESERVED_BYTES, bank_bytes)
+            }
+            MemorySpace::L1 => (L1_RESERVED_BYTES, facts.l1_per_core_bytes),
+            MemorySpace::Host => (0, HOST_BYTES),
+        };
+        Self { free: FreeList::new(start, end), spread: Spread::of(facts, space) }
+    }
+}
+
+impl Spread {
+    fn of(facts: &ChipFacts, space: MemorySpace) -> Self {
+        let (alignment_bytes, page_bytes) = match (space, facts.architecture) {
+            (MemorySpace::Dram, Architecture::Blackhole) => (64, PAGE_BYTES),
+            (MemorySpace::Dram, _) => (32, PAGE_BYTES),
+            (MemorySpace::L1, _) => (16, PAGE_BYTES),
+            (MemorySpace::Host, _) => (HOST_PAGE_BYTES, HOST_PAGE_BYTES),
+        };
+        Self { banks: banks(facts, space), alignment_bytes, page_bytes }
+    }
+
     /// What a buffer takes of each bank; none if the number leaves 64 bits.
     fn bank_bytes(&self, bytes: u64) -> Option<u64> {
         let page = bytes.min(self.page_bytes).next_multiple_of(self.alignment_bytes);
         bytes.div_ceil(page).div_ceil(self.banks).checked_mul(page)
     }
+}
+
+/// Over how many banks or cores a chip's buffers are spread.
+pub(crate) fn banks(facts: &ChipFacts, space: MemorySpace) -> u64 {
+    match space {
+        MemorySpace::Dram => facts.dram_channels.into(),
+        MemorySpace::L1 => facts.worker_cores.into(),
+        MemorySpace::Host => 1,
+    }
+}
+
+/// What a buffer takes of each bank; none if that leaves 64 bits or nothing is asked for.
+pub(crate) fn bank_bytes(facts: &ChipFacts, space: MemorySpace, bytes: u64) -> Option<u64> {
+    if bytes == 0 { None } else { Spread::of(facts, space).bank_bytes(bytes) }
 }
 
 // === impl Chip ===
@@ -173,32 +219,11 @@ impl Chip {
     /// A chip in whose memories nothing is allocated.
     pub fn new(description: ChipDescription) -> Self {
         let facts: ChipFacts = description.facts;
-        let dram_banks = u64::from(facts.dram_channels);
-        let dram_alignment = match facts.architecture {
-            Architecture::Blackhole => 64,
-            Architecture::Grayskull | Architecture::WormholeB0 => 32,
-        };
-        let bank_bytes = facts.dram_capacity_bytes / dram_banks;
         Self {
             description,
-            dram: Space {
-                free: FreeList::new(DRAM_RESERVED_BYTES, bank_bytes),
-                banks: dram_banks,
-                alignment_bytes: dram_alignment,
-                page_bytes: PAGE_BYTES,
-            },
-            l1: Space {
-                free: FreeList::new(L1_RESERVED_BYTES, facts.l1_per_core_bytes),
-                banks: u64::from(facts.worker_cores),
-                alignment_bytes: 16,
-                page_bytes: PAGE_BYTES,
-            },
-            host: Space {
-                free: FreeList::new(0, HOST_BYTES),
-                banks: 1,
-                alignment_bytes: HOST_PAGE_BYTES,
-                page_bytes: HOST_PAGE_BYTES,
-            },
+            dram: Space::of(&facts, MemorySpace::Dram),
+            l1: Space::of(&facts, MemorySpace::L1),
+            host: Space::of(&facts, MemorySpace::Host),
             owners: HashMap::new(),
             total: Usage::default(),
             buffers: 0,
@@ -234,17 +259,18 @@ impl Chip {
         };
         let space = self.space(kind.space());
         let placed = space
+            .spread
             .bank_bytes(bytes)
             .and_then(|size| space.free.take(size, end).map(|address| (size, address)));
         let Some((bank_bytes, address)) = placed else {
             return Err(AllocateError::OutOfMemory {
                 space: kind.space(),
                 requested_bytes: bytes,
-                free_bytes: space.free.free() * space.banks,
-                largest_bytes: space.free.largest() * space.banks,
+                free_bytes: space.free.free() * space.spread.banks,
+                largest_bytes: space.free.largest() * space.spread.banks,
             });
         };
-        let reserved = bank_bytes * space.banks;
+        let reserved = bank_bytes * space.spread.banks;
         let owner = self.owners.entry(owner).or_default();
         let buffer = Buffer { kind, requested_bytes: bytes, bank_bytes };
         let before = owner.buffers.insert((kind.space(), address), buffer);
@@ -319,7 +345,7 @@ impl Chip {
     fn forget(&mut self, owner: u64, (space, address): (MemorySpace, u64), buffer: Buffer) {
         let space = self.space(space);
         space.free.give_back(address, buffer.bank_bytes);
-        let reserved = buffer.bank_bytes * space.banks;
+        let reserved = buffer.bank_bytes * space.spread.banks;
         self.total.discount(buffer.kind, buffer.requested_bytes, reserved);
         if let Some(held) = self.owners.get_mut(&owner) {
             held.usage.discount(buffer.kind, buffer.requested_bytes, reserved);

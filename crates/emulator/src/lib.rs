@@ -5,23 +5,35 @@
 //! hardware: names, formats, units and presence of the files are the driver's, the numbers in
 //! them come from a small model. [`Chip`] has memories whose allocators give real addresses, are
 //! used again and run out. [`Emulator`] joins them: devices that any process can open with
-//! [`DeviceClient`], and that say exactly what is allocated on them.
-#![forbid(unsafe_code)]
+//! [`DeviceClient`], and that say exactly what is allocated on them. [`Accelerator`] is such a
+//! device with what it does: programs whose kernels are C, compiled at first use.
+#![deny(unsafe_code)]
 
+mod accelerator;
 mod allocator;
 mod chip;
 mod client;
 mod device;
 mod emulator;
+#[allow(unsafe_code)]
+mod kernels;
 mod machine;
 mod protocol;
 mod server;
 mod socket;
 
+pub use accelerator::{
+    Accelerator, AcceleratorOptions, Buffer, BufferError, CompileError, CompiledProgram, KernelUse,
+    OpenAcceleratorError,
+};
 pub use chip::{AllocateError, Chip, FreeError, KindUsage, Usage};
 pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};
 pub use device::ChipUsage;
 pub use emulator::{Emulator, EmulatorOptions, FaultError, StartError};
+pub use kernels::{
+    Access, BuildKernelError, CompilerError, ExecutionError, KernelCacheError, KernelCounters,
+    KernelFault, KernelSourceError, LoadKernelError, Wait, WaitsFor,
+};
 pub use machine::{
     AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault, Garbage,
     InjectError, InjectedErrno, MAX_LEFTOVERS, Machine, MachineKind, MachineOptions,

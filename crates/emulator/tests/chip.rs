@@ -134,7 +134,7 @@ fn a_full_memory_says_what_was_asked_and_what_there_is() {
     let mut chip = chip(BoardType::N300);
     let all = chip.allocatable_bytes(MemorySpace::Dram);
     let banks = 6;
-    assert_eq!(all, 12 * (1 << 30) - banks * (1 << 20));
+    assert_eq!(all, 12 * (1 << 30) - banks * (2 << 20));
     let first = chip.allocate(1, MemoryKind::Dram, all / 2).unwrap();
     let error = chip.allocate(1, MemoryKind::Dram, all).unwrap_err();
     let AllocateError::OutOfMemory { space, requested_bytes, free_bytes, largest_bytes } = error

@@ -4,10 +4,8 @@ use std::fmt;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::key::ProgramKey;
-
 /// A core's place in the logical grid. Ordered by row, then column.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct CoreCoord {
     /// The column, from 0.
     pub x: u16,
@@ -16,7 +14,7 @@ pub struct CoreCoord {
 }
 
 /// A rectangle of cores; it holds at least one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CoreRange {
     start: CoreCoord,
     end: CoreCoord,
@@ -24,7 +22,7 @@ pub struct CoreRange {
 
 /// A set of cores. Sets with the same cores are equal, in whatever order and cut into whatever
 /// rectangles they were given; the normal form is kept, so comparing costs no more than reading.
-#[derive(Clone, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct CoreRanges {
     /// Disjoint rectangles: bands of rows from top to bottom, in each the maximal runs of columns
     /// from left to right, no two bands that touch having the same columns.

@@ -5,8 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use telltale_schema::text::with_causes;
-
 /// What was being done when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -26,8 +24,8 @@ pub enum Step {
     Device,
     /// Keeping a tt-metal region up to date.
     Region,
-    /// Reading the environment's variables.
-    Environment,
+    /// Choosing the regions' layout.
+    RegionLayout,
     /// Registering a metric.
     Metric,
     /// Registering what is to happen at fork and exit.
@@ -59,7 +57,7 @@ impl Step {
         Self::Answering,
         Self::Device,
         Self::Region,
-        Self::Environment,
+        Self::RegionLayout,
         Self::Metric,
         Self::ProcessHooks,
     ];
@@ -75,7 +73,7 @@ impl Step {
             Self::Answering => "answering",
             Self::Device => "device",
             Self::Region => "region",
-            Self::Environment => "environment",
+            Self::RegionLayout => "region_layout",
             Self::Metric => "metric",
             Self::ProcessHooks => "process_hooks",
         }
@@ -91,7 +89,7 @@ impl Step {
             Self::Answering => "a query was not answered",
             Self::Device => "a device is not recorded",
             Self::Region => "a tt-metal region is not kept",
-            Self::Environment => "a setting is not understood",
+            Self::RegionLayout => "tt-metal regions are kept in another layout",
             Self::Metric => "a metric is not kept",
             Self::ProcessHooks => "a fork or an exit will leave files behind",
         }
@@ -140,6 +138,17 @@ impl Problems {
 fn eprintln_or_nothing(problem: &Problem) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(format!("{problem}\n").as_bytes());
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
 }
 
 #[cfg(test)]

@@ -102,8 +102,7 @@ fn reply(report: Report) -> Reply {
 fn queries_survive_the_wire() {
     for kind in QueryKind::ALL {
         for device in [DeviceSelector::All, DeviceSelector::One(0), DeviceSelector::One(7)] {
-            let is_memory = kind == QueryKind::Memory;
-            let query = Query { kind, device, want_ledger: is_memory, is_last: !is_memory };
+            let query = Query { kind, device, want_ledger: kind == QueryKind::Memory };
             assert_eq!(Query::decode(&query.encode()), Ok(query));
         }
     }

@@ -42,12 +42,12 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 19] = [
+pub const MEMBERS: [Member; 18] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
     planned("telltale-debug-stream", &["telltale-schema"]),
-    here("telltale-program-cache", &["telltale-schema", "telltale-program-key-derive"]),
+    here("telltale-program-cache", &["telltale-schema"]),
     here(
         "telltale-runtime",
         &[
@@ -60,7 +60,7 @@ pub const MEMBERS: [Member; 19] = [
     ),
     // The C border names kinds and devices, so it needs the vocabulary beside the runtime.
     here("telltale-capi", &["telltale-runtime", "telltale-schema"]),
-    here("telltale-emulator", &["telltale-runtime", "telltale-schema"]),
+    here("telltale-emulator", &["telltale-runtime", "telltale-program-cache", "telltale-schema"]),
     here("telltale-node", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
     planned("telltale-cluster", &["telltale-wire", "telltale-schema"]),
     here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema"]),
@@ -68,7 +68,6 @@ pub const MEMBERS: [Member; 19] = [
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
-    here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),
     Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },
@@ -111,7 +110,7 @@ pub const UNSAFE_ALLOWED: [(&str, &str); 7] = [
     ("crates/capi/", "the C border"),
     ("crates/debug-stream/", "the event queue"),
     ("tools/recorder/", "the preloaded allocator's symbols"),
-    ("crates/emulator/src/kernel/", "loading compiled kernels"),
+    ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
     ("crates/runtime/src/process_hooks.rs", "fork and signal hooks"),
     ("crates/bench/src/seed.rs", "calls to the C++ baseline"),
 ];

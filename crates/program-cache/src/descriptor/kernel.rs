@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use crate::arguments::RuntimeArguments;
 use crate::cores::CoreRanges;
-use crate::key::ProgramKey;
 
 /// Text that is mostly known when the factory is compiled, and then costs no allocation.
 pub type Text = Cow<'static, str>;
@@ -38,7 +37,7 @@ pub struct KernelDescriptor<A = u32> {
 }
 
 /// Where a kernel's source is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KernelSource {
     /// In this file. What the file holds is not part of the program's key.
     Path(Text),
@@ -47,7 +46,7 @@ pub enum KernelSource {
 }
 
 /// How hard the compiler tries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OptimisationLevel {
     /// As the compiler's `-O0`.
     O0,
@@ -62,7 +61,7 @@ pub enum OptimisationLevel {
 }
 
 /// Which processor runs a kernel, and how that is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KernelConfig {
     /// Brings data to the core, with the usual processor and network for that.
     Reader(ReaderConfig),
@@ -75,15 +74,15 @@ pub enum KernelConfig {
 }
 
 /// A reader needs no choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ReaderConfig {}
 
 /// A writer needs no choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WriterConfig {}
 
 /// The choices of a kernel that moves data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataMovementConfig {
     /// Which of the core's two data processors.
     pub processor: DataProcessor,
@@ -94,7 +93,7 @@ pub struct DataMovementConfig {
 }
 
 /// A data processor of a core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DataProcessor {
     /// The first.
     #[default]
@@ -104,7 +103,7 @@ pub enum DataProcessor {
 }
 
 /// A network on the chip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Network {
     /// The first.
     #[default]
@@ -114,7 +113,7 @@ pub enum Network {
 }
 
 /// How the data kernels of a core share the networks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum NetworkMode {
     /// Each has its own.
     #[default]
@@ -124,7 +123,7 @@ pub enum NetworkMode {
 }
 
 /// The choices of a kernel that computes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ComputeConfig {
     /// How many passes the multiplier makes.
     pub math_fidelity: MathFidelity,
@@ -141,7 +140,7 @@ pub struct ComputeConfig {
 }
 
 /// How many passes the multiplier makes over the bits of its inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MathFidelity {
     /// One pass.
     LoFi,
@@ -155,7 +154,7 @@ pub enum MathFidelity {
 }
 
 /// How a circular buffer's data is unpacked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum UnpackMode {
     /// Into the source registers.
     #[default]

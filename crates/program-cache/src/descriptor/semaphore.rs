@@ -1,7 +1,6 @@
 //! One semaphore of a program.
 
 use crate::cores::CoreRanges;
-use crate::key::ProgramKey;
 
 /// A counter in the memory of each of some cores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,7 +16,7 @@ pub struct SemaphoreDescriptor {
 }
 
 /// What a core is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, ProgramKey)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub enum CoreType {
     /// Computing.
     #[default]

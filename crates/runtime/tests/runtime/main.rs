@@ -3,7 +3,6 @@
 mod arrivals;
 mod asking;
 mod degraded;
-mod documented;
 mod endpoint;
 mod hostile;
 mod regions;

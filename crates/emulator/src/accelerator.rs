@@ -1,0 +1,417 @@
+//! One chip as a workload uses it: buffers, programs, a queue of commands.
+//!
+//! What is allocated is taken from the emulator's allocators and recorded with the process's
+//! runtime. Commands are carried out in order by one thread for each accelerator. What runs is
+//! the business of `kernels`, not this module's.
+
+mod commands;
+mod error;
+mod memory;
+mod program;
+mod queue;
+mod reach;
+mod residence;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use telltale_program_cache::{ProgramArguments, ProgramDescriptor};
+use telltale_runtime::{DeviceDescription, Runtime};
+use telltale_schema::chip::ChipFacts;
+use telltale_schema::memory::MemoryKind;
+
+pub use self::error::{CompileError, OpenAcceleratorError};
+pub use self::memory::{Buffer, BufferError};
+pub use self::program::CompiledProgram;
+
+use self::commands::{Command, Worker};
+use self::memory::{LiveBuffers, OpenChip};
+use self::program::LoadedProgram;
+use self::queue::{Given, Queue};
+use self::reach::Memories;
+use self::residence::Residents;
+use crate::client::DeviceClient;
+use crate::kernels::{ExecutionError, KernelBuilder, KernelCounters, Mark, Progress};
+use crate::machine::ChipDescription;
+
+/// Looks at a thread that is waited for, within the time that a kernel may run.
+const LOOKS: u32 = 4;
+
+/// Which chip is opened, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceleratorOptions {
+    /// The root of the emulated machine; none for `/`.
+    pub root: Option<PathBuf>,
+    /// The device's ordinal.
+    pub ordinal: u32,
+    /// The chip's place among the device's chips.
+    pub chip: usize,
+    /// The directory that kernels' paths start at; none for the current one.
+    pub kernel_root: Option<PathBuf>,
+    /// The directory of compiled kernels; none for what `TELLTALE_KERNEL_CACHE` says, else the
+    /// user's cache directory.
+    pub kernel_cache: Option<PathBuf>,
+    /// How long a kernel may run without ending or waiting before whoever waits is told.
+    pub patience: Duration,
+}
+
+impl Default for AcceleratorOptions {
+    fn default() -> Self {
+        Self {
+            root: None,
+            ordinal: 0,
+            chip: 0,
+            kernel_root: None,
+            kernel_cache: None,
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a kernel's code counts as in the chip's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KernelUse {
+    /// It computes what the application wants.
+    #[default]
+    Application,
+    /// It moves data between chips.
+    Fabric,
+    /// It dispatches commands.
+    Dispatch,
+}
+
+/// An open chip. May be shared between threads. Dropping it ends its thread once the commands
+/// that were given are carried out.
+pub struct Accelerator {
+    chip: Arc<OpenChip>,
+    grid: (u16, u16),
+    residents: Arc<Residents>,
+    builder: KernelBuilder,
+    queue: Arc<Queue<Command>>,
+    progress: Arc<Progress>,
+    patience: Duration,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Disconnected when the thread ends.
+    ended: Mutex<Receiver<()>>,
+}
+
+impl Accelerator {
+    /// Opens a chip of an emulated machine, and records with `runtime` what is allocated on it.
+    ///
+    /// # Errors
+    /// When there is no such device or chip, or the host lacks what it takes.
+    pub fn open(
+        options: &AcceleratorOptions,
+        runtime: &Runtime,
+    ) -> Result<Arc<Self>, OpenAcceleratorError> {
+        let root = options.root.as_deref().unwrap_or(Path::new("/"));
+        let client = DeviceClient::open(root, options.ordinal)?;
+        let (ordinal, chip, chips) = (options.ordinal, options.chip, client.chips().len());
+        let Some(ChipDescription { identity, facts }) = client.chips().get(chip).cloned() else {
+            return Err(OpenAcceleratorError::NoSuchChip { ordinal, chip, chips });
+        };
+        let builder = kernel_builder(options)?;
+        let place = u32::try_from(chip).unwrap_or(u32::MAX);
+        let device = runtime.open_device(DeviceDescription {
+            identity,
+            logical_id: ordinal.saturating_mul(2).saturating_add(place),
+            facts: Some(facts),
+        });
+        let chip = Arc::new(OpenChip { client, chip, device, live: LiveBuffers::default() });
+        let grid = grid_of(&facts);
+        let memories = Memories::reserve(&facts).map_err(OpenAcceleratorError::Memory)?;
+        let (queue, progress) = (Arc::new(Queue::new()), Arc::new(Progress::default()));
+        let (ending, ended) = sync_channel::<()>(0);
+        let thread = {
+            let (chip, queue, progress) =
+                (Arc::clone(&chip), Arc::clone(&queue), Arc::clone(&progress));
+            std::thread::Builder::new().name("accelerator".to_owned()).spawn(move || {
+                let _ending = ending;
+                Worker::new(chip, queue, progress, memories, grid).work();
+            })
+        };
+        let thread = thread.map_err(OpenAcceleratorError::Thread)?;
+        Ok(Arc::new(Self {
+            residents: Arc::new(Residents::new(Arc::clone(&chip))),
+            chip,
+            grid,
+            builder,
+            queue,
+            progress,
+            patience: options.patience,
+            thread: Mutex::new(Some(thread)),
+            ended: Mutex::new(ended),
+        }))
+    }
+
+    /// Who the chip is and what it has.
+    pub fn description(&self) -> &ChipDescription {
+        self.chip.description()
+    }
+
+    /// Columns and rows of the cores that programs can use; every core of it is there.
+    pub fn grid(&self) -> (u16, u16) {
+        self.grid
+    }
+
+    /// Where this accelerator's kernels came from.
+    pub fn kernel_counters(&self) -> KernelCounters {
+        self.builder.counters()
+    }
+
+    /// The directory in which compiled kernels are kept.
+    pub fn kernel_cache(&self) -> &Path {
+        self.builder.directory()
+    }
+
+    /// Allocates a buffer of whole pages. Its content is whatever was there before.
+    ///
+    /// # Errors
+    /// When the memory is full, the kind is not on the chip, or the pages do not add up.
+    pub fn allocate(
+        &self,
+        kind: MemoryKind,
+        bytes: u64,
+        page_bytes: u32,
+    ) -> Result<Arc<Buffer>, BufferError> {
+        Buffer::allocate(&self.chip, kind, bytes, page_bytes).map(Arc::new)
+    }
+
+    /// Makes a program ready to run.
+    ///
+    /// # Errors
+    /// When something is described wrongly, a kernel cannot be built, or memory is full. Nothing
+    /// of it stays allocated.
+    pub fn compile(&self, program: &ProgramDescriptor) -> Result<CompiledProgram, CompileError> {
+        self.compile_for(KernelUse::Application, program)
+    }
+
+    /// The same, with kernels whose code counts as something else than the application's.
+    ///
+    /// # Errors
+    /// As [`Self::compile`].
+    pub fn compile_for(
+        &self,
+        kernel_use: KernelUse,
+        program: &ProgramDescriptor,
+    ) -> Result<CompiledProgram, CompileError> {
+        let arguments = ProgramArguments::of(program)?;
+        let built = self.builder.build_all(&program.kernels);
+        let code = program.kernels.iter().zip(built).map(|(kernel, built)| {
+            built.map_err(|source| {
+                let kernel = kernel.name.to_string();
+                CompileError::Kernel { kernel, source }
+            })
+        });
+        let code = code.collect::<Result<Vec<_>, _>>()?;
+        let plan = program::plan(program, arguments.layout(), code.clone(), self.grid)?;
+        let kind = kernel_use.kind();
+        let refused = |source| CompileError::Memory { kind, source };
+        let mut residence = self.residents.kernels(&code, kind).map_err(refused)?;
+        if !plan.semaphores.is_empty() {
+            let kind = MemoryKind::L1Small;
+            let refused = |source| CompileError::Memory { kind, source };
+            self.residents.semaphores(&mut residence).map_err(refused)?;
+        }
+        if plan.memory_bytes > 0 {
+            let needed_bytes = plan.memory_bytes as u64;
+            let placed = self.residents.circular_buffers(&mut residence, needed_bytes);
+            placed.map_err(|source| match program::largest_circular_buffer(program) {
+                Some((buffer, core, kernel)) => CompileError::CircularBufferMemory {
+                    buffer,
+                    core,
+                    kernel,
+                    needed_bytes,
+                    source,
+                },
+                None => CompileError::Memory { kind: MemoryKind::Cb, source },
+            })?;
+        }
+        let loaded = Arc::new(LoadedProgram { plan: Arc::new(plan), residence });
+        Ok(CompiledProgram { loaded, arguments })
+    }
+
+    /// Writes to the beginning of a buffer, after all commands given so far.
+    ///
+    /// # Errors
+    /// When more is written than the buffer has, or the accelerator has ended or hangs. What goes
+    /// wrong later is told by [`Self::finish`].
+    pub fn write(&self, buffer: &Arc<Buffer>, bytes: &[u8]) -> Result<(), ExecutionError> {
+        let (given, buffer_bytes) = (bytes.len() as u64, buffer.bytes());
+        if given > buffer_bytes {
+            return Err(ExecutionError::TooLong { bytes: given, buffer_bytes });
+        }
+        self.check_own(buffer)?;
+        self.give(Command::Write { buffer: Arc::clone(buffer), bytes: bytes.to_vec() })
+    }
+
+    /// A copy of a buffer, after all commands given so far.
+    ///
+    /// # Errors
+    /// What went wrong before, which [`Self::finish`] will tell as well; or that the accelerator
+    /// has ended or hangs.
+    pub fn read(&self, buffer: &Arc<Buffer>) -> Result<Vec<u8>, ExecutionError> {
+        self.check_own(buffer)?;
+        let (reply, answer) = sync_channel(1);
+        self.give(Command::Read { buffer: Arc::clone(buffer), reply })?;
+        self.wait_for(&answer)?
+    }
+
+    /// Runs a program with the arguments that it has now, after all commands given so far. The
+    /// buffers are kept until it is done: name all whose addresses are among the arguments.
+    ///
+    /// # Errors
+    /// When the accelerator has ended or hangs. What goes wrong later is told by
+    /// [`Self::finish`].
+    pub fn enqueue(
+        &self,
+        program: &CompiledProgram,
+        buffers: &[Arc<Buffer>],
+    ) -> Result<(), ExecutionError> {
+        self.give(Command::Run {
+            program: Arc::clone(&program.loaded),
+            words: program.arguments.words().into(),
+            buffers: buffers.to_vec(),
+        })
+    }
+
+    /// Waits until all commands given so far are carried out.
+    ///
+    /// # Errors
+    /// What went wrong first since the last call. Commands after it were not carried out; those
+    /// that follow this call are.
+    pub fn finish(&self) -> Result<(), ExecutionError> {
+        let (reply, answer) = sync_channel(1);
+        self.give(Command::Finish { reply })?;
+        self.wait_for(&answer)?
+    }
+
+    fn check_own(&self, buffer: &Buffer) -> Result<(), ExecutionError> {
+        if buffer.is_of(&self.chip) { Ok(()) } else { Err(ExecutionError::OtherAccelerator) }
+    }
+
+    fn give(&self, command: Command) -> Result<(), ExecutionError> {
+        let mut watch = Watch::new(&self.progress, self.patience);
+        let mut command = command;
+        loop {
+            command = match self.queue.give(command, watch.period) {
+                Given::Taken => return Ok(()),
+                Given::Ended => return Err(ExecutionError::Ended),
+                Given::Full(command) => command,
+            };
+            watch.look()?;
+        }
+    }
+
+    fn wait_for<T>(&self, answer: &Receiver<T>) -> Result<T, ExecutionError> {
+        let mut watch = Watch::new(&self.progress, self.patience);
+        loop {
+            match answer.recv_timeout(watch.period) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(ExecutionError::Ended),
+                Err(RecvTimeoutError::Timeout) => watch.look()?,
+            }
+        }
+    }
+}
+
+impl Drop for Accelerator {
+    fn drop(&mut self) {
+        self.queue.end();
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut watch = Watch::new(&self.progress, self.patience);
+        while matches!(ended.recv_timeout(watch.period), Err(RecvTimeoutError::Timeout)) {
+            if watch.look().is_err() {
+                // A kernel that does not end keeps its thread; the process's end ends both.
+                return;
+            }
+        }
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Accelerator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.description().identity.display_id();
+        formatter.debug_struct("Accelerator").field("chip", &id).finish_non_exhaustive()
+    }
+}
+
+impl KernelUse {
+    fn kind(self) -> MemoryKind {
+        match self {
+            Self::Application => MemoryKind::KernelApplication,
+            Self::Fabric => MemoryKind::KernelFabric,
+            Self::Dispatch => MemoryKind::KernelDispatch,
+        }
+    }
+}
+
+/// Notices a kernel that neither ends nor waits.
+struct Watch<'a> {
+    progress: &'a Progress,
+    patience: Duration,
+    /// How long is waited between two looks.
+    period: Duration,
+    seen: Option<(Mark, Instant)>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(progress: &'a Progress, patience: Duration) -> Self {
+        let period = (patience / LOOKS).max(Duration::from_millis(1));
+        Self { progress, patience, period, seen: None }
+    }
+
+    fn look(&mut self) -> Result<(), ExecutionError> {
+        let Some(mark) = self.progress.mark() else {
+            self.seen = None;
+            return Ok(());
+        };
+        match self.seen {
+            Some((before, since)) if before == mark => {
+                if since.elapsed() >= self.patience
+                    && let Some((kernel, x, y)) = self.progress.named(mark)
+                {
+                    let seconds = since.elapsed().as_secs();
+                    return Err(ExecutionError::Endless { kernel, x, y, seconds });
+                }
+            }
+            _ => self.seen = Some((mark, Instant::now())),
+        }
+        Ok(())
+    }
+}
+
+/// The largest whole rectangle of cores of a chip: harvesting takes whole columns of Blackhole
+/// chips and whole rows of the others.
+fn grid_of(facts: &ChipFacts) -> (u16, u16) {
+    let (columns, rows) = facts.grid;
+    let cores = facts.worker_cores;
+    let by_rows = (columns, cores.checked_div(columns).unwrap_or_default());
+    let by_columns = (cores.checked_div(rows).unwrap_or_default(), rows);
+    let is_whole = |(columns, rows): (u32, u32)| columns * rows == cores;
+    let grid = if is_whole(by_rows) || !is_whole(by_columns) { by_rows } else { by_columns };
+    let narrow = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    (narrow(grid.0), narrow(grid.1))
+}
+
+fn kernel_builder(options: &AcceleratorOptions) -> Result<KernelBuilder, OpenAcceleratorError> {
+    let root = options.kernel_root.clone().unwrap_or_else(|| PathBuf::from("."));
+    // A path that is absolute, so that it means the same after a change of directory.
+    let root =
+        std::fs::canonicalize(&root)
+            .and_then(|found| {
+                if found.is_dir() { Ok(found) } else { Err(io::ErrorKind::NotADirectory.into()) }
+            })
+            .map_err(|source| OpenAcceleratorError::KernelRoot { path: root, source })?;
+    Ok(KernelBuilder::new(root, options.kernel_cache.as_deref())?)
+}

@@ -1,0 +1,158 @@
+//! The accelerator's thread: carries out commands one after the other.
+//!
+//! After a command that failed, nothing more is done until somebody has been told of it by
+//! `finish`: what was meant to build on its results does not run on something else.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+use telltale_runtime::Traffic;
+
+use super::memory::{Buffer, OpenChip};
+use super::program::LoadedProgram;
+use super::queue::Queue;
+use super::reach::{Memories, Reach};
+use crate::kernels::{ExecutionError, Executor, Progress};
+use crate::protocol::Activity;
+
+/// How often the emulated sensors are told what the chip did, at most.
+const ACTIVITY_PERIOD: Duration = Duration::from_millis(50);
+
+/// What the thread is to do.
+pub(super) enum Command {
+    Write { buffer: Arc<Buffer>, bytes: Vec<u8> },
+    Read { buffer: Arc<Buffer>, reply: SyncSender<Result<Vec<u8>, ExecutionError>> },
+    Run { program: Arc<LoadedProgram>, words: Box<[u32]>, buffers: Vec<Arc<Buffer>> },
+    Finish { reply: SyncSender<Result<(), ExecutionError>> },
+}
+
+/// The thread's own.
+pub(super) struct Worker {
+    chip: Arc<OpenChip>,
+    queue: Arc<Queue<Command>>,
+    progress: Arc<Progress>,
+    reach: Reach,
+    executor: Executor,
+    /// What went wrong and was not told yet.
+    failed: Option<ExecutionError>,
+    activity: Activity,
+    told: Instant,
+}
+
+/// Makes those who wait for the thread notice if it panics.
+struct Farewell(Arc<Queue<Command>>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+impl Worker {
+    pub(super) fn new(
+        chip: Arc<OpenChip>,
+        queue: Arc<Queue<Command>>,
+        progress: Arc<Progress>,
+        memories: Memories,
+        grid: (u16, u16),
+    ) -> Self {
+        Self {
+            reach: Reach::new(Arc::clone(&chip), memories),
+            executor: Executor::new(grid),
+            chip,
+            queue,
+            progress,
+            failed: None,
+            activity: Activity::default(),
+            told: Instant::now(),
+        }
+    }
+
+    /// Carries out commands until the queue ends.
+    pub(super) fn work(mut self) {
+        let _farewell = Farewell(Arc::clone(&self.queue));
+        while let Some(command) = self.queue.take() {
+            self.carry_out(command);
+        }
+        self.tell_activity();
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Finish { reply } => {
+                self.tell_activity();
+                let result = self.failed.take().map_or(Ok(()), Err);
+                // Whoever asked may have given up waiting; then the next one is told.
+                if let Err(unheard) = reply.send(result) {
+                    self.failed = unheard.0.err();
+                }
+            }
+            Command::Read { buffer, reply } => {
+                let result = match &self.failed {
+                    Some(error) => Err(error.clone()),
+                    None => self.read(&buffer),
+                };
+                // Whoever asked may have given up waiting.
+                let _ = reply.send(result);
+            }
+            Command::Write { buffer, bytes } => {
+                if self.failed.is_none() {
+                    self.write(&buffer, &bytes);
+                }
+            }
+            Command::Run { program, words, buffers } => {
+                if self.failed.is_none() {
+                    self.run(&program, &words);
+                }
+                drop(buffers);
+            }
+        }
+        if self.told.elapsed() > ACTIVITY_PERIOD {
+            self.tell_activity();
+        }
+    }
+
+    fn run(&mut self, program: &LoadedProgram, words: &[u32]) {
+        let start = Instant::now();
+        self.progress.runs(Some(Arc::clone(&program.plan)));
+        let result = self.executor.run(&program.plan, words, &self.reach, &self.progress);
+        self.progress.runs(None);
+        self.failed = result.err();
+        let busy_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.activity.busy_ns = self.activity.busy_ns.saturating_add(busy_ns);
+        self.chip.device.count_operations(1);
+    }
+
+    fn write(&mut self, buffer: &Buffer, bytes: &[u8]) {
+        let moved = bytes.len() as u64;
+        if !self.reach.copy_in(buffer.address(), bytes) {
+            let buffer_bytes = buffer.bytes();
+            self.failed = Some(ExecutionError::TooLong { bytes: moved, buffer_bytes });
+            return;
+        }
+        self.activity.host_to_device_bytes =
+            self.activity.host_to_device_bytes.saturating_add(moved);
+        let traffic = Traffic { host_to_device_bytes: moved, device_to_host_bytes: 0 };
+        self.chip.device.count_traffic(traffic);
+    }
+
+    fn read(&mut self, buffer: &Buffer) -> Result<Vec<u8>, ExecutionError> {
+        let bytes = self.reach.copy_out(buffer.address()).ok_or(ExecutionError::Ended)?;
+        let moved = bytes.len() as u64;
+        self.activity.device_to_host_bytes =
+            self.activity.device_to_host_bytes.saturating_add(moved);
+        let traffic = Traffic { host_to_device_bytes: 0, device_to_host_bytes: moved };
+        self.chip.device.count_traffic(traffic);
+        Ok(bytes)
+    }
+
+    fn tell_activity(&mut self) {
+        let activity = std::mem::take(&mut self.activity);
+        self.told = Instant::now();
+        if activity != Activity::default() {
+            // A device that is gone has no sensors to move.
+            let _ = self.chip.client.report_activity(activity);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Why an accelerator could not be opened, or a program not be made ready on it.
+
+use std::io;
+use std::path::PathBuf;
+
+use telltale_program_cache::CoreCoord;
+use telltale_program_cache::slots::ArgumentsError;
+use telltale_schema::memory::MemoryKind;
+
+use crate::client::{DeviceError, OpenDeviceError};
+use crate::kernels::{BuildKernelError, KernelCacheError};
+
+/// Why an accelerator could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenAcceleratorError {
+    /// The device is not there.
+    #[error(transparent)]
+    Device(#[from] OpenDeviceError),
+    /// It has fewer chips.
+    #[error("device {ordinal} has no chip {chip}: it has {chips}")]
+    NoSuchChip {
+        /// The device.
+        ordinal: u32,
+        /// The chip asked for.
+        chip: usize,
+        /// How many there are.
+        chips: usize,
+    },
+    /// The host refuses the address space that stands for the chip's memory.
+    #[error("cannot reserve address space for the chip's memory: raise the limit (ulimit -v)")]
+    Memory(#[source] io::Error),
+    /// The directory of compiled kernels cannot be used.
+    #[error(transparent)]
+    KernelCache(#[from] KernelCacheError),
+    /// The directory that kernels' paths start at is not there.
+    #[error("cannot find the directory {path} that kernels' paths start at")]
+    KernelRoot {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// No thread can be started.
+    #[error("cannot start the accelerator's thread: raise the limit of processes")]
+    Thread(#[source] io::Error),
+}
+
+/// Why a program cannot be run on an accelerator. Nothing of it remains on the chip.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// A kernel cannot be built.
+    #[error("kernel {kernel} cannot be built")]
+    Kernel {
+        /// Its name.
+        kernel: String,
+        /// Why.
+        #[source]
+        source: BuildKernelError,
+    },
+    /// A kernel runs where there is no core.
+    #[error(
+        "kernel {kernel} is to run on core {core} (core_ranges), but the chip has {columns} \
+         columns and {rows} rows"
+    )]
+    NoCore {
+        /// Its name.
+        kernel: String,
+        /// The core.
+        core: CoreCoord,
+        /// The grid's width.
+        columns: u16,
+        /// The grid's height.
+        rows: u16,
+    },
+    /// More kernels on one core than it can run.
+    #[error("kernel {kernel} is one too many on core {core}: a core runs eight at a time")]
+    TooManyKernels {
+        /// Its name.
+        kernel: String,
+        /// The core.
+        core: CoreCoord,
+    },
+    /// A core is given arguments for a kernel that it does not run.
+    #[error(
+        "kernel {kernel} has runtime_arguments for core {core}, which is not in its core_ranges"
+    )]
+    ArgumentsElsewhere {
+        /// Its name.
+        kernel: String,
+        /// The core.
+        core: CoreCoord,
+    },
+    /// The arguments cannot be laid out.
+    #[error(transparent)]
+    Arguments(#[from] ArgumentsError),
+    /// A circular buffer is described wrongly.
+    #[error("circular buffer {buffer}{} has a wrong {field}: {reason}", On(*core))]
+    CircularBuffer {
+        /// Its index.
+        buffer: u8,
+        /// The field.
+        field: &'static str,
+        /// The core, where it is about one.
+        core: Option<CoreCoord>,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The circular buffers do not fit the cores' memory.
+    #[error(
+        "the circular buffers on core {core}, where kernel {kernel} runs, need {needed_bytes} \
+         bytes of its L1 (the largest total_bytes is that of buffer {buffer}): make them smaller"
+    )]
+    CircularBufferMemory {
+        /// The largest one.
+        buffer: u8,
+        /// A core it is on.
+        core: CoreCoord,
+        /// A kernel that runs there.
+        kernel: String,
+        /// What all of them need on a core.
+        needed_bytes: u64,
+        /// What the allocator says.
+        #[source]
+        source: DeviceError,
+    },
+    /// A semaphore is described wrongly.
+    #[error("semaphore {semaphore}{} has a wrong {field}: {reason}", On(*core))]
+    Semaphore {
+        /// Its id.
+        semaphore: u32,
+        /// The field.
+        field: &'static str,
+        /// The core, where it is about one.
+        core: Option<CoreCoord>,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// There is no memory for kernels' code or semaphores.
+    #[error("cannot allocate {} memory for the program: drop programs or buffers", kind.name())]
+    Memory {
+        /// Which memory.
+        kind: MemoryKind,
+        /// What the allocator says.
+        #[source]
+        source: DeviceError,
+    },
+}
+
+/// " on core …" where there is one.
+struct On(Option<CoreCoord>);
+
+impl std::fmt::Display for On {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(core) => write!(formatter, " on core {core}"),
+            None => Ok(()),
+        }
+    }
+}

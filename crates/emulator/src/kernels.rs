@@ -1,0 +1,38 @@
+//! Kernels: C sources that become code of this process and run on fibres.
+//!
+//! All unsafe code of the crate is below this module: memory that stands for a chip's, libraries
+//! that are loaded, and the switch between Rust and C. What lies outside sees checked accesses,
+//! errors and plain data.
+
+mod build;
+mod compiler;
+mod context;
+mod disk_cache;
+mod elf;
+mod execution_error;
+mod fault;
+mod loaded;
+mod memory;
+mod plan;
+mod progress;
+mod run;
+mod source;
+
+pub use build::{BuildKernelError, KernelCounters};
+pub use compiler::CompilerError;
+pub use disk_cache::KernelCacheError;
+pub use execution_error::{ExecutionError, Wait, WaitsFor};
+pub use fault::{Access, KernelFault};
+pub use loaded::LoadKernelError;
+pub use source::KernelSourceError;
+
+pub(crate) use build::KernelBuilder;
+pub(crate) use context::{BufferAccess, CIRCULAR_BUFFERS, Place, SEMAPHORES};
+pub(crate) use loaded::LoadedKernel;
+pub(crate) use memory::Memory;
+pub(crate) use plan::{
+    CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCircularBuffer, PlannedCore, PlannedKernel,
+    PlannedSemaphore, Words,
+};
+pub(crate) use progress::{Mark, Progress};
+pub(crate) use run::Executor;

@@ -1,0 +1,183 @@
+//! From a described kernel to one that can be run: found in this process, found on disk, or
+//! compiled.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use telltale_program_cache::KernelDescriptor;
+
+use super::compiler::{Compiler, CompilerError};
+use super::disk_cache::{DiskCache, KernelCacheError};
+use super::loaded::{LoadKernelError, LoadedKernel};
+use super::source::{KernelSourceError, KernelText};
+
+/// Kernels that one process keeps loaded; beyond this, those that no program uses are dropped.
+const MAX_LOADED: usize = 1_024;
+
+/// Why a kernel cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildKernelError {
+    /// Its source cannot be put together.
+    #[error(transparent)]
+    Source(#[from] KernelSourceError),
+    /// It cannot be compiled.
+    #[error(transparent)]
+    Compiler(#[from] CompilerError),
+    /// What was compiled cannot be loaded.
+    #[error("it was compiled, but cannot be loaded")]
+    Load(#[from] LoadKernelError),
+    /// The files of compiled kernels cannot be written.
+    #[error("the directory {directory} cannot keep it: see to its permissions and free space")]
+    Directory {
+        /// The directory of compiled kernels.
+        directory: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Where an accelerator's kernels came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KernelCounters {
+    /// Kernels that were compiled.
+    pub compiled: u64,
+    /// Kernels that an earlier process, or another accelerator, had compiled to disk.
+    pub found_on_disk: u64,
+    /// Kernels that were loaded already.
+    pub found_loaded: u64,
+    /// Kernels that could not be built.
+    pub failed: u64,
+}
+
+/// Builds kernels for one accelerator.
+#[derive(Debug)]
+pub(crate) struct KernelBuilder {
+    root: PathBuf,
+    disk: DiskCache,
+    compiled: AtomicU64,
+    found_on_disk: AtomicU64,
+    found_loaded: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// All kernels of this process, whatever accelerator asked for them.
+type Loaded = HashMap<(KernelText, [u64; 2]), Arc<LoadedKernel>>;
+
+static LOADED: Mutex<Option<Loaded>> = Mutex::new(None);
+
+impl KernelBuilder {
+    pub(crate) fn new(root: PathBuf, cache: Option<&Path>) -> Result<Self, KernelCacheError> {
+        let disk = DiskCache::open(cache)?;
+        Ok(Self {
+            root,
+            disk,
+            compiled: AtomicU64::new(0),
+            found_on_disk: AtomicU64::new(0),
+            found_loaded: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        })
+    }
+
+    /// The directory of compiled kernels.
+    pub(crate) fn directory(&self) -> &Path {
+        self.disk.directory()
+    }
+
+    pub(crate) fn counters(&self) -> KernelCounters {
+        KernelCounters {
+            compiled: self.compiled.load(Ordering::Relaxed),
+            found_on_disk: self.found_on_disk.load(Ordering::Relaxed),
+            found_loaded: self.found_loaded.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The kernels, in their order; those that must be compiled are compiled at the same time.
+    pub(crate) fn build_all(
+        &self,
+        kernels: &[KernelDescriptor],
+    ) -> Vec<Result<Arc<LoadedKernel>, BuildKernelError>> {
+        let compiler = match Compiler::current() {
+            Ok(compiler) => compiler,
+            Err(error) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                return vec![Err(error.into())];
+            }
+        };
+        std::thread::scope(|scope| {
+            let builds: Vec<_> = kernels
+                .iter()
+                .map(|kernel| {
+                    let text = KernelText::of(kernel, &self.root)?;
+                    if let Some(found) = find(&text, compiler.identity()) {
+                        self.found_loaded.fetch_add(1, Ordering::Relaxed);
+                        return Ok(Ok(found));
+                    }
+                    let compiler = &compiler;
+                    Ok(Err(scope.spawn(move || self.build(compiler, text))))
+                })
+                .collect();
+            builds
+                .into_iter()
+                .map(|build| match build {
+                    Ok(Ok(found)) => Ok(found),
+                    Ok(Err(thread)) => thread.join().expect("building a kernel does not panic"),
+                    Err(error) => Err(error),
+                })
+                .inspect(|built| {
+                    self.failed.fetch_add(built.is_err().into(), Ordering::Relaxed);
+                })
+                .collect()
+        })
+    }
+
+    fn build(
+        &self,
+        compiler: &Compiler,
+        text: KernelText,
+    ) -> Result<Arc<LoadedKernel>, BuildKernelError> {
+        let [first, second] = compiler.identity();
+        let mut key = Vec::with_capacity(text.body.len() + 32);
+        key.extend_from_slice(&first.to_le_bytes());
+        key.extend_from_slice(&second.to_le_bytes());
+        key.extend_from_slice(text.optimisation.as_bytes());
+        key.push(0);
+        key.extend_from_slice(text.body.as_bytes());
+        let unusable = |source| {
+            let directory = self.directory().to_path_buf();
+            BuildKernelError::Directory { directory, source }
+        };
+        let entry = self.disk.obtain(&key, unusable, |workshop| {
+            let files = workshop.source.try_clone().and_then(|source| {
+                let log = workshop.log.try_clone()?;
+                Ok((source, log))
+            });
+            let (source, log) = files.map_err(unusable)?;
+            Ok(compiler.compile(&text, source, log, &workshop.library)?)
+        })?;
+        let counter = if entry.fresh { &self.compiled } else { &self.found_on_disk };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let kernel = Arc::new(LoadedKernel::open(&entry.path, entry.code_bytes)?);
+        Ok(keep(text, compiler.identity(), kernel))
+    }
+}
+
+fn find(text: &KernelText, identity: [u64; 2]) -> Option<Arc<LoadedKernel>> {
+    let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    loaded.as_ref()?.get(&(text.clone(), identity)).cloned()
+}
+
+/// Keeps a kernel for the process; another thread's, if it was quicker.
+fn keep(text: KernelText, identity: [u64; 2], kernel: Arc<LoadedKernel>) -> Arc<LoadedKernel> {
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = loaded.get_or_insert_default();
+    if loaded.len() >= MAX_LOADED {
+        loaded.retain(|_, kernel| Arc::strong_count(kernel) > 1);
+    }
+    Arc::clone(loaded.entry((text, identity)).or_insert(kernel))
+}

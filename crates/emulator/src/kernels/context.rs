@@ -1,0 +1,340 @@
+//! The border between kernels in C and the scheduler: the structs of `kernel_api.h`, and the calls
+//! that a kernel makes.
+//!
+//! All of it happens on the device's thread. A call looks at state through shared references to
+//! cells, because the scheduler below it on the thread's own stack holds some as well. Nothing
+//! here panics or unwinds, and nothing that needs dropping is live where a kernel can be left.
+
+use std::cell::Cell;
+
+use corosensei::Yielder;
+
+use super::fault::{Access, KernelFault};
+
+/// Circular buffers that a core can have.
+pub(crate) const CIRCULAR_BUFFERS: usize = 32;
+/// Semaphores that a core can have.
+pub(crate) const SEMAPHORES: usize = 16;
+
+/// A circular buffer, as C sees it.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct CircularBuffer {
+    pub(super) base: Cell<*mut u8>,
+    pub(super) page_bytes: Cell<u32>,
+    pub(super) pages: Cell<u32>,
+    pub(super) pushed: Cell<u32>,
+    pub(super) popped: Cell<u32>,
+    pub(super) write_page: Cell<u32>,
+    pub(super) read_page: Cell<u32>,
+}
+
+/// The calls that C makes.
+#[repr(C)]
+pub(super) struct Calls {
+    wait_for_room: extern "C" fn(&Core, u32, u32),
+    wait_for_pages: extern "C" fn(&Core, u32, u32),
+    read: unsafe extern "C" fn(&Core, u32, u64, u32, u32, *mut u8),
+    write: unsafe extern "C" fn(&Core, u32, u64, u32, u32, *const u8),
+    semaphore_read: extern "C" fn(&Core, u32) -> u32,
+    semaphore_write: extern "C" fn(&Core, u32, u32, u32, u32, u32),
+    semaphore_wait: extern "C" fn(&Core, u32, u32, u32),
+    fault: extern "C" fn(&Core, u32, u32, u32) -> !,
+}
+
+/// One kernel on one core. C sees the fields up to `y`.
+#[repr(C)]
+pub(super) struct Core {
+    calls: &'static Calls,
+    pub(super) arguments: Cell<*const u32>,
+    pub(super) common_arguments: Cell<*const u32>,
+    pub(super) buffers: Cell<*const CircularBuffer>,
+    pub(super) argument_count: Cell<u32>,
+    pub(super) common_argument_count: Cell<u32>,
+    pub(super) x: Cell<u32>,
+    pub(super) y: Cell<u32>,
+    /// Where the kernel is left; set when it starts.
+    pub(super) yielder: Cell<*const Yielder<(), ()>>,
+    /// What the running program shares; set when the kernel starts.
+    pub(super) surroundings: Cell<*const Surroundings>,
+    pub(super) semaphores: Cell<*const SemaphoreValues>,
+    pub(super) waiting: Cell<Waiting>,
+}
+
+/// The semaphores of one core; none where it has none of this number.
+pub(super) type SemaphoreValues = [Cell<Option<u32>>; SEMAPHORES];
+
+/// What a kernel waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// It can run.
+    Nothing,
+    Room {
+        buffer: u32,
+        pages: u32,
+    },
+    Pages {
+        buffer: u32,
+        pages: u32,
+    },
+    Semaphore {
+        semaphore: u32,
+        value: u32,
+        or_more: bool,
+    },
+    /// For ever: it did something wrong.
+    Failed(KernelFault),
+}
+
+/// Where a kernel may read or write.
+pub(crate) struct Place {
+    /// The first byte.
+    pub(crate) start: *mut u8,
+}
+
+/// What the kernels of a program find around them.
+pub(super) struct Surroundings {
+    /// Finds the bytes of a buffer.
+    pub(super) buffers: *const dyn BufferAccess,
+    /// The grid's columns and rows.
+    pub(super) grid: (u32, u32),
+    /// Of each core of the grid, row by row.
+    pub(super) semaphores: *const [SemaphoreValues],
+}
+
+/// Finds what an address stands for.
+pub(crate) trait BufferAccess {
+    /// The place of `bytes` bytes from `offset` of the buffer at `address`; a `page_bytes` of
+    /// zero stands for any page size.
+    fn place(
+        &self,
+        access: Access,
+        address: u32,
+        offset: u64,
+        bytes: u32,
+        page_bytes: u32,
+    ) -> Result<Place, KernelFault>;
+
+    /// How many bytes the buffer at `address` has from there on; zero if there is none.
+    fn extent(&self, address: u32) -> u64;
+}
+
+static CALLS: Calls = Calls {
+    wait_for_room,
+    wait_for_pages,
+    read,
+    write,
+    semaphore_read,
+    semaphore_write,
+    semaphore_wait,
+    fault,
+};
+
+// === impl CircularBuffer ===
+
+impl CircularBuffer {
+    pub(super) const fn absent() -> Self {
+        Self {
+            base: Cell::new(std::ptr::null_mut()),
+            page_bytes: Cell::new(0),
+            pages: Cell::new(0),
+            pushed: Cell::new(0),
+            popped: Cell::new(0),
+            write_page: Cell::new(0),
+            read_page: Cell::new(0),
+        }
+    }
+
+    /// Makes it an empty buffer at `base`.
+    pub(super) fn place(&self, base: *mut u8, page_bytes: u32, pages: u32) {
+        self.base.set(base);
+        self.page_bytes.set(page_bytes);
+        self.pages.set(pages);
+        self.pushed.set(0);
+        self.popped.set(0);
+        self.write_page.set(0);
+        self.read_page.set(0);
+    }
+
+    /// Pages that were pushed and not popped.
+    pub(super) fn filled(&self) -> u32 {
+        self.pushed.get().wrapping_sub(self.popped.get())
+    }
+
+    fn room(&self) -> u32 {
+        self.pages.get().saturating_sub(self.filled())
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    pub(super) const fn idle() -> Self {
+        Self {
+            calls: &CALLS,
+            arguments: Cell::new(std::ptr::null()),
+            common_arguments: Cell::new(std::ptr::null()),
+            buffers: Cell::new(std::ptr::null()),
+            argument_count: Cell::new(0),
+            common_argument_count: Cell::new(0),
+            x: Cell::new(0),
+            y: Cell::new(0),
+            yielder: Cell::new(std::ptr::null()),
+            surroundings: Cell::new(std::ptr::null()),
+            semaphores: Cell::new(std::ptr::null()),
+            waiting: Cell::new(Waiting::Nothing),
+        }
+    }
+
+    /// Whether what the kernel waits for has come.
+    pub(super) fn can_run(&self) -> bool {
+        match self.waiting.get() {
+            Waiting::Nothing => true,
+            Waiting::Room { buffer, pages } => {
+                self.buffer(buffer).is_some_and(|found| found.room() >= pages)
+            }
+            Waiting::Pages { buffer, pages } => {
+                self.buffer(buffer).is_some_and(|found| found.filled() >= pages)
+            }
+            Waiting::Semaphore { semaphore, value, or_more } => {
+                let now = self.semaphore(semaphore).and_then(Cell::get);
+                now.is_some_and(|now| if or_more { now >= value } else { now == value })
+            }
+            Waiting::Failed(_) => false,
+        }
+    }
+
+    pub(super) fn buffer(&self, buffer: u32) -> Option<&CircularBuffer> {
+        let index = usize::try_from(buffer).ok().filter(|index| *index < CIRCULAR_BUFFERS)?;
+        // SAFETY: while a kernel is alive, `buffers` is its core's array of CIRCULAR_BUFFERS.
+        Some(unsafe { &*self.buffers.get().add(index) })
+    }
+
+    pub(super) fn semaphore(&self, semaphore: u32) -> Option<&Cell<Option<u32>>> {
+        // SAFETY: while a kernel is alive, `semaphores` is its core's entry of the program's.
+        let values = unsafe { &*self.semaphores.get() };
+        values.get(usize::try_from(semaphore).ok()?)
+    }
+
+    fn surroundings(&self) -> &Surroundings {
+        // SAFETY: the scheduler keeps the surroundings for as long as any kernel of the program
+        // is alive, on the frame that resumes it.
+        unsafe { &*self.surroundings.get() }
+    }
+
+    /// Lets others run until the scheduler finds that the kernel can go on.
+    fn wait(&self, waiting: Waiting) {
+        self.waiting.set(waiting);
+        // SAFETY: the yielder was set by this kernel's fibre when it started, lies at the bottom
+        // of that fibre's stack, and this call is made on that stack.
+        unsafe { (*self.yielder.get()).suspend(()) };
+        self.waiting.set(Waiting::Nothing);
+    }
+
+    fn fail(&self, fault: KernelFault) -> ! {
+        loop {
+            self.wait(Waiting::Failed(fault));
+        }
+    }
+
+    fn place(
+        &self,
+        access: Access,
+        address: u32,
+        offset: u64,
+        bytes: u32,
+        page_bytes: u32,
+    ) -> *mut u8 {
+        // SAFETY: as `surroundings`; the finder outlives them.
+        let buffers = unsafe { &*self.surroundings().buffers };
+        match buffers.place(access, address, offset, bytes, page_bytes) {
+            Ok(place) => place.start,
+            Err(fault) => self.fail(fault),
+        }
+    }
+
+    /// A semaphore of any core.
+    fn semaphore_of(&self, x: u32, y: u32, semaphore: u32) -> &Cell<Option<u32>> {
+        let surroundings = self.surroundings();
+        let (columns, rows) = surroundings.grid;
+        // SAFETY: as `surroundings`; the values outlive them.
+        let cores = unsafe { &*surroundings.semaphores };
+        let found = (x < columns && y < rows)
+            .then(|| usize::try_from(y * columns + x).ok())
+            .flatten()
+            .and_then(|core| cores.get(core))
+            .and_then(|values| values.get(usize::try_from(semaphore).ok()?))
+            .filter(|value| value.get().is_some());
+        match found {
+            Some(value) => value,
+            None => self.fail(KernelFault::NoSemaphore { semaphore, x, y }),
+        }
+    }
+}
+
+// === The calls ===
+
+extern "C" fn wait_for_room(core: &Core, buffer: u32, pages: u32) {
+    core.wait(Waiting::Room { buffer, pages });
+}
+
+extern "C" fn wait_for_pages(core: &Core, buffer: u32, pages: u32) {
+    core.wait(Waiting::Pages { buffer, pages });
+}
+
+/// # Safety
+/// `to` has room for `bytes` bytes; the kernel's own memory is its author's business, as all C is.
+unsafe extern "C" fn read(
+    core: &Core,
+    address: u32,
+    offset: u64,
+    bytes: u32,
+    page_bytes: u32,
+    to: *mut u8,
+) {
+    let from = core.place(Access::Read, address, offset, bytes, page_bytes);
+    // SAFETY: `from` was checked; `to` is this function's contract. They may overlap where a
+    // circular buffer lies on top of the buffer.
+    unsafe { from.copy_to(to, bytes as usize) };
+}
+
+/// # Safety
+/// There are `bytes` bytes at `from`; see [`read`].
+unsafe extern "C" fn write(
+    core: &Core,
+    address: u32,
+    offset: u64,
+    bytes: u32,
+    page_bytes: u32,
+    from: *const u8,
+) {
+    let to = core.place(Access::Write, address, offset, bytes, page_bytes);
+    // SAFETY: `to` was checked; `from` is this function's contract. They may overlap, see `read`.
+    unsafe { to.copy_from(from, bytes as usize) };
+}
+
+extern "C" fn semaphore_read(core: &Core, semaphore: u32) -> u32 {
+    let value = core.semaphore_of(core.x.get(), core.y.get(), semaphore);
+    value.get().unwrap_or_default()
+}
+
+extern "C" fn semaphore_write(core: &Core, x: u32, y: u32, semaphore: u32, value: u32, add: u32) {
+    let found = core.semaphore_of(x, y, semaphore);
+    let before = if add == 0 { 0 } else { found.get().unwrap_or_default() };
+    found.set(Some(before.wrapping_add(value)));
+}
+
+extern "C" fn semaphore_wait(core: &Core, semaphore: u32, value: u32, or_more: u32) {
+    core.semaphore_of(core.x.get(), core.y.get(), semaphore);
+    let waiting = Waiting::Semaphore { semaphore, value, or_more: or_more != 0 };
+    core.waiting.set(waiting);
+    if core.can_run() {
+        core.waiting.set(Waiting::Nothing);
+    } else {
+        core.wait(waiting);
+    }
+}
+
+extern "C" fn fault(core: &Core, code: u32, number: u32, limit: u32) -> ! {
+    core.fail(KernelFault::from_code(code, number, limit))
+}

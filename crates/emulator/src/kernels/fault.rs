@@ -1,0 +1,161 @@
+//! What a kernel can do wrong while it runs.
+
+use std::fmt;
+
+/// What a kernel did wrong. The numbers in `kernel_api.h` stand for the ones that the C side finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelFault {
+    /// An argument was read that this core was not given.
+    #[error("it reads argument {index}, and this core has {count}")]
+    Argument {
+        /// Which one.
+        index: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// A common argument was read that the kernel was not given.
+    #[error("it reads common argument {index}, and the kernel has {count}")]
+    CommonArgument {
+        /// Which one.
+        index: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// The core has no such circular buffer.
+    #[error("it uses circular buffer {buffer}, which this core does not have")]
+    NoCircularBuffer {
+        /// Which one.
+        buffer: u32,
+    },
+    /// More pages at a time than the circular buffer has.
+    #[error("it asks for {pages} pages at a time of circular buffer {buffer}, which has fewer")]
+    TooManyPages {
+        /// Which one.
+        buffer: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// Pages that do not lie one after the other.
+    #[error(
+        "it asks for {pages} pages of circular buffer {buffer} that would go beyond its end: \
+         use counts that divide the buffer's pages"
+    )]
+    Wraps {
+        /// Which one.
+        buffer: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// Pages were pushed that there was no room for.
+    #[error("it pushes {pages} pages to circular buffer {buffer} without having reserved them")]
+    NoRoom {
+        /// Which one.
+        buffer: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// Pages were popped that were not there.
+    #[error("it pops {pages} pages from circular buffer {buffer} that it has not waited for")]
+    NoPages {
+        /// Which one.
+        buffer: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// The kernel said so itself.
+    #[error("it gave up with the number {number}")]
+    GaveUp {
+        /// What it said.
+        number: u32,
+    },
+    /// No live buffer has this address.
+    #[error(
+        "it {access} address {address:#x}, where this process has no buffer: it was freed, or \
+         the address is of another program"
+    )]
+    NoBuffer {
+        /// What it did.
+        access: Access,
+        /// The address.
+        address: u32,
+    },
+    /// A page of another size than the buffer's.
+    #[error(
+        "it {access} pages of {page_bytes} bytes at address {address:#x}, where the buffer's \
+         pages have {buffer_page_bytes}"
+    )]
+    PageSize {
+        /// What it did.
+        access: Access,
+        /// The address.
+        address: u32,
+        /// The kernel's page size.
+        page_bytes: u32,
+        /// The buffer's.
+        buffer_page_bytes: u32,
+    },
+    /// Bytes beyond the end of a page or a buffer.
+    #[error(
+        "it {access} {bytes} bytes from byte {offset} of the buffer at {address:#x}, which has \
+         {buffer_bytes} bytes in pages of {page_bytes}"
+    )]
+    OutsideBuffer {
+        /// What it did.
+        access: Access,
+        /// The address.
+        address: u32,
+        /// The first byte.
+        offset: u64,
+        /// How many.
+        bytes: u32,
+        /// How many the buffer has from that address on.
+        buffer_bytes: u64,
+        /// The buffer's page size.
+        page_bytes: u32,
+    },
+    /// A semaphore that a core does not have.
+    #[error("it uses semaphore {semaphore} of core ({x}, {y}), which has no such semaphore")]
+    NoSemaphore {
+        /// Which one.
+        semaphore: u32,
+        /// The core's column.
+        x: u32,
+        /// The core's row.
+        y: u32,
+    },
+}
+
+/// How a kernel used a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It read from it.
+    Read,
+    /// It wrote to it.
+    Write,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Read => "reads from",
+            Self::Write => "writes to",
+        })
+    }
+}
+
+impl KernelFault {
+    /// The fault that the C side found, by its number there.
+    pub(super) fn from_code(code: u32, number: u32, limit: u32) -> Self {
+        match code {
+            1 => Self::Argument { index: number, count: limit },
+            2 => Self::CommonArgument { index: number, count: limit },
+            3 => Self::NoCircularBuffer { buffer: number },
+            4 => Self::TooManyPages { buffer: number, pages: limit },
+            5 => Self::Wraps { buffer: number, pages: limit },
+            6 => Self::NoRoom { buffer: number, pages: limit },
+            7 => Self::NoPages { buffer: number, pages: limit },
+            _ => Self::GaveUp { number },
+        }
+    }
+}

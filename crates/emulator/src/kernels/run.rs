@@ -1,0 +1,400 @@
+//! Runs a program: every kernel of every core on a fibre of the calling thread.
+//!
+//! A core runs until all its kernels are done or wait, then the next one starts. Stacks and the
+//! memory of circular buffers are used again by the next core, so a program of many cores touches
+//! little memory. Whether a kernel that waits can go on is looked at from outside, without
+//! switching to it. Nothing unwinds through C: kernels that must end are left where they wait.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+
+use super::context::{
+    BufferAccess, CIRCULAR_BUFFERS, CircularBuffer, Core, SEMAPHORES, SemaphoreValues,
+    Surroundings, Waiting,
+};
+use super::execution_error::{ExecutionError, MAX_WAITS, Wait, WaitsFor};
+use super::fault::Access;
+use super::memory::Memory;
+use super::plan::{CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCore};
+use super::progress::Progress;
+
+/// A kernel's stack. Host memory is taken for what is used of it, and a guard page ends it; the
+/// compiler refuses functions that want a large part of it.
+const STACK_BYTES: usize = 256 << 10;
+
+type Fibre = Coroutine<(), (), (), DefaultStack>;
+
+/// Runs programs on one thread, and keeps what they need for the next one.
+pub(crate) struct Executor {
+    grid: (u16, u16),
+    #[expect(clippy::vec_box, reason = "kernels hold the address of a seat, so it must not move")]
+    idle: Vec<Box<Seat>>,
+    stacks: Vec<DefaultStack>,
+    semaphores: Vec<SemaphoreValues>,
+}
+
+/// What a core needs while it runs. Kernels hold its address, so it is always boxed.
+struct Seat {
+    kernels: [Core; KERNELS_OF_CORE],
+    fibres: Vec<Fibre>,
+    circular_buffers: [CircularBuffer; CIRCULAR_BUFFERS],
+    /// Which of them are in use.
+    present: Vec<u8>,
+    memory: Option<Memory>,
+}
+
+/// How far a core came.
+enum Came {
+    ToTheEnd,
+    /// All its kernels wait; whether any of them ran.
+    Blocked {
+        moved: bool,
+    },
+    /// The kernel with this place on the core did something wrong.
+    Failed(usize),
+}
+
+/// One run of a program.
+struct Run<'a> {
+    executor: &'a mut Executor,
+    plan: &'a Plan,
+    words: &'a [u32],
+    surroundings: &'a Surroundings,
+    progress: &'a Progress,
+    /// Cores that wait for others.
+    blocked: Vec<(&'a PlannedCore, Box<Seat>)>,
+}
+
+// === impl Executor ===
+
+impl Executor {
+    pub(crate) fn new(grid: (u16, u16)) -> Self {
+        let cores = usize::from(grid.0) * usize::from(grid.1);
+        let semaphores = (0..cores).map(|_| [const { Cell::new(None) }; SEMAPHORES]).collect();
+        Self { grid, idle: Vec::new(), stacks: Vec::new(), semaphores }
+    }
+
+    /// Runs all kernels of `plan` to their end, with the argument words `words`.
+    pub(crate) fn run(
+        &mut self,
+        plan: &Plan,
+        words: &[u32],
+        buffers: &(dyn BufferAccess + 'static),
+        progress: &Progress,
+    ) -> Result<(), ExecutionError> {
+        for values in &self.semaphores {
+            values.iter().for_each(|value| value.set(None));
+        }
+        for semaphore in &plan.semaphores {
+            for core in &semaphore.cores {
+                self.semaphores[*core][semaphore.id].set(Some(semaphore.initial_value));
+            }
+        }
+        let surroundings = Surroundings {
+            buffers,
+            grid: (self.grid.0.into(), self.grid.1.into()),
+            semaphores: self.semaphores.as_slice(),
+        };
+        let mut run = Run {
+            executor: self,
+            plan,
+            words,
+            surroundings: &surroundings,
+            progress,
+            blocked: Vec::new(),
+        };
+        let result = run.all_cores();
+        run.leave_blocked();
+        result
+    }
+
+    fn take_stack(&mut self) -> io::Result<DefaultStack> {
+        self.stacks.pop().map_or_else(|| DefaultStack::new(STACK_BYTES), Ok)
+    }
+
+    /// Ends whatever still waits on a seat, and keeps seat and stacks for later.
+    fn take_back(&mut self, mut seat: Box<Seat>) {
+        for mut fibre in seat.fibres.drain(..) {
+            if !fibre.done() {
+                // SAFETY: the fibre is suspended in `Core::wait`, or has not started. Between
+                // there and the bottom of its stack are frames of C, of this crate's calls,
+                // which keep nothing that needs dropping (see context.rs), and of its closure,
+                // which owns two pointers.
+                unsafe { fibre.force_reset() };
+            }
+            self.stacks.push(fibre.into_stack());
+        }
+        self.idle.push(seat);
+    }
+}
+
+// === impl Run ===
+
+impl<'a> Run<'a> {
+    fn all_cores(&mut self) -> Result<(), ExecutionError> {
+        for core in &self.plan.cores {
+            let seat = self.start(core)?;
+            self.go_on(core, seat)?;
+        }
+        while !self.blocked.is_empty() {
+            let mut moved = false;
+            for (core, seat) in std::mem::take(&mut self.blocked) {
+                moved |= self.go_on(core, seat)?;
+            }
+            if !moved {
+                return Err(self.hang());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a core for as long as it can, and tells whether any of its kernels ran.
+    fn go_on(
+        &mut self,
+        core: &'a PlannedCore,
+        mut seat: Box<Seat>,
+    ) -> Result<bool, ExecutionError> {
+        match seat.run(core, self.progress) {
+            Came::ToTheEnd => {
+                self.executor.take_back(seat);
+                Ok(true)
+            }
+            Came::Blocked { moved } => {
+                self.blocked.push((core, seat));
+                Ok(moved)
+            }
+            Came::Failed(place) => {
+                let error = self.failure(core, &seat.kernels[place], place);
+                self.executor.take_back(seat);
+                Err(error)
+            }
+        }
+    }
+
+    fn leave_blocked(&mut self) {
+        for (_, seat) in std::mem::take(&mut self.blocked) {
+            self.executor.take_back(seat);
+        }
+    }
+
+    /// Gives a core a seat on which its kernels are ready to run.
+    fn start(&mut self, core: &PlannedCore) -> Result<Box<Seat>, ExecutionError> {
+        let mut seat = self.executor.idle.pop().unwrap_or_else(Seat::empty);
+        let ready = self
+            .place_circular_buffers(core, &mut seat)
+            .and_then(|()| self.start_kernels(core, &mut seat));
+        match ready {
+            Ok(()) => Ok(seat),
+            Err(error) => {
+                self.executor.take_back(seat);
+                Err(error)
+            }
+        }
+    }
+
+    fn place_circular_buffers(
+        &self,
+        core: &PlannedCore,
+        seat: &mut Seat,
+    ) -> Result<(), ExecutionError> {
+        for index in seat.present.drain(..) {
+            let absent = std::ptr::null_mut();
+            seat.circular_buffers[usize::from(index)].place(absent, 0, 0);
+        }
+        seat.ensure_memory(self.plan.memory_bytes).map_err(ExecutionError::host_memory)?;
+        for (number, part) in &core.circular_buffers {
+            let planned = &self.plan.circular_buffers[*number];
+            let bytes = u64::from(planned.page_bytes) * u64::from(planned.pages);
+            let base = match planned.place {
+                CircularBufferPlace::Own(offset) => {
+                    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                    let memory = seat.memory.as_ref();
+                    memory
+                        .and_then(|memory| memory.range(offset, bytes))
+                        .expect("a plan's memory has room for each of its circular buffers")
+                }
+                CircularBufferPlace::OnBuffer { address_word, parts, offset, bytes } => {
+                    let address = self.words.get(address_word).copied().unwrap_or_default();
+                    self.part_of_buffer(address, *part, parts, offset, bytes).map_err(|fault| {
+                        ExecutionError::CircularBuffer {
+                            buffer: planned.index,
+                            x: core.x,
+                            y: core.y,
+                            source: fault,
+                        }
+                    })?
+                }
+            };
+            seat.circular_buffers[usize::from(planned.index)].place(
+                base,
+                planned.page_bytes,
+                planned.pages,
+            );
+            seat.present.push(planned.index);
+        }
+        Ok(())
+    }
+
+    /// The bytes that a circular buffer has on part `part` of a buffer.
+    fn part_of_buffer(
+        &self,
+        address: u32,
+        part: u32,
+        parts: u32,
+        offset: u32,
+        bytes: u32,
+    ) -> Result<*mut u8, super::fault::KernelFault> {
+        // SAFETY: the finder is borrowed for the whole run, see `Executor::run`.
+        let buffers = unsafe { &*self.surroundings.buffers };
+        let part_bytes = buffers.extent(address) / u64::from(parts.max(1));
+        let start = u64::from(part) * part_bytes;
+        if u64::from(offset) + u64::from(bytes) > part_bytes {
+            // Asking for more than there is makes the finder say what there is.
+            return buffers
+                .place(Access::Write, address, start + part_bytes * u64::from(parts), bytes, 0)
+                .map(|place| place.start);
+        }
+        buffers
+            .place(Access::Write, address, start + u64::from(offset), bytes, 0)
+            .map(|place| place.start)
+    }
+
+    fn start_kernels(&mut self, core: &PlannedCore, seat: &mut Seat) -> Result<(), ExecutionError> {
+        for (place, (number, words)) in core.kernels.iter().enumerate() {
+            let planned = &self.plan.kernels[*number];
+            let arguments = words.of(self.words).unwrap_or_default();
+            let common = planned.common_arguments.of(self.words).unwrap_or_default();
+            let kernel = &seat.kernels[place];
+            kernel.arguments.set(arguments.as_ptr());
+            kernel.argument_count.set(u32::try_from(arguments.len()).unwrap_or(u32::MAX));
+            kernel.common_arguments.set(common.as_ptr());
+            kernel.common_argument_count.set(u32::try_from(common.len()).unwrap_or(u32::MAX));
+            kernel.buffers.set(seat.circular_buffers.as_ptr());
+            kernel.x.set(core.x.into());
+            kernel.y.set(core.y.into());
+            kernel.surroundings.set(self.surroundings);
+            kernel.semaphores.set(&raw const self.executor.semaphores[core.place]);
+            kernel.waiting.set(Waiting::Nothing);
+            let stack = self.executor.take_stack().map_err(ExecutionError::host_memory)?;
+            let (entry, kernel) = (planned.code.entry(), &raw const *kernel);
+            seat.fibres.push(Fibre::with_stack(stack, move |yielder, ()| {
+                // SAFETY: the seat is boxed and outlives its fibres; the plan, which the caller
+                // of `Executor::run` borrows, keeps the code loaded. `entry` has the type that
+                // `LoadedKernel::open` took it as.
+                unsafe {
+                    (*kernel).yielder.set(yielder);
+                    entry(kernel);
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    fn failure(&self, core: &PlannedCore, kernel: &Core, place: usize) -> ExecutionError {
+        let name = Arc::clone(&self.plan.kernels[core.kernels[place].0].name);
+        let Waiting::Failed(source) = kernel.waiting.get() else {
+            unreachable!("only a kernel that failed is asked why");
+        };
+        ExecutionError::Kernel { kernel: name, x: core.x, y: core.y, source }
+    }
+
+    /// Who waits for what, once nobody can go on.
+    fn hang(&self) -> ExecutionError {
+        let mut waits = Vec::new();
+        let mut omitted = 0;
+        for (core, seat) in &self.blocked {
+            for (place, fibre) in seat.fibres.iter().enumerate() {
+                if fibre.done() {
+                    continue;
+                }
+                if waits.len() == MAX_WAITS {
+                    omitted += 1;
+                    continue;
+                }
+                let kernel = &seat.kernels[place];
+                waits.push(Wait {
+                    kernel: Arc::clone(&self.plan.kernels[core.kernels[place].0].name),
+                    x: core.x,
+                    y: core.y,
+                    waits_for: kernel.waits_for(),
+                });
+            }
+        }
+        ExecutionError::Hang { waits, omitted }
+    }
+}
+
+// === impl Seat ===
+
+impl Seat {
+    fn empty() -> Box<Self> {
+        Box::new(Self {
+            kernels: [const { Core::idle() }; KERNELS_OF_CORE],
+            fibres: Vec::with_capacity(KERNELS_OF_CORE),
+            circular_buffers: [const { CircularBuffer::absent() }; CIRCULAR_BUFFERS],
+            present: Vec::with_capacity(CIRCULAR_BUFFERS),
+            memory: None,
+        })
+    }
+
+    fn ensure_memory(&mut self, bytes: usize) -> io::Result<()> {
+        let enough = self.memory.as_ref().map_or(0, Memory::bytes) >= bytes;
+        if !enough {
+            self.memory = Some(Memory::reserve(bytes.next_power_of_two())?);
+        }
+        Ok(())
+    }
+
+    /// Runs the kernels of the core in turn until none can go on.
+    fn run(&mut self, core: &PlannedCore, progress: &Progress) -> Came {
+        let (mut moved, mut running) = (false, true);
+        while running {
+            running = false;
+            for (place, fibre) in self.fibres.iter_mut().enumerate() {
+                let kernel = &self.kernels[place];
+                if fibre.done() || !kernel.can_run() {
+                    continue;
+                }
+                progress.at(core.kernels[place].0, core.place);
+                running = true;
+                let came = fibre.resume(());
+                if matches!(came, CoroutineResult::Yield(()))
+                    && matches!(kernel.waiting.get(), Waiting::Failed(_))
+                {
+                    return Came::Failed(place);
+                }
+            }
+            moved |= running;
+        }
+        match self.fibres.iter().all(Fibre::done) {
+            true => Came::ToTheEnd,
+            false => Came::Blocked { moved },
+        }
+    }
+}
+
+impl Core {
+    fn waits_for(&self) -> WaitsFor {
+        match self.waiting.get() {
+            Waiting::Room { buffer, pages } => WaitsFor::Room {
+                buffer,
+                pages,
+                filled: self.buffer(buffer).map_or(0, CircularBuffer::filled),
+            },
+            Waiting::Pages { buffer, pages } => WaitsFor::Pages {
+                buffer,
+                pages,
+                filled: self.buffer(buffer).map_or(0, CircularBuffer::filled),
+            },
+            Waiting::Semaphore { semaphore, value, or_more } => {
+                let now = self.semaphore(semaphore).and_then(Cell::get).unwrap_or_default();
+                WaitsFor::Semaphore { semaphore, value, or_more, now }
+            }
+            Waiting::Nothing | Waiting::Failed(_) => WaitsFor::Nothing,
+        }
+    }
+}

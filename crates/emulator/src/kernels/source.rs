@@ -1,0 +1,182 @@
+//! A described kernel as one C text: its constants, the kernel API, its source.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use telltale_program_cache::{KernelDescriptor, KernelSource, OptimisationLevel};
+
+/// What every kernel's source begins with.
+pub(super) const KERNEL_API: &str = include_str!("kernel_api.h");
+
+/// How large a kernel's source may be.
+const MAX_SOURCE_BYTES: u64 = 1 << 20;
+
+/// What is compiled: equal texts are the same kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KernelText {
+    /// Everything after the kernel API.
+    pub(super) body: String,
+    pub(super) optimisation: &'static str,
+}
+
+/// Why a kernel's source could not be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelSourceError {
+    /// The file cannot be read.
+    #[error("cannot read its source {path}: give a path that exists, or the source itself")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The source is too large.
+    #[error("its source has more than {MAX_SOURCE_BYTES} bytes: split it")]
+    TooLarge,
+    /// A name in `defines` or `named_compile_time_arguments` that C does not have.
+    #[error("{field} has the name {name:?}, which is no C identifier")]
+    Name {
+        /// The field of the descriptor.
+        field: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A define that does not end on its line.
+    #[error("the define {name} stands for more than one line")]
+    Lines {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl KernelText {
+    /// The text of a kernel; a path that is not absolute starts at `root`.
+    pub(crate) fn of(kernel: &KernelDescriptor, root: &Path) -> Result<Self, KernelSourceError> {
+        let mut body = String::new();
+        for (index, value) in kernel.compile_time_arguments.iter().enumerate() {
+            put(&mut body, format_args!("#define telltale_compile_time_argument_{index} {value}u"));
+        }
+        let mut named: Vec<_> = kernel.named_compile_time_arguments.iter().collect();
+        named.sort_unstable();
+        for (name, value) in named {
+            check_name("named_compile_time_arguments", name)?;
+            put(&mut body, format_args!("#define telltale_named_argument_{name} {value}u"));
+        }
+        let mut defines: Vec<_> = kernel.defines.iter().collect();
+        defines.sort_unstable();
+        for (name, value) in defines {
+            check_name("defines", name)?;
+            if value.contains(['\n', '\r']) {
+                return Err(KernelSourceError::Lines { name: name.to_string() });
+            }
+            put(&mut body, format_args!("#define {name} {value}"));
+        }
+        // What the compiler calls the source in its messages.
+        let shown: String =
+            kernel.name.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
+        put(&mut body, format_args!("#line 1 \"{shown}\""));
+        match &kernel.source {
+            KernelSource::Text(text) if text.len() as u64 > MAX_SOURCE_BYTES => {
+                return Err(KernelSourceError::TooLarge);
+            }
+            KernelSource::Text(text) => body.push_str(text),
+            KernelSource::Path(path) => body.push_str(&read(&root.join(path.as_ref()))?),
+        }
+        Ok(Self { body, optimisation: level(kernel.optimisation_level) })
+    }
+}
+
+fn put(body: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(body, "{line}");
+}
+
+fn is_plain(one: char) -> bool {
+    one.is_ascii_alphanumeric() || " ._-/+:()".contains(one)
+}
+
+fn level(level: Option<OptimisationLevel>) -> &'static str {
+    match level {
+        None | Some(OptimisationLevel::O3) => "-O3",
+        Some(OptimisationLevel::O0) => "-O0",
+        Some(OptimisationLevel::O1) => "-O1",
+        Some(OptimisationLevel::O2) => "-O2",
+        Some(OptimisationLevel::Os) => "-Os",
+    }
+}
+
+fn check_name(field: &'static str, name: &str) -> Result<(), KernelSourceError> {
+    let mut bytes = name.bytes();
+    let starts = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
+    if starts && bytes.all(|one| one.is_ascii_alphanumeric() || one == b'_') {
+        return Ok(());
+    }
+    let name = name.chars().take(64).collect();
+    Err(KernelSourceError::Name { field, name })
+}
+
+fn read(path: &Path) -> Result<String, KernelSourceError> {
+    let unreadable = |source| KernelSourceError::Unreadable { path: path.to_path_buf(), source };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_SOURCE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > MAX_SOURCE_BYTES {
+        return Err(KernelSourceError::TooLarge);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use telltale_program_cache::{
+        ComputeConfig, CoreCoord, KernelConfig, KernelDescriptor, KernelSource,
+    };
+
+    use super::{KernelSourceError, KernelText};
+
+    fn kernel(defines: &[(&'static str, &'static str)]) -> KernelDescriptor {
+        let mut kernel = KernelDescriptor::new(
+            "double \"it\"",
+            KernelSource::Text("KERNEL_MAIN {}\n".into()),
+            CoreCoord::new(0, 0),
+            KernelConfig::Compute(ComputeConfig::default()),
+        );
+        kernel.defines =
+            defines.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        kernel
+    }
+
+    fn text(kernel: &KernelDescriptor) -> Result<KernelText, KernelSourceError> {
+        KernelText::of(kernel, Path::new("/nowhere"))
+    }
+
+    #[test]
+    fn the_order_of_defines_does_not_matter_and_a_name_cannot_break_the_text() {
+        let one = text(&kernel(&[("A", "1"), ("B", "2")])).unwrap();
+        assert_eq!(one, text(&kernel(&[("B", "2"), ("A", "1")])).unwrap());
+        assert_eq!(one.body, "#define A 1\n#define B 2\n#line 1 \"double _it_\"\nKERNEL_MAIN {}\n");
+    }
+
+    #[test]
+    fn what_is_no_c_is_refused_by_field() {
+        for (defines, expected) in [
+            (("1A", "1"), "defines has the name \"1A\""),
+            (("", "1"), "defines has the name \"\""),
+            (("A B", "1"), "defines has the name \"A B\""),
+            (("A", "1\n#include \"x\""), "the define A stands for more than one line"),
+        ] {
+            let error = text(&kernel(&[defines])).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let mut unknown = kernel(&[]);
+        unknown.source = KernelSource::Path("missing.c".into());
+        let error = text(&unknown).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/missing.c"), "{error}");
+    }
+}
