@@ -7,7 +7,7 @@ use telltale_runtime::{DeviceDescription, MemoryKind};
 use crate::client::runtime_in;
 use crate::pinning::Pinned;
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures, interleave, time_ns};
+use crate::sample::{Effort, Figures, interleave, time_ns, time_on_two_threads_ns};
 use crate::seed::{BLOCK_STRIDE_BYTES, Device, FIRST_ADDRESS, Setting, Tracker, heap_bytes};
 use crate::table::{Row, Table, Target, Unit};
 
@@ -36,6 +36,13 @@ impl Script {
         random.shuffle(&mut second);
         steps.extend(second.iter().zip(&first).map(|(&freed, &taken)| [freed, taken]));
         Self { live: live_blocks, steps }
+    }
+
+    /// The same script for blocks whose numbers begin at `first`.
+    fn from(&self, first: u32) -> Self {
+        let live = self.live.iter().map(|block| block + first).collect();
+        let steps = self.steps.iter().map(|step| step.map(|block| block + first)).collect();
+        Self { live, steps }
     }
 }
 
@@ -128,6 +135,44 @@ fn rows(effort: Effort, goal: &Goal) -> io::Result<[Row; 2]> {
     Ok([pair, memory])
 }
 
+/// Two threads at once, each with its own `live` buffers of one device. There is no goal for it.
+fn two_threads(effort: Effort, live: u32) -> io::Result<Row> {
+    let live = if effort == Effort::Once { FEW_LIVE } else { live };
+    let script = Script::new(live, 1);
+    let scripts = [script.from(0), script.from(2 * live)];
+    let run = RunDirectory::create()?;
+    let ours = runtime_in(run.path(), false).open_device(DeviceDescription::default());
+    let region = Device::new(Setting::PerPid { rows_before: 0 }).map_err(io::Error::other)?;
+    let tracker = Tracker::new(&region);
+    for script in &scripts {
+        script.live.iter().for_each(|&block| allocate(&ours, block));
+        tracker.fill(&script.live);
+    }
+    let rounds = effort.operations(PAIRS).div_ceil(script.steps.len() as u64);
+    let pairs = rounds * script.steps.len() as u64;
+    let replayed = |replay: &(dyn Fn(&[[u32; 2]]) + Sync)| {
+        time_on_two_threads_ns(pairs, |thread| {
+            for _ in 0..rounds {
+                replay(&scripts[thread].steps);
+            }
+        })
+    };
+    let [ours, seed] = interleave(
+        effort.repeats(),
+        [
+            Box::new(|| replayed(&|steps| replay(&ours, steps))),
+            Box::new(|| replayed(&|steps| tracker.replay(steps))),
+        ],
+    );
+    Ok(Row {
+        what: format!("the same, {live} live each, two threads"),
+        unit: Unit::Time,
+        ours: Some(ours),
+        baseline: Some(seed),
+        target: Target::default(),
+    })
+}
+
 /// The bytes of malloc that `fill` took for each of `live` buffers.
 fn heap_per_buffer(live: u32, fill: impl FnOnce()) -> f64 {
     let before = heap_bytes();
@@ -163,11 +208,14 @@ fn address_of(block: u32) -> u64 {
 /// # Errors
 /// When a region or a directory cannot be made.
 pub fn table(effort: Effort) -> io::Result<Table> {
-    // Pinning is what makes a repeat repeat; a machine that refuses it still gives figures.
-    let _pinned = Pinned::to(0);
     let mut all = Vec::new();
     for goal in &GOALS {
-        all.extend(rows(effort, goal)?);
+        {
+            // Pinning is what makes a repeat repeat; a machine that refuses it still gives figures.
+            let _pinned = Pinned::to(0);
+            all.extend(rows(effort, goal)?);
+        }
+        all.push(two_threads(effort, goal.live)?);
     }
     Ok(Table {
         heading:

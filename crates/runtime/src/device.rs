@@ -210,6 +210,12 @@ impl Device {
     /// Closes the device, as dropping the handle does.
     pub fn close(self) {}
 
+    /// Where its events go, if they are recorded.
+    #[cfg(test)]
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.opened.as_ref().map(|opened| &*opened.session)
+    }
+
     #[inline]
     fn activity(&self, update: impl FnOnce(&Activity)) {
         if let Some(opened) = &self.opened {

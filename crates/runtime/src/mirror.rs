@@ -15,6 +15,7 @@ use crate::options::{LAYOUT_VARIABLE, Regions};
 use crate::problem::Step;
 use crate::runtime::{Inner, Trouble};
 use crate::session::Session;
+use crate::waiting;
 
 /// The inode of the first PID namespace (the kernel's `PROC_PID_INIT_INO`).
 const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
@@ -23,13 +24,6 @@ const LOCATION_BITS: u32 = 8;
 /// How long opening or closing a device waits for a region's lock, which others hold for
 /// microseconds. Whoever may read the file can hold it for ever, and must not hold up a workload.
 const LOCK_WAIT: Duration = Duration::from_millis(20);
-
-/// Tries to get the mirror's lock that only spin.
-const SPINS: u32 = 64;
-/// Tries that spin or yield, before those that pause.
-const WITHOUT_PAUSE: u32 = 128;
-/// The pause: the holder has lost its processor, perhaps to this very thread.
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// One device's region, if it is kept. Whether it is, is decided once in a session, because the
 /// device's entry in the ledger says so to readers and cannot change.
@@ -125,18 +119,7 @@ impl Mirror {
 
     /// The state, held for the microsecond of a record. The thread is never parked.
     fn lock(&self) -> SpinMutexGuard<'_, State> {
-        let mut attempts = 0;
-        loop {
-            if let Some(state) = self.state.try_lock() {
-                return state;
-            }
-            match attempts {
-                0..SPINS => std::hint::spin_loop(),
-                SPINS..WITHOUT_PAUSE => std::thread::yield_now(),
-                _ => std::thread::sleep(PAUSE),
-            }
-            attempts = attempts.saturating_add(1);
-        }
+        waiting::lock(&self.state)
     }
 }
 

@@ -148,3 +148,79 @@ pub(crate) fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
     }
     started
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::{Duration, Instant};
+
+    use telltale_harness::Scratch;
+    use telltale_schema::memory::MemoryKind;
+
+    use crate::{Device, DeviceDescription, Options, Runtime};
+
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    static INTERRUPTIONS: AtomicU64 = AtomicU64::new(0);
+
+    /// An application's handler that uses the device's allocator.
+    extern "C" fn allocate(_signal: libc::c_int) {
+        if let Some(device) = DEVICE.get() {
+            let number = INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
+            // Both kinds are in one space, where the loop below has address 0.
+            device.allocate(MemoryKind::Trace, (number + 1) << 8, 1);
+        }
+    }
+
+    #[test]
+    fn an_allocation_in_a_signal_handler_is_recorded_or_counted_as_unrecorded() {
+        const PATIENCE: Duration = Duration::from_secs(20);
+        let scratch = Scratch::new();
+        let mut options = Options::from_variables("test 1", |_| None);
+        options.directory = Some(scratch.path().to_path_buf());
+        let runtime = Runtime::start(options);
+        let device = DEVICE.get_or_init(|| runtime.open_device(DeviceDescription::default()));
+        let session = device.session().expect("the device is recorded");
+        let handler: extern "C" fn(libc::c_int) = allocate;
+        // SAFETY: `allocate` may interrupt the loop below: what it calls takes no lock that the
+        // interrupted code can hold, which is what is tested, and this test's thread, the only one
+        // that is sent the signal, runs the application's allocator nowhere but inside an event.
+        unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+        // SAFETY: the call has no conditions.
+        let recording = unsafe { libc::pthread_self() };
+        let is_over = AtomicBool::new(false);
+        let mut rounds = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    // SAFETY: the thread waits for this one before it ends.
+                    unsafe { libc::pthread_kill(recording, libc::SIGUSR1) };
+                    std::thread::yield_now();
+                }
+            });
+            let until = Instant::now() + PATIENCE;
+            while session.fault_counts().unrecorded_events == 0 && Instant::now() < until {
+                for _ in 0..1_000 {
+                    device.allocate(MemoryKind::Dram, 0, 3);
+                    device.free(MemoryKind::Dram, 0);
+                    rounds += 1;
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let faults = session.fault_counts();
+        let usage = session.usage().expect("there is a ledger").usage;
+        let of = |wanted| {
+            let found = usage.iter().find(|(_, kind, _)| *kind == wanted);
+            found.map(|(_, _, usage)| *usage).unwrap_or_default()
+        };
+        assert_eq!(
+            (of(MemoryKind::Dram).allocations, of(MemoryKind::Dram).live_bytes),
+            (rounds, 0)
+        );
+        let handled = of(MemoryKind::Trace).allocations + faults.unrecorded_events;
+        assert_eq!(handled, INTERRUPTIONS.load(Ordering::Relaxed));
+        assert!(faults.unrecorded_events > 0, "no signal came inside an event");
+        assert_eq!(faults.unknown_frees + faults.double_frees + faults.reused_live_addresses, 0);
+    }
+}

@@ -1,8 +1,10 @@
 //! A thread's place in a session: its recorder, kept in thread-local storage and given back when
 //! the thread ends.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use telltale_ledger::{DeviceSlot, Recorder};
 use telltale_schema::memory::MemoryKind;
@@ -44,51 +46,65 @@ pub(crate) struct Seat {
 }
 
 thread_local! {
-    /// The seat used last. It is taken out while it is used and then put back, which is cheaper
-    /// than to keep count of borrows.
-    static SEAT: Cell<Option<Box<Seat>>> = const { Cell::new(None) };
+    /// The seat used last, borrowed for as long as an event uses it or searches for another. It has
+    /// no destructor, which would cost each event a look at whether it has run: [`LEAVING`] empties it.
+    static SEAT: ManuallyDrop<RefCell<Option<Box<Seat>>>> =
+        const { ManuallyDrop::new(RefCell::new(None)) };
+    /// Whether a seat must not outlast its event, because nobody would drop it any more.
+    static IS_LEAVING: Cell<bool> = const { Cell::new(false) };
+    /// Gives the seats back when the thread ends.
+    static LEAVING: Leaving = const { Leaving };
     /// Seats in other sessions.
     static OTHERS: Cell<Vec<Seat>> = const { Cell::new(Vec::new()) };
-    /// Whether `SEAT` holds a seat or will again, once an event or a search is over.
-    static IS_SEATED: Cell<bool> = const { Cell::new(false) };
 }
+
+struct Leaving;
 
 /// Runs `record` with this thread's seat, and finds it one first if need be. An event that
 /// interrupts another one of its thread, as one in a signal handler can, only counts as unrecorded.
 #[inline(always)]
 pub(crate) fn with(opened: &Opened, start: Start, record: impl FnOnce(&Seat)) {
     let epoch = process_hooks::epoch();
-    // A thread that is ending has no seats any more and gets one for this event only.
-    let last = SEAT.try_with(Cell::take).ok().flatten();
-    let seat = match last {
-        Some(seat) if seat.is_for(opened.session_id, epoch) => seat,
-        other => match another(opened, epoch, start, other) {
-            Some(seat) => seat,
-            None => return,
-        },
-    };
-    record(&seat);
-    let _ = SEAT.try_with(|place| place.set(Some(seat)));
+    SEAT.with(|place| {
+        let Ok(mut place) = place.try_borrow_mut() else { return unrecorded(opened) };
+        // A signal handler must find the seat borrowed from here until the event is over.
+        compiler_fence(Ordering::SeqCst);
+        let seat = match place.as_deref() {
+            Some(seat) if seat.is_for(opened.session_id, epoch) => seat,
+            _ => match another(opened, epoch, start, &mut place) {
+                Some(seat) => seat,
+                None => return,
+            },
+        };
+        record(seat);
+        compiler_fence(Ordering::SeqCst);
+        if IS_LEAVING.get() {
+            *place = None;
+        }
+    });
 }
 
-/// A seat for an event that the seat used last, which is `last`, will not do for.
 #[cold]
 #[inline(never)]
-fn another(
+fn unrecorded(opened: &Opened) {
+    opened.session.faults().unrecorded();
+}
+
+/// Puts a seat for an event into `place`, because the one that is there will not do for it.
+#[cold]
+#[inline(never)]
+fn another<'a>(
     opened: &Opened,
     epoch: u64,
     start: Start,
-    last: Option<Box<Seat>>,
-) -> Option<Box<Seat>> {
-    if last.is_none() && IS_SEATED.get() {
-        opened.session.faults().unrecorded();
-        return None;
-    }
-    let found = find(opened, epoch, start, last);
-    // What a callback of the search left would end this mark when it is dropped.
-    let _ = SEAT.try_with(Cell::take);
-    IS_SEATED.set(found.is_some());
-    found.map(Box::new)
+    place: &'a mut Option<Box<Seat>>,
+) -> Option<&'a Seat> {
+    // From here on the thread's end empties the place, unless that has begun.
+    let is_leaving = LEAVING.try_with(|_| ()).is_err();
+    IS_LEAVING.set(is_leaving);
+    let last = place.take();
+    *place = find(opened, epoch, start, last).map(Box::new);
+    place.as_deref()
 }
 
 /// A seat for `opened`: one kept from before, or a new one. `last` is kept for later.
@@ -96,7 +112,6 @@ fn find(opened: &Opened, epoch: u64, start: Start, last: Option<Box<Seat>>) -> O
     let mut seats = OTHERS.try_with(Cell::take).unwrap_or_default();
     seats.extend(last.map(|seat| *seat));
     seats.retain(|seat| seat.epoch == epoch && !seat.session.is_closed());
-    IS_SEATED.set(true);
     let kept = seats.iter().position(|seat| seat.is_for(opened.session_id, epoch));
     let found = match kept {
         Some(place) => Some(seats.remove(place)),
@@ -195,10 +210,12 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Leaving {
     fn drop(&mut self) {
-        // The thread ends, or a panic took the seat along, or it is one of several: then whoever
-        // drops it knows better and says so.
-        IS_SEATED.set(false);
+        // Taken out before it is dropped, so that an event meanwhile finds no seat and gets one to
+        // itself. In use is the place only if the thread ends inside an event; then the seat stays.
+        let seat =
+            SEAT.with(|place| place.try_borrow_mut().ok().and_then(|mut place| place.take()));
+        drop(seat);
     }
 }
