@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use telltale_runtime::{Device, DeviceDescription, MemoryKind, Options, Runtime};
-use telltale_wire::{DeviceSelector, FrameReader, Query, QueryKind, Reply, Report, frame};
+use telltale_wire::{FrameReader, Query, QueryKind, Reply, Report, frame};
 
 use crate::seed::DEVICES;
 use crate::sweep::OTHER_KINDS;
@@ -13,7 +13,7 @@ use crate::sweep::OTHER_KINDS;
 /// Bytes of each kind but DRAM on each device.
 const OTHER_KINDS_BYTES: u64 = 2048;
 /// Bytes taken from the socket at once: more than any answer here has.
-const READ_BYTES: usize = 16 * 1024;
+const READ_BYTES: usize = 4 * 1024;
 
 /// A runtime with its files in `directory` and no say of the environment.
 pub fn runtime_in(directory: &Path, disabled: bool) -> Runtime {
@@ -46,7 +46,7 @@ pub fn endpoint(directory: &Path, pid: u32) -> PathBuf {
 
 /// The framed question for the memory of all devices.
 pub fn memory_query() -> Vec<u8> {
-    let query = Query { kind: QueryKind::Memory, device: DeviceSelector::All, want_ledger: false };
+    let query = Query { is_last: true, ..Query::of(QueryKind::Memory) };
     frame(&query.encode()).expect("a query is shorter than the longest frame")
 }
 

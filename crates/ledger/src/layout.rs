@@ -121,6 +121,8 @@ pub mod header {
     pub const DEVICES_CAPACITY: usize = 100;
     /// u32: how many kinds the writer knows.
     pub const KINDS_COUNT: usize = 104;
+    /// u32: see [`FLAG_HELD`]; other bits are reserved.
+    pub const FLAGS: usize = 108;
     /// 64 bytes: the process's name, UTF-8, zero-padded.
     pub const NAME: usize = 128;
     /// 64 bytes: the runtime's name and version, UTF-8, zero-padded.
@@ -137,6 +139,8 @@ pub mod header {
     pub const REUSED_LIVE_ADDRESSES: usize = 336;
     /// u64, changes: events that could not be recorded.
     pub const UNRECORDED_EVENTS: usize = 344;
+    /// The writer holds a lock of the open file for as long as it has it open or mapped.
+    pub const FLAG_HELD: u32 = 1 << 0;
     /// Bytes of each of the two texts.
     pub const TEXT_BYTES: usize = 64;
 }

@@ -13,6 +13,7 @@ mod claims;
 mod device;
 pub mod directory;
 mod file;
+mod hold;
 pub mod layout;
 mod mapping;
 mod owner;

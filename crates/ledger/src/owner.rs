@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use telltale_schema::clock::Timestamp;
-use telltale_schema::process::{ProcessIdentity, parse_boot_id};
+use telltale_schema::process::{ProcessIdentity, ProcessStat, parse_boot_id};
 
 /// What a ledger's header says of its process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl LedgerOwner {
         Ok(Self {
             identity: identity_of_this_process()?,
             uid: rustix::process::geteuid().as_raw(),
-            name: name.trim_end().to_owned(),
+            name: String::from_utf8_lossy(name.trim_ascii_end()).into_owned(),
             runtime: runtime.to_owned(),
             started_at,
         })
@@ -54,40 +54,29 @@ pub fn identity_of_this_process() -> Result<ProcessIdentity, IdentityError> {
     const STAT: &str = "/proc/self/stat";
     const NAMESPACE: &str = "/proc/self/ns/pid";
     let malformed = |path| IdentityError { path, source: io::ErrorKind::InvalidData.into() };
-    let boot_id = parse_boot_id(&read(BOOT_ID)?).ok_or_else(|| malformed(BOOT_ID))?;
-    let start_time_ticks = start_time(&read(STAT)?).ok_or_else(|| malformed(STAT))?;
+    let boot_id = read(BOOT_ID)?;
+    let boot_id =
+        parse_boot_id(&String::from_utf8_lossy(&boot_id)).ok_or_else(|| malformed(BOOT_ID))?;
+    let stat = read(STAT)?;
+    let ProcessStat { start_time_ticks, .. } =
+        ProcessStat::parse(&stat).ok_or_else(|| malformed(STAT))?;
     let pid_namespace =
         fs::metadata(NAMESPACE).map_err(|source| IdentityError { path: NAMESPACE, source })?.ino();
     Ok(ProcessIdentity { boot_id, pid_namespace, pid: std::process::id(), start_time_ticks })
 }
 
-/// Field 22 of a `/proc/<pid>/stat` line. The name in field 2 may hold anything, brackets and
-/// spaces included, so fields are counted from its last bracket.
-fn start_time(stat: &str) -> Option<u64> {
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
-fn read(path: &'static str) -> Result<String, IdentityError> {
+fn read(path: &'static str) -> Result<Vec<u8>, IdentityError> {
     use std::io::Read;
     let mut bytes = Vec::new();
     fs::File::open(path)
         .and_then(|file| file.take(LONGEST_TEXT_BYTES).read_to_end(&mut bytes))
         .map_err(|source| IdentityError { path, source })?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{identity_of_this_process, start_time};
-
-    #[test]
-    fn a_hostile_name_does_not_move_the_start_time() {
-        let stat = "1 (a) R 9 9 9 (b) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 777 21 23";
-        assert_eq!(start_time(stat), Some(777));
-        assert_eq!(start_time("1 (a) R 9"), None);
-        assert_eq!(start_time(""), None);
-    }
+    use super::identity_of_this_process;
 
     #[test]
     fn this_process_knows_itself() {

@@ -19,6 +19,7 @@ use telltale_schema::snapshot::RecordingFaults;
 
 use crate::device::{DeviceEntry, DeviceSlot, decode};
 use crate::directory::{RuntimeDirectory, checked};
+use crate::hold;
 use crate::layout::{LARGEST_FILE_BYTES, LONGEST_HEADER_BYTES, PAGE_BYTES, SHORTEST_HEADER_BYTES};
 
 pub(crate) use accounts::Accounts;
@@ -184,6 +185,12 @@ impl LedgerReader {
     /// The user that owns the file, from the kernel.
     pub fn uid(&self) -> u32 {
         self.reading.uid
+    }
+
+    /// Whether nobody can record here any more, wherever that would be: the writer held a lock and
+    /// has it no longer. False where that cannot be told. Takes no lock itself.
+    pub fn is_abandoned(&self) -> bool {
+        self.header.is_held() && hold::is_free(self.descriptor.as_fd()).unwrap_or(false)
     }
 
     /// Copies the ledger and adds it up. Bounded: at most [`MOST_COPIES`] copies of the used part,

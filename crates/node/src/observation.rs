@@ -1,5 +1,6 @@
 //! What was seen of processes and foreign regions, checked and copied, before it is reconciled.
 
+use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{KindUsage, Process, ProcessSource};
@@ -33,8 +34,8 @@ pub struct DeviceClaim {
     pub dram_capacity_bytes: Option<u64>,
     /// The L1 of all its cores, as the process knows it.
     pub l1_capacity_bytes: Option<u64>,
-    /// The process is also in the totals of a region for this chip.
-    pub mirrored: bool,
+    /// How the process is in a region for this chip, too.
+    pub mirror: RegionMirror,
     /// What it recorded, by kind.
     pub kinds: Vec<KindUsage>,
 }
@@ -46,6 +47,8 @@ pub struct RegionObservation {
     pub name_id: u64,
     /// The board part of that number, in version 1.
     pub board_serial: Option<u64>,
+    /// How many processes are in it, by its own count.
+    pub references: u32,
     /// Totals by kind; all kernels are under [`MemoryKind::KernelApplication`].
     pub totals: Vec<(MemoryKind, u64)>,
     /// Its process rows.

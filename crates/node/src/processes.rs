@@ -33,6 +33,7 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessState, SourceStatus};
+use telltale_schema::text::with_causes;
 
 use crate::observation::{MemoryClaim, ProcessObservation, RegionObservation, RowOwner};
 use crate::patience::{self, Patience};
@@ -43,7 +44,7 @@ use closed::Closed;
 use described::{Description, Descriptions, unseen};
 use endpoints::Limits;
 use identity::{Checks, Standing, Standpoint};
-use ledgers::{Ledgers, Told, with_causes};
+use ledgers::{Ledgers, Told};
 use roots::ContainerFiles;
 use status::Procfs;
 
@@ -432,7 +433,9 @@ impl Processes {
             pids.push(Some(row.pid));
             return RowOwner::Observed(observed.len() - 1);
         }
-        if holders.some_hidden || !self.standpoint.sees_all {
+        if let Some(place) = rows::left_by(row, observed, self.standpoint.boot_id) {
+            RowOwner::Observed(place)
+        } else if holders.some_hidden || !self.standpoint.sees_all {
             RowOwner::Hidden
         } else {
             RowOwner::Nobody

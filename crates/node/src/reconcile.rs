@@ -3,24 +3,25 @@
 //! Per device and kind, processes + unattributed + ghost = total. A process counts once for a
 //! device: by its ledger or endpoint, else by its row in a region. What a region's total has
 //! beyond its rows, and beyond those who say that they are in it without a row, is unattributed;
-//! rows of the dead are ghosts. No sum wraps, whatever the numbers are.
+//! rows of the dead are ghosts unless their ledgers are still there. No sum wraps, whatever the numbers are.
 
 mod finish;
+mod holders;
 mod matching;
 mod parts;
+mod regions;
 
-use telltale_schema::chip::{AsicId, BoardId, ChipFacts, ChipIdentity};
+use telltale_ledger::RegionMirror;
+use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process, ProcessSource,
-    ProcessState, RecordingFaults, Telemetry,
+    ProcessState, Telemetry,
 };
 
-use crate::observation::{
-    DeviceClaim, ProcessObservation, RegionObservation, RowObservation, RowOwner,
-};
+use crate::observation::{DeviceClaim, ProcessObservation, RegionObservation};
 use crate::tenstorrent::ChipReading;
 use parts::{Parts, RegionSums};
 
@@ -69,9 +70,7 @@ pub fn reconcile(observations: Observations) -> Reconciled {
     for observation in processes {
         bench.add_process(observation);
     }
-    for region in regions {
-        bench.add_region(region);
-    }
+    bench.add_regions(regions);
     bench.mark_holders();
     bench.finish()
 }
@@ -112,14 +111,15 @@ enum Claimed {
 /// A process in the making.
 struct ProcessDraft {
     process: Process,
-    /// Devices for which ledger or endpoint speak, and whether they mirror into a region without
-    /// a row that was found.
+    /// Devices for which ledger or endpoint speak.
     claimed: Vec<ClaimedDevice>,
 }
 
 struct ClaimedDevice {
     device: usize,
-    mirrored: bool,
+    /// How the process is in a region of the device, as it says.
+    mirror: RegionMirror,
+    /// A row there is its own.
     row_found: bool,
 }
 
@@ -187,7 +187,9 @@ impl Bench {
             device.reported = true;
             device.dram_capacity.add(claim.dram_capacity_bytes);
             device.l1_capacity.add(claim.l1_capacity_bytes);
-            if let (Reading::Absent { .. }, Some(facts)) = (&device.facts, claim.facts) {
+            // A chip whose board cannot be read, as during a reset, is what its processes say.
+            let facts = claim.facts.or_else(|| ChipFacts::of_board(claim.chip.board_type));
+            if let (Reading::Absent { .. }, Some(facts)) = (&device.facts, facts) {
                 device.facts = Reading::new(facts, self.taken_at);
             }
         }
@@ -211,10 +213,11 @@ impl Bench {
         }
         held(&mut draft.process, index).accounting = Accounting::Recorded;
         match draft.claimed.iter_mut().find(|claimed| claimed.device == index) {
-            Some(claimed) => claimed.mirrored |= claim.mirrored && counts,
+            Some(claimed) if claimed.mirror == RegionMirror::None => claimed.mirror = claim.mirror,
+            Some(_) => {}
             None => draft.claimed.push(ClaimedDevice {
                 device: index,
-                mirrored: claim.mirrored && counts,
+                mirror: claim.mirror,
                 row_found: false,
             }),
         }
@@ -235,82 +238,6 @@ impl Bench {
         Some(self.devices.len() - 1)
     }
 
-    fn add_region(&mut self, region: RegionObservation) {
-        let known = self
-            .devices
-            .iter()
-            .position(|draft| matching::region_of(&draft.identity).any(|id| id == region.name_id));
-        let index = match known {
-            Some(index) => index,
-            None if self.devices.len() >= MAX_DEVICES => {
-                self.refuse("regions", "name more devices than a machine can have");
-                return;
-            }
-            None => {
-                self.devices.push(Draft::named(identity_of(&region), "regions"));
-                self.devices.len() - 1
-            }
-        };
-        self.devices[index].reported = true;
-        for (kind, bytes) in region.totals {
-            if bytes > MAX_DEVICE_BYTES {
-                self.refuse("regions", "a total is more than a device can have");
-            } else {
-                self.devices[index].regions.add_total(kind, bytes);
-            }
-        }
-        for row in region.rows {
-            self.add_row(index, row);
-        }
-    }
-
-    fn add_row(&mut self, index: usize, mut row: RowObservation) {
-        let before = row.kinds.len();
-        row.kinds.retain(|(_, bytes)| *bytes <= MAX_DEVICE_BYTES);
-        if row.kinds.len() < before {
-            self.refuse("regions", "a row is more than a device can have");
-        }
-        let device = &mut self.devices[index];
-        for (kind, bytes) in &row.kinds {
-            device.regions.add_row(*kind, *bytes);
-        }
-        let living = |draft: &&mut ProcessDraft| draft.process.state != ProcessState::Dead;
-        match row.owner {
-            RowOwner::Observed(place) => match self.processes.get_mut(place).filter(living) {
-                Some(draft) => draft.take_row(index, &row, &mut device.parts),
-                None => device.parts.add_ghost(&row.kinds),
-            },
-            RowOwner::Hidden => {
-                let mut draft = ProcessDraft { process: hidden(&row), claimed: Vec::new() };
-                draft.take_row(index, &row, &mut device.parts);
-                self.processes.push(draft);
-            }
-            RowOwner::Nobody => device.parts.add_ghost(&row.kinds),
-        }
-    }
-
-    /// Ties the driver's holders to processes.
-    fn mark_holders(&mut self) {
-        for (index, device) in self.devices.iter_mut().enumerate() {
-            let Reading::Value { value: holders, .. } = &mut device.holders else { continue };
-            for holder in holders {
-                let Some(pid) = holder.pid else { continue };
-                let draft = self.processes.iter_mut().find(|draft| {
-                    draft.process.pid == Some(pid) && draft.process.state == ProcessState::Alive
-                });
-                if let Some(draft) = draft {
-                    let accounts = draft.accounts_for_itself();
-                    let held = held(&mut draft.process, index);
-                    held.open_descriptors = holder.open_descriptors;
-                    if accounts && held.accounting == Accounting::Unknown {
-                        held.accounting = Accounting::OpenOnly;
-                    }
-                    holder.memory_known = held.accounting != Accounting::Unknown;
-                }
-            }
-        }
-    }
-
     fn refuse(&mut self, subject: &str, words: &str) {
         self.refused.push((subject.to_owned(), words.to_owned()));
     }
@@ -319,23 +246,6 @@ impl Bench {
 // === impl ProcessDraft ===
 
 impl ProcessDraft {
-    /// Takes a row of a region for its own, unless ledger or endpoint speak for that device.
-    fn take_row(&mut self, index: usize, row: &RowObservation, parts: &mut Parts) {
-        if let Some(claimed) = self.claimed.iter_mut().find(|claimed| claimed.device == index) {
-            claimed.row_found = true;
-            return;
-        }
-        held(&mut self.process, index).accounting = Accounting::BytesOnly;
-        for (kind, bytes) in &row.kinds {
-            let usage = HeldUsage::BytesOnly { live_bytes: *bytes };
-            parts.add_process(*kind, &usage);
-            if *bytes > 0 {
-                put(&mut self.process, index, *kind, usage);
-            }
-        }
-        self.process.known_by.get_or_insert(ProcessSource::Region);
-    }
-
     /// Whether the process says what it has, and so what it has not.
     fn accounts_for_itself(&self) -> bool {
         matches!(self.process.known_by, Some(ProcessSource::Ledger | ProcessSource::Endpoint))
@@ -376,44 +286,6 @@ fn put(process: &mut Process, index: usize, kind: MemoryKind, usage: HeldUsage) 
     match kinds.iter_mut().find(|one| one.kind == kind) {
         None => kinds.push(HeldKind { kind, usage }),
         Some(one) => one.usage = one.usage.plus(usage),
-    }
-}
-
-/// What a region's name tells of its chip.
-fn identity_of(region: &RegionObservation) -> ChipIdentity {
-    match region.board_serial {
-        Some(serial) => {
-            let [.., location] = region.name_id.to_be_bytes();
-            let board_id = BoardId(serial);
-            let board_type = board_id.board_type();
-            ChipIdentity {
-                board_id: Some(board_id),
-                board_type,
-                location,
-                ..ChipIdentity::default()
-            }
-        }
-        None => ChipIdentity { asic_id: Some(AsicId(region.name_id)), ..ChipIdentity::default() },
-    }
-}
-
-/// The process behind a row whose pid means nothing here.
-fn hidden(row: &RowObservation) -> Process {
-    Process {
-        identity: None,
-        pid: None,
-        namespace_pid: Some(row.pid),
-        name: row.name.clone(),
-        command: Reading::absent(Absence::Hidden, ""),
-        uid: Reading::absent(Absence::Hidden, ""),
-        user: Reading::absent(Absence::Hidden, ""),
-        container: None,
-        state: ProcessState::Hidden,
-        known_by: None,
-        uptime_seconds: Reading::absent(Absence::Hidden, ""),
-        devices: Vec::new(),
-        faults: RecordingFaults::default(),
-        metrics: Vec::new(),
     }
 }
 

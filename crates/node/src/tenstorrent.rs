@@ -116,7 +116,7 @@ impl TenstorrentSource {
             let identity = decode::identity(chip, &mut complaints);
             let telemetry = decode::telemetry(chip, &mut complaints, now_ns);
             let holders = decode::holders(chip, &mut complaints);
-            let facts = facts(&identity, self.clock.now());
+            let facts = facts(&identity, decode::why_no_board(chip), self.clock.now());
             complaints.report(&format!("tenstorrent!{}", chip.ordinal), &mut report);
             chips.push(ChipReading { identity, facts, telemetry, holders });
         }
@@ -251,10 +251,15 @@ fn ordinal(name: &str) -> Option<u32> {
     (number.to_string() == digits).then_some(number)
 }
 
-fn facts(identity: &ChipIdentity, now: Timestamp) -> Reading<ChipFacts> {
-    match ChipFacts::of_board(identity.board_type) {
-        Some(facts) => Reading::new(facts, now),
-        None => Reading::absent(Absence::Unknown, "a board type that is not in our table"),
+fn facts(
+    identity: &ChipIdentity,
+    why_no_board: Option<Absence>,
+    now: Timestamp,
+) -> Reading<ChipFacts> {
+    match (ChipFacts::of_board(identity.board_type), why_no_board) {
+        (Some(facts), _) => Reading::new(facts, now),
+        (None, Some(reason)) => Reading::absent(reason, "its board cannot be read"),
+        (None, None) => Reading::absent(Absence::Unknown, "a board type that is not in our table"),
     }
 }
 

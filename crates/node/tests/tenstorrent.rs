@@ -14,6 +14,7 @@ use telltale_harness::Scratch;
 use telltale_node::clock::SystemClock;
 use telltale_node::tenstorrent::{ChipReading, HardwareReading, Sensors, TenstorrentSource};
 use telltale_node::tree::Tree;
+use telltale_schema::clock::ManualClock;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::TrafficDirection;
 
@@ -249,6 +250,44 @@ fn a_hung_file_costs_itself_and_keeps_its_last_good_value() {
     assert_eq!(subjects(&reading), ["tenstorrent!0/tt_aiclk", "sysfs"]);
     let fresh = machine.read();
     assert_eq!(absence(&fresh.chips[0].telemetry.aiclk_hertz), Some(Absence::TimedOut));
+}
+
+#[test]
+fn a_chip_that_resets_for_long_stays_who_it_was_until_its_files_say_otherwise() {
+    let machine = Machine::new();
+    let class = machine.chip(0, "0000:03:00.0", N300);
+    let clock = Arc::new(ManualClock::default());
+    let tree = Arc::new(Tree::open(machine.scratch.path()).unwrap());
+    let limits = (Duration::from_millis(150), Duration::from_secs(20));
+    let mut source =
+        TenstorrentSource::new(tree, Arc::<ManualClock>::clone(&clock), Sensors::All, limits);
+    let before = source.read();
+    assert_eq!(before.chips.len(), 2);
+    for file in ["tt_serial", "tt_asic_id", "tt_card_type", "tt_aiclk"] {
+        machine.fail(&format!("{class}/{file}"), "ENODATA");
+    }
+    // Longer than a file that seldom changes is believed.
+    for _ in 0..3 {
+        clock.advance_ns(60_000_000_000);
+        let during = source.read();
+        assert_eq!(during.chips.len(), 2, "with its remote chip");
+        for (one, other) in before.chips.iter().zip(&during.chips) {
+            assert_eq!(one.identity, other.identity);
+            assert_eq!(one.facts.value(), other.facts.value());
+        }
+        assert_eq!(absence(&during.chips[0].telemetry.aiclk_hertz), Some(Absence::Resetting));
+        assert!(during.status.errors.iter().any(|error| error.reason == Absence::Resetting));
+    }
+    // Somebody who looks for the first time is told why nothing is known.
+    let fresh = machine.read();
+    assert_eq!(fresh.chips[0].identity.display_id(), "0000:03:00.0");
+    assert_eq!(fresh.chips[0].facts.absence().unwrap().0, Absence::Resetting);
+    // Another board at the same place: nothing of the old one is kept, its ASIC id neither.
+    machine.remove(&format!("{class}/tt_serial"));
+    machine.write(&format!("{class}/tt_serial"), "0100018611900000\n");
+    let after = source.read();
+    assert_eq!(after.chips[0].identity.asic_id, None);
+    assert_ne!(after.chips[0].identity.board_id, before.chips[0].identity.board_id);
 }
 
 #[test]

@@ -72,6 +72,13 @@ impl<A: Copy> RuntimeArguments<A> {
         }
     }
 
+    /// Adds a run as it is, without joining it with the one before: for runs that were joined
+    /// already. There must be `words_per_core` words for each core.
+    pub(crate) fn push_run(&mut self, run: ArgumentRun, words: &[A]) {
+        self.placement.runs.push(run);
+        self.words.extend_from_slice(words);
+    }
+
     /// Every word, core after core in the order in which they were given.
     #[must_use]
     pub fn words(&self) -> &[A] {
@@ -119,6 +126,10 @@ impl<A: Copy> RuntimeArguments<A> {
 impl PlacementRuns {
     pub(crate) fn runs(&self) -> &[ArgumentRun] {
         &self.runs
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
     }
 
     /// Adds one core. The last run grows to the right while it is one row; a row that came to span

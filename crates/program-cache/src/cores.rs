@@ -4,8 +4,10 @@ use std::fmt;
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::key::ProgramKey;
+
 /// A core's place in the logical grid. Ordered by row, then column.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct CoreCoord {
     /// The column, from 0.
     pub x: u16,
@@ -14,7 +16,7 @@ pub struct CoreCoord {
 }
 
 /// A rectangle of cores; it holds at least one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
 pub struct CoreRange {
     start: CoreCoord,
     end: CoreCoord,
@@ -22,7 +24,7 @@ pub struct CoreRange {
 
 /// A set of cores. Sets with the same cores are equal, in whatever order and cut into whatever
 /// rectangles they were given; the normal form is kept, so comparing costs no more than reading.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct CoreRanges {
     /// Disjoint rectangles: bands of rows from top to bottom, in each the maximal runs of columns
     /// from left to right, no two bands that touch having the same columns.

@@ -2,6 +2,8 @@
 //! cheap to build; making one does nothing else.
 
 pub mod circular_buffer;
+pub mod decoding;
+pub mod encoding;
 pub mod kernel;
 pub mod semaphore;
 

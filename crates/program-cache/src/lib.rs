@@ -3,10 +3,15 @@
 //! nothing here knows a device.
 #![forbid(unsafe_code)]
 
+// The derive names this crate as its users do.
+extern crate self as telltale_program_cache;
+
 pub mod argument;
 pub mod arguments;
 pub mod cores;
 pub mod descriptor;
+pub mod flat;
+pub mod key;
 pub mod operand;
 pub mod slots;
 
@@ -15,10 +20,14 @@ pub use arguments::{ArgumentRun, RuntimeArguments};
 pub use cores::{CoreCoord, CoreRange, CoreRanges};
 pub use descriptor::ProgramDescriptor;
 pub use descriptor::circular_buffer::{CircularBufferDescriptor, CircularBufferFormat, Placement};
+pub use descriptor::decoding::DecodeError;
+pub use descriptor::encoding::KernelHead;
 pub use descriptor::kernel::{
     ComputeConfig, DataMovementConfig, KernelConfig, KernelDescriptor, KernelSource,
     OptimisationLevel, ReaderConfig, Text, WriterConfig,
 };
 pub use descriptor::semaphore::{CoreType, SemaphoreDescriptor};
+pub use flat::{FlatArguments, FlatCircularBuffers, FlatDescriptor, FlatKernels, FlatProgram};
+pub use key::{KEY_VERSION, Key, KeyEncoder, KeyKind, OwnedKey, ProgramKey};
 pub use operand::{DataFormat, Layout, MemoryConfig, OperandSpec, Shape, Tile};
 pub use slots::{ArgumentLayout, ProgramArguments, SlotIndex};

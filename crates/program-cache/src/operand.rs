@@ -6,9 +6,10 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 
 use crate::cores::CoreRanges;
+use crate::key::ProgramKey;
 
 /// An operand: a tensor without its address and its values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub struct OperandSpec {
     /// Its dimensions.
     pub shape: Shape,
@@ -21,11 +22,11 @@ pub struct OperandSpec {
 }
 
 /// The sizes of a tensor's dimensions, outermost first. No dimension at all is a scalar.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct Shape(SmallVec<[u32; 4]>);
 
 /// What one element is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ProgramKey)]
 pub enum DataFormat {
     /// IEEE 754, 32 bits.
     Float32,
@@ -48,7 +49,7 @@ pub enum DataFormat {
 }
 
 /// How elements follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ProgramKey)]
 pub enum Layout {
     /// Row after row.
     RowMajor,
@@ -57,7 +58,7 @@ pub enum Layout {
 }
 
 /// A rectangle of elements that is kept together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ProgramKey)]
 pub struct Tile {
     /// How many rows.
     pub height: u16,
@@ -68,7 +69,7 @@ pub struct Tile {
 }
 
 /// Where an operand's pages are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub struct MemoryConfig {
     /// In which memory.
     pub space: BufferSpace,
@@ -77,7 +78,7 @@ pub struct MemoryConfig {
 }
 
 /// A memory that buffers can be in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
 pub enum BufferSpace {
     /// The chip's DRAM.
     Dram,
@@ -86,7 +87,7 @@ pub enum BufferSpace {
 }
 
 /// How pages are spread over banks.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub enum Distribution {
     /// One page to each bank in turn.
     Interleaved,
@@ -95,7 +96,7 @@ pub enum Distribution {
 }
 
 /// Which rectangle goes to which core.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub struct ShardSpec {
     /// The cores.
     pub cores: CoreRanges,
@@ -106,7 +107,7 @@ pub struct ShardSpec {
 }
 
 /// Which cores come first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
 pub enum ShardOrientation {
     /// Those of the first row.
     RowMajor,
@@ -154,6 +155,23 @@ impl FromIterator<u32> for Shape {
     fn from_iter<I: IntoIterator<Item = u32>>(dimensions: I) -> Self {
         Self(dimensions.into_iter().collect())
     }
+}
+
+// === impl DataFormat ===
+
+impl DataFormat {
+    /// All formats, in the order of their definition.
+    pub const ALL: [Self; 9] = [
+        Self::Float32,
+        Self::BFloat16,
+        Self::Float16,
+        Self::BFloat8Block,
+        Self::BFloat4Block,
+        Self::UInt8,
+        Self::UInt16,
+        Self::UInt32,
+        Self::Int32,
+    ];
 }
 
 // === impl Tile ===

@@ -20,8 +20,8 @@ pub struct SlotIndex(pub u32);
 
 /// Where each word of a program's arguments stands.
 ///
-/// The order is: for each kernel its runtime words, core after core as they were given, then its
-/// common words; after all kernels the address of each circular buffer that is not in the
+/// The order is: for each kernel its common words, then its runtime words, core after core as they
+/// were given; after all kernels the address of each circular buffer that is not in the
 /// program's own memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentLayout {
@@ -98,9 +98,9 @@ impl ArgumentLayout {
             .kernels
             .iter()
             .map(|kernel| KernelSlots {
+                common: take(kernel.common_runtime_arguments.len()),
                 runtime: take(kernel.runtime_arguments.words().len()),
                 runs: kernel.runtime_arguments.runs().into(),
-                common: take(kernel.common_runtime_arguments.len()),
             })
             .collect();
         let addresses: SmallVec<[Option<usize>; 8]> = program
@@ -257,8 +257,8 @@ impl ProgramArguments {
         self.layout.check_fits(program)?;
         let mut rest = &mut *self.words;
         for kernel in &program.kernels {
-            rest = fill(rest, kernel.runtime_arguments.words());
             rest = fill(rest, &kernel.common_runtime_arguments);
+            rest = fill(rest, kernel.runtime_arguments.words());
         }
         for address in program.circular_buffers.iter().filter_map(|one| one.placement.address()) {
             rest = fill(rest, std::slice::from_ref(address));
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn each_word_stands_where_the_layout_says() {
         let arguments = ProgramArguments::of(&program()).unwrap();
-        assert_eq!(arguments.words(), [10, 20, 11, 20, 5, 30, 40, 31, 40, 77]);
+        assert_eq!(arguments.words(), [5, 10, 20, 11, 20, 30, 40, 31, 40, 77]);
         assert_eq!(arguments.runtime(1, CoreCoord::new(1, 0)), Some([31, 40].as_slice()));
         assert_eq!(arguments.runtime(1, CoreCoord::new(2, 0)), None);
         assert_eq!(arguments.common(0), Some([5].as_slice()));

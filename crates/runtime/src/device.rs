@@ -99,6 +99,12 @@ impl Told {
 // === impl DeviceDescription ===
 
 impl DeviceDescription {
+    /// Whether both are one device to a ledger. Such descriptions must be one device here too: what
+    /// closing one of two gives back would be the other one's.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self == other || self.entry(RegionMirror::None) == other.entry(RegionMirror::None)
+    }
+
     pub(crate) fn entry(&self, mirror: RegionMirror) -> DeviceEntry {
         let facts = self.facts.as_ref();
         DeviceEntry {

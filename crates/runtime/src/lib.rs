@@ -33,7 +33,7 @@ mod tracker;
 mod waiting;
 
 pub use device::{Device, DeviceDescription, MAX_DEVICES};
-pub use options::{Options, Regions};
+pub use options::{Misread, Options, Regions};
 pub use problem::{OnProblem, Problem, Step};
 pub use registry::{Counter, Gauge, Histogram, MAX_SERIES, Registry};
 pub use runtime::Runtime;

@@ -11,7 +11,7 @@ use telltale_schema::chip::unique_id;
 use telltale_schema::memory::MemoryKind;
 
 use crate::device::DeviceDescription;
-use crate::options::{LAYOUT_VARIABLE, Regions};
+use crate::options::Regions;
 use crate::problem::Step;
 use crate::runtime::{Inner, Trouble};
 use crate::session::Session;
@@ -54,13 +54,6 @@ enum NoName {
     BoardId { logical_id: u32 },
     #[error("the region of device {logical_id} is named after UMD's chip id, which is not known")]
     UniqueId { logical_id: u32 },
-}
-
-/// The environment names a layout that is not written.
-#[derive(Debug, thiserror::Error)]
-#[error("{LAYOUT_VARIABLE} is {asked:?}, which is no layout that is written, so layout 1 is")]
-struct UnknownLayout {
-    asked: String,
 }
 
 impl Mirror {
@@ -131,13 +124,6 @@ fn keep(
     inner: &Inner,
     troubles: &mut Vec<Trouble>,
 ) -> Option<Kept> {
-    if let Some(asked) = inner.options.unknown_layout.clone() {
-        troubles.push(Trouble::new(
-            Step::RegionLayout,
-            UnknownLayout { asked },
-            "set it to 1 or 3",
-        ));
-    }
     let remedy = "the ledger records it nevertheless; correct the region or unset \
                   TT_METAL_SHM_STATS_ENABLED";
     let name_id = name_id(regions.layout, description)

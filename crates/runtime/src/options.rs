@@ -1,6 +1,6 @@
 //! What a runtime is started with, and which environment variables decide it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,7 +9,11 @@ use telltale_ledger::region::writer::RegionLayout;
 use crate::problem::OnProblem;
 
 /// The variable that chooses the regions' layout.
-pub(crate) const LAYOUT_VARIABLE: &str = "TELLTALE_SHM_LAYOUT";
+const LAYOUT: &str = "TELLTALE_SHM_LAYOUT";
+/// Variables that switch something on.
+const DISABLED: &str = "TELLTALE_DISABLED";
+const REGIONS: &str = "TT_METAL_SHM_STATS_ENABLED";
+const ROWS: &str = "TT_METAL_SHM_STATS_PER_PID";
 
 /// As much of a variable's value as is shown to a person.
 const MAX_SHOWN_CHARS: usize = 32;
@@ -28,9 +32,9 @@ pub struct Options {
     pub root: Option<PathBuf>,
     /// Which tt-metal regions to keep up to date; none unless asked for.
     pub regions: Option<Regions>,
-    /// What `TELLTALE_SHM_LAYOUT` says, where regions are asked for and it names no layout that is
-    /// written; told once when a device is opened.
-    pub unknown_layout: Option<String>,
+    /// Variables whose values are not understood and would have mattered; told once when a device
+    /// is opened.
+    pub misread: Vec<Misread>,
     /// Say on standard error which region belongs to which device
     /// (`TT_METAL_LOGGER_LEVEL=DEBUG`).
     pub log_regions: bool,
@@ -48,34 +52,80 @@ pub struct Regions {
     pub layout: RegionLayout,
 }
 
+/// A variable whose value is not understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misread {
+    /// Its name.
+    pub variable: &'static str,
+    /// The beginning of its value.
+    pub value: String,
+    /// What it is taken as instead.
+    pub taken_as: &'static str,
+    /// What it can be.
+    pub choices: &'static str,
+}
+
+impl Misread {
+    fn new(
+        variable: &'static str,
+        value: &OsStr,
+        taken_as: &'static str,
+        choices: &'static str,
+    ) -> Self {
+        let value = value.to_string_lossy().chars().take(MAX_SHOWN_CHARS).collect();
+        Self { variable, value, taken_as, choices }
+    }
+}
+
+impl fmt::Display for Misread {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { variable, value, taken_as, choices } = self;
+        write!(to, "{variable} is {value:?}, which is not {choices}, so it is taken as {taken_as}")
+    }
+}
+
 impl Options {
     /// What this process's environment says.
     pub fn new(runtime_name: &str) -> Self {
         Self::from_variables(runtime_name, |name| std::env::var_os(name))
     }
 
-    /// What the environment that `variable` stands for says. A variable that is set to anything
-    /// but `1` is off.
+    /// What the environment that `variable` stands for says. A switch is on with `1`, off with
+    /// `0`, empty or unset; with anything else it is off and among [`Self::misread`].
     pub fn from_variables(runtime_name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let is = |name: &str, wanted: &str| variable(name).is_some_and(|value| value == wanted);
-        let asked = variable(LAYOUT_VARIABLE).unwrap_or_default();
-        let (layout, is_known) = match asked.to_str() {
-            Some("" | "1") => (RegionLayout::V1, true),
-            Some("3") => (RegionLayout::V3, true),
-            Some(_) | None => (RegionLayout::V1, false),
+        let mut misread = Vec::new();
+        let switch = |name, misread: &mut Vec<Misread>| {
+            let value = variable(name).unwrap_or_default();
+            let known = [("1", true), ("0", false), ("", false)];
+            let state = known.into_iter().find(|(known, _)| value == *known);
+            if state.is_none() {
+                misread.push(Misread::new(name, &value, "0", "0 or 1"));
+            }
+            state.is_some_and(|(_, on)| on)
         };
-        let regions = is("TT_METAL_SHM_STATS_ENABLED", "1")
-            .then(|| Regions { per_pid: is("TT_METAL_SHM_STATS_PER_PID", "1"), layout });
-        let unknown_layout = (regions.is_some() && !is_known)
-            .then(|| asked.to_string_lossy().chars().take(MAX_SHOWN_CHARS).collect());
+        let disabled = switch(DISABLED, &mut misread);
+        let regions = switch(REGIONS, &mut misread).then(|| {
+            let per_pid = switch(ROWS, &mut misread);
+            let asked = variable(LAYOUT).unwrap_or_default();
+            let layout = match asked.to_str() {
+                Some("" | "1") => RegionLayout::V1,
+                Some("3") => RegionLayout::V3,
+                Some(_) | None => {
+                    misread.push(Misread::new(LAYOUT, &asked, "1", "1 or 3"));
+                    RegionLayout::V1
+                }
+            };
+            Regions { per_pid, layout }
+        });
+        let log_regions = variable("TT_METAL_LOGGER_LEVEL").is_some_and(|value| value == "DEBUG");
         Self {
             runtime_name: runtime_name.to_owned(),
-            disabled: is("TELLTALE_DISABLED", "1"),
+            disabled,
             directory: None,
             root: None,
             regions,
-            unknown_layout,
-            log_regions: is("TT_METAL_LOGGER_LEVEL", "DEBUG"),
+            misread,
+            log_regions,
             on_problem: None,
         }
     }
@@ -89,7 +139,7 @@ impl fmt::Debug for Options {
             .field("directory", &self.directory)
             .field("root", &self.root)
             .field("regions", &self.regions)
-            .field("unknown_layout", &self.unknown_layout)
+            .field("misread", &self.misread)
             .field("log_regions", &self.log_regions)
             .field("on_problem", &self.on_problem.as_ref().map(|_| "set"))
             .finish()
@@ -120,12 +170,27 @@ mod tests {
         ];
         for (set, per_pid, layout) in cases {
             assert_eq!(options(&set).regions, Some(Regions { per_pid, layout }));
-            assert_eq!(options(&set).unknown_layout, None);
+            assert_eq!(options(&set).misread, []);
         }
+        let misread = |set: &[(&str, &str)]| {
+            let found = options(set).misread.into_iter();
+            found.map(|one| (one.variable, one.value)).collect::<Vec<_>>()
+        };
         for asked in ["2", "x", "3 "] {
             let layout = ("TELLTALE_SHM_LAYOUT", asked);
-            assert_eq!(options(&[enabled, layout]).unknown_layout.as_deref(), Some(asked));
-            assert_eq!(options(&[layout]).unknown_layout, None);
+            assert_eq!(misread(&[enabled, layout]), [("TELLTALE_SHM_LAYOUT", asked.to_owned())]);
+            assert_eq!(misread(&[layout]), [], "no region is asked for");
+        }
+        for odd in ["true", "yes", "2", "1 "] {
+            let [disabled, regions, rows] = [super::DISABLED, super::REGIONS, super::ROWS];
+            assert_eq!(misread(&[(disabled, odd)]), [(disabled, odd.to_owned())]);
+            assert_eq!(misread(&[(regions, odd), (rows, odd)]), [(regions, odd.to_owned())]);
+            assert_eq!(misread(&[enabled, (rows, odd)]), [(rows, odd.to_owned())]);
+            assert!(!options(&[(disabled, odd)]).disabled);
+            assert_eq!(options(&[(regions, odd)]).regions, None);
+        }
+        for off in ["0", ""] {
+            assert_eq!(misread(&[("TELLTALE_DISABLED", off)]), []);
         }
     }
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use telltale_schema::text::with_causes;
+
 /// What was being done when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -24,8 +26,8 @@ pub enum Step {
     Device,
     /// Keeping a tt-metal region up to date.
     Region,
-    /// Choosing the regions' layout.
-    RegionLayout,
+    /// Reading the environment's variables.
+    Environment,
     /// Registering a metric.
     Metric,
     /// Registering what is to happen at fork and exit.
@@ -57,7 +59,7 @@ impl Step {
         Self::Answering,
         Self::Device,
         Self::Region,
-        Self::RegionLayout,
+        Self::Environment,
         Self::Metric,
         Self::ProcessHooks,
     ];
@@ -73,7 +75,7 @@ impl Step {
             Self::Answering => "answering",
             Self::Device => "device",
             Self::Region => "region",
-            Self::RegionLayout => "region_layout",
+            Self::Environment => "environment",
             Self::Metric => "metric",
             Self::ProcessHooks => "process_hooks",
         }
@@ -89,7 +91,7 @@ impl Step {
             Self::Answering => "a query was not answered",
             Self::Device => "a device is not recorded",
             Self::Region => "a tt-metal region is not kept",
-            Self::RegionLayout => "tt-metal regions are kept in another layout",
+            Self::Environment => "a setting is not understood",
             Self::Metric => "a metric is not kept",
             Self::ProcessHooks => "a fork or an exit will leave files behind",
         }
@@ -138,17 +140,6 @@ impl Problems {
 fn eprintln_or_nothing(problem: &Problem) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(format!("{problem}\n").as_bytes());
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

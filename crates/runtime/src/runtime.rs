@@ -11,7 +11,7 @@ use telltale_wire::{KernelCache, Programs};
 use crate::cold::{Cold, KnownDevice, Running};
 use crate::device::{Device, DeviceDescription, MAX_DEVICES, Opened};
 use crate::endpoint::Endpoint;
-use crate::options::Options;
+use crate::options::{Misread, Options};
 use crate::problem::{Problems, Step};
 use crate::process_hooks;
 use crate::registry::Registry;
@@ -47,6 +47,11 @@ struct TooManyDevices;
 #[derive(Debug, thiserror::Error)]
 #[error("the system refused to call back at fork and exit")]
 struct HooksRefused;
+
+/// The environment asks for something that is not known.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(Misread::to_string).collect::<Vec<_>>().join("; "))]
+struct NotUnderstood(Vec<Misread>);
 
 impl Trouble {
     pub(crate) fn new(step: Step, error: impl Error + 'static, remedy: &'static str) -> Self {
@@ -154,7 +159,7 @@ impl Inner {
         let mut cold = process_hooks::cold();
         let session = self.running_session(&mut cold, troubles)?;
         let devices = &mut cold.runtime(self.id).devices;
-        let known = devices.iter().position(|device| device.description == description);
+        let known = devices.iter().position(|device| device.description.is_same(&description));
         let place = match known {
             Some(place) => place,
             None if devices.len() == MAX_DEVICES => {
@@ -210,6 +215,11 @@ impl Inner {
             })
             .ok();
         let id = cold.fresh_id();
+        if !self.options.misread.is_empty() {
+            let remedy = "correct it and start the program again";
+            let misread = NotUnderstood(self.options.misread.clone());
+            troubles.push(Trouble::new(Step::Environment, misread, remedy));
+        }
         let session = Session::start(id, self, directory.as_ref(), owner, troubles);
         let endpoint =
             directory.and_then(|directory| Endpoint::start(directory, self, &session, troubles));

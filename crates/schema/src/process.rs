@@ -1,4 +1,5 @@
-//! Who a process is: an identity that survives reuse of its pid.
+//! Who a process is: an identity that survives reuse of its pid, and the kernel's line from which
+//! its start is known. Pure: who reads the line is another crate.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,35 @@ pub struct ProcessIdentity {
     pub pid: u32,
     /// Field 22 of `/proc/<pid>/stat`: clock ticks after boot when the process started.
     pub start_time_ticks: u64,
+}
+
+/// What a `/proc/<pid>/stat` line says, see proc_pid_stat(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessStat<'a> {
+    /// The process's short name (field 2), in which it may have put any bytes.
+    pub name: &'a [u8],
+    /// When it started, in clock ticks after boot (field 22).
+    pub start_time_ticks: u64,
+    /// It has ended and waits for its parent to take note.
+    pub ended: bool,
+}
+
+impl<'a> ProcessStat<'a> {
+    /// Reads a line. The name may hold brackets and spaces, so fields are counted from the last
+    /// bracket.
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
+        let open = line.iter().position(|byte| *byte == b'(')?;
+        let close = line.iter().rposition(|byte| *byte == b')')?;
+        let name = line.get(open + 1..close)?;
+        let rest = std::str::from_utf8(&line[close + 1..]).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = fields.next()?;
+        let threads = fields.nth(16)?;
+        let start_time_ticks = fields.nth(1)?.parse().ok()?;
+        // A first thread that has ended is a zombie too, while other threads go on.
+        let ended = matches!(state, "Z" | "X") && matches!(threads, "0" | "1");
+        Some(Self { name, start_time_ticks, ended })
+    }
 }
 
 /// Parses a boot id as the kernel prints it, with or without hyphens.
@@ -55,7 +85,29 @@ mod boot_id_text {
 
 #[cfg(test)]
 mod tests {
-    use super::{format_boot_id, parse_boot_id};
+    use super::{ProcessStat, format_boot_id, parse_boot_id};
+
+    #[test]
+    fn a_hostile_name_moves_no_field() {
+        let line =
+            b"1 (a) R 9 9 9 (\xff\n) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 1 19 777 21 23";
+        let name = &b"a) R 9 9 9 (\xff\n"[..];
+        let expected = ProcessStat { name, start_time_ticks: 777, ended: false };
+        assert_eq!(ProcessStat::parse(line), Some(expected));
+        for bad in [&b""[..], b"1 (a", b")(", b"1 (a) R 9"] {
+            assert_eq!(ProcessStat::parse(bad), None);
+        }
+    }
+
+    #[test]
+    fn a_zombie_has_ended_and_one_whose_other_threads_live_has_not() {
+        let cases = [("S", 1, false), ("Z", 1, true), ("Z", 3, false), ("X", 0, true)];
+        for (state, threads, ended) in cases {
+            let line = format!("7 (x) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4242");
+            let stat = ProcessStat::parse(line.as_bytes()).unwrap();
+            assert_eq!((stat.ended, stat.start_time_ticks), (ended, 4242), "{line}");
+        }
+    }
 
     #[test]
     fn boot_ids_survive_text() {

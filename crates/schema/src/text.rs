@@ -1,5 +1,7 @@
-//! Which characters of a stranger's text must not reach a terminal. What becomes of them is for
-//! each reader to say; the list is here once.
+//! Text that people read: which characters of a stranger's must not reach a terminal (what becomes
+//! of them is for each reader to say), and an error with its causes. Nothing here prints.
+
+use std::error::Error;
 
 /// Whether `character` could steer what shows it: control characters, and those that change what
 /// is seen without being seen (marks that turn the direction of writing, separators of lines,
@@ -11,9 +13,34 @@ pub fn steers(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// An error with all its causes, the outermost first, in one line if each of them is.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::steers;
+    use super::{steers, with_causes};
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Link(&'static str, #[source] Option<Box<Link>>);
+
+    #[test]
+    fn no_cause_is_left_out() {
+        let root = Link("the disk is full", None);
+        assert_eq!(with_causes(&root), "the disk is full");
+        let middle = Link("cannot write x", Some(Box::new(root)));
+        let whole = Link("nothing is recorded", Some(Box::new(middle)));
+        assert_eq!(with_causes(&whole), "nothing is recorded: cannot write x: the disk is full");
+    }
 
     #[test]
     fn every_control_and_direction_mark_steers_and_no_letter_does() {

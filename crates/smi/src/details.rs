@@ -221,7 +221,9 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
         ProcessState::Dead => " (ended: last known figures, in no total)",
         ProcessState::Hidden => " (not visible from this PID namespace)",
     };
-    page.heading(&format!("Process {pid} {}{state}", quantity::printable(&process.name)));
+    let name = quantity::printable(&process.name);
+    let gap = if name.is_empty() { "" } else { " " };
+    page.heading(&format!("Process {pid}{gap}{name}{state}"));
     page.reading("command", &process.command, |text| quantity::printable(text));
     match (&process.user, process.uid.value()) {
         (Reading::Absent { .. }, Some(uid)) => {
@@ -238,6 +240,9 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     }
     match process.known_by {
         Some(source) => page.line("memory known by", source.words()),
+        None if process.state == ProcessState::Hidden => {
+            page.line("memory", "not available: what the process records is not visible from here");
+        }
         None => page.line("memory", "not available: the process records nothing that can be read"),
     }
     page.reading("up", &process.uptime_seconds, |seconds| quantity::span(*seconds));

@@ -1,6 +1,7 @@
 //! The table of processes: one row for each process and device, if it is not merely open.
 
 use telltale_schema::memory::MemorySpace;
+use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
 use crate::style::{Style, Tone};
@@ -64,8 +65,11 @@ fn owner(process: &Process) -> Cell {
 }
 
 fn command(process: &Process) -> Cell {
-    let words = match process.command.value() {
-        Some(command) if !command.is_empty() => without_directories(command),
+    let words = match &process.command {
+        Reading::Value { value, .. } if !value.is_empty() => without_directories(value),
+        Reading::Absent { absent, .. } if process.name.is_empty() => {
+            return Cell::toned(format!("({})", absent.words()), Tone::Faint);
+        }
         _ => &process.name,
     };
     match process.state {

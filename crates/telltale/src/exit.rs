@@ -39,14 +39,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// A failure with its causes in one line.
     pub(crate) fn because(error: &dyn std::error::Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            text.push_str(": ");
-            text.push_str(&inner.to_string());
-            cause = inner.source();
-        }
-        Self::Told(text)
+        Self::Told(telltale_schema::text::with_causes(error))
     }
 }
 

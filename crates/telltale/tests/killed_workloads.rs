@@ -77,6 +77,10 @@ fn totals_of_the_living_stay_exact_whoever_is_killed() {
         workload.stop();
     }
     assert_eq!(owners_of_files(&root.join("run/tt")), BTreeMap::new());
+    // It learns of their end from their connections, a moment after their parent has.
+    wait_until("the emulator notices that all have ended", LONGEST_WAIT, || {
+        emulator.usage().iter().all(|chip| chip.processes.is_empty())
+    });
     compare(&emulator, &collector.collect(), "the end");
     emulator.shutdown().unwrap();
 }

@@ -14,6 +14,9 @@ pub struct Query {
     pub device: DeviceSelector,
     /// Whether the answer shall carry the ledger's read-only descriptor (SCM_RIGHTS).
     pub want_ledger: bool,
+    /// Whether nothing else will be asked on this connection. The process that answers then closes it
+    /// first, and need not wake once more for that.
+    pub is_last: bool,
 }
 
 /// What is asked for. The numbers are those on the wire.
@@ -88,7 +91,7 @@ impl QueryKind {
 impl Query {
     /// A query for all devices, without the ledger.
     pub fn of(kind: QueryKind) -> Self {
-        Self { kind, device: DeviceSelector::All, want_ledger: false }
+        Self { kind, device: DeviceSelector::All, want_ledger: false, is_last: false }
     }
 
     /// The message's bytes, to be framed.
@@ -102,6 +105,7 @@ impl Query {
             r#type: self.kind as i32,
             device_id: Some(device_id),
             want_ledger: self.want_ledger,
+            is_last: self.is_last,
         }
         .encode_to_vec()
     }
@@ -126,6 +130,6 @@ impl Query {
                 u32::try_from(id).map_err(|_| QueryError::ImpossibleDevice(id))?,
             ),
         };
-        Ok(Self { kind, device, want_ledger: query.want_ledger })
+        Ok(Self { kind, device, want_ledger: query.want_ledger, is_last: query.is_last })
     }
 }

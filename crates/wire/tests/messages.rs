@@ -102,7 +102,8 @@ fn reply(report: Report) -> Reply {
 fn queries_survive_the_wire() {
     for kind in QueryKind::ALL {
         for device in [DeviceSelector::All, DeviceSelector::One(0), DeviceSelector::One(7)] {
-            let query = Query { kind, device, want_ledger: kind == QueryKind::Memory };
+            let is_memory = kind == QueryKind::Memory;
+            let query = Query { kind, device, want_ledger: is_memory, is_last: !is_memory };
             assert_eq!(Query::decode(&query.encode()), Ok(query));
         }
     }

@@ -42,12 +42,12 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 18] = [
+pub const MEMBERS: [Member; 19] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
     planned("telltale-debug-stream", &["telltale-schema"]),
-    here("telltale-program-cache", &["telltale-schema"]),
+    here("telltale-program-cache", &["telltale-schema", "telltale-program-key-derive"]),
     here(
         "telltale-runtime",
         &[
@@ -68,6 +68,7 @@ pub const MEMBERS: [Member; 18] = [
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
+    here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),
     Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },

@@ -55,6 +55,7 @@ fn the_header_is_as_documented() {
         ("device_bytes", header::DEVICE_BYTES),
         ("devices_capacity", header::DEVICES_CAPACITY),
         ("kinds_count", header::KINDS_COUNT),
+        ("header_flags", header::FLAGS),
         ("name", header::NAME),
         ("runtime", header::RUNTIME),
         ("cells_used", header::CELLS_USED),

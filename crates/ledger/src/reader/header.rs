@@ -103,6 +103,11 @@ impl Header {
         Ok(usize::try_from(used).unwrap_or(usize::MAX).min(self.cells_capacity))
     }
 
+    /// Whether the writer said that it holds its lock.
+    pub(crate) fn is_held(&self) -> bool {
+        half_word(&self.fixed, at::FLAGS) & at::FLAG_HELD != 0
+    }
+
     /// Whether the counts in a copy exceed the room there is.
     pub(crate) fn counts_are_implausible(&self, copy: &[u8]) -> bool {
         let beyond = |count: u64, capacity: usize| {

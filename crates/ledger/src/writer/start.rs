@@ -10,9 +10,9 @@ use crate::owner::LedgerOwner;
 use crate::sync::Ordering;
 use telltale_schema::memory::MemoryKind;
 
-/// Writes the header into a fresh, zeroed file; the ready word last.
-pub(super) fn write_header(mapping: &Mapping, owner: &LedgerOwner) {
-    let bytes = encode(owner);
+/// Writes the header into a fresh, zeroed file, whose lock is held or not; the ready word last.
+pub(super) fn write_header(mapping: &Mapping, owner: &LedgerOwner, held: bool) {
+    let bytes = encode(owner, held);
     for (index, chunk) in bytes.chunks_exact(8).enumerate() {
         let word = u64::from_le_bytes(chunk.try_into().expect("a chunk of eight bytes"));
         mapping.word(index * 8).store(word, Ordering::Relaxed);
@@ -21,7 +21,7 @@ pub(super) fn write_header(mapping: &Mapping, owner: &LedgerOwner) {
     mapping.word(at::READY).store(READY, Ordering::Release);
 }
 
-fn encode(owner: &LedgerOwner) -> [u8; HEADER_BYTES] {
+fn encode(owner: &LedgerOwner, held: bool) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     let mut put = |offset: usize, field: &[u8]| {
         bytes[offset..offset + field.len()].copy_from_slice(field);
@@ -49,6 +49,7 @@ fn encode(owner: &LedgerOwner) -> [u8; HEADER_BYTES] {
         (at::DEVICE_BYTES, small(DEVICE_BYTES)),
         (at::DEVICES_CAPACITY, small(DEVICES_CAPACITY)),
         (at::KINDS_COUNT, small(MemoryKind::ALL.len())),
+        (at::FLAGS, if held { at::FLAG_HELD } else { 0 }),
     ];
     for (offset, value) in fields {
         put(offset, &value.to_le_bytes());

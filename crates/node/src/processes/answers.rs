@@ -6,13 +6,14 @@ use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Entry, EntryStatus, Listing, RuntimeDirectory};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
+use telltale_schema::text::with_causes;
 use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 
 use super::EndpointUse;
 use super::closed::Closed;
 use super::endpoints::{Answer, AskError, Limits, ask};
 use super::identity::{Checks, Lie, Standing};
-use super::ledgers::{FileIdentity, Ledgers, with_causes};
+use super::ledgers::{FileIdentity, Ledgers};
 use crate::report::Report;
 
 /// Endpoints of one directory that are asked in one round.
@@ -74,7 +75,8 @@ impl Asking<'_> {
             EndpointUse::Always => QueryKind::All,
             EndpointUse::WhereNeeded | EndpointUse::Never => QueryKind::Memory,
         };
-        let query = Query { kind, device: DeviceSelector::All, want_ledger: true };
+        let device = DeviceSelector::All;
+        let query = Query { kind, device, want_ledger: true, is_last: true };
         let answers = ask(directory, &names, &query, self.limits);
         for ((entry, status), answer) in entries.iter().zip(answers) {
             match answer.map(|answer| believe(entry, answer, self.checks)) {

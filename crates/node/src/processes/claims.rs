@@ -23,7 +23,7 @@ fn device(entry: &DeviceEntry) -> DeviceClaim {
         facts: None,
         dram_capacity_bytes: entry.dram_capacity_bytes,
         l1_capacity_bytes: entry.l1_capacity_bytes,
-        mirrored: entry.mirror != RegionMirror::None,
+        mirror: entry.mirror,
         kinds: Vec::new(),
     }
 }
@@ -37,7 +37,11 @@ pub(crate) fn of_report(report: &Report) -> MemoryClaim {
         l1_capacity_bytes: device
             .facts
             .and_then(|facts| facts.l1_per_core_bytes.checked_mul(u64::from(facts.worker_cores))),
-        mirrored: device.mirrored,
+        mirror: match (device.mirrored, device.mirrored_row) {
+            (false, _) => RegionMirror::None,
+            (true, false) => RegionMirror::Totals,
+            (true, true) => RegionMirror::TotalsAndRow,
+        },
         kinds: device.kinds.clone(),
     });
     MemoryClaim { source: ProcessSource::Endpoint, devices: devices.collect() }

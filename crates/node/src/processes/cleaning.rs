@@ -9,10 +9,10 @@ use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, RuntimeDirectory
 use telltale_ledger::region::{Now, scan};
 use telltale_ledger::{LedgerReader, OpenError};
 use telltale_schema::clock::Clock;
+use telltale_schema::text::with_causes;
 
 use super::endpoints::is_listening;
 use super::identity::{Checks, Standing};
-use super::ledgers::with_causes;
 use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
 use crate::clock::since_boot_ns;
@@ -104,7 +104,7 @@ fn ledger(
     checks: &Checks<'_>,
 ) -> Verdict {
     match LedgerReader::open_at(directory, &entry.name) {
-        Ok(reader) => match checks.judge(reader.owner(), reader.uid()) {
+        Ok(reader) => match checks.judge_ledger(&reader) {
             Standing::Alive { .. } => Verdict::Alive,
             Standing::Dead => Verdict::Dead(format!("process {} has ended", reader.owner().pid)),
             Standing::Hidden => {

@@ -7,6 +7,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
+use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
 
@@ -126,6 +127,15 @@ impl<'a> Checks<'a> {
     /// The PID namespace we are in.
     pub(crate) fn namespace(&self) -> Option<u64> {
         self.standpoint.namespace
+    }
+
+    /// Judges a ledger: as its claim, and where its process cannot be seen from here, by whether
+    /// anybody still has it open.
+    pub(crate) fn judge_ledger(&self, reader: &LedgerReader) -> Standing {
+        match self.judge(reader.owner(), reader.uid()) {
+            Standing::Hidden if reader.is_abandoned() => Standing::Dead,
+            standing => standing,
+        }
     }
 
     /// Judges a claim by a file of user `owner`.

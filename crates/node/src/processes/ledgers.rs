@@ -7,6 +7,7 @@ use telltale_ledger::directory::{EntryStatus, Listing, RuntimeDirectory};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
+use telltale_schema::text::with_causes;
 
 use super::closed::Closed;
 use super::identity::{Checks, Standing};
@@ -161,7 +162,7 @@ impl Ledgers {
             let Ok(status) = directory.entry_status(name) else { continue };
             match LedgerReader::open_at(directory, name) {
                 Ok(reader) => {
-                    let standing = checks.judge(reader.owner(), reader.uid());
+                    let standing = checks.judge_ledger(&reader);
                     if let Standing::Refused(lie) = &standing {
                         report.error(name, Absence::Refused, lie.to_string());
                     }
@@ -190,7 +191,10 @@ impl Ledgers {
                 Standing::Dead | Standing::Refused(_) => false,
             };
             if again {
-                one.standing = checks.judge(&one.owner, one.uid);
+                one.standing = match &one.held {
+                    Held::Alone(reader) => checks.judge_ledger(reader),
+                    Held::Swept(_) | Held::Moving => checks.judge(&one.owner, one.uid),
+                };
             }
         }
     }
@@ -345,15 +349,4 @@ fn complain(name: &str, error: &OpenError, report: &mut Report) {
         _ => Absence::Refused,
     };
     report.error(name, reason, with_causes(error));
-}
-
-/// An error with everything that caused it.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

@@ -6,7 +6,8 @@
 //! such a holder is shown as one whose memory is not known. Where a directory is found decides
 //! nothing: each file in it is judged by its own owner.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +21,15 @@ use crate::patience::{Limits, Patience, TaskName};
 /// Pairs of a mount namespace and a user that are looked into.
 const MAX_PLACES: usize = 256;
 
+/// Holders of one such pair whose environments are read: each may name another directory.
+const MAX_ENVIRONMENTS: usize = 32;
+
+/// Directories that are looked for at one place.
+const MAX_DIRECTORIES: usize = 64;
+
+/// The most of a process's map of user ids that is read: the kernel takes 340 lines.
+const MAX_UID_MAP_BYTES: usize = 16 * 1024;
+
 /// The most of a process's environment that is read for the name of its runtime directory.
 const MAX_ENVIRONMENT_BYTES: usize = 64 * 1024;
 
@@ -32,12 +42,15 @@ pub(crate) struct ContainerFiles {
     shared_memory: Option<OwnedFd>,
 }
 
-/// A process through whose eyes to look.
+/// A place: what the processes of one user in one mount namespace see, by the eyes of the first.
 struct Viewpoint {
     process: PathBuf,
     uids: [u32; 4],
     contained: bool,
-    environment: Vec<u8>,
+    /// Those processes, of which a bounded number is kept.
+    pids: Vec<u32>,
+    /// What their environments name.
+    named: Vec<PathBuf>,
 }
 
 /// Looks through the eyes of these processes. `known` has device and inode of the directories
@@ -50,32 +63,40 @@ pub(crate) fn look(
 ) -> Vec<ContainerFiles> {
     let own = mount_namespace(Path::new("/proc/self"));
     let own_uid = rustix::process::geteuid().as_raw();
-    let mut places = BTreeSet::new();
-    let mut viewpoints = Vec::new();
+    let mut viewpoints: BTreeMap<(u64, u32), Viewpoint> = BTreeMap::new();
     for pid in pids {
-        if viewpoints.len() == MAX_PLACES {
-            break;
-        }
         let process = PathBuf::from(format!("/proc/{pid}"));
         let Some(namespace) = mount_namespace(&process) else { continue };
         let Found::Process(_, status) = procfs.find(pid) else { continue };
         let (contained, uid) = (Some(namespace) != own, status.uids[1]);
         // Our own user's places are those that were looked at first.
-        if (contained || uid != own_uid) && places.insert((namespace, uid)) {
-            let (uids, environment) = (status.uids, Vec::new());
-            viewpoints.push((pid, Viewpoint { process, uids, contained, environment }));
+        if !contained && uid == own_uid {
+            continue;
+        }
+        let room = viewpoints.len() < MAX_PLACES;
+        match viewpoints.entry((namespace, uid)) {
+            Entry::Occupied(mut known) if known.get().pids.len() < MAX_ENVIRONMENTS => {
+                known.get_mut().pids.push(pid);
+            }
+            Entry::Vacant(place) if room => {
+                let (uids, pids, named) = (status.uids, vec![pid], Vec::new());
+                place.insert(Viewpoint { process, uids, contained, pids, named });
+            }
+            Entry::Occupied(_) | Entry::Vacant(_) => {}
         }
     }
+    let mut viewpoints: Vec<Viewpoint> = viewpoints.into_values().collect();
     // An environment lies in the process's memory, as its command line does, and a path of its
     // choice may lead to a dead file server: either may hang.
-    let task =
-        |(pid, one): &(u32, Viewpoint)| (TaskName { group: *pid, item: 1 }, one.process.clone());
-    let tasks = viewpoints.iter().map(task).collect();
-    let environments = patience.run(tasks, |process| environment(process), limits);
-    let tasks = viewpoints.into_iter().zip(environments).map(|((pid, one), environment)| {
-        let environment = environment.unwrap_or_default();
-        (TaskName { group: pid, item: 2 }, Viewpoint { environment, ..one })
-    });
+    let readers = viewpoints.iter().flat_map(|one| &one.pids);
+    let tasks = readers.map(|pid| (TaskName { group: *pid, item: 1 }, *pid)).collect();
+    let mut environments = patience.run(tasks, |pid| environment(*pid), limits).into_iter();
+    for one in &mut viewpoints {
+        for environment in environments.by_ref().take(one.pids.len()).flatten() {
+            one.named.extend(named(&environment));
+        }
+    }
+    let tasks = viewpoints.into_iter().map(|one| (TaskName { group: one.pids[0], item: 2 }, one));
     let seen = patience.run(tasks.collect(), Viewpoint::look, limits);
     let mut found: Vec<ContainerFiles> = seen.into_iter().flatten().flatten().collect();
     for files in &mut found {
@@ -102,7 +123,7 @@ impl Viewpoint {
         let shown_root = self.process.join("root");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&shown_root, flags, Mode::empty()).ok()?;
-        let directories = candidates(&self.environment, self.uids[1])
+        let directories = candidates(&self.named, self.uids[1], self.inner_uid())
             .iter()
             .filter_map(|path| {
                 let inside = path.strip_prefix("/").ok()?;
@@ -116,6 +137,12 @@ impl Viewpoint {
         let shared = || openat2(&root, "dev/shm", flags, Mode::empty(), within).ok();
         let shared_memory = self.contained.then(shared).flatten();
         Some(ContainerFiles { directories, shared_memory })
+    }
+
+    /// The user as the process itself knows it, where it has a user namespace of its own.
+    fn inner_uid(&self) -> Option<u32> {
+        let map = beginning(&self.process.join("uid_map"), MAX_UID_MAP_BYTES);
+        inner_uid(std::str::from_utf8(&map).ok()?, self.uids[1])
     }
 
     /// Whether the directory is the process's user's own, or one that users share.
@@ -136,9 +163,36 @@ fn mount_namespace(process: &Path) -> Option<u64> {
     rustix::fs::stat(process.join("ns/mnt")).ok().map(|stat| stat.st_ino)
 }
 
-/// Where a process of this user may have its runtime directory, as its own root has it.
-fn candidates(environment: &[u8], uid: u32) -> Vec<PathBuf> {
+/// Where processes of this user, who has another id in its own user namespace, may have their
+/// runtime directories, as their root has them.
+fn candidates(named: &[PathBuf], uid: u32, inner_uid: Option<u32>) -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::from(INSTALLED_DIRECTORY)];
+    for uid in [Some(uid), inner_uid.filter(|inner| *inner != uid)].into_iter().flatten() {
+        // Where the session of a user has it (pam_systemd), for one whose environment is closed.
+        paths.push(PathBuf::from(format!("/run/user/{uid}/telltale")));
+        paths.push(PathBuf::from(format!("/tmp/telltale-{uid}")));
+    }
+    for path in named {
+        if paths.len() < MAX_DIRECTORIES && !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+    paths
+}
+
+/// The id that the user `outer` has inside, by lines of the first id inside, the first outside and
+/// how many there are.
+fn inner_uid(map: &str, outer: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u32>().ok());
+        let (inside, outside, count) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        let offset = outer.checked_sub(outside).filter(|offset| *offset < count)?;
+        inside.checked_add(offset)
+    })
+}
+
+/// The runtime directories that an environment names.
+fn named(environment: &[u8]) -> impl Iterator<Item = PathBuf> {
     let value = |key: &str| {
         environment.split(|byte| *byte == 0).find_map(|entry| {
             let text = std::str::from_utf8(entry).ok()?.strip_prefix(key)?;
@@ -148,40 +202,66 @@ fn candidates(environment: &[u8], uid: u32) -> Vec<PathBuf> {
             plain.then_some(path)
         })
     };
-    paths.extend(value("TT_METRICS_SOCKET_DIR="));
-    paths.extend(value("XDG_RUNTIME_DIR=").map(|path| path.join("telltale")));
-    // Where the session of a user has it (pam_systemd), for one whose environment is closed.
-    paths.push(PathBuf::from(format!("/run/user/{uid}/telltale")));
-    paths.push(PathBuf::from(format!("/tmp/telltale-{uid}")));
-    paths
+    let own = value("TT_METRICS_SOCKET_DIR=");
+    let of_session = value("XDG_RUNTIME_DIR=").map(|path| path.join("telltale"));
+    own.into_iter().chain(of_session)
 }
 
-fn environment(process: &Path) -> Vec<u8> {
+fn environment(pid: u32) -> Vec<u8> {
+    beginning(Path::new(&format!("/proc/{pid}/environ")), MAX_ENVIRONMENT_BYTES)
+}
+
+/// The first bytes of a file of `/proc`. Unreadable is the same as empty: only the usual places
+/// are left.
+fn beginning(path: &Path, limit: usize) -> Vec<u8> {
     use std::io::Read;
     let mut bytes = Vec::new();
-    let limit = u64::try_from(MAX_ENVIRONMENT_BYTES).unwrap_or(u64::MAX);
-    // Unreadable is the same as empty: only the usual places are left.
-    let _ = std::fs::File::open(process.join("environ"))
-        .and_then(|file| file.take(limit).read_to_end(&mut bytes));
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+    let _ = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes));
     bytes
 }
 
 #[cfg(test)]
 mod tests {
-    use super::candidates;
-    use std::path::Path;
+    use super::{MAX_DIRECTORIES, candidates, inner_uid, named};
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn every_place_a_writer_may_fall_back_to_is_looked_at() {
         let usual = ["/run/tt", "/run/user/7/telltale", "/tmp/telltale-7"].map(Path::new);
-        assert_eq!(candidates(b"", 7), usual);
+        assert_eq!(candidates(&[], 7, None), usual);
+        assert_eq!(candidates(&[], 7, Some(7)), usual);
+        let inner = candidates(&[], 7, Some(0));
+        assert_eq!(inner[..3], usual);
+        assert_eq!(inner[3..], ["/run/user/0/telltale", "/tmp/telltale-0"].map(Path::new));
+        let twice: Vec<PathBuf> = ["/a", "/b", "/a"].map(PathBuf::from).into();
+        assert_eq!(candidates(&twice, 7, None)[3..], ["/a", "/b"].map(Path::new));
+        let many: Vec<PathBuf> = (0..500).map(|n| PathBuf::from(format!("/{n}"))).collect();
+        assert_eq!(candidates(&many, 7, None).len(), MAX_DIRECTORIES);
+    }
+
+    #[test]
+    fn an_environment_names_plain_paths() {
+        let paths = |environment: &[u8]| named(environment).collect::<Vec<_>>();
+        assert_eq!(paths(b""), [""; 0].map(PathBuf::from));
         assert_eq!(
-            candidates(b"TT_METRICS_SOCKET_DIR=../up\0XDG_RUNTIME_DIR=/a/../b", 7),
-            usual,
+            paths(b"TT_METRICS_SOCKET_DIR=../up\0XDG_RUNTIME_DIR=/a/../b"),
+            [""; 0].map(PathBuf::from),
             "a path that is not plain is nobody's"
         );
-        let named = candidates(b"A=1\0XDG_RUNTIME_DIR=/x\0TT_METRICS_SOCKET_DIR=/named\0", 7);
-        let all = ["/run/tt", "/named", "/x/telltale", "/run/user/7/telltale", "/tmp/telltale-7"];
-        assert_eq!(named, all.map(Path::new));
+        let found = paths(b"A=1\0XDG_RUNTIME_DIR=/x\0TT_METRICS_SOCKET_DIR=/named\0");
+        assert_eq!(found, ["/named", "/x/telltale"].map(Path::new));
+    }
+
+    #[test]
+    fn a_user_has_another_id_in_its_own_user_namespace() {
+        let map = "         0       1000          1\n         1     100000      65536\n";
+        assert_eq!(inner_uid(map, 1000), Some(0));
+        assert_eq!(inner_uid(map, 100_007), Some(8));
+        assert_eq!(inner_uid(map, 7), None);
+        assert_eq!(inner_uid("0 0 4294967295\n", 7), Some(7));
+        for junk in ["", "x", "0 7", "0 7 x", "4294967295 0 9"] {
+            assert_eq!(inner_uid(junk, 7), None, "{junk:?}");
+        }
     }
 }

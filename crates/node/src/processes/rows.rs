@@ -6,17 +6,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use telltale_ledger::RegionMirror;
 use telltale_ledger::region::{
     Counters, FileIdentity, Finding, LastUpdate, Now, ProcessRow, ReadError, RegionKind,
     RegionReading, scan,
 };
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::ProcessState;
+use telltale_schema::text::with_causes;
 
 use super::described::Description;
 use super::identity::{NANOSECONDS_PER_TICK, SLACK_NS};
-use super::ledgers::with_causes;
-use crate::observation::{RegionObservation, RowObservation, RowOwner};
+use crate::observation::{ProcessObservation, RegionObservation, RowObservation, RowOwner};
 use crate::report::Report;
 
 /// Scans a `/dev/shm` and adds what is new there.
@@ -120,9 +122,29 @@ pub(crate) fn observe(
     RegionObservation {
         name_id: reading.name_id,
         board_serial: region.board_serial,
+        references: region.reference_count,
         rows: rows.collect(),
         totals: kinds(&region.totals),
     }
+}
+
+/// The place of the process, known by what it left in a runtime directory and not seen alive, whose
+/// row it is: pid and name fit in whatever PID namespace, and it kept one since the machine started.
+pub(crate) fn left_by(
+    row: &ProcessRow,
+    observed: &[ProcessObservation],
+    boot_id: Option<[u8; 16]>,
+) -> Option<usize> {
+    observed.iter().position(|one| {
+        let process = &one.process;
+        let fits = process
+            .identity
+            .is_some_and(|identity| identity.pid == row.pid && Some(identity.boot_id) == boot_id);
+        let devices = one.memory.iter().flat_map(|memory| &memory.devices);
+        fits && process.state != ProcessState::Alive
+            && (row.name.is_empty() || row.name == process.name)
+            && devices.into_iter().any(|device| device.mirror == RegionMirror::TotalsAndRow)
+    })
 }
 
 /// Whether the row can be this process's.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use rustix::process::{Pid, test_kill_process};
+use telltale_schema::process::ProcessStat;
 
 use crate::tree::{Directory, Tree, Unreadable};
 
@@ -84,14 +85,15 @@ impl Procfs {
     /// the quicker look for what needs no more. None when it has ended or cannot be seen.
     pub(crate) fn glance(&self, pid: u32) -> Option<(u64, u32)> {
         let directory = self.directory(pid).ok()?;
-        let stat = parse_stat(&directory.attribute("stat").ok()?).filter(|stat| !stat.ended)?;
+        let line = directory.attribute("stat").ok()?;
+        let stat = ProcessStat::parse(&line).filter(|stat| !stat.ended)?;
         Some((stat.start_time_ticks, directory.own_stat().ok()?.st_uid))
     }
 
     /// When the process that has `pid` started, for a quick look at many.
     pub(crate) fn start_time(&self, pid: u32) -> Option<u64> {
         let stat = self.directory(pid).ok()?.attribute("stat").ok()?;
-        parse_stat(&stat).map(|stat| stat.start_time_ticks)
+        ProcessStat::parse(&stat).map(|stat| stat.start_time_ticks)
     }
 
     /// Every pid that can be seen from here.
@@ -134,35 +136,13 @@ pub(crate) fn read_status(directory: &Directory) -> Result<Option<Status>, Unrea
 }
 
 fn parse(stat: &[u8], status: &[u8]) -> Option<Status> {
-    let Stat { name, start_time_ticks, ended } = parse_stat(stat)?;
+    let ProcessStat { name, start_time_ticks, ended } = ProcessStat::parse(stat)?;
+    let name = super::command::printable(name);
     let uids = numbers(line(status, b"Uid:")?);
     // Kernels before 4.1 have no such line; there we must take the pid as it is.
     let namespace_pids = line(status, b"NSpid:").map(numbers).unwrap_or_default();
     let uids = <[u32; 4]>::try_from(uids).ok()?;
     Some(Status { name, start_time_ticks, uids, ended, namespace_pids })
-}
-
-/// What a `stat` line says.
-struct Stat {
-    name: String,
-    start_time_ticks: u64,
-    ended: bool,
-}
-
-/// Reads a `stat` line. The name may hold anything, brackets and spaces included, so fields are
-/// counted from its last bracket.
-fn parse_stat(stat: &[u8]) -> Option<Stat> {
-    let open = stat.iter().position(|byte| *byte == b'(')?;
-    let close = stat.iter().rposition(|byte| *byte == b')')?;
-    let name = stat.get(open + 1..close)?;
-    let rest = std::str::from_utf8(&stat[close + 1..]).ok()?;
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?;
-    let threads = fields.nth(16)?;
-    let start_time_ticks = fields.nth(1)?.parse().ok()?;
-    // A first thread that has ended is a zombie too, while other threads go on.
-    let ended = matches!(state, "Z" | "X") && matches!(threads, "0" | "1");
-    Some(Stat { name: super::command::printable(name), start_time_ticks, ended })
 }
 
 /// The rest of the line that begins with `key`.
@@ -205,20 +185,6 @@ mod tests {
         ] {
             assert_eq!(parse(stat, status), None);
         }
-    }
-
-    #[test]
-    fn a_zombie_has_ended_and_one_whose_other_threads_live_has_not() {
-        let check = |state: &str, threads: u32, ended: bool| {
-            let stat = format!("7 (x) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 4242");
-            let status = b"Uid:\t0\t0\t0\t0\n";
-            let found = parse(stat.as_bytes(), status).unwrap();
-            assert_eq!((found.ended, found.start_time_ticks), (ended, 4242), "{stat}");
-        };
-        check("S", 1, false);
-        check("Z", 1, true);
-        check("Z", 3, false);
-        check("X", 0, true);
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Bench {
     /// Takes from the regions' remainder what living processes say is theirs in it.
     fn subtract_mirrored(&mut self) {
         for draft in &self.processes {
-            for claimed in draft.claimed.iter().filter(|one| one.mirrored && !one.row_found) {
+            for claimed in draft.in_totals_without_row() {
                 let held = draft.process.devices.iter().find(|held| held.device == claimed.device);
                 for one in held.into_iter().flat_map(|held| &held.kinds) {
                     let regions = &mut self.devices[claimed.device].regions;
@@ -159,6 +159,11 @@ fn capacity(
             let words = "its processes disagree about the capacity";
             (Reading::absent(Absence::Implausible, words), None)
         }
-        _ => (Reading::absent(Absence::Unknown, "nobody knows this board"), None),
+        _ => match draft.facts.absence() {
+            Some((reason, detail)) if reason != Absence::Unknown => {
+                (Reading::absent(reason, detail), None)
+            }
+            _ => (Reading::absent(Absence::Unknown, "nobody knows this board"), None),
+        },
     }
 }

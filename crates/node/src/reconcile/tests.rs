@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{BoardType, ChipFacts, ChipIdentity, PciAddress};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
@@ -7,13 +8,19 @@ use telltale_schema::snapshot::{
     Accounting, HeldUsage, Holder, KindUsage, Process, ProcessSource, ProcessState, Telemetry,
 };
 
-use super::{MAX_DEVICE_BYTES, Observations, Reconciled, hidden, reconcile};
+use super::holders::out_of_sight;
+use super::{MAX_DEVICE_BYTES, Observations, Reconciled, reconcile};
 use crate::observation::{
     DeviceClaim, MemoryClaim, ProcessObservation, RegionObservation, RowObservation, RowOwner,
 };
 use crate::tenstorrent::ChipReading;
 
 const DRAM: MemoryKind = MemoryKind::Dram;
+const NOT: RegionMirror = RegionMirror::None;
+const TOTALS: RegionMirror = RegionMirror::Totals;
+const ROW: RegionMirror = RegionMirror::TotalsAndRow;
+/// More references than a test has processes: others may be in the region.
+const MANY: u32 = 64;
 
 fn identity(bus: u8) -> ChipIdentity {
     let board_id = Some(telltale_schema::chip::BoardId(0x0100_0186_1180_0000 + u64::from(bus)));
@@ -47,18 +54,17 @@ fn chip(bus: u8, holders: &[(u32, u32)]) -> ChipReading {
 }
 
 fn process(pid: u32, state: ProcessState) -> Process {
-    let row = row(pid, &[], RowOwner::Nobody);
-    Process { pid: Some(pid), namespace_pid: None, state, ..hidden(&row) }
+    Process { pid: Some(pid), state, ..out_of_sight(None, "") }
 }
 
 fn row(pid: u32, kinds: &[(MemoryKind, u64)], owner: RowOwner) -> RowObservation {
     RowObservation { pid, name: "row".to_owned(), kinds: kinds.to_vec(), owner }
 }
 
-fn claim(bus: u8, mirrored: bool, kinds: &[(MemoryKind, u64)]) -> DeviceClaim {
+fn claim(bus: u8, mirror: RegionMirror, kinds: &[(MemoryKind, u64)]) -> DeviceClaim {
     let usage = |live_bytes| MemoryUsage { live_bytes, live_buffers: 1, ..MemoryUsage::default() };
     let kinds = kinds.iter().map(|(kind, bytes)| KindUsage { kind: *kind, usage: usage(*bytes) });
-    DeviceClaim { chip: identity(bus), mirrored, kinds: kinds.collect(), ..DeviceClaim::default() }
+    DeviceClaim { chip: identity(bus), mirror, kinds: kinds.collect(), ..DeviceClaim::default() }
 }
 
 fn with_ledger(pid: u32, state: ProcessState, devices: Vec<DeviceClaim>) -> ProcessObservation {
@@ -75,6 +81,7 @@ fn region(bus: u8, totals: &[(MemoryKind, u64)], rows: Vec<RowObservation>) -> R
         name_id: region_id(bus),
         totals: totals.to_vec(),
         rows,
+        references: MANY,
         ..Default::default()
     }
 }
@@ -95,7 +102,7 @@ fn observed(
 
 #[test]
 fn a_process_with_ledger_and_row_counts_once() {
-    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &[(DRAM, 100)])]);
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, TOTALS, &[(DRAM, 100)])]);
     let rows = vec![row(10, &[(DRAM, 90)], RowOwner::Observed(0))];
     let input =
         observed(vec![chip(3, &[(10, 2)])], vec![ledger], vec![region(3, &[(DRAM, 90)], rows)]);
@@ -108,19 +115,19 @@ fn a_process_with_ledger_and_row_counts_once() {
 
 #[test]
 fn a_mirror_without_a_row_is_not_unattributed() {
-    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &[(DRAM, 100)])]);
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, TOTALS, &[(DRAM, 100)])]);
     let regions = vec![region(3, &[(DRAM, 130)], vec![])];
     let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions.clone()));
     assert_eq!(parts(&result, DRAM), (130, 100, 30, 0));
     // Without the flag nothing tells that the two are about the same bytes.
-    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 100)])]);
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, NOT, &[(DRAM, 100)])]);
     let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions));
     assert_eq!(parts(&result, DRAM), (230, 100, 130, 0));
 }
 
 #[test]
 fn a_dead_process_takes_nothing_from_a_region_whatever_it_names_twice() {
-    let devices = vec![claim(3, false, &[(DRAM, 60)]), claim(3, true, &[(DRAM, 40)])];
+    let devices = vec![claim(3, NOT, &[(DRAM, 60)]), claim(3, TOTALS, &[(DRAM, 40)])];
     let dead = with_ledger(10, ProcessState::Dead, devices);
     let regions = vec![region(3, &[(DRAM, 130)], vec![])];
     let result = reconcile(observed(vec![chip(3, &[])], vec![dead], regions));
@@ -138,11 +145,11 @@ fn no_impossible_figure_gets_through_and_what_does_adds_up() {
         |usage| &mut usage.failed_allocations,
     ];
     for field in fields {
-        let mut lies = claim(3, false, &[(DRAM, 1), (MemoryKind::L1, 5)]);
+        let mut lies = claim(3, NOT, &[(DRAM, 1), (MemoryKind::L1, 5)]);
         *field(&mut lies.kinds[0].usage) = u64::MAX;
         let processes = vec![
             with_ledger(10, ProcessState::Alive, vec![lies]),
-            with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 100)])]),
+            with_ledger(11, ProcessState::Alive, vec![claim(3, NOT, &[(DRAM, 100)])]),
         ];
         let result = reconcile(observed(vec![chip(3, &[])], processes, vec![]));
         assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
@@ -155,7 +162,7 @@ fn no_impossible_figure_gets_through_and_what_does_adds_up() {
 #[test]
 fn kernels_are_one_kind_in_a_region() {
     let kinds = [(MemoryKind::KernelFabric, 30), (MemoryKind::KernelDispatch, 20)];
-    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, true, &kinds)]);
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, TOTALS, &kinds)]);
     let regions = vec![region(3, &[(MemoryKind::KernelApplication, 55)], vec![])];
     let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions));
     assert_eq!(parts(&result, MemoryKind::KernelApplication), (5, 0, 5, 0));
@@ -164,7 +171,7 @@ fn kernels_are_one_kind_in_a_region() {
 
 #[test]
 fn the_dead_are_ghosts_in_regions_and_in_no_total_by_ledger() {
-    let dead = with_ledger(10, ProcessState::Dead, vec![claim(3, true, &[(DRAM, 100)])]);
+    let dead = with_ledger(10, ProcessState::Dead, vec![claim(3, TOTALS, &[(DRAM, 100)])]);
     let rows = vec![
         row(10, &[(DRAM, 100)], RowOwner::Observed(0)),
         row(11, &[(DRAM, 7)], RowOwner::Nobody),
@@ -175,6 +182,49 @@ fn the_dead_are_ghosts_in_regions_and_in_no_total_by_ledger() {
     assert_eq!(parts(&result, DRAM), (120, 5, 8, 107));
     let states: Vec<_> = result.processes.iter().map(|process| process.state).collect();
     assert_eq!(states, [ProcessState::Dead, ProcessState::Hidden]);
+}
+
+#[test]
+fn a_region_of_processes_with_ledgers_adds_nothing_to_what_they_say() {
+    // One lives; one was killed, in the totals alone or with a row.
+    let shown = |mirror: RegionMirror, references: u32, strangers: u64| {
+        let processes = vec![
+            with_ledger(10, ProcessState::Alive, vec![claim(3, mirror, &[(DRAM, 7)])]),
+            with_ledger(11, ProcessState::Dead, vec![claim(3, mirror, &[(DRAM, 100)])]),
+        ];
+        let mut rows = Vec::new();
+        if mirror == ROW {
+            rows.push(row(10, &[(DRAM, 7)], RowOwner::Observed(0)));
+            // Killed between the two: the region has a little more.
+            rows.push(row(11, &[(DRAM, 104)], RowOwner::Observed(1)));
+        }
+        if strangers > 0 {
+            rows.push(row(12, &[(DRAM, strangers)], RowOwner::Nobody));
+        }
+        let total = 7 + 104 + strangers + 20;
+        let region = RegionObservation { references, ..region(3, &[(DRAM, total)], rows) };
+        parts(&reconcile(observed(vec![chip(3, &[])], processes, vec![region])), DRAM)
+    };
+    assert_eq!(shown(ROW, 2, 0), (7, 7, 0, 0));
+    assert_eq!(shown(TOTALS, 2, 0), (7, 7, 0, 0));
+    // Somebody else may be in it: only what ledgers tell of is known not to be his.
+    assert_eq!(shown(ROW, 3, 0), (27, 7, 20, 0));
+    assert_eq!(shown(ROW, 3, 9), (36, 7, 20, 9));
+    assert_eq!(shown(TOTALS, 3, 0), (131, 7, 124, 0));
+    assert_eq!(shown(NOT, 2, 0), (138, 7, 131, 0));
+}
+
+#[test]
+fn a_dead_process_whose_row_was_taken_out_is_in_the_region_no_more() {
+    let dead = with_ledger(11, ProcessState::Dead, vec![claim(3, ROW, &[(DRAM, 100)])]);
+    let strangers = RegionObservation { references: 1, ..region(3, &[(DRAM, 60)], vec![]) };
+    let result = reconcile(observed(vec![chip(3, &[])], vec![dead.clone()], vec![strangers]));
+    assert_eq!(parts(&result, DRAM), (60, 0, 60, 0));
+    // With two regions nothing tells in which of them a process is.
+    let one = RegionObservation { references: 1, ..region(3, &[(DRAM, 60)], vec![]) };
+    let alive = with_ledger(10, ProcessState::Alive, vec![claim(3, TOTALS, &[(DRAM, 60)])]);
+    let input = observed(vec![chip(3, &[])], vec![alive], vec![one.clone(), one]);
+    assert_eq!(parts(&reconcile(input), DRAM), (120, 60, 60, 0));
 }
 
 #[test]
@@ -192,7 +242,7 @@ fn rows_above_a_stored_total_leave_nothing_unattributed() {
 #[test]
 fn what_a_region_does_not_tell_is_not_0() {
     let rows = vec![row(10, &[(DRAM, 9)], RowOwner::Observed(0))];
-    let other = with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 1)])]);
+    let other = with_ledger(11, ProcessState::Alive, vec![claim(3, NOT, &[(DRAM, 1)])]);
     let regions = vec![region(3, &[(DRAM, 9)], rows)];
     let result = reconcile(observed(vec![chip(3, &[])], vec![bare(10), other], regions));
     let held = &result.processes[0].devices[0];
@@ -204,7 +254,7 @@ fn what_a_region_does_not_tell_is_not_0() {
 #[test]
 fn a_process_is_silent_only_about_devices_that_its_source_does_not_cover() {
     let holders = [(10, 1), (11, 1), (12, 1)];
-    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 1)])]);
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(3, NOT, &[(DRAM, 1)])]);
     let rows = vec![row(11, &[(DRAM, 9)], RowOwner::Observed(1))];
     let input = observed(
         vec![chip(3, &holders), chip(4, &holders)],
@@ -227,6 +277,27 @@ fn a_process_is_silent_only_about_devices_that_its_source_does_not_cover() {
 }
 
 #[test]
+fn holders_without_a_pid_are_processes_unless_they_are_known_otherwise() {
+    let unseen = Holder { pid: None, open_descriptors: 3, memory_known: false };
+    let shown = |rows: u32| -> (Vec<(u32, Accounting)>, bool) {
+        let chips =
+            vec![ChipReading { holders: Reading::new(vec![unseen], Timestamp(1)), ..chip(3, &[]) }];
+        let rows = (1..=rows).map(|pid| row(pid, &[(DRAM, 5)], RowOwner::Hidden)).collect();
+        let result = reconcile(observed(chips, vec![], vec![region(3, &[], rows)]));
+        assert!(result.processes.iter().all(|process| process.state == ProcessState::Hidden));
+        let held = result.processes.iter().map(|process| &process.devices[0]);
+        let silent = held.filter(|held| held.accounting == Accounting::Unknown);
+        (
+            silent.map(|held| (held.open_descriptors, held.accounting)).collect(),
+            result.devices[0].holders.value().unwrap()[0].memory_known,
+        )
+    };
+    assert_eq!(shown(0), (vec![(3, Accounting::Unknown)], false));
+    assert_eq!(shown(2), (vec![(1, Accounting::Unknown)], false));
+    assert_eq!(shown(3), (vec![], true));
+}
+
+#[test]
 fn use_is_unknown_when_holders_say_nothing() {
     let used = |chips, processes| {
         let result = reconcile(observed(chips, processes, vec![]));
@@ -237,7 +308,7 @@ fn use_is_unknown_when_holders_say_nothing() {
     let words = "held by pid 10, whose memory cannot be read from here; run as its user or as root, \
                  or start it with the Telltale recorder";
     assert_eq!(unknown.absence(), Some((Absence::Unknown, words)));
-    let known = with_ledger(11, ProcessState::Alive, vec![claim(3, false, &[(DRAM, 9)])]);
+    let known = with_ledger(11, ProcessState::Alive, vec![claim(3, NOT, &[(DRAM, 9)])]);
     let partly = used(vec![chip(3, &[(10, 1), (11, 1)])], vec![bare(10), known]);
     assert_eq!(partly.value(), Some(&9));
     let unread =
@@ -247,7 +318,7 @@ fn use_is_unknown_when_holders_say_nothing() {
 
 #[test]
 fn devices_that_only_processes_or_regions_name_come_last() {
-    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(9, false, &[(DRAM, 4)])]);
+    let ledger = with_ledger(10, ProcessState::Alive, vec![claim(9, NOT, &[(DRAM, 4)])]);
     let regions =
         vec![RegionObservation { name_id: 77, totals: vec![(DRAM, 5)], ..Default::default() }];
     let result = reconcile(observed(vec![chip(3, &[])], vec![ledger], regions));
@@ -260,7 +331,7 @@ fn devices_that_only_processes_or_regions_name_come_last() {
 #[test]
 fn a_figure_that_cannot_be_true_is_refused_and_reported() {
     let kinds = [(DRAM, u64::MAX), (MemoryKind::L1, 8)];
-    let liar = with_ledger(10, ProcessState::Alive, vec![claim(3, false, &kinds)]);
+    let liar = with_ledger(10, ProcessState::Alive, vec![claim(3, NOT, &kinds)]);
     let regions = vec![region(3, &[(DRAM, u64::MAX - 100)], vec![])];
     let result = reconcile(observed(vec![chip(3, &[])], vec![liar], regions));
     assert_eq!(result.devices[0].kind(DRAM), None);
@@ -272,7 +343,7 @@ fn a_figure_that_cannot_be_true_is_refused_and_reported() {
 fn capacities_come_from_processes_that_agree_else_from_the_table() {
     let capacity = |claims: &[u64]| {
         let ledgers = (10..).zip(claims).map(|(pid, bytes)| {
-            let device = DeviceClaim { dram_capacity_bytes: Some(*bytes), ..claim(3, false, &[]) };
+            let device = DeviceClaim { dram_capacity_bytes: Some(*bytes), ..claim(3, NOT, &[]) };
             with_ledger(pid, ProcessState::Alive, vec![device])
         });
         let result = reconcile(observed(vec![chip(3, &[])], ledgers.collect(), vec![]));
@@ -301,11 +372,15 @@ fn any_state() -> impl Strategy<Value = ProcessState> {
     prop_oneof![Just(ProcessState::Alive), Just(ProcessState::Dead), Just(ProcessState::Hidden)]
 }
 
+fn any_mirror() -> impl Strategy<Value = RegionMirror> {
+    prop_oneof![Just(NOT), Just(TOTALS), Just(ROW)]
+}
+
 fn any_process() -> impl Strategy<Value = ProcessObservation> {
-    let claims = prop::collection::vec((0u8..6, any::<bool>(), any_kinds()), 0..4);
+    let claims = prop::collection::vec((0u8..6, any_mirror(), any_kinds()), 0..4);
     (1u32..50, any_state(), prop::option::of(claims)).prop_map(|(pid, state, claims)| {
         let claims = claims.map(|claims| {
-            claims.iter().map(|(bus, mirrored, kinds)| claim(*bus, *mirrored, kinds)).collect()
+            claims.iter().map(|(bus, mirror, kinds)| claim(*bus, *mirror, kinds)).collect()
         });
         match claims {
             Some(claims) => with_ledger(pid, state, claims),
@@ -325,7 +400,9 @@ fn any_row() -> impl Strategy<Value = RowObservation> {
 
 fn any_region() -> impl Strategy<Value = RegionObservation> {
     let rows = prop::collection::vec(any_row(), 0..5);
-    (0u8..6, any_kinds(), rows).prop_map(|(bus, totals, rows)| region(bus, &totals, rows))
+    (0u8..6, 0u32..4, any_kinds(), rows).prop_map(|(bus, references, totals, rows)| {
+        RegionObservation { references, ..region(bus, &totals, rows) }
+    })
 }
 
 proptest! {

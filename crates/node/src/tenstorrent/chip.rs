@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use telltale_schema::chip::PciAddress;
+use telltale_schema::chip::{AsicId, BoardId, BoardType, PciAddress};
 use telltale_schema::clock::Timestamp;
 
 use super::fields::{Item, Pace, Place};
@@ -47,12 +47,23 @@ pub(super) struct OpenChip {
     pub(super) pci: Option<PciAddress>,
     pub(super) slots: Vec<Slot>,
     pub(super) counters: Vec<FlitCounter>,
+    /// Who the chip was when its files said so last. They say nothing while it resets; its address
+    /// and this registration with the driver are what it is known by until they do again.
+    pub(super) known: Known,
     /// Device and inode of the class directory: another one is another registration of the chip.
     registration: (u64, u64),
     class: Arc<Directory>,
     function: Option<Arc<Directory>>,
     hwmon: Option<Arc<Directory>>,
     process_list: Option<Arc<Directory>>,
+}
+
+/// What a chip's files have said of who it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    pub(super) board_id: Option<BoardId>,
+    pub(super) asic_id: Option<AsicId>,
+    pub(super) board_type: BoardType,
 }
 
 /// One read to be done on a thread that can be given up.
@@ -101,6 +112,7 @@ impl OpenChip {
             pci,
             slots: wanted.iter().map(slot).collect(),
             counters: vec![FlitCounter::default(); 2 * super::fields::COUNTERS.len()],
+            known: Known::default(),
             registration: (stat.st_dev, stat.st_ino),
             class: Arc::new(class),
             function: function.map(Arc::new),

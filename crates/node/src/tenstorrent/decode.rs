@@ -6,7 +6,7 @@ use telltale_schema::chip::{AsicId, BoardId, BoardType, ChipIdentity, GalaxyPosi
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Holder, PcieTraffic, Telemetry};
 
-use super::chip::{OpenChip, Outcome, Slot};
+use super::chip::{Known, OpenChip, Outcome, Slot};
 use super::fields::{
     COUNTERS, COUNTERS_AT, COUNTS, COUNTS_AT, FIRMWARE, FIRMWARE_AT, IDENTITY, Item, LABELS,
     LABELS_AT, MEASURES, MEASURES_AT, PIDS_AT,
@@ -80,8 +80,8 @@ fn complain<T>(complaints: &mut Complaints, item: Item, slot: &Slot, reading: &R
     }
 }
 
-/// Who the chip is.
-pub(super) fn identity(chip: &OpenChip, complaints: &mut Complaints) -> ChipIdentity {
+/// Who the chip is, by its files, and where they say nothing just now, by what they said before.
+pub(super) fn identity(chip: &mut OpenChip, complaints: &mut Complaints) -> ChipIdentity {
     let mut id = |index: usize| {
         let (slot, item) = (&chip.slots[index], IDENTITY[index]);
         let reading = text(slot);
@@ -107,6 +107,9 @@ pub(super) fn identity(chip: &OpenChip, complaints: &mut Complaints) -> ChipIden
         }
         known => known,
     };
+    let known = chip.known.updated(Known { board_id, asic_id, board_type });
+    chip.known = known;
+    let Known { board_id, asic_id, board_type } = known;
     let galaxy = chip.pci.and_then(|pci: PciAddress| GalaxyPosition::from_bus(board_type, pci.bus));
     ChipIdentity {
         driver_ordinal: Some(chip.ordinal),
@@ -117,6 +120,30 @@ pub(super) fn identity(chip: &OpenChip, complaints: &mut Complaints) -> ChipIden
         location: galaxy.map_or(0, GalaxyPosition::location),
         galaxy,
         remote: false,
+    }
+}
+
+/// Why the files do not tell the board, where that is not because there is nothing to read.
+pub(super) fn why_no_board(chip: &OpenChip) -> Option<Absence> {
+    let (reason, _) = text(&chip.slots[0]).map(|_| ()).absence()?;
+    (reason != Absence::Unsupported).then_some(reason)
+}
+
+impl Known {
+    /// What is known after the files said `now`: another board is another chip.
+    fn updated(self, now: Self) -> Self {
+        let before = match (self.board_id, now.board_id) {
+            (Some(before), Some(now)) if before != now => Self::default(),
+            _ => self,
+        };
+        Self {
+            board_id: now.board_id.or(before.board_id),
+            asic_id: now.asic_id.or(before.asic_id),
+            board_type: match now.board_type {
+                BoardType::Unknown => before.board_type,
+                known => known,
+            },
+        }
     }
 }
 

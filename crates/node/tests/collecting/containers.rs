@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces};
@@ -9,7 +10,7 @@ use telltale_node::{CollectOptions, Collector, EndpointUse};
 use telltale_schema::snapshot::{ProcessSource, ProcessState, Snapshot};
 
 use crate::memory::{Bench, dram, process, subjects};
-use crate::workload::{Child, Role, command, let_begin, started};
+use crate::workload::{Child, Role, collected, command, let_begin, started};
 
 /// A workload that is process 1 of a PID namespace of its own.
 fn contained(child: &Child<'_>) -> ChildGuard {
@@ -102,11 +103,8 @@ fn a_dead_container_is_dead() {
     let states: Vec<_> = snapshot.processes.iter().map(|one| one.state).collect();
     assert_eq!(states.len(), 2);
     assert!(states.contains(&ProcessState::Dead) && states.contains(&ProcessState::Alive));
-    // One who did not see it live can only tell in the first PID namespace, from which all others
-    // can be seen.
-    let sees_all =
-        std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
-    let expected = if sees_all { ProcessState::Dead } else { ProcessState::Hidden };
+    // One who did not see it live can tell by the lock that it held.
+    let expected = ProcessState::Dead;
     let snapshot = bench.collector().collect();
     let gone: Vec<_> =
         snapshot.processes.iter().filter(|one| one.state != ProcessState::Alive).collect();
@@ -173,4 +171,64 @@ fn a_containers_absolute_links_lead_where_they_lead_the_container() {
     let snapshot = bench.collector().collect();
     assert_eq!(subjects(&snapshot), Vec::<String>::new());
     check(&snapshot, &contained, 100, ProcessSource::Ledger);
+}
+
+#[test]
+fn each_process_of_a_container_may_name_a_directory_of_its_own() {
+    if !needs_pid_namespaces("node::containers::each_process_of_a_container") {
+        return;
+    }
+    let mut bench = Bench::new(MachineKind::N150);
+    let script = "mount -t tmpfs none /run && mkdir /run/one /run/other && exec \"$0\" \"$@\"";
+    let wrap = |program: &OsStr| {
+        let mut command = in_pid_namespace("sh", ProcMount::Own);
+        command.args(["-c", script]).arg(program);
+        command
+    };
+    let start = |directory: &str, bytes, wrap: &dyn Fn(&OsStr) -> Command| {
+        let child = Child { directory: Path::new(directory), ..bench.child(Role::Ledger, bytes) };
+        let mut command = command(&child, wrap);
+        command.env("TT_METRICS_SOCKET_DIR", directory);
+        started(command)
+    };
+    let one = start("/run/one", 100, &wrap);
+    let inside = inner_pid(&one).to_string();
+    let other = start("/run/other", 2_000, &|program| {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &inside, "--mount", "--pid"]).arg(program);
+        command
+    });
+    bench.machine.set_holders(0, &[inner_pid(&one), inner_pid(&other)]).unwrap();
+    let snapshot = bench.collector().collect();
+    assert_eq!(subjects(&snapshot), Vec::<String>::new());
+    assert_eq!(dram(&snapshot, 0).total_bytes, 2_100);
+}
+
+/// `program` with its environment, as process 1 of a PID namespace of its own.
+fn moved(program: &Command) -> Command {
+    let mut command = in_pid_namespace(program.get_program(), ProcMount::Own);
+    command.args(program.get_args());
+    let variables = program.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+#[test]
+fn who_cannot_see_a_process_tells_by_its_ledger_whether_it_is_dead() {
+    if !needs_pid_namespaces("node::containers::who_cannot_see_a_process") {
+        return;
+    }
+    let bench = Bench::new(MachineKind::N150);
+    let mut killed = crate::workload::start(&bench.child(Role::Ledger, 100));
+    let lives = crate::workload::start(&bench.child(Role::Ledger, 2_000));
+    killed.kill();
+    let root = bench.machine.root();
+    let snapshot = collected(root, &bench.directory, |program| moved(&program));
+    let state = |pid| {
+        let found = snapshot.processes.iter().find(|one| one.namespace_pid == Some(pid));
+        found.map(|one| one.state)
+    };
+    assert_eq!(state(killed.id()), Some(ProcessState::Dead));
+    assert_eq!(state(lives.id()), Some(ProcessState::Hidden), "it has it open still");
+    assert_eq!(dram(&snapshot, 0).total_bytes, 2_000);
 }

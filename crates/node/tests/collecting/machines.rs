@@ -5,6 +5,7 @@ use telltale_emulator::{
 };
 use telltale_harness::Scratch;
 use telltale_node::{CollectOptions, Collector};
+use telltale_schema::chip::{BoardType, ChipFacts};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Device, Snapshot};
@@ -200,6 +201,23 @@ fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
     assert_eq!(snapshot.devices.len(), 8);
     assert!(snapshot.devices.iter().any(|one| one.identity.driver_ordinal == Some(9)));
     assert_eq!(errors(&snapshot), []);
+}
+
+#[test]
+fn while_a_chip_resets_its_ledgers_tell_its_board() {
+    let mut bench = crate::memory::Bench::new(MachineKind::N150);
+    bench.machine.inject(Fault::Reset { ordinal: 0 }).unwrap();
+    let capacity = |snapshot: &Snapshot| {
+        snapshot.devices[0].space(MemorySpace::Dram).unwrap().capacity_bytes.clone()
+    };
+    let alone = bench.collector().collect();
+    assert_eq!(absence(&capacity(&alone)), Some(Absence::Resetting), "nobody else knows it");
+    let _workload = crate::workload::start(&bench.child(crate::workload::Role::Ledger, 7));
+    let snapshot = bench.collector().collect();
+    assert_eq!(snapshot.devices.len(), 1);
+    assert_eq!(snapshot.devices[0].facts.value(), ChipFacts::of_board(BoardType::N150).as_ref());
+    assert!(capacity(&snapshot).value().is_some());
+    assert_eq!(absence(&snapshot.devices[0].telemetry.aiclk_hertz), Some(Absence::Resetting));
 }
 
 #[test]

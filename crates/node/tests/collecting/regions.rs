@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::process::Command;
 
 use telltale_emulator::MachineKind;
+use telltale_harness::ChildGuard;
 use telltale_ledger::region::{Layout, file_name};
-use telltale_schema::snapshot::{HeldUsage, ProcessSource, ProcessState};
+use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
 
 use crate::memory::{Bench, dram, process, subjects};
-use crate::workload::{Role, start};
+use crate::workload::{ROOT, Role, command, let_begin, start};
 
 /// A version 1 region of the chip in `place`, with a DRAM total and rows of (pid, name, bytes).
 fn write_region(bench: &Bench, place: usize, total: u64, rows: &[(u32, &str, u64)]) {
@@ -90,6 +92,58 @@ fn a_holder_that_cannot_be_seen_may_be_behind_a_row() {
     let hidden = &snapshot.processes[0];
     assert_eq!((hidden.state, hidden.namespace_pid), (ProcessState::Hidden, Some(1)));
     assert_eq!(hidden.name, "trainer");
+    assert_eq!(snapshot.processes.len(), 1, "the row explains the holder");
+}
+
+#[test]
+fn a_killed_workload_that_kept_a_region_is_in_no_total() {
+    for variables in [
+        &[("TT_METAL_SHM_STATS_ENABLED", "1")][..],
+        &[("TT_METAL_SHM_STATS_ENABLED", "1"), ("TT_METAL_SHM_STATS_PER_PID", "1")],
+        &[
+            ("TT_METAL_SHM_STATS_ENABLED", "1"),
+            ("TT_METAL_SHM_STATS_PER_PID", "1"),
+            ("TELLTALE_SHM_LAYOUT", "3"),
+        ],
+    ] {
+        let bench = Bench::new(MachineKind::N300);
+        fs::create_dir_all(bench.machine.root().join("dev/shm")).unwrap();
+        let workload = |bytes| {
+            let mut command = command(&bench.child(Role::Runtime, bytes), |it| Command::new(it));
+            command.env(ROOT, bench.machine.root()).envs(variables.iter().copied());
+            let mut child = ChildGuard::spawn(&mut command);
+            let_begin(&mut child);
+            child
+        };
+        let _lives = workload(4_096);
+        let mut killed = workload(1_000);
+        let files = fs::read_dir(bench.machine.root().join("dev/shm")).unwrap().count();
+        assert_eq!(files, 2, "one region for each chip");
+        let total = || {
+            let snapshot = bench.collector().collect();
+            assert_eq!(subjects(&snapshot), Vec::<String>::new());
+            [0, 1]
+                .map(|device| dram(&snapshot, device))
+                .map(|parts| (parts.total_bytes, parts.processes_bytes, parts.unattributed_bytes))
+        };
+        assert_eq!(total(), [(5_096, 5_096, 0); 2], "{variables:?}");
+        // Held open, so that the workload is killed and does not end by itself before.
+        let _input = killed.child().stdin.take();
+        killed.kill();
+        assert_eq!(total(), [(4_096, 4_096, 0); 2], "{variables:?}");
+    }
+}
+
+#[test]
+fn a_holder_that_nothing_explains_is_a_process_of_its_own() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let fault =
+        telltale_emulator::Fault::Pids { ordinal: 0, lines: telltale_emulator::PidsFault::Zero };
+    bench.machine.inject(fault).unwrap();
+    let snapshot = bench.collector().collect();
+    let [hidden] = &snapshot.processes[..] else { panic!("{:?}", snapshot.processes) };
+    assert_eq!((hidden.state, hidden.pid, hidden.known_by), (ProcessState::Hidden, None, None));
+    assert_eq!(hidden.devices[0].accounting, Accounting::Unknown);
 }
 
 #[test]

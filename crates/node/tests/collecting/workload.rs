@@ -22,7 +22,8 @@ use telltale_wire::{DeviceReport, FrameReader, Reply, Report, frame};
 
 const ROLE: &str = "TELLTALE_TEST_ROLE";
 const DIRECTORY: &str = "TELLTALE_TEST_DIRECTORY";
-const ROOT: &str = "TELLTALE_TEST_ROOT";
+/// The machine's root.
+pub(crate) const ROOT: &str = "TELLTALE_TEST_ROOT";
 const CHIPS: &str = "TELLTALE_TEST_CHIPS";
 const BYTES: &str = "TELLTALE_TEST_BYTES";
 const NAME: &str = "TELLTALE_TEST_NAME";
@@ -175,8 +176,11 @@ fn linked(directory: PathBuf) {
     std::io::stdin().read_exact(&mut [0; 1]).unwrap();
     let chips: Vec<ChipIdentity> = serde_json::from_str(&std::env::var(CHIPS).unwrap()).unwrap();
     let bytes: u64 = std::env::var(BYTES).unwrap().parse().unwrap();
-    let options =
-        Options { directory: Some(directory), ..Options::from_variables("test 1", |_| None) };
+    // With a root it may be asked to keep regions there.
+    let root = std::env::var_os(ROOT).map(PathBuf::from);
+    let variable = |name: &str| root.as_ref().and_then(|_| std::env::var_os(name));
+    let options = Options::from_variables("test 1", variable);
+    let options = Options { directory: Some(directory), root, ..options };
     let runtime = Runtime::start(options);
     runtime.registry().counter("steps", "Steps done.", "", &[]).add(7);
     let devices: Vec<Device> = (0..)
@@ -213,15 +217,7 @@ impl Work {
         let chips: Vec<ChipIdentity> =
             serde_json::from_str(&std::env::var(CHIPS).unwrap()).unwrap();
         let bytes: u64 = std::env::var(BYTES).unwrap().parse().unwrap();
-        let now = telltale_node::clock::SystemClock.now();
-        let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
-        let ledger = Ledger::create(directory, owner.clone()).unwrap();
-        let recorder = ledger.recorder();
-        for chip in &chips {
-            let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
-            let slot = ledger.add_device(&entry).unwrap();
-            recorder.allocated(slot, MemoryKind::Dram, bytes);
-        }
+        let (ledger, owner) = recorded(directory, &chips, bytes);
         let name = match role {
             Role::Ledger => return Self { _ledger: Some(ledger) },
             Role::Squatter => endpoint_name(std::env::var(NAME).unwrap().parse().unwrap(), None),
@@ -245,20 +241,30 @@ pub(crate) fn hand_out(
     chips: Vec<ChipIdentity>,
     bytes: u64,
 ) -> Ledger {
-    let now = telltale_node::clock::SystemClock.now();
-    let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
-    let ledger = Ledger::create(directory, owner.clone()).unwrap();
-    let recorder = ledger.recorder();
-    for chip in &chips {
-        let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
-        let slot = ledger.add_device(&entry).unwrap();
-        recorder.allocated(slot, MemoryKind::Dram, bytes);
-    }
+    let (ledger, owner) = recorded(directory, &chips, bytes);
     ledger.remove();
     let handed = Some(ledger.read_only_descriptor().unwrap());
     let report = report(&owner, chips, bytes);
     serve(&directory.path().join(name), directory.endpoint_mode(), report, handed);
     ledger
+}
+
+/// A ledger of this process with `bytes` of DRAM on each of the chips, and its owner.
+fn recorded(
+    directory: &RuntimeDirectory,
+    chips: &[ChipIdentity],
+    bytes: u64,
+) -> (Ledger, LedgerOwner) {
+    let now = telltale_node::clock::SystemClock.now();
+    let owner = LedgerOwner::of_this_process("test workload", now).unwrap();
+    let ledger = Ledger::create(directory, owner.clone()).unwrap();
+    let recorder = ledger.recorder();
+    for chip in chips {
+        let entry = DeviceEntry { identity: chip.clone(), ..DeviceEntry::default() };
+        let slot = ledger.add_device(&entry).unwrap();
+        recorder.allocated(slot, MemoryKind::Dram, bytes);
+    }
+    (ledger, owner)
 }
 
 fn report(owner: &LedgerOwner, chips: Vec<ChipIdentity>, bytes: u64) -> Report {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::arguments::RuntimeArguments;
 use crate::cores::CoreRanges;
+use crate::key::ProgramKey;
 
 /// Text that is mostly known when the factory is compiled, and then costs no allocation.
 pub type Text = Cow<'static, str>;
@@ -37,7 +38,7 @@ pub struct KernelDescriptor<A = u32> {
 }
 
 /// Where a kernel's source is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub enum KernelSource {
     /// In this file. What the file holds is not part of the program's key.
     Path(Text),
@@ -46,7 +47,7 @@ pub enum KernelSource {
 }
 
 /// How hard the compiler tries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ProgramKey)]
 pub enum OptimisationLevel {
     /// As the compiler's `-O0`.
     O0,
@@ -61,7 +62,7 @@ pub enum OptimisationLevel {
 }
 
 /// Which processor runs a kernel, and how that is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub enum KernelConfig {
     /// Brings data to the core, with the usual processor and network for that.
     Reader(ReaderConfig),
@@ -74,15 +75,15 @@ pub enum KernelConfig {
 }
 
 /// A reader needs no choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct ReaderConfig {}
 
 /// A writer needs no choices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct WriterConfig {}
 
 /// The choices of a kernel that moves data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct DataMovementConfig {
     /// Which of the core's two data processors.
     pub processor: DataProcessor,
@@ -93,7 +94,7 @@ pub struct DataMovementConfig {
 }
 
 /// A data processor of a core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub enum DataProcessor {
     /// The first.
     #[default]
@@ -103,7 +104,7 @@ pub enum DataProcessor {
 }
 
 /// A network on the chip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub enum Network {
     /// The first.
     #[default]
@@ -113,7 +114,7 @@ pub enum Network {
 }
 
 /// How the data kernels of a core share the networks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub enum NetworkMode {
     /// Each has its own.
     #[default]
@@ -123,7 +124,7 @@ pub enum NetworkMode {
 }
 
 /// The choices of a kernel that computes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub struct ComputeConfig {
     /// How many passes the multiplier makes.
     pub math_fidelity: MathFidelity,
@@ -140,7 +141,7 @@ pub struct ComputeConfig {
 }
 
 /// How many passes the multiplier makes over the bits of its inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub enum MathFidelity {
     /// One pass.
     LoFi,
@@ -154,7 +155,7 @@ pub enum MathFidelity {
 }
 
 /// How a circular buffer's data is unpacked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ProgramKey)]
 pub enum UnpackMode {
     /// Into the source registers.
     #[default]

@@ -1,6 +1,7 @@
 //! One semaphore of a program.
 
 use crate::cores::CoreRanges;
+use crate::key::ProgramKey;
 
 /// A counter in the memory of each of some cores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -16,7 +17,7 @@ pub struct SemaphoreDescriptor {
 }
 
 /// What a core is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, ProgramKey)]
 pub enum CoreType {
     /// Computing.
     #[default]

@@ -43,26 +43,26 @@ pub(super) fn answer(
         Ok(query) => report(query, inner, session, counts).map(|report| (query, report)),
         Err(error) => Err(refuse_query(&error)),
     };
-    let (reply, descriptor) = match answered {
+    let (reply, descriptor, is_last) = match answered {
         Ok((query, mut report)) => {
             counts.queries += 1;
             let descriptor = query.want_ledger.then(|| ledger_descriptor(session)).flatten();
             report.ledger_follows = descriptor.is_some();
-            (Reply::Report(Box::new(report)), descriptor)
+            (Reply::Report(Box::new(report)), descriptor, query.is_last)
         }
         Err(refusal) => {
             counts.refused_queries += 1;
-            (Reply::Refused(refusal), None)
+            (Reply::Refused(refusal), None, false)
         }
     };
     match reply.encode() {
-        Ok(message) => Outgoing { message, descriptor },
+        Ok(message) => Outgoing { message, descriptor, is_last },
         Err(error) => {
             counts.refused_queries += 1;
             let refusal = refuse(RefusalReason::Internal, error.to_string());
             // A refusal is always short enough; an empty message is refused by the asker.
             let message = Reply::Refused(refusal).encode().unwrap_or_default();
-            Outgoing { message, descriptor: None }
+            Outgoing { message, descriptor: None, is_last }
         }
     }
 }

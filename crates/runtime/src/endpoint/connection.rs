@@ -20,6 +20,8 @@ const READ_BYTES: usize = 512;
 pub(super) struct Outgoing {
     pub(super) message: Vec<u8>,
     pub(super) descriptor: Option<OwnedFd>,
+    /// Whether the connection ends with it.
+    pub(super) is_last: bool,
 }
 
 /// Why a connection is given up.
@@ -38,18 +40,27 @@ pub(super) enum Next {
     Close,
 }
 
+/// An answer on its way.
+struct Answering {
+    writer: FrameWriter,
+    descriptor: Option<OwnedFd>,
+    is_last: bool,
+}
+
 /// An admitted peer.
 pub(super) struct Connection {
     socket: OwnedFd,
     reader: FrameReader,
-    writer: Option<(FrameWriter, Option<OwnedFd>)>,
+    /// What came with a query beyond its end; at most [`READ_BYTES`].
+    rest: Vec<u8>,
+    writer: Option<Answering>,
     deadline: Instant,
 }
 
 impl Connection {
     pub(super) fn new(socket: OwnedFd, now: Instant) -> Self {
         let reader = FrameReader::with_limit(MAX_QUERY_BYTES);
-        Self { socket, reader, writer: None, deadline: now + QUERY_DEADLINE }
+        Self { socket, reader, rest: Vec::new(), writer: None, deadline: now + QUERY_DEADLINE }
     }
 
     pub(super) fn deadline(&self) -> Instant {
@@ -65,6 +76,11 @@ impl Connection {
         if self.writer.is_some() { PollFlags::OUT } else { PollFlags::IN }
     }
 
+    /// Whether the next query has been read already, so that waiting for the socket would be wrong.
+    pub(super) fn has_query(&self) -> bool {
+        self.writer.is_none() && self.reader.is_complete()
+    }
+
     /// Goes as far as possible without waiting, but answers at most one query, so that no
     /// connection keeps the others waiting.
     pub(super) fn advance(
@@ -77,38 +93,53 @@ impl Connection {
                 Received::Query(query) => {
                     let outgoing = answer(&query);
                     let writer = FrameWriter::new(&outgoing.message)?;
-                    self.writer = Some((writer, outgoing.descriptor));
+                    let Outgoing { descriptor, is_last, .. } = outgoing;
+                    self.writer = Some(Answering { writer, descriptor, is_last });
                 }
                 Received::Part => return Ok(Next::Wait),
                 Received::End => return Ok(Next::Close),
             }
         }
-        if self.send()? {
-            self.writer = None;
-            self.deadline = now + QUERY_DEADLINE;
+        if !self.send()? {
+            return Ok(Next::Wait);
         }
+        if self.writer.take().is_some_and(|answered| answered.is_last) {
+            return Ok(Next::Close);
+        }
+        self.deadline = now + QUERY_DEADLINE;
+        self.take_from_rest()?;
         Ok(Next::Wait)
     }
 
     fn receive(&mut self) -> Result<Received, ConnectionError> {
         let mut buffer = [0u8; READ_BYTES];
         while !self.reader.is_complete() {
-            let wanted = self.reader.wanted_bytes().min(READ_BYTES);
-            match rustix::io::read(&self.socket, &mut buffer[..wanted]) {
+            // More than the query wants: its length and the rest of it in one call.
+            let count = match rustix::io::read(&self.socket, &mut buffer) {
                 Ok(0) => return Ok(Received::End),
-                Ok(count) => {
-                    self.reader.push(&buffer[..count])?;
-                }
+                Ok(count) => count,
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(Received::Part),
                 Err(error) => return Err(error.into()),
+            };
+            self.rest.extend_from_slice(&buffer[..count]);
+            self.take_from_rest()?;
+            if count < READ_BYTES && !self.reader.is_complete() {
+                return Ok(Received::Part);
             }
         }
         Ok(self.reader.take().map_or(Received::Part, Received::Query))
     }
 
+    /// Gives the current query what was read of it before.
+    fn take_from_rest(&mut self) -> Result<(), FrameError> {
+        let used = self.reader.push(&self.rest)?;
+        self.rest.drain(..used);
+        Ok(())
+    }
+
     /// Whether the whole answer is sent.
     fn send(&mut self) -> Result<bool, ConnectionError> {
-        let Some((writer, descriptor)) = &mut self.writer else { return Ok(true) };
+        let Some(Answering { writer, descriptor, .. }) = &mut self.writer else { return Ok(true) };
         while !writer.is_done() {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut control = SendAncillaryBuffer::new(&mut space);

@@ -130,11 +130,16 @@ impl Server {
         let mut ready = waited_for.iter().map(|descriptor| !descriptor.revents().is_empty());
         let stop = ready.next().unwrap_or(false);
         let listener = ready.next().unwrap_or(false) && accepting;
-        Ok(Woken { stop, listener, connections: ready.collect() })
+        let connections = self.connections.iter().zip(ready);
+        let connections = connections.map(|(it, ready)| ready || it.has_query()).collect();
+        Ok(Woken { stop, listener, connections })
     }
 
     /// Until the next deadline; none, and so no wake-up, when nobody is connected.
     fn timeout(&self) -> Option<Timespec> {
+        if self.connections.iter().any(Connection::has_query) {
+            return Some(Timespec::default());
+        }
         let deadlines = self.connections.iter().map(Connection::deadline);
         let next = deadlines.chain(self.accept_again_at).min()?;
         // Rounded up, so that the deadline has passed when the wait ends.
@@ -178,27 +183,27 @@ impl Server {
         }
     }
 
+    /// Accepts one peer: if more are waiting, the next wait ends at once, and needs no look in vain
+    /// here when there are none, as there usually are.
     fn accept(&mut self, now: Instant) {
-        while self.connections.len() < MAX_CONNECTIONS {
-            match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(socket) => {
-                    let peer = getsockopt(&socket, sockopt::PeerCredentials);
-                    let admitted = peer.is_ok_and(|peer| self.admission.admits(peer.uid()));
-                    if admitted {
-                        // The query is usually there already.
-                        let connection = self.step(Connection::new(socket, now), now);
-                        self.connections.extend(connection);
-                    } else {
-                        self.counts.refused_users += 1;
-                    }
+        if self.connections.len() >= MAX_CONNECTIONS {
+            return;
+        }
+        match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(socket) => {
+                let peer = getsockopt(&socket, sockopt::PeerCredentials);
+                if peer.is_ok_and(|peer| self.admission.admits(peer.uid())) {
+                    // The query is usually there already.
+                    let connection = self.step(Connection::new(socket, now), now);
+                    self.connections.extend(connection);
+                } else {
+                    self.counts.refused_users += 1;
                 }
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(_) => {
-                    self.counts.failed_accepts += 1;
-                    self.accept_again_at = Some(now + ACCEPT_PAUSE);
-                    return;
-                }
+            }
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => {}
+            Err(_) => {
+                self.counts.failed_accepts += 1;
+                self.accept_again_at = Some(now + ACCEPT_PAUSE);
             }
         }
     }

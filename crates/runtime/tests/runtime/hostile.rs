@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::asking::{Asked, PATIENCE, ask, connect, exchange, numbered, started};
 use telltale_harness::{Scratch, wait_until};
 use telltale_schema::snapshot::MetricValue;
-use telltale_wire::{Query, QueryKind, RefusalReason, Reply, Report, frame};
+use telltale_wire::{FrameReader, Query, QueryKind, RefusalReason, Reply, Report, frame};
 
 /// Whether the endpoint closes the connection.
 fn closes(stream: &mut UnixStream) -> bool {
@@ -92,4 +92,37 @@ fn more_connections_than_places_wait_their_turn() {
     ask(&scratch, Query::of(QueryKind::Uptime));
     drop(idle);
     ask(&scratch, Query::of(QueryKind::Uptime));
+}
+
+#[test]
+fn queries_sent_in_one_go_are_each_answered_and_the_last_one_ends_it() {
+    let scratch = Scratch::new();
+    let runtime = started(&scratch);
+    let _device = runtime.open_device(numbered(0));
+    let mut stream = connect(&scratch);
+    // More bytes than the endpoint reads at once, and then half a query, so that a piece is left over
+    // wherever it stops.
+    let query = Query::of(QueryKind::Uptime);
+    let one = frame(&query.encode()).unwrap();
+    let last = frame(&Query { is_last: true, ..query }.encode()).unwrap();
+    let many = 1_000 / one.len();
+    stream.write_all(&[one.repeat(many), last[..6].to_vec()].concat()).unwrap();
+    for _ in 0..many {
+        answer(&mut stream);
+    }
+    stream.write_all(&last[6..]).unwrap();
+    answer(&mut stream);
+    assert!(closes(&mut stream));
+}
+
+/// Takes the answer to one query that was sent before.
+fn answer(stream: &mut UnixStream) {
+    let mut reader = FrameReader::default();
+    while !reader.is_complete() {
+        let mut buffer = vec![0; reader.wanted_bytes()];
+        stream.read_exact(&mut buffer).expect("the endpoint answers");
+        reader.push(&buffer).expect("a frame within the limit");
+    }
+    let message = reader.take().expect("the frame is complete");
+    assert!(matches!(Reply::decode(&message), Ok(Reply::Report(_))));
 }

@@ -3,6 +3,7 @@
 mod arrivals;
 mod asking;
 mod degraded;
+mod documented;
 mod endpoint;
 mod hostile;
 mod regions;

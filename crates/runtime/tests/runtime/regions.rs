@@ -127,21 +127,38 @@ fn a_region_that_somebody_locks_holds_up_nobody() {
 }
 
 #[test]
-fn an_unknown_layout_is_told_with_the_choices() {
-    let scratch = Scratch::new();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&told);
-    let mut chosen = with_regions(&scratch, RegionLayout::V1);
-    chosen.unknown_layout = Some("2".to_owned());
-    chosen.on_problem = Some(Arc::new(move |problem| {
-        sink.lock().expect("no panic").push(problem.to_string());
-    }));
-    let runtime = Runtime::start(chosen);
-    let _devices = [runtime.open_device(chip(0, 0)), runtime.open_device(chip(1, 1))];
+fn settings_that_are_not_understood_are_told_once_with_the_choices() {
+    let told = |set: &[(&str, &str)]| {
+        let scratch = Scratch::new();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&told);
+        let mut chosen = Options::from_variables("test 1", |name| {
+            set.iter().find(|(found, _)| *found == name).map(|(_, value)| value.into())
+        });
+        let places = with_regions(&scratch, RegionLayout::V1);
+        (chosen.directory, chosen.root) = (places.directory, places.root);
+        chosen.on_problem = Some(Arc::new(move |problem| {
+            sink.lock().expect("no panic").push(problem.to_string());
+        }));
+        let runtime = Runtime::start(chosen);
+        for _ in 0..2 {
+            drop([runtime.open_device(chip(0, 0)), runtime.open_device(chip(1, 1))]);
+        }
+        let told = told.lock().expect("no panic");
+        told.clone()
+    };
     assert_eq!(
-        *told.lock().expect("no panic"),
-        ["telltale: tt-metal regions are kept in another layout: TELLTALE_SHM_LAYOUT is \"2\", \
-          which is no layout that is written, so layout 1 is; set it to 1 or 3"]
+        told(&[("TT_METAL_SHM_STATS_ENABLED", "true"), ("TELLTALE_DISABLED", "no")]),
+        [
+            "telltale: a setting is not understood: TELLTALE_DISABLED is \"no\", which is not 0 or 1, \
+          so it is taken as 0; TT_METAL_SHM_STATS_ENABLED is \"true\", which is not 0 or 1, so it \
+          is taken as 0; correct it and start the program again"
+        ]
+    );
+    assert_eq!(
+        told(&[("TT_METAL_SHM_STATS_ENABLED", "1"), ("TELLTALE_SHM_LAYOUT", "2")]),
+        ["telltale: a setting is not understood: TELLTALE_SHM_LAYOUT is \"2\", which is not 1 or \
+          3, so it is taken as 1; correct it and start the program again"]
     );
 }
 

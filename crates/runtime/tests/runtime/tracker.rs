@@ -6,7 +6,8 @@ use crate::asking::{ask, numbered, started};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 use telltale_harness::Scratch;
-use telltale_runtime::{Device, MemoryKind, Runtime};
+use telltale_runtime::{Device, DeviceDescription, MemoryKind, Runtime};
+use telltale_schema::chip::{BoardType, ChipFacts, FactSource};
 use telltale_schema::memory::{MemorySpace, MemoryUsage};
 use telltale_schema::snapshot::RecordingFaults;
 use telltale_wire::{Query, QueryKind};
@@ -206,6 +207,29 @@ fn closing_a_device_gives_back_what_it_still_held() {
     assert_eq!(faults, RecordingFaults::default());
     device.free(MemoryKind::Dram, 0);
     assert_eq!(reported(&scratch).1.unknown_frees, 1);
+}
+
+#[test]
+fn closing_a_device_gives_back_nothing_that_another_description_of_it_holds() {
+    let scratch = Scratch::new();
+    let runtime = started(&scratch);
+    let described = |source| {
+        let facts = ChipFacts::of_board(BoardType::N150).map(|facts| ChipFacts { source, ..facts });
+        runtime.open_device(DeviceDescription { facts, ..numbered(0) })
+    };
+    // A ledger has no place for what these two differ in.
+    let first = described(FactSource::BoardTable);
+    let second = described(FactSource::Ledger);
+    first.allocate(MemoryKind::Dram, 0, 100);
+    second.allocate(MemoryKind::Dram, 1, 400);
+    drop(first);
+    second.allocate(MemoryKind::Dram, 2, 3000);
+    second.free(MemoryKind::Dram, 1);
+    let (usage, faults) = reported(&scratch);
+    assert_eq!(faults, RecordingFaults::default());
+    let live: Vec<_> = usage.values().map(|usage| (usage.live_bytes, usage.live_buffers)).collect();
+    // The device is open as long as either is, and its memory with it.
+    assert_eq!(live, [(3100, 2)]);
 }
 
 #[test]

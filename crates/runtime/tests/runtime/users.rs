@@ -22,16 +22,32 @@ fn installed(scratch: &Scratch) -> PathBuf {
     directory
 }
 
+/// An installed directory, and a process of [`ALICE`] that waits before it records in it.
+struct Installed {
+    directory: PathBuf,
+    program: PathBuf,
+    alice: Player,
+    _scratch: Scratch,
+}
+
+impl Installed {
+    fn with_alice() -> Self {
+        let scratch = Scratch::new();
+        let directory = installed(&scratch);
+        let program = program(&scratch);
+        let command = role(&program, "record", &directory);
+        let mut alice = Player::start(&mut as_user(ALICE, ALICE, command));
+        alice.says("waits");
+        Self { directory, program, alice, _scratch: scratch }
+    }
+}
+
 #[test]
 fn users_cannot_read_each_other_and_the_service_reads_all() {
     if !needs_root("runtime::users_cannot_read_each_other_and_the_service_reads_all") {
         return;
     }
-    let scratch = Scratch::new();
-    let directory = installed(&scratch);
-    let program = program(&scratch);
-    let mut alice = Player::start(&mut as_user(ALICE, ALICE, role(&program, "record", &directory)));
-    alice.says("waits");
+    let Installed { directory, program, mut alice, _scratch } = Installed::with_alice();
     alice.go_on();
     assert_eq!(alice.says("recorded"), "[]");
 
@@ -62,11 +78,7 @@ fn a_name_taken_by_another_user_is_told_and_avoided() {
     if !needs_root("runtime::a_name_taken_by_another_user_is_told_and_avoided") {
         return;
     }
-    let scratch = Scratch::new();
-    let directory = installed(&scratch);
-    let program = program(&scratch);
-    let mut alice = Player::start(&mut as_user(ALICE, ALICE, role(&program, "record", &directory)));
-    alice.says("waits");
+    let Installed { directory, program: _, mut alice, _scratch } = Installed::with_alice();
     let plain = directory.join(format!("metrics_{}.sock", alice.id()));
     let _squatter = UnixListener::bind(&plain).unwrap();
     chown(&plain, Some(BOB), Some(SERVICE)).unwrap();

@@ -51,7 +51,16 @@ pub(crate) fn troubled() -> Snapshot {
     };
     Snapshot {
         devices: vec![local_device(), remote_device()],
-        processes: vec![trainer(), dead(), foreign(), remote(), starting(), silent(), hidden()],
+        processes: vec![
+            trainer(),
+            dead(),
+            foreign(),
+            remote(),
+            starting(),
+            silent(),
+            hidden(),
+            unseen(),
+        ],
         closed_processes: 3,
         sources: vec![source("tenstorrent", vec![error], 0), source("ledgers", Vec::new(), 7)],
         ..empty()
@@ -279,6 +288,20 @@ fn silent() -> Process {
         user: no(Absence::Unknown, "not in /etc/passwd"),
         devices: vec![held(0, 3, Accounting::Unknown, Vec::new())],
         ..process(Some(5_000), "legacy")
+    }
+}
+
+/// One that the driver lists without a pid.
+fn unseen() -> Process {
+    let absent = || no(Absence::Hidden, "");
+    Process {
+        command: absent(),
+        user: absent(),
+        uid: no(Absence::Hidden, ""),
+        uptime_seconds: no(Absence::Hidden, ""),
+        state: ProcessState::Hidden,
+        devices: vec![held(0, 1, Accounting::Unknown, Vec::new())],
+        ..process(None, "")
     }
 }
 

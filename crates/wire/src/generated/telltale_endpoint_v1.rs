@@ -16,6 +16,9 @@ pub struct Query {
     /// Whether the answer shall carry the ledger's read-only descriptor.
     #[prost(bool, tag = "4")]
     pub want_ledger: bool,
+    /// Whether the asker has no other question: the answerer may close after its answer.
+    #[prost(bool, tag = "5")]
+    pub is_last: bool,
 }
 /// One answer.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -59,12 +59,10 @@ pub(super) fn open_or_create(
     name: &str,
     mode: Mode,
 ) -> Result<Option<OwnedFd>, AttachError> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let opened = match openat(&directory, name, flags, Mode::empty()) {
-        Err(Errno::NOENT) => openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode),
-        other => other,
-    };
-    match opened {
+    match open_first(|flags| {
+        let mode = if flags.contains(OFlags::CREATE) { mode } else { Mode::empty() };
+        openat(&directory, name, flags, mode)
+    }) {
         Ok(descriptor) => Ok(Some(descriptor)),
         Err(Errno::EXIST | Errno::NOENT) => Ok(None),
         Err(error @ (Errno::ACCESS | Errno::PERM)) => {
@@ -74,6 +72,15 @@ pub(super) fn open_or_create(
             Err(AttachError::NotARegularFile { name: name.into() })
         }
         Err(error) => Err(AttachError::system(name, "open", error)),
+    }
+}
+
+/// Has `open` open the file, and create it only if there is none.
+fn open_first<T>(mut open: impl FnMut(OFlags) -> Result<T, Errno>) -> Result<T, Errno> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match open(flags) {
+        Err(Errno::NOENT) => open(flags | OFlags::CREATE | OFlags::EXCL),
+        other => other,
     }
 }
 
@@ -127,4 +134,30 @@ fn version(descriptor: &OwnedFd) -> Result<Option<u32>, Errno> {
     let mut first = [0; 4];
     let count = pread(descriptor, &mut first, 0)?;
     Ok((count == first.len()).then_some(u32::from_le_bytes(first)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::open_first;
+    use rustix::fs::OFlags;
+    use rustix::io::Errno;
+
+    /// What `open` gives in a sticky directory under `fs.protected_regular`, which a test must not
+    /// set: whoever asks to create another user's file is refused, even though it is there.
+    fn protected(exists: bool) -> impl FnMut(OFlags) -> Result<bool, Errno> {
+        move |flags| match (exists, flags.contains(OFlags::CREATE)) {
+            (true, true) => Err(Errno::ACCESS),
+            (true, false) => Ok(false),
+            (false, true) if flags.contains(OFlags::EXCL) => Ok(true),
+            (false, true) => panic!("a file that appears in between would be refused"),
+            (false, false) => Err(Errno::NOENT),
+        }
+    }
+
+    #[test]
+    fn another_users_file_is_opened_and_only_a_missing_one_created() {
+        assert_eq!(open_first(protected(true)), Ok(false));
+        assert_eq!(open_first(protected(false)), Ok(true));
+        assert_eq!(open_first(|_| Err::<(), _>(Errno::PERM)), Err(Errno::PERM));
+    }
 }

@@ -1,0 +1,82 @@
+//! The driver's holders of each device, tied to processes.
+
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Accounting, Holder, Process, ProcessState, RecordingFaults};
+
+use super::{Bench, ProcessDraft, held};
+
+impl Bench {
+    /// Ties the driver's holders to processes. Those whom it lists without a pid become processes
+    /// of their own, as far as no process that is known otherwise is behind them.
+    pub(super) fn mark_holders(&mut self) {
+        for index in 0..self.devices.len() {
+            let Reading::Value { value, .. } = &mut self.devices[index].holders else { continue };
+            let mut holders = std::mem::take(value);
+            for holder in &mut holders {
+                match holder.pid {
+                    Some(pid) => self.mark_seen(index, pid, holder),
+                    None => self.mark_hidden(index, holder),
+                }
+            }
+            if let Reading::Value { value, .. } = &mut self.devices[index].holders {
+                *value = holders;
+            }
+        }
+    }
+
+    fn mark_seen(&mut self, index: usize, pid: u32, holder: &mut Holder) {
+        let is_it =
+            |process: &Process| process.pid == Some(pid) && process.state == ProcessState::Alive;
+        let found = self.processes.iter_mut().find(|draft| is_it(&draft.process));
+        let Some(draft) = found else { return };
+        let accounts = draft.accounts_for_itself();
+        let held = held(&mut draft.process, index);
+        held.open_descriptors = holder.open_descriptors;
+        if accounts && held.accounting == Accounting::Unknown {
+            held.accounting = Accounting::OpenOnly;
+        }
+        holder.memory_known = held.accounting != Accounting::Unknown;
+    }
+
+    /// All descriptors without a pid are one holder. Each process out of sight that is known to
+    /// use the device has at least one of them. The others are shown as one process a device,
+    /// since nothing tells how many there are, or whether one has several devices.
+    fn mark_hidden(&mut self, index: usize, holder: &mut Holder) {
+        let uses = |draft: &&ProcessDraft| {
+            let process = &draft.process;
+            let mut here = process.devices.iter().filter(|held| held.device == index);
+            process.state == ProcessState::Hidden
+                && process.pid.is_none()
+                && here.any(|held| held.accounting != Accounting::Unknown)
+        };
+        let known = self.processes.iter().filter(uses).count();
+        let known = u32::try_from(known).unwrap_or(u32::MAX);
+        let rest = holder.open_descriptors.saturating_sub(known);
+        holder.memory_known = rest == 0;
+        if rest > 0 {
+            let mut process = out_of_sight(None, "");
+            held(&mut process, index).open_descriptors = rest;
+            self.processes.push(ProcessDraft { process, claimed: Vec::new() });
+        }
+    }
+}
+
+/// A process of which nothing is known but perhaps the pid in a namespace of its own and a name.
+pub(super) fn out_of_sight(namespace_pid: Option<u32>, name: &str) -> Process {
+    Process {
+        identity: None,
+        pid: None,
+        namespace_pid,
+        name: name.to_owned(),
+        command: Reading::absent(Absence::Hidden, ""),
+        uid: Reading::absent(Absence::Hidden, ""),
+        user: Reading::absent(Absence::Hidden, ""),
+        container: None,
+        state: ProcessState::Hidden,
+        known_by: None,
+        uptime_seconds: Reading::absent(Absence::Hidden, ""),
+        devices: Vec::new(),
+        faults: RecordingFaults::default(),
+        metrics: Vec::new(),
+    }
+}

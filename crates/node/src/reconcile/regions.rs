@@ -1,0 +1,181 @@
+//! Foreign regions: what is in them beyond what ledgers and endpoints say.
+//!
+//! A killed process stays in a region, in its row or in the totals alone, until somebody takes it
+//! out. Where its ledger is still there, we know better: such bytes are no ghosts.
+
+use telltale_ledger::RegionMirror;
+use telltale_schema::chip::{AsicId, BoardId, ChipIdentity};
+use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
+
+use super::holders::out_of_sight;
+use super::parts::Parts;
+use super::{
+    Bench, ClaimedDevice, Draft, MAX_DEVICE_BYTES, MAX_DEVICES, ProcessDraft, held, matching, put,
+};
+use crate::observation::{RegionObservation, RowObservation, RowOwner};
+
+impl Bench {
+    /// Adds all regions.
+    pub(super) fn add_regions(&mut self, regions: Vec<RegionObservation>) {
+        let mut placed: Vec<(usize, RegionObservation)> = Vec::new();
+        for region in regions {
+            if let Some(index) = self.device_of_region(&region) {
+                placed.push((index, region));
+            }
+        }
+        let indices: Vec<usize> = placed.iter().map(|(index, _)| *index).collect();
+        for (index, region) in placed {
+            let is_only = indices.iter().filter(|other| **other == index).count() == 1;
+            self.add_region(index, region, is_only);
+        }
+    }
+
+    /// The place of the device that the region is about, made if need be and possible.
+    fn device_of_region(&mut self, region: &RegionObservation) -> Option<usize> {
+        let is_it =
+            |draft: &Draft| matching::region_of(&draft.identity).any(|id| id == region.name_id);
+        let known = self.devices.iter().position(is_it);
+        if known.is_some() {
+            return known;
+        }
+        if self.devices.len() >= MAX_DEVICES {
+            self.refuse("regions", "name more devices than a machine can have");
+            return None;
+        }
+        self.devices.push(Draft::named(identity_of(region), "regions"));
+        Some(self.devices.len() - 1)
+    }
+
+    fn add_region(&mut self, index: usize, region: RegionObservation, is_only: bool) {
+        self.devices[index].reported = true;
+        let RegionObservation { totals, rows, references, .. } = region;
+        let owners: Vec<RowOwner> = rows.iter().map(|row| row.owner).collect();
+        for row in rows {
+            self.add_row(index, row);
+        }
+        let is_ours = is_only && self.accounts_for_all(index, &owners, references);
+        for (kind, bytes) in totals {
+            if bytes > MAX_DEVICE_BYTES {
+                self.refuse("regions", "a total is more than a device can have");
+            } else if !is_ours {
+                self.devices[index].regions.add_total(kind, bytes);
+            }
+        }
+    }
+
+    /// Whether a region of this device holds nothing but what processes account for themselves,
+    /// the living and the dead: each row is one of theirs, and as many are in it as it has
+    /// references. A dead process that had a row is in it as long as the row is; one that had none
+    /// for ever, since nothing in the region says that it was there.
+    ///
+    /// Other regions of the device are not allowed, because a process does not say in which it is.
+    fn accounts_for_all(&self, index: usize, owners: &[RowOwner], references: u32) -> bool {
+        let claim = |draft: &ProcessDraft| {
+            let claimed = draft.claimed.iter().find(|claimed| claimed.device == index);
+            claimed.map(|claimed| (claimed.mirror, claimed.row_found))
+        };
+        let mut seen = Vec::new();
+        for owner in owners {
+            let RowOwner::Observed(place) = owner else { return false };
+            let its = self.processes.get(*place).and_then(claim);
+            if !matches!(its, Some((RegionMirror::TotalsAndRow, _))) || seen.contains(place) {
+                return false;
+            }
+            seen.push(*place);
+        }
+        let is_in = |draft: &&ProcessDraft| match claim(draft) {
+            None | Some((RegionMirror::None, _)) => false,
+            Some((RegionMirror::Totals, _)) => true,
+            Some((RegionMirror::TotalsAndRow, row_found)) => row_found || draft.lives(),
+        };
+        let members = self.processes.iter().filter(is_in).count();
+        members > 0 && u32::try_from(members) == Ok(references)
+    }
+
+    fn add_row(&mut self, index: usize, mut row: RowObservation) {
+        let before = row.kinds.len();
+        row.kinds.retain(|(_, bytes)| *bytes <= MAX_DEVICE_BYTES);
+        if row.kinds.len() < before {
+            self.refuse("regions", "a row is more than a device can have");
+        }
+        let device = &mut self.devices[index];
+        for (kind, bytes) in &row.kinds {
+            device.regions.add_row(*kind, *bytes);
+        }
+        match row.owner {
+            RowOwner::Observed(place) => match self.processes.get_mut(place) {
+                Some(draft) if draft.lives() => draft.take_row(index, &row, &mut device.parts),
+                Some(draft) => draft.leave_row(index, &row, &mut device.parts),
+                None => device.parts.add_ghost(&row.kinds),
+            },
+            RowOwner::Hidden => {
+                let process = out_of_sight(Some(row.pid), &row.name);
+                let mut draft = ProcessDraft { process, claimed: Vec::new() };
+                draft.take_row(index, &row, &mut device.parts);
+                self.processes.push(draft);
+            }
+            RowOwner::Nobody => device.parts.add_ghost(&row.kinds),
+        }
+    }
+}
+
+impl ProcessDraft {
+    /// Whether the process lives, as far as anybody can tell.
+    fn lives(&self) -> bool {
+        self.process.state != ProcessState::Dead
+    }
+
+    /// Takes a row of a region for its own, unless ledger or endpoint speak for that device.
+    fn take_row(&mut self, index: usize, row: &RowObservation, parts: &mut Parts) {
+        if let Some(claimed) = self.claimed.iter_mut().find(|claimed| claimed.device == index) {
+            claimed.row_found = true;
+            return;
+        }
+        held(&mut self.process, index).accounting = Accounting::BytesOnly;
+        for (kind, bytes) in &row.kinds {
+            let usage = HeldUsage::BytesOnly { live_bytes: *bytes };
+            parts.add_process(*kind, &usage);
+            if *bytes > 0 {
+                put(&mut self.process, index, *kind, usage);
+            }
+        }
+        self.process.known_by.get_or_insert(ProcessSource::Region);
+    }
+
+    /// Leaves behind a row of a process that is dead: a ghost, unless the process itself says that
+    /// it kept one.
+    fn leave_row(&mut self, index: usize, row: &RowObservation, parts: &mut Parts) {
+        let kept = |claimed: &&mut ClaimedDevice| {
+            claimed.device == index && claimed.mirror == RegionMirror::TotalsAndRow
+        };
+        match self.claimed.iter_mut().find(kept) {
+            Some(claimed) => claimed.row_found = true,
+            None => parts.add_ghost(&row.kinds),
+        }
+    }
+
+    /// The devices for whose regions a living process says that it is in the totals, and has no
+    /// row there.
+    pub(super) fn in_totals_without_row(&self) -> impl Iterator<Item = &ClaimedDevice> {
+        let in_totals = |one: &&ClaimedDevice| one.mirror != RegionMirror::None && !one.row_found;
+        self.claimed.iter().filter(|_| self.lives()).filter(in_totals)
+    }
+}
+
+/// What a region's name tells of its chip.
+fn identity_of(region: &RegionObservation) -> ChipIdentity {
+    match region.board_serial {
+        Some(serial) => {
+            let [.., location] = region.name_id.to_be_bytes();
+            let board_id = BoardId(serial);
+            let board_type = board_id.board_type();
+            ChipIdentity {
+                board_id: Some(board_id),
+                board_type,
+                location,
+                ..ChipIdentity::default()
+            }
+        }
+        None => ChipIdentity { asic_id: Some(AsicId(region.name_id)), ..ChipIdentity::default() },
+    }
+}
