@@ -121,6 +121,16 @@ impl KeyEncoder {
         self.put(number.to_le_bytes());
     }
 
+    /// Writes the low `N` bytes of a number: several small fields, put together in registers. Put
+    /// together in memory they would have to be read back before they were all there.
+    #[inline]
+    pub(crate) fn put_packed<const N: usize>(&mut self, fields: u128) {
+        const { assert!(N <= 16, "a u128 has 16 bytes") };
+        if let Some(bytes) = fields.to_le_bytes().first_chunk::<N>() {
+            self.put(*bytes);
+        }
+    }
+
     /// Writes how many elements follow.
     ///
     /// # Panics
@@ -131,10 +141,34 @@ impl KeyEncoder {
     }
 
     /// Writes a text with its length.
+    ///
+    /// # Panics
+    /// For 2^32 bytes and more.
     #[inline]
     pub fn text(&mut self, text: &str) {
-        self.length(text.len());
-        self.put_slice(text.as_bytes());
+        let bytes = text.as_bytes();
+        let length = length_of(bytes);
+        if let Some((place, room)) = self.room(4 + bytes.len()).split_first_chunk_mut() {
+            *place = length;
+            copy_short(room, bytes);
+        }
+    }
+
+    /// Writes two texts with their lengths.
+    #[inline]
+    pub(crate) fn two_texts(&mut self, first: &str, second: &str) {
+        let (first, second) = (first.as_bytes(), second.as_bytes());
+        let lengths = [length_of(first), length_of(second)];
+        let room = self.room(8 + first.len() + second.len());
+        if let Some((place, room)) = room.split_first_chunk_mut() {
+            *place = lengths[0];
+            let (text, room) = room.split_at_mut(first.len());
+            copy_short(text, first);
+            if let Some((place, room)) = room.split_first_chunk_mut() {
+                *place = lengths[1];
+                copy_short(room, second);
+            }
+        }
     }
 
     /// Writes numbers, without their count.
@@ -172,23 +206,6 @@ impl KeyEncoder {
             self.bytes.get_mut(position..).and_then(|place| place.first_chunk_mut())
         {
             *place = number.to_le_bytes();
-        }
-    }
-
-    /// Writes bytes. Short ones are moved as two overlapping words, which costs less than a call.
-    #[inline]
-    fn put_slice(&mut self, bytes: &[u8]) {
-        let room = self.room(bytes.len());
-        match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            (Some(first), Some(last)) if bytes.len() <= 16 => {
-                if let Some(place) = room.first_chunk_mut() {
-                    *place = *first;
-                }
-                if let Some(place) = room.last_chunk_mut() {
-                    *place = *last;
-                }
-            }
-            _ => room.copy_from_slice(bytes),
         }
     }
 
@@ -308,6 +325,28 @@ impl Eq for OwnedKey {}
 impl fmt::Debug for OwnedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_key().fmt(formatter)
+    }
+}
+
+#[inline]
+fn length_of(bytes: &[u8]) -> [u8; 4] {
+    u32::try_from(bytes.len()).expect("a text in a key is shorter than 2^32").to_le_bytes()
+}
+
+/// Copies `bytes` to `room`, which is as long. Short ones are moved as two overlapping words, which
+/// costs less than a call.
+#[inline]
+fn copy_short(room: &mut [u8], bytes: &[u8]) {
+    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) if bytes.len() <= 16 => {
+            if let Some(place) = room.first_chunk_mut() {
+                *place = *first;
+            }
+            if let Some(place) = room.last_chunk_mut() {
+                *place = *last;
+            }
+        }
+        _ => room.copy_from_slice(bytes),
     }
 }
 
