@@ -198,6 +198,20 @@ impl CoreRanges {
         self.normal.iter().flat_map(CoreRange::cores)
     }
 
+    /// The first of its cores that is not in `other`, if there is one.
+    #[must_use]
+    pub fn first_outside(&self, other: &Self) -> Option<CoreCoord> {
+        // Counting first keeps a rectangle that is far too large from being walked core by core.
+        let inside: usize = (self.normal.iter())
+            .flat_map(|one| other.normal.iter().filter_map(|two| one.intersection(two)))
+            .map(|both| both.core_count())
+            .sum();
+        if inside == self.core_count() {
+            return None;
+        }
+        self.cores().find(|core| !other.contains(*core))
+    }
+
     /// A core that is in both, if there is one.
     #[must_use]
     pub fn shared_core(&self, other: &Self) -> Option<CoreCoord> {

@@ -5,7 +5,10 @@ pub mod circular_buffer;
 pub mod decoding;
 pub mod encoding;
 pub mod kernel;
+pub mod merge;
+pub mod part;
 pub mod semaphore;
+pub mod validate;
 
 use smallvec::SmallVec;
 

@@ -26,7 +26,10 @@ pub use descriptor::kernel::{
     ComputeConfig, DataMovementConfig, KernelConfig, KernelDescriptor, KernelSource,
     OptimisationLevel, ReaderConfig, Text, WriterConfig,
 };
+pub use descriptor::merge::MergeError;
+pub use descriptor::part::Part;
 pub use descriptor::semaphore::{CoreType, SemaphoreDescriptor};
+pub use descriptor::validate::{InvalidProgram, ProgramLimits};
 pub use flat::{FlatArguments, FlatCircularBuffers, FlatDescriptor, FlatKernels, FlatProgram};
 pub use key::{KEY_VERSION, Key, KeyEncoder, KeyKind, OwnedKey, ProgramKey};
 pub use operand::{DataFormat, Layout, MemoryConfig, OperandSpec, Shape, Tile};

@@ -15,7 +15,7 @@ use crate::descriptor::kernel::{
     WriterConfig,
 };
 use crate::descriptor::semaphore::{CoreType, SemaphoreDescriptor};
-use crate::key::{KEY_VERSION, KeyKind};
+use crate::key::{KEY_VERSION, KeyEncoder, KeyKind};
 use crate::operand::{DataFormat, Tile};
 
 /// Why bytes are not the key of a program with these words.
@@ -51,6 +51,9 @@ pub enum DecodeError {
         /// How many bytes.
         left: usize,
     },
+    /// The bytes say what a program is, but not in the one way in which a key says it.
+    #[error("the bytes describe a program, but are not the key that it has")]
+    NotCanonical,
     /// There are more or fewer words than the program has.
     #[error("the program has another number of argument words than the {given} given")]
     WrongWords {
@@ -85,6 +88,9 @@ impl ProgramDescriptor {
         }
         if source.words_at != words.len() {
             return Err(source.wrong_words());
+        }
+        if program.key(&mut KeyEncoder::new()).bytes() != bytes {
+            return Err(DecodeError::NotCanonical);
         }
         Ok(program)
     }
