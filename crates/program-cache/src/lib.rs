@@ -1,6 +1,6 @@
-//! Programs found again by what they are made of: descriptors, what an operation may know of its
-//! operands, and the store of a program's arguments. Nothing here compiles or runs a program, and
-//! nothing here knows a device.
+//! Programs found again by what they are made of: descriptors, their keys, what an operation may
+//! know of its operands, the cache, and the store of a program's arguments. Nothing here compiles
+//! or runs a program, and nothing here knows a device: that is a [`Backend`]'s.
 #![forbid(unsafe_code)]
 
 // The derive names this crate as its users do.
@@ -8,15 +8,27 @@ extern crate self as telltale_program_cache;
 
 pub mod argument;
 pub mod arguments;
+pub mod backend;
+pub mod cache;
+pub mod check;
 pub mod cores;
 pub mod descriptor;
+pub mod dispatch;
 pub mod flat;
 pub mod key;
 pub mod operand;
+pub mod operation;
+pub mod plan;
 pub mod slots;
+pub mod update;
 
 pub use argument::{Argument, DynamicIndex, GlobalSemaphoreIndex, OperandIndex};
 pub use arguments::{ArgumentRun, RuntimeArguments};
+pub use backend::Backend;
+pub use cache::{
+    CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, ModeError, Phase, ProgramCache,
+};
+pub use check::{Difference, Place, SymbolError};
 pub use cores::{CoreCoord, CoreRange, CoreRanges};
 pub use descriptor::ProgramDescriptor;
 pub use descriptor::circular_buffer::{CircularBufferDescriptor, CircularBufferFormat, Placement};
@@ -30,7 +42,13 @@ pub use descriptor::merge::MergeError;
 pub use descriptor::part::Part;
 pub use descriptor::semaphore::{CoreType, SemaphoreDescriptor};
 pub use descriptor::validate::{InvalidProgram, ProgramLimits};
+pub use dispatch::{Address, Dispatch, Operand};
 pub use flat::{FlatArguments, FlatCircularBuffers, FlatDescriptor, FlatKernels, FlatProgram};
 pub use key::{KEY_VERSION, Key, KeyEncoder, KeyKind, OwnedKey, ProgramKey};
 pub use operand::{DataFormat, Layout, MemoryConfig, OperandSpec, Shape, Tile};
+pub use operation::{
+    Aliasing, CustomKey, CustomUpdate, FactoryError, Hybrid, OperandSpecs, Operation,
+};
+pub use plan::PatchPlan;
 pub use slots::{ArgumentLayout, ProgramArguments, SlotIndex};
+pub use update::{UpdateError, Updates};

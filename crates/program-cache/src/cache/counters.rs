@@ -1,0 +1,244 @@
+//! What a cache has done, and how long each phase of it took.
+//!
+//! A thread counts in a stripe of its own, so two threads that hit do not pull one cache line back
+//! and forth. Misses, compilations and checks are timed each; of the hits of a stripe the first
+//! [`TIMED_FIRST`] dispatches of a thread, and then for one in [`TIMED_EACH`], which stands for the
+//! others: reading the clock each time would cost as much as the look-up itself.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Stripes of a cache; threads beyond this many share them.
+const STRIPES: usize = 16;
+/// Dispatches of a thread that are timed one by one.
+pub const TIMED_FIRST: u64 = 64;
+/// After these, one dispatch in this many is timed and stands for all of them.
+pub const TIMED_EACH: u64 = 64;
+
+/// A part of a dispatch that is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Phase {
+    /// Writing and hashing the key.
+    Key,
+    /// Finding the entry, its key compared in full, and taking it for use.
+    LookUp,
+    /// A factory's `create` and the back end's `compile`.
+    Compile,
+    /// Writing arguments into a program that was found.
+    Update,
+    /// Building a descriptor anew and comparing it.
+    Check,
+}
+
+/// All phases, in the order of [`CacheCounts::phases_ns`].
+pub const PHASES: [Phase; 5] =
+    [Phase::Key, Phase::LookUp, Phase::Compile, Phase::Update, Phase::Check];
+
+/// What happened, as counted in a stripe.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+pub(crate) enum Event {
+    Hit,
+    Miss,
+    Compile,
+    FailedCompile,
+    Eviction,
+    Collision,
+    Check,
+    FailedCheck,
+}
+
+const EVENTS: usize = 8;
+
+/// What a cache did since it was made, and what it holds now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheCounts {
+    /// Dispatches that found their program.
+    pub hits: u64,
+    /// Dispatches that did not, those that then waited for another's compilation included.
+    pub misses: u64,
+    /// Programs compiled.
+    pub compiles: u64,
+    /// Compilations that failed, in a factory or in the back end.
+    pub failed_compiles: u64,
+    /// Programs dropped to make room.
+    pub evictions: u64,
+    /// Look-ups that met another key with the same 64-bit hash and told it from theirs.
+    pub collisions: u64,
+    /// Hits that were compared with a descriptor built anew.
+    pub checks: u64,
+    /// Of these, the ones that differed.
+    pub failed_checks: u64,
+    /// Programs in the cache.
+    pub entries: u64,
+    /// Their weight, in the back end's bytes, keys included.
+    pub weight_bytes: u64,
+    /// Nanoseconds in each of [`PHASES`]; key, look-up and update are extrapolated from samples.
+    pub phases_ns: [u64; PHASES.len()],
+}
+
+impl CacheCounts {
+    /// Nanoseconds in one phase.
+    #[must_use]
+    pub fn phase_ns(&self, phase: Phase) -> u64 {
+        self.phases_ns[phase as usize]
+    }
+}
+
+/// One stripe, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Stripe {
+    events: [AtomicU64; EVENTS],
+    phases_ns: [AtomicU64; PHASES.len()],
+}
+
+/// The stripes of a cache.
+#[derive(Default)]
+pub(crate) struct Counters {
+    stripes: [Stripe; STRIPES],
+}
+
+/// A thread, as this crate tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadNumber(usize);
+
+static NEXT_THREAD: AtomicUsize = AtomicUsize::new(1);
+
+thread_local! {
+    /// This thread's number; 0 until it is first asked for.
+    static THREAD: Cell<usize> = const { Cell::new(0) };
+    /// Dispatches of this thread, to choose those that are timed.
+    static DISPATCHES: Cell<u64> = const { Cell::new(0) };
+}
+
+impl ThreadNumber {
+    /// The number of the calling thread, never 0.
+    #[inline]
+    pub(crate) fn current() -> Self {
+        let known = THREAD.get();
+        if known != 0 {
+            return Self(known);
+        }
+        let fresh = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
+        THREAD.set(fresh);
+        Self(fresh)
+    }
+
+    pub(crate) const fn get(self) -> usize {
+        self.0
+    }
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn count(&self, thread: ThreadNumber, event: Event) {
+        self.stripe(thread).events[event as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add(&self, thread: ThreadNumber, event: Event, count: u64) {
+        if count > 0 {
+            self.stripe(thread).events[event as usize].fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn stripe(&self, thread: ThreadNumber) -> &Stripe {
+        &self.stripes[thread.get() % STRIPES]
+    }
+
+    pub(crate) fn add_time(&self, thread: ThreadNumber, phase: Phase, ns: u64) {
+        self.stripe(thread).phases_ns[phase as usize].fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// The sums over all threads. They are read one after the other while threads go on.
+    pub(crate) fn read(&self) -> CacheCounts {
+        let event = |event: Event| {
+            let each = self.stripes.iter().map(|one| &one.events[event as usize]);
+            each.fold(0, |sum: u64, one| sum.wrapping_add(one.load(Ordering::Relaxed)))
+        };
+        let mut phases_ns = [0u64; PHASES.len()];
+        for stripe in &self.stripes {
+            for (sum, ns) in phases_ns.iter_mut().zip(&stripe.phases_ns) {
+                *sum = sum.wrapping_add(ns.load(Ordering::Relaxed));
+            }
+        }
+        CacheCounts {
+            hits: event(Event::Hit),
+            misses: event(Event::Miss),
+            compiles: event(Event::Compile),
+            failed_compiles: event(Event::FailedCompile),
+            evictions: event(Event::Eviction),
+            collisions: event(Event::Collision),
+            checks: event(Event::Check),
+            failed_checks: event(Event::FailedCheck),
+            entries: 0,
+            weight_bytes: 0,
+            phases_ns,
+        }
+    }
+}
+
+/// Measures the phases of one dispatch, if it is one of those that are timed.
+pub(crate) struct Watch {
+    last: Option<Instant>,
+    weight: u64,
+    marks: [u64; PHASES.len()],
+}
+
+impl Watch {
+    /// Starts with the next dispatch of this thread.
+    #[inline]
+    pub(crate) fn start() -> Self {
+        let before = DISPATCHES.get();
+        DISPATCHES.set(before.wrapping_add(1));
+        let weight = match before {
+            0..TIMED_FIRST => 1,
+            _ if before.is_multiple_of(TIMED_EACH) => TIMED_EACH,
+            _ => return Self { last: None, weight: 0, marks: [0; PHASES.len()] },
+        };
+        Self { last: Some(Instant::now()), weight, marks: [0; PHASES.len()] }
+    }
+
+    /// The time since the last mark belongs to `phase`.
+    #[inline]
+    pub(crate) fn mark(&mut self, phase: Phase) {
+        if self.last.is_some() {
+            self.mark_timed(phase);
+        }
+    }
+
+    #[cold]
+    fn mark_timed(&mut self, phase: Phase) {
+        let now = Instant::now();
+        if let Some(last) = self.last.replace(now) {
+            let ns = nanoseconds(now.duration_since(last)).saturating_mul(self.weight);
+            self.marks[phase as usize] = self.marks[phase as usize].saturating_add(ns);
+        }
+    }
+
+    /// Adds what was measured to the counters.
+    #[inline]
+    pub(crate) fn finish(&self, counters: &Counters, thread: ThreadNumber) {
+        if self.last.is_some() {
+            self.finish_timed(counters, thread);
+        }
+    }
+
+    #[cold]
+    fn finish_timed(&self, counters: &Counters, thread: ThreadNumber) {
+        for (phase, ns) in PHASES.into_iter().zip(self.marks) {
+            if ns > 0 {
+                counters.add_time(thread, phase, ns);
+            }
+        }
+    }
+}
+
+/// A duration in nanoseconds, as long as 584 years at most.
+pub(crate) fn nanoseconds(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,284 @@
+//! The two ways to a program: an operation's factory, or a description in full.
+
+use std::any::TypeId;
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::counters::{Event, Phase, ThreadNumber, Watch, nanoseconds};
+use super::entry::WantedKey;
+use super::error::{CheckError, DispatchError, Failure};
+use super::{CacheMode, Made, ProgramCache, Side};
+use crate::backend::Backend;
+use crate::check::{compare_descriptions, compare_words, resolve};
+use crate::descriptor::ProgramDescriptor;
+use crate::descriptor::kernel::Text;
+use crate::dispatch::Dispatch;
+use crate::key::{Key, KeyEncoder, KeyKind, ProgramKey};
+use crate::operation::{OperandSpecs, Operation};
+use crate::plan::PatchPlan;
+use crate::update::{UpdateError, Updates};
+
+thread_local! {
+    /// Where keys are written. It is taken out while in use, so a dispatch within a dispatch
+    /// finds none and makes its own.
+    static ENCODER: Cell<Option<Box<KeyEncoder>>> = const { Cell::new(None) };
+}
+
+/// This thread's encoder, until it is dropped.
+struct Borrowed(Option<Box<KeyEncoder>>);
+
+impl Borrowed {
+    #[inline]
+    fn take() -> Self {
+        Self(Some(ENCODER.take().unwrap_or_default()))
+    }
+
+    #[inline]
+    fn encoder(&mut self) -> &mut KeyEncoder {
+        self.0.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Borrowed {
+    #[inline]
+    fn drop(&mut self) {
+        ENCODER.set(self.0.take());
+    }
+}
+
+fn wanted<'a>(key: Key<'a>, operation: Option<TypeId>) -> WantedKey<'a> {
+    WantedKey { hash: key.hash(), operation, bytes: key.bytes(), collided: Cell::new(false) }
+}
+
+// === impl ProgramCache: operations ===
+
+impl<B: Backend> ProgramCache<B> {
+    /// Dispatches an operation: finds its program by attributes and operand specifications, or has
+    /// it described and compiled, writes this dispatch's words into it, and hands it to `run`,
+    /// which should enqueue it and return.
+    ///
+    /// # Errors
+    /// When there is no such program, or something is missing for this dispatch; `run` is then not
+    /// called.
+    #[inline]
+    pub fn dispatch<O: Operation, R>(
+        &self,
+        attributes: &O::Attributes,
+        dispatch: &Dispatch<'_>,
+        run: impl FnOnce(&mut B::Program) -> R,
+    ) -> Result<R, DispatchError<B::Error>> {
+        let thread = ThreadNumber::current();
+        let make = || self.make::<O>(attributes, dispatch);
+        if !self.is_enabled() {
+            self.counters.count(thread, Event::Miss);
+            return self.use_alone(thread, make, |using| Ok(run(using.program)));
+        }
+        let mut watch = Watch::start();
+        let mut borrowed = Borrowed::take();
+        let key = operation_key::<O>(borrowed.encoder(), attributes, dispatch);
+        let wanted = wanted(key, Some(TypeId::of::<O>()));
+        watch.mark(Phase::Key);
+        let result = self.obtain(&wanted, thread, &mut watch, make, |using, watch| {
+            if !using.is_fresh {
+                self.update::<O>(using.side, using.program, attributes, dispatch)?;
+                watch.mark(Phase::Update);
+                if self.mode == CacheMode::Check {
+                    let check = || self.check::<O>(using.side, using.program, attributes, dispatch);
+                    self.counted_check(thread, check)?;
+                }
+            }
+            Ok(run(using.program))
+        });
+        watch.finish(&self.counters, thread);
+        result
+    }
+
+    /// Describes and compiles the program of an operation.
+    fn make<O: Operation>(
+        &self,
+        attributes: &O::Attributes,
+        dispatch: &Dispatch<'_>,
+    ) -> Result<Made<B::Program>, Failure<B::Error>> {
+        let operation = || Text::Borrowed(O::NAME);
+        let specs = OperandSpecs::new(dispatch.operands, O::ALIASING);
+        let symbolic = O::create(attributes, specs).map_err(|error| Failure::Factory {
+            operation: operation(),
+            source: Arc::new(error),
+        })?;
+        let resolved = resolve(&symbolic, dispatch)
+            .map_err(|source| Failure::Symbol { operation: operation(), source })?;
+        let program = self.backend.compile(&resolved).map_err(|error| Failure::Compile {
+            operation: operation(),
+            source: Arc::new(error),
+        })?;
+        let plan = Some(PatchPlan::of(&symbolic));
+        let symbolic = (self.mode == CacheMode::Check).then_some(symbolic);
+        Ok(Made { program, side: Side { name: operation(), plan, symbolic } })
+    }
+
+    /// Writes the words of a dispatch into a program that was found.
+    #[inline]
+    fn update<O: Operation>(
+        &self,
+        side: &Side,
+        program: &mut B::Program,
+        attributes: &O::Attributes,
+        dispatch: &Dispatch<'_>,
+    ) -> Result<(), DispatchError<B::Error>> {
+        let result = match (O::HYBRID.update, &side.plan) {
+            (Some(update), _) => {
+                let write = |arguments: &mut _| update(attributes, dispatch, arguments);
+                self.backend.apply(program, Updates::custom(&write))
+            }
+            (None, Some(plan)) => self.backend.apply(program, Updates::planned(plan, dispatch)),
+            // An operation's entries all have a plan; without one there is nothing to write.
+            (None, None) => Ok(()),
+        };
+        result.map_err(|source| update_error(O::NAME, source))
+    }
+
+    /// Compares a program, ready to run, with what the operation describes now.
+    fn check<O: Operation>(
+        &self,
+        side: &Side,
+        program: &B::Program,
+        attributes: &O::Attributes,
+        dispatch: &Dispatch<'_>,
+    ) -> Result<(), DispatchError<B::Error>> {
+        let operation = || Text::Borrowed(O::NAME);
+        let specs = OperandSpecs::new(dispatch.operands, O::ALIASING);
+        let rebuilt = O::create(attributes, specs).map_err(|error| DispatchError::Factory {
+            operation: operation(),
+            source: Arc::new(error),
+        })?;
+        let described = side.symbolic.as_ref();
+        let difference = described.and_then(|found| compare_descriptions(found, &rebuilt));
+        let in_words = || {
+            let written = self.backend.arguments(program);
+            compare_words(written, &rebuilt, |argument| argument.word_at(dispatch))
+        };
+        let error = match difference {
+            Some(difference) => Some(CheckError::Description(difference)),
+            None => in_words().map(CheckError::Word),
+        };
+        error.map_or(Ok(()), |source| Err(DispatchError::Check { operation: operation(), source }))
+    }
+
+    fn counted_check(
+        &self,
+        thread: ThreadNumber,
+        check: impl FnOnce() -> Result<(), DispatchError<B::Error>>,
+    ) -> Result<(), DispatchError<B::Error>> {
+        let started = Instant::now();
+        let checked = check();
+        self.counters.add_time(thread, Phase::Check, nanoseconds(started.elapsed()));
+        self.counters.count(thread, Event::Check);
+        if checked.is_err() {
+            self.counters.count(thread, Event::FailedCheck);
+        }
+        checked
+    }
+}
+
+/// Writes the key of an operation's dispatch.
+#[inline]
+fn operation_key<'a, O: Operation>(
+    encoder: &'a mut KeyEncoder,
+    attributes: &O::Attributes,
+    dispatch: &Dispatch<'_>,
+) -> Key<'a> {
+    let specs = OperandSpecs::new(dispatch.operands, O::ALIASING);
+    encoder.begin(KeyKind::Operation);
+    encoder.text(O::NAME);
+    match O::HYBRID.key {
+        Some(write) => write(attributes, specs, encoder),
+        // The operation's type is compared too, and says what type the attributes are.
+        None => {
+            attributes.encode_value(encoder);
+            specs.encode(encoder);
+        }
+    }
+    encoder.key()
+}
+
+fn update_error<E: std::error::Error>(
+    operation: impl Into<Text>,
+    source: UpdateError,
+) -> DispatchError<E> {
+    DispatchError::Update { operation: operation.into(), source }
+}
+
+// === impl ProgramCache: descriptions in full ===
+
+impl<B: Backend> ProgramCache<B> {
+    /// Dispatches a program that was described for this dispatch: finds one with the same
+    /// structure or has this one compiled, copies all words into it, and hands it to `run`, which
+    /// should enqueue it and return.
+    ///
+    /// # Errors
+    /// When the program cannot be compiled; `run` is then not called.
+    pub fn dispatch_described<R>(
+        &self,
+        descriptor: &ProgramDescriptor,
+        run: impl FnOnce(&mut B::Program) -> R,
+    ) -> Result<R, DispatchError<B::Error>> {
+        let thread = ThreadNumber::current();
+        let make = || self.make_described(descriptor);
+        if !self.is_enabled() {
+            self.counters.count(thread, Event::Miss);
+            return self.use_alone(thread, make, |using| Ok(run(using.program)));
+        }
+        let mut watch = Watch::start();
+        let mut borrowed = Borrowed::take();
+        let key = descriptor.key(borrowed.encoder());
+        let wanted = wanted(key, None);
+        watch.mark(Phase::Key);
+        let result = self.obtain(&wanted, thread, &mut watch, make, |using, watch| {
+            if !using.is_fresh {
+                let updates = Updates::described(descriptor);
+                let applied = self.backend.apply(using.program, updates);
+                applied.map_err(|source| update_error(name_of(descriptor), source))?;
+                watch.mark(Phase::Update);
+                if self.mode == CacheMode::Check {
+                    let check = || self.check_described(using.program, descriptor);
+                    self.counted_check(thread, check)?;
+                }
+            }
+            Ok(run(using.program))
+        });
+        watch.finish(&self.counters, thread);
+        result
+    }
+
+    fn make_described(
+        &self,
+        descriptor: &ProgramDescriptor,
+    ) -> Result<Made<B::Program>, Failure<B::Error>> {
+        let program = self.backend.compile(descriptor).map_err(|error| Failure::Compile {
+            operation: name_of(descriptor),
+            source: Arc::new(error),
+        })?;
+        let side = Side { name: name_of(descriptor), plan: None, symbolic: None };
+        Ok(Made { program, side })
+    }
+
+    /// The structure of a program that is described in full is its key, so only words can differ.
+    fn check_described(
+        &self,
+        program: &B::Program,
+        descriptor: &ProgramDescriptor,
+    ) -> Result<(), DispatchError<B::Error>> {
+        let difference = compare_words(self.backend.arguments(program), descriptor, Ok);
+        difference.map_or(Ok(()), |difference| {
+            let operation = name_of(descriptor);
+            Err(DispatchError::Check { operation, source: CheckError::Word(difference) })
+        })
+    }
+}
+
+/// What people call a program that was described in full.
+fn name_of(descriptor: &ProgramDescriptor) -> Text {
+    descriptor.kernels.first().map_or(Cow::Borrowed("empty program"), |one| one.name.clone())
+}

@@ -1,0 +1,89 @@
+//! A compilation under way, and those who wait for it.
+//!
+//! Threads that miss the same key while one compiles it wait for that one's result, be it a
+//! program or an error. An error reaches those who waited and is then forgotten.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::counters::ThreadNumber;
+use super::entry::StoredKey;
+
+/// One compilation: `T` is what it gives, `F` why it failed.
+pub(crate) struct Flight<T, F> {
+    key: StoredKey,
+    leader: ThreadNumber,
+    /// Clears of the cache before it began.
+    pub(crate) generation: u64,
+    landing: Mutex<Landing<T, F>>,
+    landed: Condvar,
+}
+
+/// How far a compilation is.
+enum Landing<T, F> {
+    InTheAir,
+    Here(Result<T, F>),
+    /// The compiling thread panicked; those who wait try themselves.
+    Lost,
+}
+
+/// The flight of the thread that compiles. Dropped without a result it is lost.
+pub(crate) struct Leading<T: Clone, F: Clone> {
+    pub(crate) flight: Arc<Flight<T, F>>,
+}
+
+impl<T: Clone, F: Clone> Flight<T, F> {
+    pub(crate) fn new(key: StoredKey, leader: ThreadNumber, generation: u64) -> Self {
+        let landing = Mutex::new(Landing::InTheAir);
+        Self { key, leader, generation, landing, landed: Condvar::new() }
+    }
+
+    pub(crate) fn key(&self) -> &StoredKey {
+        &self.key
+    }
+
+    pub(crate) fn leader(&self) -> ThreadNumber {
+        self.leader
+    }
+
+    /// What the compilation gave; `None` if its thread panicked.
+    pub(crate) fn wait(&self) -> Option<Result<T, F>> {
+        // The state is replaced as a whole, so a panic elsewhere leaves it whole.
+        let mut landing = self.landing.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*landing {
+                Landing::InTheAir => {}
+                Landing::Here(result) => return Some(result.clone()),
+                Landing::Lost => return None,
+            }
+            landing = self.landed.wait(landing).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        let landing = self.landing.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(*landing, Landing::Lost)
+    }
+
+    fn land(&self, result: Landing<T, F>) {
+        *self.landing.lock().unwrap_or_else(PoisonError::into_inner) = result;
+        self.landed.notify_all();
+    }
+}
+
+impl<T: Clone, F: Clone> Leading<T, F> {
+    /// Hands the result to those who wait.
+    pub(crate) fn land(self, result: Result<T, F>) {
+        self.flight.land(Landing::Here(result));
+    }
+}
+
+impl<T: Clone, F: Clone> Drop for Leading<T, F> {
+    fn drop(&mut self) {
+        let mut landing = self.flight.landing.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*landing, Landing::InTheAir) {
+            *landing = Landing::Lost;
+            drop(landing);
+            self.flight.landed.notify_all();
+        }
+    }
+}

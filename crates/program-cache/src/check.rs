@@ -1,0 +1,82 @@
+//! Checking mode: after a hit the description is made anew and compared with the program.
+//!
+//! The comparison has two halves. The description of the program that was found is compared field
+//! by field with the new one, which finds what a key lacks and whatever a factory reads beside its
+//! attributes and specifications: the environment, the state of an allocator, a counter. And each
+//! word that the hit left in the program is compared with the new description's, which finds what
+//! an operation's own update forgets.
+
+mod difference;
+mod place;
+
+pub use difference::Difference;
+pub use place::Place;
+
+use crate::argument::Argument;
+use crate::descriptor::ProgramDescriptor;
+use crate::dispatch::Dispatch;
+use crate::plan::arguments_of;
+use crate::slots::ProgramArguments;
+use crate::update::UpdateError;
+
+/// A symbol of a factory's description that names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place} cannot be written")]
+pub struct SymbolError {
+    /// Where the symbol stands.
+    pub place: Place,
+    /// What it names.
+    #[source]
+    pub source: UpdateError,
+}
+
+/// The description with the words of one dispatch in the place of symbols.
+///
+/// # Errors
+/// When a symbol names something that was not given.
+pub fn resolve(
+    symbolic: &ProgramDescriptor<Argument>,
+    dispatch: &Dispatch<'_>,
+) -> Result<ProgramDescriptor, SymbolError> {
+    let failing = arguments_of(symbolic)
+        .enumerate()
+        .find_map(|(slot, argument)| argument.word_at(dispatch).err().map(|error| (slot, error)));
+    if let Some((slot, source)) = failing {
+        return Err(SymbolError { place: Place::of(symbolic, slot), source });
+    }
+    Ok(symbolic.map(|argument| argument.word_at(dispatch).unwrap_or_default()))
+}
+
+/// The first difference between the description of a program that was found and a new one.
+pub(crate) fn compare_descriptions(
+    found: &ProgramDescriptor<Argument>,
+    rebuilt: &ProgramDescriptor<Argument>,
+) -> Option<Difference> {
+    difference::first(found, rebuilt)
+}
+
+/// The first word of a program that is not the one which the new description has for it.
+pub(crate) fn compare_words<A: Copy>(
+    written: &ProgramArguments,
+    rebuilt: &ProgramDescriptor<A>,
+    word_of: impl Fn(A) -> Result<u32, UpdateError>,
+) -> Option<Difference> {
+    let words = written.words();
+    let count = arguments_of(rebuilt).count();
+    if words.len() != count {
+        return Some(Difference::new("number of argument words", &words.len(), &count));
+    }
+    let pairs = words.iter().zip(arguments_of(rebuilt)).enumerate();
+    for (slot, (written, argument)) in pairs {
+        let place = || Place::of(rebuilt, slot).to_string();
+        match word_of(*argument) {
+            Ok(expected) if expected == *written => {}
+            Ok(expected) => return Some(Difference::new(place(), written, &expected)),
+            Err(error) => {
+                let rebuilt = error.to_string();
+                return Some(Difference { field: place(), found: written.to_string(), rebuilt });
+            }
+        }
+    }
+    None
+}

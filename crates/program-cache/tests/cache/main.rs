@@ -1,0 +1,11 @@
+//! The cache, seen from outside: an operation is dispatched, and what its program would have run
+//! with is looked at.
+
+mod bounds;
+mod bug_classes;
+mod checking;
+mod failing;
+mod operations;
+mod paper;
+mod threads;
+mod weight;
