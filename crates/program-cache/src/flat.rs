@@ -2,7 +2,7 @@
 //! into buffers that are kept from one description to the next, so that describing a program a
 //! second time allocates nothing. The key is that of the nested description, byte for byte.
 
-use crate::arguments::PlacementRuns;
+use crate::arguments::{PlacementRuns, fill_range};
 use crate::cores::{CoreCoord, CoreRange};
 use crate::descriptor::ProgramDescriptor;
 use crate::descriptor::circular_buffer::CircularBufferDescriptor;
@@ -225,24 +225,5 @@ impl Words {
         }
         self.used = end;
         self.words.get_mut(start..end).unwrap_or_default()
-    }
-}
-
-/// Writes the words of each core of a rectangle, row by row: loops over slices of known length,
-/// which the compiler turns into few wide instructions.
-#[inline]
-pub(crate) fn fill_range<A: Copy, const N: usize>(
-    room: &mut [A],
-    cores: CoreRange,
-    mut words_of: impl FnMut(CoreCoord) -> [A; N],
-) {
-    let (start, end) = (cores.start(), cores.end());
-    let rows = room.chunks_exact_mut((cores.width() * N).max(1));
-    for (y, row) in (start.y..=end.y).zip(rows) {
-        for (x, place) in (start.x..=end.x).zip(row.chunks_exact_mut(N.max(1))) {
-            if let Some(place) = place.first_chunk_mut() {
-                *place = words_of(CoreCoord::new(x, y));
-            }
-        }
     }
 }

@@ -121,13 +121,18 @@ impl KeyEncoder {
         self.put(number.to_le_bytes());
     }
 
-    /// Writes the low `N` bytes of a number: several small fields, put together in registers. Put
-    /// together in memory they would have to be read back before they were all there.
-    #[inline]
-    pub(crate) fn put_packed<const N: usize>(&mut self, fields: u128) {
-        const { assert!(N <= 16, "a u128 has 16 bytes") };
-        if let Some(bytes) = fields.to_le_bytes().first_chunk::<N>() {
-            self.put(*bytes);
+    /// Writes the low bytes of some numbers, as many of each as stand beside it: many small fields,
+    /// put together in registers, and room found for all at once. Put together in memory they would
+    /// have to be read back before they were all there.
+    #[inline(always)]
+    pub(crate) fn put_packed<const N: usize>(&mut self, fields: [(u128, usize); N]) {
+        let mut room = self.room(fields.iter().map(|(_, width)| width).sum());
+        for (packed, width) in fields {
+            let (place, rest) = room.split_at_mut(width);
+            if let Some(bytes) = packed.to_le_bytes().get(..width) {
+                place.copy_from_slice(bytes);
+            }
+            room = rest;
         }
     }
 
@@ -337,16 +342,22 @@ fn length_of(bytes: &[u8]) -> [u8; 4] {
 /// costs less than a call.
 #[inline]
 fn copy_short(room: &mut [u8], bytes: &[u8]) {
-    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(first), Some(last)) if bytes.len() <= 16 => {
-            if let Some(place) = room.first_chunk_mut() {
-                *place = *first;
-            }
-            if let Some(place) = room.last_chunk_mut() {
-                *place = *last;
-            }
-        }
+    match bytes.len() {
+        4..8 => copy_ends::<4>(room, bytes),
+        8..=16 => copy_ends::<8>(room, bytes),
         _ => room.copy_from_slice(bytes),
+    }
+}
+
+/// Copies the first and the last `N` bytes, which are all there are.
+#[inline]
+fn copy_ends<const N: usize>(room: &mut [u8], bytes: &[u8]) {
+    debug_assert!((N..=2 * N).contains(&bytes.len()) && room.len() == bytes.len());
+    if let (Some(place), Some(first)) = (room.first_chunk_mut::<N>(), bytes.first_chunk()) {
+        *place = *first;
+    }
+    if let (Some(place), Some(last)) = (room.last_chunk_mut::<N>(), bytes.last_chunk()) {
+        *place = *last;
     }
 }
 

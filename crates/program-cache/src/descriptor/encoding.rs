@@ -133,7 +133,7 @@ pub(crate) fn put_kernel_head<T: AsRef<str>>(
 pub(crate) fn put_runs(encoder: &mut KeyEncoder, runs: &[ArgumentRun]) {
     encoder.length(runs.len());
     for ArgumentRun { cores, words_per_core } in runs {
-        encoder.put_packed::<12>(packed_range(cores) | u128::from(*words_per_core) << 64);
+        encoder.put_packed([(packed_range(cores), 8), (u128::from(*words_per_core), 4)]);
     }
 }
 
@@ -155,27 +155,27 @@ pub(crate) fn put_circular_buffer<A>(
         Placement::OnBuffer { address: _ } => 1,
         Placement::Remote { global_circular_buffer: _ } => 2,
     };
-    encoder.put_packed::<9>(
-        u128::from(*total_bytes) | u128::from(*address_offset_bytes) << 32 | u128::from(kind) << 64,
-    );
+    let fixed =
+        u128::from(*total_bytes) | u128::from(*address_offset_bytes) << 32 | u128::from(kind) << 64;
+    if let ([range], [format], []) = (core_ranges.ranges(), &formats[..], &remote_formats[..]) {
+        // Nearly always; the same bytes as below, written at once.
+        let (range, format) = (packed_range(range), packed_format(format));
+        encoder.put_packed([(fixed, 9), (1, 4), (range, 8), (1, 4), (format, 12), (0, 4)]);
+        return;
+    }
+    encoder.put_packed([(fixed, 9)]);
     put_core_ranges(encoder, core_ranges);
     put_formats(encoder, formats);
     put_formats(encoder, remote_formats);
 }
 
-#[inline]
 fn put_formats(encoder: &mut KeyEncoder, formats: &[CircularBufferFormat]) {
-    match formats {
-        // Nearly always; the same bytes as below with one write.
-        [] => encoder.length(0),
-        [format] => encoder.put_packed::<16>(1 | packed_format(format) << 32),
-        _ => put_sorted(
-            encoder,
-            formats,
-            |one, two| one.buffer_index.cmp(&two.buffer_index),
-            |encoder, format| encoder.put_packed::<12>(packed_format(format)),
-        ),
-    }
+    put_sorted(
+        encoder,
+        formats,
+        |one, two| one.buffer_index.cmp(&two.buffer_index),
+        |encoder, format| encoder.put_packed([(packed_format(format), 12)]),
+    );
 }
 
 #[inline]
@@ -195,9 +195,11 @@ fn packed_format(format: &CircularBufferFormat) -> u128 {
 pub(crate) fn put_semaphores(encoder: &mut KeyEncoder, semaphores: &[SemaphoreDescriptor]) {
     put_sorted(encoder, semaphores, compare_semaphores, |encoder, semaphore| {
         let SemaphoreDescriptor { id, core_type, core_ranges, initial_value } = semaphore;
-        encoder.put_packed::<9>(
-            u128::from(*id) | u128::from(*initial_value) << 32 | u128::from(*core_type as u8) << 64,
-        );
+        encoder.put_packed([
+            (u128::from(*id), 4),
+            (u128::from(*initial_value), 4),
+            (u128::from(*core_type as u8), 1),
+        ]);
         put_core_ranges(encoder, core_ranges);
     });
 }
@@ -215,13 +217,13 @@ fn compare_semaphores(one: &SemaphoreDescriptor, two: &SemaphoreDescriptor) -> O
 #[inline]
 fn put_core_ranges(encoder: &mut KeyEncoder, cores: &CoreRanges) {
     if let [range] = cores.ranges() {
-        // Nearly always; the same bytes as below with one write.
-        encoder.put_packed::<12>(1 | packed_range(range) << 32);
+        // Nearly always; the same bytes as below, written at once.
+        encoder.put_packed([(1, 4), (packed_range(range), 8)]);
         return;
     }
     encoder.length(cores.ranges().len());
     for range in cores.ranges() {
-        encoder.put_packed::<8>(packed_range(range));
+        encoder.put_packed([(packed_range(range), 8)]);
     }
 }
 
