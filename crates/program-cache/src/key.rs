@@ -26,6 +26,72 @@ pub enum KeyKind {
 ///
 /// `#[derive(ProgramKey)]` implements it for structs and enums, with every field. Implement it by
 /// hand only for what has a normal form to be found first.
+///
+/// ```
+/// use telltale_program_cache::{KeyEncoder, KeyKind, ProgramKey};
+///
+/// #[derive(ProgramKey)]
+/// struct Softmax {
+///     dimension: u32,
+///     scale: Option<f32>,
+/// }
+///
+/// let mut encoder = KeyEncoder::new();
+/// encoder.begin(KeyKind::Operation);
+/// Softmax { dimension: 3, scale: None }.encode(&mut encoder);
+/// let one = encoder.key().to_owned();
+/// encoder.begin(KeyKind::Operation);
+/// Softmax { dimension: 3, scale: Some(1.0) }.encode(&mut encoder);
+/// assert_ne!(one, encoder.key());
+/// ```
+///
+/// A field that has no key does not compile:
+///
+/// ```compile_fail,E0277
+/// # use telltale_program_cache::ProgramKey;
+/// #[derive(ProgramKey)]
+/// struct Unordered {
+///     sizes: std::collections::HashMap<String, u32>,
+/// }
+/// ```
+///
+/// Nor does one that may change while it is a key, or that is a place and not a value:
+///
+/// ```compile_fail,E0277
+/// # use telltale_program_cache::ProgramKey;
+/// #[derive(ProgramKey)]
+/// struct Counted {
+///     calls: std::cell::Cell<u32>,
+/// }
+/// ```
+///
+/// ```compile_fail,E0277
+/// # use telltale_program_cache::ProgramKey;
+/// #[derive(ProgramKey)]
+/// struct Placed {
+///     address: *const u8,
+/// }
+/// ```
+///
+/// A field cannot be left out, and a union has no key:
+///
+/// ```compile_fail
+/// # use telltale_program_cache::ProgramKey;
+/// #[derive(ProgramKey)]
+/// struct Skipping {
+///     #[program_key(skip)]
+///     window: u32,
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use telltale_program_cache::ProgramKey;
+/// #[derive(ProgramKey)]
+/// union Either {
+///     whole: u32,
+///     scale: f32,
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of a program's key",
     note = "what is not in the key must not decide what the program is: pass it as a dispatch word",

@@ -5,6 +5,8 @@ mod flat;
 mod injective;
 mod merge;
 mod mutation;
+mod operands;
 mod shapes;
 mod some_program;
+mod table;
 mod validate;

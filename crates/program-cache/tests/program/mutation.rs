@@ -13,44 +13,7 @@ use telltale_program_cache::{
 };
 
 use crate::example::{program, range};
-
-/// What a change must do.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Rule {
-    /// The key differs.
-    Keyed,
-    /// The key stays, and the words follow.
-    Value,
-}
-
-/// One change of one field.
-struct Mutation<T> {
-    field: &'static str,
-    rule: Rule,
-    change: fn(&mut T),
-}
-
-/// The table of a struct: for each field what its changes do, and some changes. Taking the struct
-/// apart with all of these names and no others is what refuses a field without a rule.
-macro_rules! table {
-    ($type:ident { $($field:ident: [$($rule:ident |$part:ident| $change:expr),+ $(,)?]),* $(,)? }) => {{
-        #[allow(dead_code)] // it is there to be compiled
-        fn every_field(value: $type) {
-            let $type { $($field: _),* } = value;
-        }
-        #[allow(unused_mut)]
-        let mut table: Vec<Mutation<$type>> = Vec::new();
-        $($(table.push(Mutation {
-            field: concat!(stringify!($type), ".", stringify!($field)),
-            rule: Rule::$rule,
-            change: |whole| {
- let $part = &mut whole.$field;
- $change;
- },
-        });)+)*
-        table
-    }};
-}
+use crate::table::{Mutation, Rule, table};
 
 fn programs() -> Vec<Mutation<ProgramDescriptor>> {
     table!(ProgramDescriptor {
