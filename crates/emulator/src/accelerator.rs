@@ -25,18 +25,20 @@ use telltale_runtime::{DeviceDescription, Runtime};
 use telltale_schema::chip::ChipFacts;
 use telltale_schema::memory::MemoryKind;
 
-pub use self::error::{CompileError, OpenAcceleratorError};
+pub use self::error::{CompileError, GlobalSemaphoreError, OpenAcceleratorError};
 pub use self::memory::{Buffer, BufferError};
 pub use self::program::CompiledProgram;
 
-use self::commands::{Command, Worker};
+use self::commands::{Command, SpareWords, Worker};
 use self::memory::{LiveBuffers, OpenChip};
 use self::program::LoadedProgram;
 use self::queue::{Given, Queue};
 use self::reach::Memories;
 use self::residence::Residents;
 use crate::client::DeviceClient;
-use crate::kernels::{ExecutionError, KernelBuilder, KernelCounters, Mark, Progress};
+use crate::kernels::{
+    ExecutionError, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters, Mark, Progress,
+};
 use crate::machine::ChipDescription;
 
 /// Looks at a thread that is waited for, within the time that a kernel may run.
@@ -94,6 +96,7 @@ pub struct Accelerator {
     builder: KernelBuilder,
     queue: Arc<Queue<Command>>,
     progress: Arc<Progress>,
+    spare: Arc<SpareWords>,
     patience: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Disconnected when the thread ends.
@@ -127,12 +130,13 @@ impl Accelerator {
         let memories = Memories::reserve(&facts).map_err(OpenAcceleratorError::Memory)?;
         let (queue, progress) = (Arc::new(Queue::new()), Arc::new(Progress::default()));
         let (ending, ended) = sync_channel::<()>(0);
+        let spare = Arc::new(SpareWords::default());
         let thread = {
-            let (chip, queue, progress) =
-                (Arc::clone(&chip), Arc::clone(&queue), Arc::clone(&progress));
+            let (chip, queue, progress, spare) =
+                (Arc::clone(&chip), Arc::clone(&queue), Arc::clone(&progress), Arc::clone(&spare));
             std::thread::Builder::new().name("accelerator".to_owned()).spawn(move || {
                 let _ending = ending;
-                Worker::new(chip, queue, progress, memories, grid).work();
+                Worker::new(chip, queue, progress, spare, memories, grid).work();
             })
         };
         let thread = thread.map_err(OpenAcceleratorError::Thread)?;
@@ -143,6 +147,7 @@ impl Accelerator {
             builder,
             queue,
             progress,
+            spare,
             patience: options.patience,
             thread: Mutex::new(Some(thread)),
             ended: Mutex::new(ended),
@@ -180,6 +185,26 @@ impl Accelerator {
         page_bytes: u32,
     ) -> Result<Arc<Buffer>, BufferError> {
         Buffer::allocate(&self.chip, kind, bytes, page_bytes).map(Arc::new)
+    }
+
+    /// Allocates a semaphore that is not any program's own: a value on each core, set to
+    /// `initial_value` after all commands given so far. Kernels find it by the buffer's address.
+    ///
+    /// # Errors
+    /// As [`Self::allocate`] and [`Self::write`].
+    pub fn allocate_global_semaphore(
+        &self,
+        initial_value: u32,
+    ) -> Result<Arc<Buffer>, GlobalSemaphoreError> {
+        let cores = usize::from(self.grid.0) * usize::from(self.grid.1);
+        let mut values = vec![0; cores * GLOBAL_SEMAPHORE_BYTES];
+        for value in values.chunks_exact_mut(GLOBAL_SEMAPHORE_BYTES) {
+            value[..4].copy_from_slice(&initial_value.to_le_bytes());
+        }
+        let page_bytes = u32::try_from(GLOBAL_SEMAPHORE_BYTES).unwrap_or(u32::MAX);
+        let buffer = self.allocate(MemoryKind::L1Small, values.len() as u64, page_bytes)?;
+        self.write(&buffer, &values)?;
+        Ok(buffer)
     }
 
     /// Makes a program ready to run.
@@ -275,7 +300,7 @@ impl Accelerator {
     ) -> Result<(), ExecutionError> {
         self.give(Command::Run {
             program: Arc::clone(&program.loaded),
-            words: program.arguments.words().into(),
+            words: self.spare.filled(program.arguments.words()),
             buffers: buffers.to_vec(),
         })
     }

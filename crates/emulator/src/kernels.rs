@@ -27,7 +27,9 @@ pub use loaded::LoadKernelError;
 pub use source::KernelSourceError;
 
 pub(crate) use build::KernelBuilder;
-pub(crate) use context::{BufferAccess, CIRCULAR_BUFFERS, Place, SEMAPHORES};
+pub(crate) use context::{
+    BufferAccess, CIRCULAR_BUFFERS, GLOBAL_SEMAPHORE_BYTES, Place, SEMAPHORES,
+};
 pub(crate) use loaded::LoadedKernel;
 pub(crate) use memory::Memory;
 pub(crate) use plan::{

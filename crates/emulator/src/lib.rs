@@ -23,8 +23,8 @@ mod server;
 mod socket;
 
 pub use accelerator::{
-    Accelerator, AcceleratorOptions, Buffer, BufferError, CompileError, CompiledProgram, KernelUse,
-    OpenAcceleratorError,
+    Accelerator, AcceleratorOptions, Buffer, BufferError, CompileError, CompiledProgram,
+    GlobalSemaphoreError, KernelUse, OpenAcceleratorError,
 };
 pub use chip::{AllocateError, Chip, FreeError, KindUsage, Usage};
 pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};

@@ -3,8 +3,8 @@
 //! After a command that failed, nothing more is done until somebody has been told of it by
 //! `finish`: what was meant to build on its results does not run on something else.
 
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use telltale_runtime::Traffic;
@@ -23,8 +23,35 @@ const ACTIVITY_PERIOD: Duration = Duration::from_millis(50);
 pub(super) enum Command {
     Write { buffer: Arc<Buffer>, bytes: Vec<u8> },
     Read { buffer: Arc<Buffer>, reply: SyncSender<Result<Vec<u8>, ExecutionError>> },
-    Run { program: Arc<LoadedProgram>, words: Box<[u32]>, buffers: Vec<Arc<Buffer>> },
+    Run { program: Arc<LoadedProgram>, words: Vec<u32>, buffers: Vec<Arc<Buffer>> },
     Finish { reply: SyncSender<Result<(), ExecutionError>> },
+}
+
+/// Rows of argument words that were used and are used again: allocating one on one thread and
+/// freeing it on another costs more than copying it.
+#[derive(Debug, Default)]
+pub(super) struct SpareWords(Mutex<Vec<Vec<u32>>>);
+
+/// Rows that are kept, and how many words one has at most.
+const MAX_SPARE: usize = 32;
+const MAX_SPARE_WORDS: usize = 16 << 10;
+
+impl SpareWords {
+    /// A row of these words.
+    pub(super) fn filled(&self, words: &[u32]) -> Vec<u32> {
+        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut row = spare.unwrap_or_default();
+        row.extend_from_slice(words);
+        row
+    }
+
+    fn keep(&self, mut row: Vec<u32>) {
+        row.clear();
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < MAX_SPARE && row.capacity() <= MAX_SPARE_WORDS {
+            spare.push(row);
+        }
+    }
 }
 
 /// The thread's own.
@@ -32,6 +59,7 @@ pub(super) struct Worker {
     chip: Arc<OpenChip>,
     queue: Arc<Queue<Command>>,
     progress: Arc<Progress>,
+    spare: Arc<SpareWords>,
     reach: Reach,
     executor: Executor,
     /// What went wrong and was not told yet.
@@ -54,6 +82,7 @@ impl Worker {
         chip: Arc<OpenChip>,
         queue: Arc<Queue<Command>>,
         progress: Arc<Progress>,
+        spare: Arc<SpareWords>,
         memories: Memories,
         grid: (u16, u16),
     ) -> Self {
@@ -63,6 +92,7 @@ impl Worker {
             chip,
             queue,
             progress,
+            spare,
             failed: None,
             activity: Activity::default(),
             told: Instant::now(),
@@ -105,6 +135,7 @@ impl Worker {
                 if self.failed.is_none() {
                     self.run(&program, &words);
                 }
+                self.spare.keep(words);
                 drop(buffers);
             }
         }

@@ -7,8 +7,9 @@ use telltale_program_cache::CoreCoord;
 use telltale_program_cache::slots::ArgumentsError;
 use telltale_schema::memory::MemoryKind;
 
+use super::memory::BufferError;
 use crate::client::{DeviceError, OpenDeviceError};
-use crate::kernels::{BuildKernelError, KernelCacheError};
+use crate::kernels::{BuildKernelError, ExecutionError, KernelCacheError};
 
 /// Why an accelerator could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,18 @@ pub enum OpenAcceleratorError {
     /// No thread can be started.
     #[error("cannot start the accelerator's thread: raise the limit of processes")]
     Thread(#[source] io::Error),
+}
+
+/// Why there is no global semaphore.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GlobalSemaphoreError {
+    /// There is no memory for it.
+    #[error(transparent)]
+    Allocate(#[from] BufferError),
+    /// Its values cannot be set.
+    #[error(transparent)]
+    Write(#[from] ExecutionError),
 }
 
 /// Why a program cannot be run on an accelerator. Nothing of it remains on the chip.

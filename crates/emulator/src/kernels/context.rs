@@ -15,6 +15,8 @@ use super::fault::{Access, KernelFault};
 pub(crate) const CIRCULAR_BUFFERS: usize = 32;
 /// Semaphores that a core can have.
 pub(crate) const SEMAPHORES: usize = 16;
+/// The place of a global semaphore's value on one core; the value is in the first four bytes.
+pub(crate) const GLOBAL_SEMAPHORE_BYTES: usize = 16;
 
 /// A circular buffer, as C sees it.
 #[repr(C)]
@@ -39,6 +41,9 @@ pub(super) struct Calls {
     semaphore_read: extern "C" fn(&Core, u32) -> u32,
     semaphore_write: extern "C" fn(&Core, u32, u32, u32, u32, u32),
     semaphore_wait: extern "C" fn(&Core, u32, u32, u32),
+    global_semaphore_read: extern "C" fn(&Core, u32) -> u32,
+    global_semaphore_write: extern "C" fn(&Core, u32, u32, u32, u32, u32),
+    global_semaphore_wait: extern "C" fn(&Core, u32, u32, u32),
     fault: extern "C" fn(&Core, u32, u32, u32) -> !,
 }
 
@@ -79,6 +84,12 @@ pub(super) enum Waiting {
     },
     Semaphore {
         semaphore: u32,
+        value: u32,
+        or_more: bool,
+    },
+    GlobalSemaphore {
+        address: u32,
+        at: *const u32,
         value: u32,
         or_more: bool,
     },
@@ -127,6 +138,9 @@ static CALLS: Calls = Calls {
     semaphore_read,
     semaphore_write,
     semaphore_wait,
+    global_semaphore_read,
+    global_semaphore_write,
+    global_semaphore_wait,
     fault,
 };
 
@@ -200,6 +214,10 @@ impl Core {
                 let now = self.semaphore(semaphore).and_then(Cell::get);
                 now.is_some_and(|now| if or_more { now >= value } else { now == value })
             }
+            Waiting::GlobalSemaphore { at, value, or_more, .. } => {
+                let now = global_value(at);
+                if or_more { now >= value } else { now == value }
+            }
             Waiting::Failed(_) => false,
         }
     }
@@ -272,6 +290,34 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Waits if what is waited for has not come.
+    fn wait_if_needed(&self, waiting: Waiting) {
+        self.waiting.set(waiting);
+        match self.can_run() {
+            true => self.waiting.set(Waiting::Nothing),
+            false => self.wait(waiting),
+        }
+    }
+
+    /// The value of a global semaphore on a core.
+    fn global_semaphore(&self, x: u32, y: u32, address: u32) -> *mut u32 {
+        let (columns, rows) = self.surroundings().grid;
+        if x >= columns || y >= rows {
+            self.fail(KernelFault::NoCore { x, y });
+        }
+        let place = u64::from(y * columns + x) * GLOBAL_SEMAPHORE_BYTES as u64;
+        self.place(Access::Write, address, place, 4, 0).cast()
+    }
+}
+
+/// The value at a place that [`Core::global_semaphore`] gave.
+pub(super) fn global_value(at: *const u32) -> u32 {
+    // SAFETY: the place was checked to be inside the memory that stands for the chip's, which
+    // outlives every run; an address between two buffers' beginnings may be unaligned.
+    unsafe { at.read_unaligned() }
+}
+
 // === The calls ===
 
 extern "C" fn wait_for_room(core: &Core, buffer: u32, pages: u32) {
@@ -326,13 +372,30 @@ extern "C" fn semaphore_write(core: &Core, x: u32, y: u32, semaphore: u32, value
 
 extern "C" fn semaphore_wait(core: &Core, semaphore: u32, value: u32, or_more: u32) {
     core.semaphore_of(core.x.get(), core.y.get(), semaphore);
-    let waiting = Waiting::Semaphore { semaphore, value, or_more: or_more != 0 };
-    core.waiting.set(waiting);
-    if core.can_run() {
-        core.waiting.set(Waiting::Nothing);
-    } else {
-        core.wait(waiting);
-    }
+    core.wait_if_needed(Waiting::Semaphore { semaphore, value, or_more: or_more != 0 });
+}
+
+extern "C" fn global_semaphore_read(core: &Core, address: u32) -> u32 {
+    global_value(core.global_semaphore(core.x.get(), core.y.get(), address))
+}
+
+extern "C" fn global_semaphore_write(
+    core: &Core,
+    x: u32,
+    y: u32,
+    address: u32,
+    value: u32,
+    add: u32,
+) {
+    let at = core.global_semaphore(x, y, address);
+    let before = if add == 0 { 0 } else { global_value(at) };
+    // SAFETY: as `global_value`; only the device's thread, which this is, writes there.
+    unsafe { at.write_unaligned(before.wrapping_add(value)) };
+}
+
+extern "C" fn global_semaphore_wait(core: &Core, address: u32, value: u32, or_more: u32) {
+    let at = core.global_semaphore(core.x.get(), core.y.get(), address);
+    core.wait_if_needed(Waiting::GlobalSemaphore { address, at, value, or_more: or_more != 0 });
 }
 
 extern "C" fn fault(core: &Core, code: u32, number: u32, limit: u32) -> ! {

@@ -127,6 +127,17 @@ pub enum WaitsFor {
         /// The value now.
         now: u32,
     },
+    /// A value of a global semaphore on its core.
+    GlobalSemaphore {
+        /// Its address.
+        address: u32,
+        /// The value.
+        value: u32,
+        /// Whether more will do.
+        or_more: bool,
+        /// The value now.
+        now: u32,
+    },
     /// Nothing: it could have gone on.
     Nothing,
 }
@@ -173,6 +184,13 @@ impl fmt::Display for WaitsFor {
             Self::Semaphore { semaphore, value, or_more, now } => {
                 let or_more = if *or_more { " or more" } else { "" };
                 write!(formatter, "{value}{or_more} in semaphore {semaphore}, which is {now}")
+            }
+            Self::GlobalSemaphore { address, value, or_more, now } => {
+                let or_more = if *or_more { " or more" } else { "" };
+                write!(
+                    formatter,
+                    "{value}{or_more} in the global semaphore at {address:#x}, which is {now}"
+                )
             }
             Self::Nothing => write!(formatter, "nothing"),
         }

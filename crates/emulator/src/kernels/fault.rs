@@ -114,6 +114,14 @@ pub enum KernelFault {
         /// The buffer's page size.
         page_bytes: u32,
     },
+    /// A core that the chip does not have.
+    #[error("it uses a semaphore of core ({x}, {y}), which the chip does not have")]
+    NoCore {
+        /// The column.
+        x: u32,
+        /// The row.
+        y: u32,
+    },
     /// A semaphore that a core does not have.
     #[error("it uses semaphore {semaphore} of core ({x}, {y}), which has no such semaphore")]
     NoSemaphore {

@@ -47,6 +47,9 @@ struct telltale_calls {
   uint32_t (*semaphore_read)(core_t *core, uint32_t semaphore);
   void (*semaphore_write)(core_t *core, uint32_t x, uint32_t y, uint32_t semaphore, uint32_t value, uint32_t add);
   void (*semaphore_wait)(core_t *core, uint32_t semaphore, uint32_t value, uint32_t or_more);
+  uint32_t (*global_semaphore_read)(core_t *core, uint32_t address);
+  void (*global_semaphore_write)(core_t *core, uint32_t x, uint32_t y, uint32_t address, uint32_t value, uint32_t add);
+  void (*global_semaphore_wait)(core_t *core, uint32_t address, uint32_t value, uint32_t or_more);
   void (*fault)(core_t *core, uint32_t fault, uint32_t number, uint32_t limit) __attribute__((noreturn));
 };
 
@@ -217,6 +220,17 @@ static inline void telltale_write_page(core_t *core, uint32_t address, uint32_t 
 #define noc_semaphore_inc(x, y, semaphore, count) core->calls->semaphore_write(core, (x), (y), (semaphore), (count), 1)
 #define noc_semaphore_wait(semaphore, value) core->calls->semaphore_wait(core, (semaphore), (value), 0)
 #define noc_semaphore_wait_min(semaphore, value) core->calls->semaphore_wait(core, (semaphore), (value), 1)
+
+/* The same for a semaphore that outlives the program, by its address. */
+#define get_global_semaphore_val(address) core->calls->global_semaphore_read(core, (address))
+#define noc_global_semaphore_set(address, value) \
+  core->calls->global_semaphore_write(core, core->x, core->y, (address), (value), 0)
+#define noc_global_semaphore_set_remote(x, y, address, value) \
+  core->calls->global_semaphore_write(core, (x), (y), (address), (value), 0)
+#define noc_global_semaphore_inc(x, y, address, count) \
+  core->calls->global_semaphore_write(core, (x), (y), (address), (count), 1)
+#define noc_global_semaphore_wait(address, value) core->calls->global_semaphore_wait(core, (address), (value), 0)
+#define noc_global_semaphore_wait_min(address, value) core->calls->global_semaphore_wait(core, (address), (value), 1)
 
 /* --- Numbers ---
  *

@@ -14,7 +14,7 @@ use corosensei::{Coroutine, CoroutineResult};
 
 use super::context::{
     BufferAccess, CIRCULAR_BUFFERS, CircularBuffer, Core, SEMAPHORES, SemaphoreValues,
-    Surroundings, Waiting,
+    Surroundings, Waiting, global_value,
 };
 use super::execution_error::{ExecutionError, MAX_WAITS, Wait, WaitsFor};
 use super::fault::Access;
@@ -393,6 +393,9 @@ impl Core {
             Waiting::Semaphore { semaphore, value, or_more } => {
                 let now = self.semaphore(semaphore).and_then(Cell::get).unwrap_or_default();
                 WaitsFor::Semaphore { semaphore, value, or_more, now }
+            }
+            Waiting::GlobalSemaphore { address, at, value, or_more } => {
+                WaitsFor::GlobalSemaphore { address, value, or_more, now: global_value(at) }
             }
             Waiting::Nothing | Waiting::Failed(_) => WaitsFor::Nothing,
         }

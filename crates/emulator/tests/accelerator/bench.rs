@@ -8,10 +8,12 @@ use telltale_emulator::{
     Accelerator, AcceleratorOptions, Buffer, Emulator, EmulatorOptions, MachineKind,
 };
 use telltale_harness::Scratch;
+use telltale_ledger::LedgerReader;
+use telltale_ledger::directory::{Purpose, RuntimeDirectory};
 use telltale_program_cache::{
     CircularBufferDescriptor, CircularBufferFormat, ComputeConfig, CoreCoord, CoreRange,
-    CoreRanges, DataFormat, KernelConfig, KernelDescriptor, KernelSource, ReaderConfig,
-    WriterConfig,
+    CoreRanges, CoreType, DataFormat, KernelConfig, KernelDescriptor, KernelSource, ReaderConfig,
+    SemaphoreDescriptor, WriterConfig,
 };
 use telltale_runtime::{Options, Runtime};
 use telltale_schema::memory::MemoryKind;
@@ -23,7 +25,7 @@ pub(crate) struct Bench {
     pub(crate) accelerator: Arc<Accelerator>,
     pub(crate) emulator: Emulator,
     _runtime: Runtime,
-    _scratch: Scratch,
+    pub(crate) scratch: Scratch,
 }
 
 impl Bench {
@@ -40,13 +42,14 @@ impl Bench {
             Runtime::start(Options { root: Some(root.clone()), ..Options::new("a test") });
         let mut options = AcceleratorOptions {
             root: Some(root),
+            kernel_root: Some(scratch.path().to_path_buf()),
             kernel_cache: Some(scratch.join("kernels")),
             patience: Duration::from_secs(30),
             ..AcceleratorOptions::default()
         };
         change(&mut options);
         let accelerator = Accelerator::open(&options, &runtime).unwrap();
-        Self { accelerator, emulator, _runtime: runtime, _scratch: scratch }
+        Self { accelerator, emulator, _runtime: runtime, scratch }
     }
 
     /// A buffer of DRAM with these numbers, in pages of a tile.
@@ -63,14 +66,29 @@ impl Bench {
         bytes.chunks_exact(4).map(|one| f32::from_le_bytes(*one.first_chunk().unwrap())).collect()
     }
 
-    /// What the emulator says is allocated on the first chip, by kind.
+    /// What the emulator says is allocated on the first chip, by kind; the ledger says the same.
     pub(crate) fn allocated(&self) -> Vec<(MemoryKind, u64)> {
         // The queue first: what it holds is not free yet. Then an impossible wish,
         // which the device refuses after the frees before it.
         self.accelerator.finish().unwrap();
         self.accelerator.allocate(MemoryKind::Dram, 1 << 50, 1 << 20).unwrap_err();
         let usage = self.emulator.usage();
-        usage[0].total.kinds().map(|(kind, usage)| (kind, usage.requested_bytes)).collect()
+        let allocated: Vec<_> =
+            usage[0].total.kinds().map(|(kind, usage)| (kind, usage.requested_bytes)).collect();
+        assert_eq!(allocated, self.recorded(), "the ledger is wrong");
+        allocated
+    }
+
+    /// What the process's ledger says.
+    fn recorded(&self) -> Vec<(MemoryKind, u64)> {
+        let directory = self.emulator.root().join("run/tt");
+        let directory = RuntimeDirectory::open(&directory, Purpose::Reading).unwrap();
+        let listing = directory.list().unwrap();
+        let [ledger] = listing.ledgers.as_slice() else { panic!("{:?}", listing.ledgers) };
+        let mut reader = LedgerReader::open_at(&directory, &ledger.name).unwrap();
+        let usage = &reader.read().unwrap().usage;
+        let live = usage.iter().filter(|(.., usage)| usage.live_bytes > 0);
+        live.map(|(_, kind, usage)| (*kind, usage.live_bytes)).collect()
     }
 }
 
@@ -100,4 +118,9 @@ pub(crate) fn tiles(index: u8, pages: u32, cores: &CoreRanges) -> CircularBuffer
         tile: None,
     };
     CircularBufferDescriptor::own(cores.clone(), pages, format)
+}
+
+pub(crate) fn semaphore(id: u32, initial_value: u32, cores: &CoreRanges) -> SemaphoreDescriptor {
+    let core_ranges = cores.clone();
+    SemaphoreDescriptor { id, core_type: CoreType::Worker, core_ranges, initial_value }
 }

@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
 
 mod bench;
+mod kept;
+mod refused;
 mod running;

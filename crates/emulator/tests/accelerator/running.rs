@@ -1,9 +1,10 @@
 //! Programs that do what they should.
 
-use telltale_program_cache::ProgramDescriptor;
+use telltale_emulator::KernelUse;
+use telltale_program_cache::{CoreCoord, Placement, ProgramDescriptor};
 use telltale_schema::memory::MemoryKind;
 
-use crate::bench::{Bench, TILE_BYTES, cores, kernel, tiles};
+use crate::bench::{Bench, TILE_BYTES, cores, kernel, semaphore, tiles};
 
 const READER: &str = "
 KERNEL_MAIN {
@@ -87,7 +88,6 @@ fn kernels_of_a_core_pass_pages_through_circular_buffers() {
     assert!(first.iter().zip(&numbers).all(|(got, number)| *got == 2.0 * number + 1.0));
     let second = bench.numbers(&from);
     assert!(second.iter().zip(&numbers).all(|(got, number)| *got == number + 1.5));
-    assert_eq!(accelerator.kernel_counters().compiled, 3);
 }
 
 #[test]
@@ -108,4 +108,173 @@ fn a_program_takes_up_memory_of_the_chip_while_it_lives() {
     assert_eq!(bench.allocated(), buffers);
     drop(from);
     assert_eq!(bench.allocated(), []);
+}
+
+#[test]
+fn cores_wait_for_each_other_through_semaphores() {
+    let bench = Bench::new();
+    let all = cores(8, 8);
+    // A token goes around the grid three times; each core adds its place.
+    let text = "
+KERNEL_MAIN {
+  uint32_t next_x = get_arg_val(0), next_y = get_arg_val(1), place = get_arg_val(2);
+  uint32_t sum;
+  for (uint32_t round = 0; round < 3; round++) {
+    if (place != 0 || round != 0) noc_semaphore_wait(4, 1);
+    noc_semaphore_set(4, 0);
+    noc_read_bytes(get_common_arg_val(0), 0, 4, &sum);
+    sum += place;
+    noc_write_bytes(get_common_arg_val(0), 0, 4, &sum);
+    noc_semaphore_inc(next_x, next_y, 4, 1);
+  }
+}";
+    let sum = bench.accelerator.allocate(MemoryKind::L1, 32, 32).unwrap();
+    bench.accelerator.write(&sum, &[0; 32]).unwrap();
+    let mut token = kernel("token", text, &all);
+    token.common_runtime_arguments.push(sum.address());
+    for (place, core) in (0u32..).zip(all.cores()) {
+        let next = (place + 1) % 64;
+        token.runtime_arguments.push(core, &[next % 8, next / 8, place]);
+    }
+    let mut described = ProgramDescriptor::default();
+    described.kernels.push(token);
+    described.semaphores.push(semaphore(4, 0, &all));
+    let program = bench.accelerator.compile(&described).unwrap();
+    for run in 1..=2u32 {
+        bench.accelerator.enqueue(&program, std::slice::from_ref(&sum)).unwrap();
+        let expected = run * 3 * (63 * 64 / 2);
+        assert_eq!(bench.accelerator.read(&sum).unwrap()[..4], expected.to_le_bytes());
+    }
+    bench.accelerator.finish().unwrap();
+    drop((program, sum));
+    assert_eq!(bench.allocated(), []);
+}
+
+#[test]
+fn a_global_semaphore_outlives_a_program() {
+    let bench = Bench::new();
+    let semaphore = bench.accelerator.allocate_global_semaphore(5).unwrap();
+    let describe = |text, x| {
+        let core = CoreCoord::new(x, 0);
+        let mut kernel = kernel("kernel", text, &core.into());
+        kernel.runtime_arguments.push(core, &[semaphore.address()]);
+        let mut described = ProgramDescriptor::default();
+        described.kernels.push(kernel);
+        bench.accelerator.compile(&described).unwrap()
+    };
+    let give = describe("KERNEL_MAIN { noc_global_semaphore_inc(3, 0, get_arg_val(0), 2); }", 0);
+    let take = describe("KERNEL_MAIN { noc_global_semaphore_wait(get_arg_val(0), 7); }", 3);
+    let held = std::slice::from_ref(&semaphore);
+    bench.accelerator.enqueue(&take, held).unwrap();
+    let error = bench.accelerator.finish().unwrap_err().to_string();
+    assert!(error.contains("core (3, 0) waits for 7 in the global semaphore"), "{error}");
+    assert!(error.ends_with("which is 5"), "{error}");
+    for program in [&give, &take] {
+        bench.accelerator.enqueue(program, held).unwrap();
+    }
+    bench.accelerator.finish().unwrap();
+    assert_eq!(bench.accelerator.read(&semaphore).unwrap()[3 * 16], 7);
+}
+
+#[test]
+fn a_circular_buffer_can_lie_on_a_buffer() {
+    let bench = Bench::new();
+    let both = cores(2, 1);
+    let numbers: Vec<f32> = (0..4 * 1_024u16).map(f32::from).collect();
+    let (buffer, other) = (bench.buffer(&numbers), bench.buffer(&vec![1.0; 4 * 1_024]));
+    // Each core doubles the second page of its half.
+    let text = "
+KERNEL_MAIN {
+  cb_reserve_back(0, 1);
+  float *numbers = get_write_ptr(0);
+  for (int i = 0; i < TILE_NUMBERS; i++) numbers[i] *= 2;
+  cb_push_back(0, 1);
+}";
+    let mut on_buffer = tiles(0, 1, &both);
+    on_buffer.placement = Placement::OnBuffer { address: buffer.address() };
+    on_buffer.address_offset_bytes = TILE_BYTES;
+    let mut described = ProgramDescriptor::default();
+    described.kernels.push(kernel("double", text, &both));
+    described.circular_buffers.push(on_buffer);
+    let mut program = bench.accelerator.compile(&described).unwrap();
+    bench.accelerator.enqueue(&program, std::slice::from_ref(&buffer)).unwrap();
+    described.circular_buffers[0].placement = Placement::OnBuffer { address: other.address() };
+    program.arguments_mut().copy_from_descriptor(&described).unwrap();
+    bench.accelerator.enqueue(&program, std::slice::from_ref(&other)).unwrap();
+    let doubled = |page: usize| if page % 2 == 1 { 2.0 } else { 1.0 };
+    let expected = |numbers: &[f32]| -> Vec<f32> {
+        let pages = numbers.chunks(1_024).enumerate();
+        pages.flat_map(|(page, one)| one.iter().map(move |one| one * doubled(page))).collect()
+    };
+    assert_eq!(bench.numbers(&buffer), expected(&numbers));
+    assert_eq!(bench.numbers(&other), expected(&vec![1.0; 4 * 1_024]));
+}
+
+#[test]
+fn the_code_of_a_kernel_counts_as_what_it_is_used_for() {
+    let bench = Bench::new();
+    let mut described = ProgramDescriptor::default();
+    described.kernels.push(kernel("nothing", "KERNEL_MAIN {}", &cores(1, 1)));
+    for (kernel_use, kind) in [
+        (KernelUse::Application, MemoryKind::KernelApplication),
+        (KernelUse::Dispatch, MemoryKind::KernelDispatch),
+        (KernelUse::Fabric, MemoryKind::KernelFabric),
+    ] {
+        let program = bench.accelerator.compile_for(kernel_use, &described).unwrap();
+        assert_eq!(bench.allocated(), [(kind, program.device_bytes())]);
+    }
+    assert_eq!(bench.allocated(), []);
+}
+
+#[test]
+fn accelerators_run_the_same_kernels_at_the_same_time() {
+    let benches = [(); 3].map(|()| Bench::new());
+    std::thread::scope(|scope| {
+        for (bench, factor) in benches.iter().zip([2.0, 3.0, 4.0]) {
+            scope.spawn(move || {
+                let from = bench.buffer(&[1.0; 64 * 1_024]);
+                let to = bench.buffer(&[0.0; 64 * 1_024]);
+                let described = scale(8, 8, 1, from.address(), to.address(), factor);
+                let program = bench.accelerator.compile(&described).unwrap();
+                for _ in 0..200 {
+                    bench.accelerator.enqueue(&program, &[from.clone(), to.clone()]).unwrap();
+                }
+                assert!(bench.numbers(&to).iter().all(|number| *number == factor + 1.0));
+            });
+        }
+    });
+}
+
+#[test]
+fn numbers_are_rounded_to_nearest_even() {
+    let bench = Bench::new();
+    let cases: [(u32, u32); 8] = [
+        (0x3F80_0000, 0x3F80),
+        (0x3F80_8000, 0x3F80),
+        (0x3F80_8001, 0x3F81),
+        (0x3F81_8000, 0x3F82),
+        (0x7F7F_FFFF, 0x7F80),
+        (0xFF80_0000, 0xFF80),
+        (0x7F80_0001, 0x7FC0),
+        (0x0000_8001, 0x0001),
+    ];
+    let text = "
+KERNEL_MAIN {
+  for (uint32_t i = 0; i < get_arg_count() - 1; i++) {
+    uint32_t word = float_to_bf16(get_arg_val_float(i + 1));
+    noc_write_bytes(get_arg_val(0), 4 * i, 4, &word);
+  }
+}";
+    let to = bench.accelerator.allocate(MemoryKind::Dram, 32, 32).unwrap();
+    let core = CoreCoord::new(0, 0);
+    let mut round = kernel("round", text, &core.into());
+    let words: Vec<u32> =
+        [to.address()].into_iter().chain(cases.iter().map(|case| case.0)).collect();
+    round.runtime_arguments.push(core, &words);
+    let mut described = ProgramDescriptor::default();
+    described.kernels.push(round);
+    let program = bench.accelerator.compile(&described).unwrap();
+    bench.accelerator.enqueue(&program, std::slice::from_ref(&to)).unwrap();
+    let expected: Vec<u8> = cases.iter().flat_map(|case| case.1.to_le_bytes()).collect();
+    assert_eq!(bench.accelerator.read(&to).unwrap(), expected);
 }
