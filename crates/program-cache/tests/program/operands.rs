@@ -38,7 +38,7 @@ fn specifications() -> Vec<Mutation<OperandSpec>> {
             Keyed | format | *format = DataFormat::Int32,
         ],
         layout: [Keyed | layout | *layout = Layout::RowMajor],
-        memory: [Keyed | memory | *memory = MemoryConfig::L1],
+        memory: [Keyed | memory | *memory = MemoryConfig::DRAM],
     })
 }
 
