@@ -77,3 +77,13 @@ fn a_rectangle_at_once_is_the_same_as_core_by_core() {
     assert_eq!(described.key(), one_by_one.key());
     assert_eq!(described.words(), one_by_one.words());
 }
+
+#[test]
+fn a_second_description_uses_the_buffers_of_the_first() {
+    let program = crate::example::program();
+    let mut flat = FlatDescriptor::new();
+    let places =
+        |described: FlatProgram<'_>| (described.key().bytes().as_ptr(), described.words().as_ptr());
+    let first = places(describe(&mut flat, &program));
+    assert_eq!(places(describe(&mut flat, &program)), first);
+}

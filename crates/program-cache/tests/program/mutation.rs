@@ -9,7 +9,7 @@ use telltale_program_cache::{
     CircularBufferDescriptor, CircularBufferFormat, ComputeConfig, CoreCoord, CoreRanges, CoreType,
     DataFormat, DataMovementConfig, KernelConfig, KernelDescriptor, KernelSource, KeyEncoder,
     OptimisationLevel, Placement, ProgramArguments, ProgramDescriptor, ReaderConfig,
-    SemaphoreDescriptor, Tile, WriterConfig,
+    RuntimeArguments, SemaphoreDescriptor, Tile, WriterConfig,
 };
 
 use crate::example::{program, range};
@@ -80,19 +80,8 @@ fn kernels() -> Vec<Mutation<KernelDescriptor>> {
             Value | arguments | arguments.words_mut().iter_mut().for_each(|word| *word ^= u32::MAX),
             Keyed | arguments | arguments.push(CoreCoord::new(9, 9), &[]),
             Keyed | arguments | arguments.push(CoreCoord::new(9, 9), &[1]),
-            // The same words in the same number, on other cores or cut otherwise.
-            Keyed | arguments | {
-                let words: Vec<u32> = arguments.words().to_vec();
-                *arguments = Default::default();
-                arguments.push(CoreCoord::new(0, 0), &words);
-            },
-            Keyed | arguments | {
-                let mut cores: Vec<_> =
-                    arguments.cores().map(|(core, words)| (core, words.to_vec())).collect();
-                cores.swap(0, 1);
-                *arguments = Default::default();
-                cores.iter().for_each(|(core, words)| arguments.push(*core, words));
-            },
+            Keyed | arguments | all_to_one_core(arguments),
+            Keyed | arguments | exchange_first_cores(arguments),
         ],
         common_runtime_arguments: [
             Value | words | words[0] += 1,
@@ -114,6 +103,22 @@ fn kernels() -> Vec<Mutation<KernelDescriptor>> {
             _ => KernelConfig::Reader(ReaderConfig {}),
         },],
     })
+}
+
+/// The same words in the same number and order, given to one core.
+fn all_to_one_core(arguments: &mut RuntimeArguments) {
+    let mut gathered = RuntimeArguments::new();
+    gathered.push(CoreCoord::new(0, 0), arguments.words());
+    *arguments = gathered;
+}
+
+/// The same words for the same cores, given in another order.
+fn exchange_first_cores(arguments: &mut RuntimeArguments) {
+    let mut cores: Vec<_> = arguments.cores().collect();
+    cores.swap(0, 1);
+    let mut exchanged = RuntimeArguments::new();
+    cores.iter().for_each(|(core, words)| exchanged.push(*core, words));
+    *arguments = exchanged;
 }
 
 fn readers() -> Vec<Mutation<ReaderConfig>> {
