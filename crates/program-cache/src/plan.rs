@@ -108,10 +108,10 @@ impl PatchRun {
     }
 }
 
-/// Every argument of a program, in the order of its slots.
+/// Every argument of a program, in the order of its slots ([`crate::ArgumentLayout`]).
 pub(crate) fn arguments_of<A: Copy>(descriptor: &ProgramDescriptor<A>) -> impl Iterator<Item = &A> {
     let kernels = descriptor.kernels.iter().flat_map(|kernel| {
-        kernel.runtime_arguments.words().iter().chain(&kernel.common_runtime_arguments)
+        kernel.common_runtime_arguments.iter().chain(kernel.runtime_arguments.words())
     });
     kernels.chain(descriptor.circular_buffers.iter().filter_map(|one| one.placement.address()))
 }

@@ -48,17 +48,17 @@ impl Place {
         let mut rest = slot;
         for (kernel, described) in program.kernels.iter().enumerate() {
             let name = || described.name.clone();
+            let common = described.common_runtime_arguments.len();
+            if rest < common {
+                return Self::Common { kernel, name: name(), argument: rest };
+            }
+            rest -= common;
             for (core, words) in described.runtime_arguments.cores() {
                 if rest < words.len() {
                     return Self::Runtime { kernel, name: name(), core, argument: rest };
                 }
                 rest -= words.len();
             }
-            let common = described.common_runtime_arguments.len();
-            if rest < common {
-                return Self::Common { kernel, name: name(), argument: rest };
-            }
-            rest -= common;
         }
         let buffers = program.circular_buffers.iter().enumerate();
         let mut with_address = buffers.filter(|(_, one)| one.placement.address().is_some());
