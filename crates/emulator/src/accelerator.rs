@@ -4,6 +4,7 @@
 //! runtime. Commands are carried out in order by one thread for each accelerator. What runs is
 //! the business of `kernels`, not this module's.
 
+mod backend;
 mod commands;
 mod error;
 mod memory;

@@ -139,11 +139,15 @@ impl Residents {
 }
 
 impl Residence {
+    /// Its kernels' code on all cores.
+    pub(super) fn code_bytes(&self) -> u64 {
+        self.kernels.iter().map(|code| code.allocation.bytes()).sum()
+    }
+
     /// Its kernels' code and its circular buffers on all cores.
     pub(super) fn bytes(&self) -> u64 {
-        let kernels: u64 = self.kernels.iter().map(|code| code.allocation.bytes()).sum();
         let region = self.region.as_ref();
-        kernels + region.map_or(0, |need| need.bytes_per_core * need.residents.cores())
+        self.code_bytes() + region.map_or(0, |need| need.bytes_per_core * need.residents.cores())
     }
 }
 

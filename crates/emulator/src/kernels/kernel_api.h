@@ -263,17 +263,29 @@ static inline void floats_to_bf16(const float *from, bf16_t *restrict to, size_t
   for (size_t i = 0; i < count; i++) to[i] = float_to_bf16(from[i]);
 }
 
-/* c += a * b, tiles of floats. */
+/* Half a row of floats, which need not be aligned. */
+typedef float telltale_half_row __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* c += a * b, tiles of floats. Each number of c is added to in the order of a's columns, however
+ * wide the processor's vectors are. */
 static inline void tile_multiply_add(const float *restrict a, const float *restrict b, float *restrict c) {
-  for (int row = 0; row < TILE_ROWS; row++) {
-    float sums[TILE_COLUMNS];
-    for (int column = 0; column < TILE_COLUMNS; column++) sums[column] = c[row * TILE_COLUMNS + column];
+  for (int row = 0; row < TILE_ROWS; row += 4) {
+    telltale_half_row sums[4][2];
+    for (int i = 0; i < 4; i++)
+      for (int half = 0; half < 2; half++)
+        sums[i][half] = *(const telltale_half_row *)(c + (row + i) * TILE_COLUMNS + 16 * half);
     for (int inner = 0; inner < TILE_COLUMNS; inner++) {
-      float factor = a[row * TILE_COLUMNS + inner];
-      for (int column = 0; column < TILE_COLUMNS; column++)
-        sums[column] += factor * b[inner * TILE_COLUMNS + column];
+      telltale_half_row left = *(const telltale_half_row *)(b + inner * TILE_COLUMNS);
+      telltale_half_row right = *(const telltale_half_row *)(b + inner * TILE_COLUMNS + 16);
+      for (int i = 0; i < 4; i++) {
+        float factor = a[(row + i) * TILE_COLUMNS + inner];
+        sums[i][0] += factor * left;
+        sums[i][1] += factor * right;
+      }
     }
-    for (int column = 0; column < TILE_COLUMNS; column++) c[row * TILE_COLUMNS + column] = sums[column];
+    for (int i = 0; i < 4; i++)
+      for (int half = 0; half < 2; half++)
+        *(telltale_half_row *)(c + (row + i) * TILE_COLUMNS + 16 * half) = sums[i][half];
   }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
 
 mod bench;
+mod cached;
 mod kept;
 mod refused;
 mod running;

@@ -1,0 +1,33 @@
+//! The accelerator as what a program cache compiles with.
+
+use telltale_program_cache::{Backend, ProgramArguments, ProgramDescriptor, UpdateError, Updates};
+
+use super::{Accelerator, CompileError, CompiledProgram};
+
+impl Backend for Accelerator {
+    type Program = CompiledProgram;
+    type Error = CompileError;
+
+    fn compile(&self, descriptor: &ProgramDescriptor) -> Result<CompiledProgram, CompileError> {
+        Self::compile(self, descriptor)
+    }
+
+    fn apply(
+        &self,
+        program: &mut CompiledProgram,
+        updates: Updates<'_>,
+    ) -> Result<(), UpdateError> {
+        updates.write_to(&mut program.arguments)
+    }
+
+    fn arguments<'a>(&self, program: &'a CompiledProgram) -> &'a ProgramArguments {
+        &program.arguments
+    }
+
+    /// Its kernels' code on the chip and its words on the host. Circular buffers do not count:
+    /// all programs share the region of the one that needs most.
+    fn weight_bytes(&self, program: &CompiledProgram) -> u64 {
+        let words = size_of_val(program.arguments.words());
+        program.loaded.residence.code_bytes() + words as u64
+    }
+}
