@@ -42,7 +42,7 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 19] = [
+pub const MEMBERS: [Member; 20] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -68,6 +68,10 @@ pub const MEMBERS: [Member; 19] = [
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
+    here(
+        "telltale-operations",
+        &["telltale-emulator", "telltale-program-cache", "telltale-schema"],
+    ),
     here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),

@@ -1,0 +1,8 @@
+//! Operations on the software accelerator.
+#![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
+
+mod bench;
+mod differential;
+mod random;
+mod reference;
+mod refusals;

@@ -1,0 +1,117 @@
+//! Random sequences of operations that depend on nothing but their seed, and what they leave.
+
+use telltale_operations::{
+    Binary, MatmulAttributes, OperationError, Reduction, Session, SoftmaxAttributes, Tensor, Unary,
+};
+
+use crate::bench::FORMS;
+
+/// Tensors that a sequence has at once; a new one takes the place of another, whose buffer is
+/// freed and used again.
+const SLOTS: u64 = 6;
+/// Sizes of dimensions: few, so that programs are found again, and around the size of a tile.
+const SIZES: [u32; 6] = [1, 3, 16, 32, 33, 70];
+
+/// Plays `steps` random operations and gives the bytes of all that is left, and the number of
+/// operations that were possible.
+pub(crate) fn play(session: &Session, seed: u64, steps: u32) -> (Vec<Vec<u8>>, u32) {
+    let mut random = Random(seed);
+    let mut slots: Vec<Tensor> = (0..SLOTS).map(|_| fresh(session, &mut random)).collect();
+    let mut done = 0;
+    for step in 0..steps {
+        let result = match random.below(12) {
+            0 => Ok(Some(fresh(session, &mut random))),
+            _ => operation(session, &mut random, &slots),
+        };
+        match result {
+            Ok(Some(tensor)) => {
+                let slot = random.below(SLOTS) as usize;
+                slots[slot] = tensor;
+                done += 1;
+            }
+            Ok(None) => done += 1,
+            Err(OperationError::Refused(_)) => {}
+            Err(error) => panic!("step {step} of seed {seed}: {error:?}"),
+        }
+    }
+    let bytes = slots.iter().map(|tensor| session.read_bytes(tensor).unwrap());
+    (bytes.collect(), done)
+}
+
+/// A new tensor, or none where one was changed in place.
+fn operation(
+    session: &Session,
+    random: &mut Random,
+    slots: &[Tensor],
+) -> Result<Option<Tensor>, OperationError> {
+    let x = random.of(slots);
+    // As likely the same tensor twice as any two.
+    let y = if random.below(3) == 0 { x } else { random.of(slots) };
+    let scalar = random.below(8) as f32 / 4.0 - 1.0;
+    let unary = [Unary::Negate, Unary::Relu, Unary::Gelu, Unary::Tanh, Unary::Scale, Unary::Shift];
+    let binary = [Binary::Add, Binary::Subtract, Binary::Multiply, Binary::Maximum];
+    let result = match random.below(11) {
+        0 => session.unary(*random.of(&unary), x, scalar)?,
+        1 => {
+            session.unary_into(*random.of(&unary), x, scalar, x)?;
+            return Ok(None);
+        }
+        2 | 3 => session.binary(*random.of(&binary), x, y)?,
+        4 => {
+            session.binary_into(*random.of(&binary), x, y, x)?;
+            return Ok(None);
+        }
+        5 | 6 => {
+            let attributes = MatmulAttributes {
+                a_transposed: random.below(2) == 0,
+                b_transposed: random.below(2) == 0,
+                ..MatmulAttributes::default()
+            };
+            let product = session.matmul(attributes, x, y, None)?;
+            session.unary(Unary::Tanh, &product, 0.0)?
+        }
+        7 => {
+            let attributes = SoftmaxAttributes { causal: random.below(2) == 0 };
+            session.softmax(attributes, x, scalar)?
+        }
+        8 => {
+            let dimension = random.below(3) as u32;
+            session.reduce(*random.of(&[Reduction::Mean, Reduction::Maximum]), x, dimension)?
+        }
+        9 => session.transpose(x)?,
+        _ => {
+            let size = x.shape().iter().copied().max().unwrap_or(1);
+            if size > SIZES[SIZES.len() - 1] {
+                return Ok(None);
+            }
+            session.concat(&[x, y], random.below(3) as u32)?
+        }
+    };
+    Ok(Some(result))
+}
+
+fn fresh(session: &Session, random: &mut Random) -> Tensor {
+    let form = *random.of(&FORMS);
+    let rank = 2 + random.below(2);
+    let shape: Vec<u32> = (0..rank).map(|_| *random.of(&SIZES)).collect();
+    let count: u32 = shape.iter().product();
+    let values: Vec<f32> = (0..count).map(|_| random.below(4_096) as f32 / 1_024.0 - 2.0).collect();
+    session.tensor(&form.spec(&shape), &values).unwrap()
+}
+
+/// Numbers from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len() as u64) as usize]
+    }
+}
