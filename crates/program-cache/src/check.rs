@@ -56,27 +56,35 @@ pub(crate) fn compare_descriptions(
 }
 
 /// The first word of a program that is not the one which the new description has for it.
-pub(crate) fn compare_words<A: Copy>(
+pub(crate) fn compare_words(
     written: &ProgramArguments,
-    rebuilt: &ProgramDescriptor<A>,
-    word_of: impl Fn(A) -> Result<u32, UpdateError>,
+    rebuilt: &ProgramDescriptor<Argument>,
+    dispatch: &Dispatch<'_>,
 ) -> Option<Difference> {
     let words = written.words();
     let count = arguments_of(rebuilt).count();
     if words.len() != count {
         return Some(Difference::new("number of argument words", &words.len(), &count));
     }
-    let pairs = words.iter().zip(arguments_of(rebuilt)).enumerate();
-    for (slot, (written, argument)) in pairs {
-        let place = || Place::of(rebuilt, slot).to_string();
-        match word_of(*argument) {
-            Ok(expected) if expected == *written => {}
-            Ok(expected) => return Some(Difference::new(place(), written, &expected)),
-            Err(error) => {
-                let rebuilt = error.to_string();
-                return Some(Difference { field: place(), found: written.to_string(), rebuilt });
-            }
-        }
-    }
-    None
+    let mut pairs = words.iter().zip(arguments_of(rebuilt)).enumerate();
+    pairs.find_map(|(slot, (written, argument))| {
+        let expected = match argument.word_at(dispatch) {
+            Ok(expected) if expected == *written => return None,
+            Ok(expected) => expected.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let field = Place::of(rebuilt, slot).to_string();
+        Some(Difference { field, found: written.to_string(), rebuilt: expected })
+    })
+}
+
+/// The first word in which two rows of a program's arguments differ.
+pub(crate) fn first_other_word(
+    written: &ProgramArguments,
+    wanted: &ProgramArguments,
+    described: &ProgramDescriptor<Argument>,
+) -> Option<Difference> {
+    let mut pairs = written.words().iter().zip(wanted.words()).enumerate();
+    let (slot, (written, wanted)) = pairs.find(|(_, (written, wanted))| written != wanted)?;
+    Some(Difference::new(Place::of(described, slot).to_string(), written, wanted))
 }

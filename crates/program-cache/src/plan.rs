@@ -4,11 +4,16 @@
 //! nothing. Operands are told apart by position, never by their address, so it does not matter
 //! which of them happened to share a buffer when the program was first described.
 
+use smallvec::SmallVec;
+
 use crate::argument::Argument;
 use crate::descriptor::ProgramDescriptor;
 use crate::dispatch::Dispatch;
 use crate::slots::{ArgumentsError, ProgramArguments};
 use crate::update::UpdateError;
+
+/// Neighbouring slots that one step of a run writes at most.
+const MAX_WIDTH: usize = 4;
 
 /// Slots to write at each dispatch, as runs of equal distance with equal content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,16 +23,17 @@ pub struct PatchPlan {
     word_count: usize,
 }
 
-/// Slots that hold the same word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The same neighbouring words again and again, at equal distances: the arguments of one core
+/// after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct PatchRun {
-    /// What the word stands for.
-    symbol: Argument,
+    /// What the neighbouring words stand for.
+    symbols: SmallVec<[Argument; 2]>,
     /// The first slot.
     first: usize,
-    /// One behind the last slot.
-    end: usize,
-    /// From one to the next; at least 1.
+    /// How often they stand there, at least once.
+    count: usize,
+    /// Slots from one time to the next; no less than there are symbols.
     stride: usize,
 }
 
@@ -43,15 +49,7 @@ impl PatchPlan {
             }
             word_count += 1;
         }
-        // Slots of equal content come together, in ascending order.
-        slots.sort_by_key(|(symbol, slot)| (order_of(*symbol), *slot));
-        let mut runs: Vec<PatchRun> = Vec::new();
-        for (symbol, slot) in slots {
-            match runs.last_mut() {
-                Some(run) if run.symbol == symbol && run.takes(slot) => run.add(slot),
-                _ => runs.push(PatchRun { symbol, first: slot, end: slot + 1, stride: 1 }),
-            }
-        }
+        let runs = join_neighbours(runs_of_equals(slots));
         Self { runs: runs.into(), word_count }
     }
 
@@ -84,27 +82,88 @@ impl PatchPlan {
             return Err(ArgumentsError::WrongCount { expected, given }.into());
         }
         for run in &self.runs {
-            let word = run.symbol.word_at(dispatch)?;
-            let slots = words.get_mut(run.first..run.end).unwrap_or_default();
-            // Each chunk holds at least its first slot, so this compiles to one store a slot.
-            for slot in slots.chunks_mut(run.stride) {
-                slot[0] = word;
+            let slots = words.get_mut(run.first..run.end()).unwrap_or_default();
+            let word = |index: usize| run.symbols[index].word_at(dispatch);
+            match run.symbols.len() {
+                1 => repeat(slots, run.stride, [word(0)?]),
+                2 => repeat(slots, run.stride, [word(0)?, word(1)?]),
+                3 => repeat(slots, run.stride, [word(0)?, word(1)?, word(2)?]),
+                _ => repeat(slots, run.stride, [word(0)?, word(1)?, word(2)?, word(3)?]),
             }
         }
         Ok(())
     }
 }
 
+/// Writes `words` at the start of `slots`, every `stride` slots, and at their end.
+#[inline]
+fn repeat<const WIDTH: usize>(slots: &mut [u32], stride: usize, words: [u32; WIDTH]) {
+    let Some((before, last)) = slots.split_last_chunk_mut() else { return };
+    // The chunks are exact and their size is the same in all turns: one store a turn is left.
+    for step in before.chunks_exact_mut(stride) {
+        if let Some(place) = step.first_chunk_mut() {
+            *place = words;
+        }
+    }
+    *last = words;
+}
+
+/// Slots of equal content and equal distance, together.
+fn runs_of_equals(mut slots: Vec<(Argument, usize)>) -> Vec<PatchRun> {
+    slots.sort_by_key(|(symbol, slot)| (order_of(*symbol), *slot));
+    let mut runs: Vec<PatchRun> = Vec::new();
+    for (symbol, slot) in slots {
+        match runs.last_mut() {
+            Some(run) if run.symbols[0] == symbol && run.takes(slot) => {
+                run.stride = slot - run.last();
+                run.count += 1;
+            }
+            _ => {
+                let symbols = SmallVec::from_elem(symbol, 1);
+                runs.push(PatchRun { symbols, first: slot, count: 1, stride: 1 });
+            }
+        }
+    }
+    runs
+}
+
+/// Runs that lie side by side become one of greater width.
+fn join_neighbours(mut runs: Vec<PatchRun>) -> Vec<PatchRun> {
+    runs.sort_by_key(|run| run.first);
+    let mut joined: Vec<PatchRun> = Vec::new();
+    for run in runs {
+        match joined.last_mut() {
+            Some(last) if last.is_beside(&run) => last.symbols.extend(run.symbols),
+            _ => joined.push(run),
+        }
+    }
+    joined
+}
+
 impl PatchRun {
-    /// Whether `slot`, behind the last one, is at the run's distance. A second slot sets it.
-    fn takes(&self, slot: usize) -> bool {
-        let is_single = self.end == self.first + 1;
-        is_single || slot - (self.end - 1) == self.stride
+    /// Where the last of its repetitions begins.
+    fn last(&self) -> usize {
+        self.first + (self.count - 1) * self.stride
     }
 
-    fn add(&mut self, slot: usize) {
-        self.stride = slot - (self.end - 1);
-        self.end = slot + 1;
+    /// One behind its last slot.
+    #[inline]
+    fn end(&self) -> usize {
+        self.last() + self.symbols.len()
+    }
+
+    /// Whether `slot`, behind the last one, is at the run's distance. A second slot sets it.
+    fn takes(&self, slot: usize) -> bool {
+        self.count == 1 || slot - self.last() == self.stride
+    }
+
+    /// Whether the slots of `other` come right behind these, each time.
+    fn is_beside(&self, other: &Self) -> bool {
+        let width = self.symbols.len();
+        self.count == other.count
+            && self.first + width == other.first
+            && width < MAX_WIDTH
+            && (self.count == 1 || (self.stride == other.stride && self.stride > width))
     }
 }
 
@@ -123,5 +182,70 @@ fn order_of(symbol: Argument) -> (u8, u16, u32) {
         Argument::Address { operand, offset_bytes } => (1, operand.0, offset_bytes),
         Argument::Dynamic(index) => (2, index.0, 0),
         Argument::SemaphoreAddress(index) => (3, index.0, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::{Just, Strategy, prop_assert_eq, prop_oneof, proptest};
+
+    use super::PatchPlan;
+    use crate::argument::{Argument, DynamicIndex};
+    use crate::cores::{CoreCoord, CoreRange};
+    use crate::descriptor::ProgramDescriptor;
+    use crate::descriptor::kernel::{KernelConfig, KernelDescriptor, KernelSource, ReaderConfig};
+    use crate::dispatch::Dispatch;
+    use crate::slots::{ArgumentLayout, ProgramArguments};
+
+    fn program(words: &[Argument]) -> ProgramDescriptor<Argument> {
+        let cores = CoreRange::new(CoreCoord::new(0, 0), CoreCoord::new(0, 0));
+        let config = KernelConfig::Reader(ReaderConfig {});
+        let source = KernelSource::Text("".into());
+        let mut kernel = KernelDescriptor::new("any", source, cores, config);
+        kernel.common_runtime_arguments = words.to_vec();
+        ProgramDescriptor { kernels: [kernel].into_iter().collect(), ..Default::default() }
+    }
+
+    fn some_words() -> impl Strategy<Value = Vec<Argument>> {
+        let dynamic = |index| Just(Argument::Dynamic(DynamicIndex(index)));
+        let word =
+            prop_oneof![Just(Argument::Word(9)), dynamic(0), dynamic(1), dynamic(2), dynamic(3)];
+        let core = proptest::collection::vec(word, 0..7);
+        (core, 0usize..5).prop_map(|(core, cores)| core.repeat(cores))
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_the_symbols_are_written(
+            core in some_words(),
+            other in some_words(),
+            values in proptest::array::uniform4(100u32..),
+        ) {
+            let words = [core, other].concat();
+            let program = program(&words);
+            let layout = ArgumentLayout::of(&program).expect("it has few words");
+            let mut arguments = ProgramArguments::new(Arc::new(layout));
+            let dispatch = Dispatch { dynamics: &values, ..Dispatch::default() };
+            let plan = PatchPlan::of(&program);
+            plan.write_to(&dispatch, &mut arguments).expect("all values are there");
+            let expected: Vec<u32> = words
+                .iter()
+                .map(|word| match word {
+                    Argument::Dynamic(index) => values[usize::from(index.0)],
+                    _ => 0,
+                })
+                .collect();
+            prop_assert_eq!(arguments.words(), &expected);
+        }
+    }
+
+    #[test]
+    fn the_same_words_of_many_cores_are_one_run() {
+        let dynamic = |index| Argument::Dynamic(DynamicIndex(index));
+        let core = [dynamic(0), dynamic(1), Argument::Word(1), Argument::Word(2)];
+        let plan = PatchPlan::of(&program(&core.repeat(64)));
+        assert_eq!(plan.run_count(), 1);
     }
 }

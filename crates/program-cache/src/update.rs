@@ -7,9 +7,11 @@ use crate::plan::PatchPlan;
 use crate::slots::{ArgumentsError, ProgramArguments};
 
 /// The words of a dispatch, on their way into a program.
+#[derive(Clone, Copy)]
 pub struct Updates<'a>(Source<'a>);
 
 /// Where the words come from.
+#[derive(Clone, Copy)]
 enum Source<'a> {
     /// All of them, from a description made for this dispatch.
     Described(&'a ProgramDescriptor),

@@ -10,13 +10,15 @@ use super::counters::{Event, Phase, ThreadNumber, Watch, nanoseconds};
 use super::entry::WantedKey;
 use super::error::{CheckError, DispatchError, Failure};
 use super::{CacheMode, Made, ProgramCache, Side};
+use crate::argument::Argument;
 use crate::backend::Backend;
-use crate::check::{compare_descriptions, compare_words, resolve};
+use crate::check::{compare_descriptions, compare_words, first_other_word, resolve};
 use crate::descriptor::ProgramDescriptor;
 use crate::descriptor::kernel::Text;
 use crate::dispatch::Dispatch;
+use crate::flat::FlatProgram;
 use crate::key::{Key, KeyEncoder, KeyKind, ProgramKey};
-use crate::operation::{OperandSpecs, Operation};
+use crate::operation::{FactoryError, OperandSpecs, Operation};
 use crate::plan::PatchPlan;
 use crate::update::{UpdateError, Updates};
 
@@ -95,6 +97,16 @@ impl<B: Backend> ProgramCache<B> {
         result
     }
 
+    /// Whether the program of this dispatch is in the cache at this moment, so that dispatching it
+    /// would compile nothing. Counts no hit and spares no entry from eviction.
+    #[must_use]
+    pub fn holds<O: Operation>(&self, attributes: &O::Attributes, dispatch: &Dispatch<'_>) -> bool {
+        let mut borrowed = Borrowed::take();
+        let key = operation_key::<O>(borrowed.encoder(), attributes, dispatch);
+        let wanted = wanted(key, Some(TypeId::of::<O>()));
+        self.table.find(&wanted, &self.table.pin()).is_some()
+    }
+
     /// Describes and compiles the program of an operation.
     fn make<O: Operation>(
         &self,
@@ -157,7 +169,7 @@ impl<B: Backend> ProgramCache<B> {
         let difference = described.and_then(|found| compare_descriptions(found, &rebuilt));
         let in_words = || {
             let written = self.backend.arguments(program);
-            compare_words(written, &rebuilt, |argument| argument.word_at(dispatch))
+            compare_words(written, &rebuilt, dispatch)
         };
         let error = match difference {
             Some(difference) => Some(CheckError::Description(difference)),
@@ -224,25 +236,59 @@ impl<B: Backend> ProgramCache<B> {
         descriptor: &ProgramDescriptor,
         run: impl FnOnce(&mut B::Program) -> R,
     ) -> Result<R, DispatchError<B::Error>> {
-        let thread = ThreadNumber::current();
+        let mut watch = Watch::start();
+        let mut borrowed = Borrowed::take();
+        let key = descriptor.key(borrowed.encoder());
+        watch.mark(Phase::Key);
         let make = || self.make_described(descriptor);
+        self.dispatch_keyed(key, &mut watch, make, Updates::described(descriptor), run)
+    }
+
+    /// The same for a program that was described flat: its key is written already, and its words
+    /// are copied in one piece.
+    ///
+    /// # Errors
+    /// As of [`ProgramCache::dispatch_described`].
+    #[inline]
+    pub fn dispatch_flat<R>(
+        &self,
+        program: &FlatProgram<'_>,
+        run: impl FnOnce(&mut B::Program) -> R,
+    ) -> Result<R, DispatchError<B::Error>> {
+        let mut watch = Watch::start();
+        let make = || {
+            let nested = program.to_descriptor().map_err(|error| Failure::Factory {
+                operation: Text::Borrowed("a flat description"),
+                source: Arc::new(FactoryError::Unsupported(error.to_string().into())),
+            })?;
+            self.make_described(&nested)
+        };
+        self.dispatch_keyed(program.key(), &mut watch, make, Updates::words(program.words()), run)
+    }
+
+    /// What both have in common.
+    #[inline]
+    fn dispatch_keyed<R>(
+        &self,
+        key: Key<'_>,
+        watch: &mut Watch,
+        make: impl FnOnce() -> Result<Made<B::Program>, Failure<B::Error>>,
+        updates: Updates<'_>,
+        run: impl FnOnce(&mut B::Program) -> R,
+    ) -> Result<R, DispatchError<B::Error>> {
+        let thread = ThreadNumber::current();
         if !self.is_enabled() {
             self.counters.count(thread, Event::Miss);
             return self.use_alone(thread, make, |using| Ok(run(using.program)));
         }
-        let mut watch = Watch::start();
-        let mut borrowed = Borrowed::take();
-        let key = descriptor.key(borrowed.encoder());
         let wanted = wanted(key, None);
-        watch.mark(Phase::Key);
-        let result = self.obtain(&wanted, thread, &mut watch, make, |using, watch| {
+        let result = self.obtain(&wanted, thread, watch, make, |using, watch| {
             if !using.is_fresh {
-                let updates = Updates::described(descriptor);
                 let applied = self.backend.apply(using.program, updates);
-                applied.map_err(|source| update_error(name_of(descriptor), source))?;
+                applied.map_err(|source| update_error(using.side.name.clone(), source))?;
                 watch.mark(Phase::Update);
                 if self.mode == CacheMode::Check {
-                    let check = || self.check_described(using.program, descriptor);
+                    let check = || self.check_words(using.side, using.program, &updates);
                     self.counted_check(thread, check)?;
                 }
             }
@@ -260,20 +306,27 @@ impl<B: Backend> ProgramCache<B> {
             operation: name_of(descriptor),
             source: Arc::new(error),
         })?;
-        let side = Side { name: name_of(descriptor), plan: None, symbolic: None };
-        Ok(Made { program, side })
+        let symbolic =
+            (self.mode == CacheMode::Check).then(|| descriptor.map(|word| Argument::Word(*word)));
+        Ok(Made { program, side: Side { name: name_of(descriptor), plan: None, symbolic } })
     }
 
-    /// The structure of a program that is described in full is its key, so only words can differ.
-    fn check_described(
+    /// The structure of a program that is described in full is its key, so only words can differ:
+    /// those of the program from those that were to be written.
+    fn check_words(
         &self,
+        side: &Side,
         program: &B::Program,
-        descriptor: &ProgramDescriptor,
+        updates: &Updates<'_>,
     ) -> Result<(), DispatchError<B::Error>> {
-        let difference = compare_words(self.backend.arguments(program), descriptor, Ok);
-        difference.map_or(Ok(()), |difference| {
-            let operation = name_of(descriptor);
-            Err(DispatchError::Check { operation, source: CheckError::Word(difference) })
+        let Some(described) = &side.symbolic else { return Ok(()) };
+        let operation = || side.name.clone();
+        let written = self.backend.arguments(program);
+        let mut wanted = written.clone();
+        updates.write_to(&mut wanted).map_err(|source| update_error(operation(), source))?;
+        first_other_word(written, &wanted, described).map_or(Ok(()), |difference| {
+            let source = CheckError::Word(difference);
+            Err(DispatchError::Check { operation: operation(), source })
         })
     }
 }

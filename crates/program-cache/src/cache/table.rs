@@ -252,3 +252,58 @@ impl<P, S, F: Clone> Cold<P, S, F> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use super::{Entry, Joined, Table, ThreadNumber, WantedKey};
+
+    fn wanted(hash: u64, bytes: &[u8]) -> WantedKey<'_> {
+        WantedKey { hash, operation: None, bytes, collided: Cell::new(false) }
+    }
+
+    fn add(table: &Table<u32, (), ()>, key: &WantedKey<'_>, program: u32) {
+        let Ok(Joined::Lead(leading)) = table.join(key, ThreadNumber::current()) else {
+            panic!("nobody else compiles it");
+        };
+        let entry = Entry::new(leading.flight.key().clone(), program, (), 1);
+        table.land(leading, &Arc::new(entry));
+    }
+
+    fn found(table: &Table<u32, (), ()>, key: &WantedKey<'_>) -> Option<u32> {
+        let pin = table.pin();
+        let entry = table.find(key, &pin)?;
+        let mut in_use = entry.enter(ThreadNumber::current()).expect("nobody uses it")?;
+        Some(*in_use.program())
+    }
+
+    #[test]
+    fn keys_with_the_same_hash_are_told_apart_and_counted() {
+        let table = Table::new(1000);
+        let keys: [&[u8]; 4] = [b"one", b"two", b"three", b""];
+        for (program, bytes) in (0..).zip(keys) {
+            let key = wanted(7, bytes);
+            assert_eq!(found(&table, &key), None);
+            assert_eq!(key.collided.get(), program > 0);
+            add(&table, &key, program);
+        }
+        for (program, bytes) in (0..).zip(keys) {
+            assert_eq!(found(&table, &wanted(7, bytes)), Some(program));
+        }
+        assert_eq!(found(&table, &wanted(8, b"one")), None);
+    }
+
+    #[test]
+    fn a_compilation_whose_thread_panicked_is_begun_again() {
+        let table: Table<u32, (), ()> = Table::new(1000);
+        let key = wanted(7, b"one");
+        let leading = table.join(&key, ThreadNumber::current());
+        assert!(matches!(leading, Ok(Joined::Lead(_))));
+        assert!(table.join(&key, ThreadNumber::current()).is_err(), "it would wait for itself");
+        drop(leading);
+        add(&table, &key, 1);
+        assert_eq!(found(&table, &key), Some(1));
+    }
+}

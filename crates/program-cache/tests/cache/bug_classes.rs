@@ -3,7 +3,8 @@
 
 use telltale_program_cache::{
     Address, Aliasing, Argument, CacheMode, CheckError, Dispatch, DispatchError, FactoryError,
-    Hybrid, Layout, OperandSpecs, Operation, ProgramDescriptor, Tile,
+    FlatDescriptor, Hybrid, KernelHead, KeyEncoder, Layout, OperandSpecs, Operation,
+    ProgramDescriptor, Tile,
 };
 
 use crate::operations::{
@@ -374,4 +375,39 @@ fn a_factory_that_reads_what_is_not_keyed_is_named_by_checking() {
     let text = std::error::Error::source(&error).expect("it has a cause").to_string();
     assert!(text.starts_with("kernel 0 `peeking`, core (0, 0), argument 1"), "{text}");
     assert!(text.contains("Word(100)") && text.contains("Word(200)"), "{text}");
+}
+
+#[test]
+fn a_flat_and_a_nested_description_are_the_same_program() {
+    let cache = cache(CacheMode::Check);
+    let nested = program([kernel("all", 3, [Argument::Word(4), Argument::Word(5)])]).map(|word| {
+        let Argument::Word(word) = word else { panic!("all are words") };
+        *word
+    });
+    let mut encoder = KeyEncoder::new();
+    let key = nested.key(&mut encoder);
+    let mut flat = FlatDescriptor::new();
+    let words = |flat: &mut FlatDescriptor, first: u32| {
+        let one = &nested.kernels[0];
+        let head = KernelHead::<&str> {
+            name: &one.name,
+            source: &one.source,
+            core_ranges: &one.core_ranges,
+            compile_time_arguments: &[],
+            named_compile_time_arguments: &[],
+            defines: &[],
+            optimisation_level: None,
+            config: &one.config,
+        };
+        let mut kernels = flat.begin();
+        kernels.kernel(&head, &[]).push_range(one.core_ranges.ranges()[0], |_| [first, 5]);
+        let program = kernels.circular_buffers().finish(&[]);
+        assert_eq!(program.key(), key);
+        cache.dispatch_flat(&program, |sheet| (sheet.serial, sheet.arguments.words().to_vec()))
+    };
+    assert_eq!(words(&mut flat, 1).expect("it can run"), (0, [1, 5].repeat(3)));
+    let ran = cache.dispatch_described(&nested, |sheet| sheet.arguments.words().to_vec());
+    assert_eq!(ran.expect("it can run"), [4, 5].repeat(3));
+    assert_eq!(words(&mut flat, 2).expect("it can run"), (0, [2, 5].repeat(3)));
+    assert_eq!((cache.counts().compiles, cache.counts().failed_checks), (1, 0));
 }
