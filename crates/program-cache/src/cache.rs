@@ -161,7 +161,7 @@ impl<B: Backend> ProgramCache<B> {
         names
     }
 
-    /// What the cache did and holds.
+    /// What the cache did and holds. Takes no lock.
     pub fn counts(&self) -> CacheCounts {
         let (entries, weight_bytes) = self.table.size();
         let entries = u64::try_from(entries).unwrap_or(u64::MAX);

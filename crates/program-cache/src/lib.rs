@@ -26,7 +26,8 @@ pub use argument::{Argument, DynamicIndex, GlobalSemaphoreIndex, OperandIndex};
 pub use arguments::{ArgumentRun, RuntimeArguments};
 pub use backend::Backend;
 pub use cache::{
-    CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, ModeError, Phase, ProgramCache,
+    CacheCounts, CacheMode, CacheOptions, CheckError, DispatchError, ModeError, PHASES, Phase,
+    ProgramCache,
 };
 pub use check::{Difference, Place, SymbolError};
 pub use cores::{CoreCoord, CoreRange, CoreRanges};

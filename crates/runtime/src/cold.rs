@@ -9,6 +9,7 @@ use telltale_wire::{KernelCache, Programs};
 
 use crate::device::{Activity, DeviceDescription};
 use crate::endpoint::Endpoint;
+use crate::program_caches::ProgramCaches;
 use crate::registry::Registered;
 use crate::runtime::Runtime;
 use crate::session::Session;
@@ -37,6 +38,8 @@ pub(crate) struct RuntimeState {
     pub(crate) registered: Registered,
     /// What the runtime told of its programs.
     pub(crate) programs: Option<Programs>,
+    /// The program caches to show.
+    pub(crate) program_caches: ProgramCaches,
     /// What it told of its compiled kernels.
     pub(crate) kernel_cache: Option<KernelCache>,
 }

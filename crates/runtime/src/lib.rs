@@ -25,6 +25,7 @@ mod options;
 mod problem;
 #[allow(unsafe_code)]
 mod process_hooks;
+mod program_caches;
 mod registry;
 mod runtime;
 mod seat;
@@ -35,6 +36,7 @@ mod waiting;
 pub use device::{Device, DeviceDescription, MAX_DEVICES};
 pub use options::{Misread, Options, Regions};
 pub use problem::{OnProblem, Problem, Step};
+pub use program_caches::MAX_PROGRAM_CACHES;
 pub use registry::{Counter, Gauge, Histogram, MAX_SERIES, Registry};
 pub use runtime::Runtime;
 pub use telltale_ledger::region::writer::RegionLayout;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use telltale_ledger::LedgerOwner;
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
+use telltale_program_cache::{Backend, ProgramCache};
 use telltale_wire::limits::{MAX_LOADED_PROGRAMS, MAX_NAME_BYTES};
 use telltale_wire::{KernelCache, Programs};
 
@@ -14,6 +15,7 @@ use crate::endpoint::Endpoint;
 use crate::options::{Misread, Options};
 use crate::problem::{Problems, Step};
 use crate::process_hooks;
+use crate::program_caches;
 use crate::registry::Registry;
 use crate::seat::Start;
 use crate::session::{self, Session};
@@ -121,6 +123,23 @@ impl Runtime {
         programs.loaded_omitted = programs.loaded_omitted.saturating_add(omitted);
         if self.inner.is_enabled() {
             process_hooks::cold().runtime(self.inner.id).programs = Some(programs);
+        }
+    }
+
+    /// Shows a program cache on the endpoint, as long as it exists. What all of them hold is added
+    /// to what [`Runtime::tell_programs`] tells.
+    pub fn show_program_cache<B>(&self, cache: &Arc<ProgramCache<B>>)
+    where
+        B: Backend + Send + Sync + 'static,
+    {
+        if !self.inner.is_enabled() {
+            return;
+        }
+        let weak = program_caches::weak(cache);
+        let added = process_hooks::cold().runtime(self.inner.id).program_caches.add(weak);
+        if let Err(error) = added {
+            let remedy = "the cache works and is shown to nobody; share one among its users";
+            self.inner.problems.tell(Step::Metric, &error, remedy);
         }
     }
 

@@ -80,7 +80,43 @@ pub struct CacheCounts {
     pub phases_ns: [u64; PHASES.len()],
 }
 
+impl Phase {
+    /// Its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::LookUp => "look_up",
+            Self::Compile => "compile",
+            Self::Update => "update",
+            Self::Check => "check",
+        }
+    }
+}
+
 impl CacheCounts {
+    /// The sums of two caches.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let mut phases_ns = self.phases_ns;
+        for (sum, ns) in phases_ns.iter_mut().zip(other.phases_ns) {
+            *sum = sum.saturating_add(ns);
+        }
+        Self {
+            hits: self.hits.saturating_add(other.hits),
+            misses: self.misses.saturating_add(other.misses),
+            compiles: self.compiles.saturating_add(other.compiles),
+            failed_compiles: self.failed_compiles.saturating_add(other.failed_compiles),
+            evictions: self.evictions.saturating_add(other.evictions),
+            collisions: self.collisions.saturating_add(other.collisions),
+            checks: self.checks.saturating_add(other.checks),
+            failed_checks: self.failed_checks.saturating_add(other.failed_checks),
+            entries: self.entries.saturating_add(other.entries),
+            weight_bytes: self.weight_bytes.saturating_add(other.weight_bytes),
+            phases_ns,
+        }
+    }
+
     /// Nanoseconds in one phase.
     #[must_use]
     pub fn phase_ns(&self, phase: Phase) -> u64 {

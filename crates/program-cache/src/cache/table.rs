@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use papaya::{Equivalent, Guard, HashMap, LocalGuard};
@@ -19,6 +20,9 @@ pub(crate) struct Table<P, S, F> {
     by_key: HashMap<StoredKey, Arc<Entry<P, S>>, BuildHasherDefault<KeyHasher>>,
     cold: Mutex<Cold<P, S, F>>,
     limit_bytes: u64,
+    /// Copies of what is behind the lock, so that reading them waits for nobody.
+    entry_count: AtomicUsize,
+    weight_bytes: AtomicU64,
 }
 
 type Taking<P, S, F> = Flight<Arc<Entry<P, S>>, F>;
@@ -93,7 +97,13 @@ impl<P, S, F: Clone> Table<P, S, F> {
             flights: Vec::new(),
             generation: 0,
         };
-        Self { by_key: HashMap::default(), cold: Mutex::new(cold), limit_bytes }
+        Self {
+            by_key: HashMap::default(),
+            cold: Mutex::new(cold),
+            limit_bytes,
+            entry_count: AtomicUsize::new(0),
+            weight_bytes: AtomicU64::new(0),
+        }
     }
 
     /// Keeps what [`Table::find`] gives from being freed.
@@ -156,6 +166,7 @@ impl<P, S, F: Clone> Table<P, S, F> {
         } else {
             entry.retire();
         }
+        self.publish_size(&cold);
         drop(cold);
         leading.land(Ok(Arc::clone(entry)));
         left
@@ -174,6 +185,7 @@ impl<P, S, F: Clone> Table<P, S, F> {
             cold.ring.remove(place);
             cold.weight_bytes -= entry.weight_bytes;
             self.by_key.pin().remove(&entry.key.wanted());
+            self.publish_size(&cold);
         }
     }
 
@@ -188,13 +200,19 @@ impl<P, S, F: Clone> Table<P, S, F> {
         let all = std::mem::take(&mut cold.ring);
         cold.leaving.extend(all);
         cold.sweep(&mut left);
+        self.publish_size(&cold);
         left
     }
 
-    /// How many programs there are, and what they weigh.
+    /// How many programs there are, and what they weigh. Takes no lock.
     pub(crate) fn size(&self) -> (usize, u64) {
-        let cold = self.cold();
-        (cold.ring.len(), cold.weight_bytes)
+        (self.entry_count.load(Ordering::Relaxed), self.weight_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Copies what [`Table::size`] tells, after each change.
+    fn publish_size(&self, cold: &Cold<P, S, F>) {
+        self.entry_count.store(cold.ring.len(), Ordering::Relaxed);
+        self.weight_bytes.store(cold.weight_bytes, Ordering::Relaxed);
     }
 
     /// Every entry, for looking at.

@@ -13,6 +13,7 @@ use super::connection::Outgoing;
 use super::counts::{Counts, problem_sample};
 use crate::device::{Activity, DeviceDescription};
 use crate::process_hooks;
+use crate::program_caches::{self, ProgramCaches};
 use crate::registry::{Series, samples};
 use crate::runtime::Inner;
 use crate::session::Session;
@@ -23,6 +24,7 @@ struct Told {
     devices: Vec<OpenDevice>,
     series: Vec<Arc<Series>>,
     programs: Option<telltale_wire::Programs>,
+    program_caches: ProgramCaches,
     kernel_cache: Option<telltale_wire::KernelCache>,
 }
 
@@ -102,6 +104,7 @@ fn told(inner: &Inner, session: &Session) -> Told {
         devices,
         series: state.registered.all(),
         programs: state.programs.clone(),
+        program_caches: state.program_caches.clone(),
         kernel_cache: state.kernel_cache,
     }
 }
@@ -129,10 +132,12 @@ fn report(
         return Err(refuse(RefusalReason::NoSuchDevice, text));
     }
     let kernels = query.kind.includes_kernels();
+    let caches = told.program_caches.counts();
     let mut metrics = Vec::new();
     if query.kind.includes_performance() {
         metrics = counts.samples();
         metrics.extend(inner.problems.counts().map(|(step, count)| problem_sample(step, count)));
+        metrics.extend(caches.as_ref().map(program_caches::samples).into_iter().flatten());
         metrics.extend(samples(&told.series));
     }
     Ok(Report {
@@ -143,7 +148,7 @@ fn report(
         uptime_ns: Some(session.uptime_ns()),
         devices,
         faults: session.fault_counts(),
-        programs: told.programs.filter(|_| kernels),
+        programs: program_caches::programs(told.programs, caches.as_ref()).filter(|_| kernels),
         kernel_cache: told.kernel_cache.filter(|_| kernels),
         metrics,
         metrics_omitted: 0,

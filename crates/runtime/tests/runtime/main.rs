@@ -6,6 +6,7 @@ mod degraded;
 mod documented;
 mod endpoint;
 mod hostile;
+mod program_cache;
 mod regions;
 mod roles;
 mod tracker;

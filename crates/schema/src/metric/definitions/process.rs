@@ -287,3 +287,91 @@ pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &MetricDefinition {
     scope: Scope::Process,
     since: "0.1.0",
 };
+
+/// Hits that were compared with a program described anew.
+pub const PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_checks_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Hits that were compared with a program described anew.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Look-ups that met another program with the same hash and told it from theirs.
+pub const PROGRAM_CACHE_COLLISIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_collisions_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Look-ups that met another program with the same hash and told it from theirs.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs that the process compiled.
+pub const PROGRAM_CACHE_COMPILES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_compiles_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Programs that the process compiled.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs that the process's program cache dropped to make room.
+pub const PROGRAM_CACHE_DROPPED_PROGRAMS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_dropped_programs_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Programs that the process's program cache dropped to make room.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Hits that differed from the program described anew.
+pub const PROGRAM_CACHE_FAILED_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_failed_checks_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Hits that differed from the program described anew.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs that the process could not describe or compile.
+pub const PROGRAM_CACHE_FAILED_COMPILES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_failed_compiles_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Programs that the process could not describe or compile.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.
+pub const PROGRAM_CACHE_PHASE_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_phase_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.",
+    labels: &["pid", "phase"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// What the programs in the process's program cache weigh, keys included.
+pub const PROGRAM_CACHE_WEIGHT_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_program_cache_weight_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "What the programs in the process's program cache weigh, keys included.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
