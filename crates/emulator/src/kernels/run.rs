@@ -35,6 +35,8 @@ pub(crate) struct Executor {
     idle: Vec<Box<Seat>>,
     stacks: Vec<DefaultStack>,
     semaphores: Vec<SemaphoreValues>,
+    /// Whether the last program had any.
+    has_semaphores: bool,
 }
 
 /// What a core needs while it runs. Kernels hold its address, so it is always boxed.
@@ -75,7 +77,7 @@ impl Executor {
     pub(crate) fn new(grid: (u16, u16)) -> Self {
         let cores = usize::from(grid.0) * usize::from(grid.1);
         let semaphores = (0..cores).map(|_| [const { Cell::new(None) }; SEMAPHORES]).collect();
-        Self { grid, idle: Vec::new(), stacks: Vec::new(), semaphores }
+        Self { grid, idle: Vec::new(), stacks: Vec::new(), semaphores, has_semaphores: false }
     }
 
     /// Runs all kernels of `plan` to their end, with the argument words `words`.
@@ -86,8 +88,9 @@ impl Executor {
         buffers: &(dyn BufferAccess + 'static),
         progress: &Progress,
     ) -> Result<(), ExecutionError> {
-        for values in &self.semaphores {
-            values.iter().for_each(|value| value.set(None));
+        if std::mem::replace(&mut self.has_semaphores, !plan.semaphores.is_empty()) {
+            let values = self.semaphores.iter().flatten();
+            values.for_each(|value| value.set(None));
         }
         for semaphore in &plan.semaphores {
             for core in &semaphore.cores {
@@ -250,17 +253,13 @@ impl<'a> Run<'a> {
     ) -> Result<*mut u8, super::fault::KernelFault> {
         // SAFETY: the finder is borrowed for the whole run, see `Executor::run`.
         let buffers = unsafe { &*self.surroundings.buffers };
-        let part_bytes = buffers.extent(address) / u64::from(parts.max(1));
-        let start = u64::from(part) * part_bytes;
-        if u64::from(offset) + u64::from(bytes) > part_bytes {
-            // Asking for more than there is makes the finder say what there is.
-            return buffers
-                .place(Access::Write, address, start + part_bytes * u64::from(parts), bytes, 0)
-                .map(|place| place.start);
-        }
-        buffers
-            .place(Access::Write, address, start + u64::from(offset), bytes, 0)
-            .map(|place| place.start)
+        let extent = buffers.extent(address);
+        let part_bytes = extent / u64::from(parts.max(1));
+        let is_inside = u64::from(offset) + u64::from(bytes) <= part_bytes;
+        let start = u64::from(part) * part_bytes + u64::from(offset);
+        // Where it is not, asking for what is beyond the end makes the finder say what there is.
+        let start = if is_inside { start } else { extent };
+        buffers.place(Access::Write, address, start, bytes, 0).map(|place| place.start)
     }
 
     fn start_kernels(&mut self, core: &PlannedCore, seat: &mut Seat) -> Result<(), ExecutionError> {

@@ -259,17 +259,22 @@ fn buffers_of_another_accelerator_are_refused() {
 fn a_circular_buffer_beyond_its_buffer_is_refused_when_it_is_run() {
     let bench = Bench::new();
     let core = cores(2, 1);
-    let buffer = bench.accelerator.allocate(MemoryKind::L1, 2 * 4_096, 4_096).unwrap();
     let mut program = single("KERNEL_MAIN { cb_wait_front(0, 1); }");
     program.kernels[0].core_ranges = core.clone();
     let mut on_buffer = tiles(0, 2, &core);
-    on_buffer.placement = Placement::OnBuffer { address: buffer.address() };
-    program.circular_buffers.push(on_buffer);
-    let compiled = bench.accelerator.compile(&program).unwrap();
-    bench.accelerator.enqueue(&compiled, &[buffer]).unwrap();
-    let error = bench.accelerator.finish().unwrap_err();
-    let ExecutionError::CircularBuffer { buffer: 0, x: 0, y: 0, source } = error else {
-        panic!("{error}")
-    };
-    assert!(matches!(source, KernelFault::OutsideBuffer { buffer_bytes: 8_192, .. }), "{source}");
+    // Half a buffer, and one that has not even a byte for each core.
+    for bytes in [2 * 4_096, 1] {
+        let page = u32::try_from(bytes).unwrap();
+        let buffer = bench.accelerator.allocate(MemoryKind::L1, bytes, page).unwrap();
+        on_buffer.placement = Placement::OnBuffer { address: buffer.address() };
+        program.circular_buffers = [on_buffer.clone()].into_iter().collect();
+        let compiled = bench.accelerator.compile(&program).unwrap();
+        bench.accelerator.enqueue(&compiled, &[buffer]).unwrap();
+        let error = bench.accelerator.finish().unwrap_err();
+        let ExecutionError::CircularBuffer { buffer: 0, x: 0, y: 0, source } = error else {
+            panic!("{error}")
+        };
+        let KernelFault::OutsideBuffer { buffer_bytes, .. } = source else { panic!("{source}") };
+        assert_eq!(buffer_bytes, bytes);
+    }
 }
