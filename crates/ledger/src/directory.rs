@@ -88,6 +88,15 @@ pub enum DirectoryError {
         /// Its owner.
         owner: u32,
     },
+    /// The number of its owner stands for everyone whom the system cannot name.
+    #[error(
+        "the runtime directory {path} belongs to user {OVERFLOW_UID}, a number that many users can \
+         share; run as a user with a number of its own, or name a directory of such a user"
+    )]
+    Nobody {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Anyone could remove what is in it.
     #[error(
         "the runtime directory {path} has mode {mode:04o}, in which any user can replace any entry; \
@@ -249,7 +258,10 @@ fn check(path: &Path, stat: &Stat, purpose: Purpose) -> Result<(), DirectoryErro
     // Root may look anywhere: what is read is not believed because of the directory alone.
     let root_looks = purpose == Purpose::Reading && myself == 0;
     let trusted = stat.st_uid == 0 || stat.st_uid == myself || installed || root_looks;
-    if stat.st_uid == OVERFLOW_UID || !trusted {
+    if stat.st_uid == OVERFLOW_UID {
+        return Err(DirectoryError::Nobody { path: path.into() });
+    }
+    if !trusted {
         return Err(DirectoryError::Owner { path: path.into(), owner: stat.st_uid });
     }
     if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
-use rustix::io::{pread, retry_on_intr};
+use rustix::io::{Errno, pread, retry_on_intr};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
@@ -41,7 +41,7 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
-    /// It is a directory, a pipe, a device or the like.
+    /// It is a directory, a pipe, a symbolic link or the like.
     #[error("the ledger is not a regular file; remove it")]
     NotAFile,
     /// It cannot be a ledger: too short or absurdly long.
@@ -147,7 +147,11 @@ impl LedgerReader {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let descriptor = checked(name)
             .and_then(|name| Ok(openat(directory, name, flags, Mode::empty())?))
-            .map_err(|source| OpenError::Open { name: name.to_owned(), source })?;
+            .map_err(|source| match Errno::from_io_error(&source) {
+                // What `O_NOFOLLOW` says of a symbolic link.
+                Some(Errno::LOOP) => OpenError::NotAFile,
+                _ => OpenError::Open { name: name.to_owned(), source },
+            })?;
         Self::from_descriptor(descriptor)
     }
 

@@ -34,8 +34,9 @@ pub struct Now {
 pub enum DecodeError {
     /// No layout with this version has this size.
     #[error(
-        "no known layout has version {version:?} and {size_bytes} bytes; \
-         a newer Telltale may know it"
+        "no known layout has {} and {size_bytes} bytes; a newer Telltale may know it, and a file \
+         that no program uses can be removed",
+        said(*.version)
     )]
     Unsupported {
         /// The version field, absent in a file too short to have one.
@@ -52,6 +53,11 @@ pub enum DecodeError {
         /// 0 uninitialised, 1 in progress, anything else undefined.
         init_state: u32,
     },
+}
+
+/// What a file's version field says, in words.
+fn said(version: Option<u32>) -> String {
+    version.map_or_else(|| "no version".to_owned(), |version| format!("version {version}"))
 }
 
 /// Bytes held, by kind. A kind is absent where the layout has no counter for it, or where the
@@ -402,6 +408,9 @@ mod tests {
         check(&[], DecodeError::NeverInitialised);
         check(&[1, 0], unsupported(None, 2));
         check(&[0; 100], unsupported(Some(0), 100));
+        let words = |version| unsupported(version, 100).to_string();
+        assert!(words(Some(7)).starts_with("no known layout has version 7 and 100 bytes; "));
+        assert!(words(None).starts_with("no known layout has no version and 100 bytes; "));
         for known in &super::super::LAYOUTS {
             check(&vec![0; known.size_bytes], DecodeError::NeverInitialised);
         }

@@ -116,9 +116,24 @@ fn ledger(
         Err(error @ OpenError::Open { .. }) => Verdict::Left(with_causes(&error)),
         Err(error) => match checks.starter_lives(entry.pid, start_time_ticks, status.uid) {
             Some(true) => Verdict::Alive,
-            Some(false) => Verdict::Dead(format!("{error}, and nobody who can have made it lives")),
-            None => Verdict::Left(format!("{error}, and its process may live out of our sight")),
+            Some(false) => {
+                Verdict::Dead(format!("{}, and its process has ended", what_it_is(&error)))
+            }
+            None => {
+                let what = what_it_is(&error);
+                Verdict::Left(format!("{what}, and its process may live out of our sight"))
+            }
         },
+    }
+}
+
+/// What is wrong with a file that has a ledger's name, without the advice to remove it.
+fn what_it_is(error: &OpenError) -> String {
+    match error {
+        OpenError::NotAFile => "it is not a regular file".to_owned(),
+        OpenError::Size(_) | OpenError::Magic => "it is no ledger".to_owned(),
+        OpenError::NotReady => "its process did not finish it".to_owned(),
+        error => with_causes(error),
     }
 }
 

@@ -34,7 +34,7 @@ impl Complaints {
         for (reason, (file, detail, count)) in self.by_reason {
             let words = if detail.is_empty() { reason.words() } else { &detail };
             let more =
-                if count > 1 { format!(" (and {} more files)", count - 1) } else { String::new() };
+                if count > 1 { format!("; {} more files", count - 1) } else { String::new() };
             report.error(format!("{chip}/{file}"), reason, format!("{words}{more}"));
         }
     }

@@ -1,6 +1,7 @@
 //! `telltale smi -c`: what killed processes left is removed and named, in every form of output.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::Value;
@@ -76,6 +77,23 @@ fn nothing_to_clean_is_said_too() {
     assert!(told.status == Some(0) && told.out.ends_with("\nnothing to clean\n"), "{told:?}");
     let plain = smi(&root, &["--json"]);
     assert!(!plain.out.contains("cleaned"), "only when asked to");
+}
+
+#[test]
+fn what_has_a_name_of_ours_and_is_none_is_removed_for_what_it_is() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
+    let directory = root.join("run/tt");
+    fs::write(directory.join("ledger_999999999_7.tt"), "not one").unwrap();
+    symlink("/etc/passwd", directory.join("ledger_999999999_8.tt")).unwrap();
+    let seen = smi(&root, &["-d"]);
+    assert!(seen.out.contains("_8.tt: refused (the ledger is not a regular file"), "{seen:?}");
+    let told = smi(&root, &["-c"]);
+    for why in ["_7.tt: it is no ledger, and its", "_8.tt: it is not a regular file, and its"] {
+        assert!(told.out.contains(why), "{told:?}");
+    }
+    assert_eq!((told.status, files(&root)), (Some(0), 0), "{told:?}");
 }
 
 #[test]
