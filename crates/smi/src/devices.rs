@@ -1,5 +1,7 @@
 //! The table of devices.
 
+use std::collections::BTreeSet;
+
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
@@ -9,8 +11,16 @@ use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text;
 
-/// One row a device, the columns of the original tool; without a device, a sentence.
-pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
+/// Whether idle devices have a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Idle {
+    Shown,
+    LeftOut,
+}
+
+/// One row a device, the columns of the original tool; without a device, a sentence. How many
+/// were left out is said below.
+pub(crate) fn section(snapshot: &Snapshot, idle: Idle, style: &Style) -> String {
     if snapshot.devices.is_empty() {
         return text::painted("No device is to be seen.", Tone::Faint, style);
     }
@@ -25,10 +35,33 @@ pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
         Column::right("L1 USED", 1),
         Column::left("CAPACITY", 2),
     ]);
-    for device in &snapshot.devices {
-        table.push(row(device));
+    let mut left_out = 0;
+    let held: BTreeSet<usize> =
+        snapshot.processes.iter().flat_map(|one| &one.devices).map(|one| one.device).collect();
+    for (at, device) in snapshot.devices.iter().enumerate() {
+        if idle == Idle::LeftOut && !held.contains(&at) && is_idle(device) {
+            left_out += 1;
+        } else {
+            table.push(row(device));
+        }
     }
-    table.render(style)
+    let words = match left_out {
+        0 => return table.render(style),
+        1 => String::from("1 idle device is left out; a taller window shows it"),
+        many => format!("{many} idle devices are left out; a taller window shows them"),
+    };
+    let words = text::painted(&words, Tone::Faint, style);
+    if left_out == snapshot.devices.len() { words } else { table.render(style) + &words }
+}
+
+/// Whether nobody is known to hold the device, and nothing on it is in use.
+fn is_idle(device: &Device) -> bool {
+    let unused = |space| {
+        let used = device.space(space).and_then(|usage| usage.used_bytes.value());
+        used == Some(&0)
+    };
+    device.holders.value().is_none_or(Vec::is_empty)
+        && [MemorySpace::Dram, MemorySpace::L1].into_iter().all(unused)
 }
 
 fn row(device: &Device) -> Vec<Cell> {

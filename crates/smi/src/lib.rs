@@ -19,12 +19,24 @@ pub use details::details;
 pub use style::{Style, Tone};
 pub use summary::summary;
 
+use devices::Idle;
 use telltale_schema::snapshot::Snapshot;
 
 /// The two tables that `telltale smi` prints: devices, then the processes that hold them. Then a
 /// line for what they do not show, and one for each source that failed in part.
 pub fn overview(snapshot: &Snapshot, style: &Style) -> String {
-    let mut page = devices::section(snapshot, style);
+    page(snapshot, Idle::Shown, style)
+}
+
+/// [`overview`] for a window of so many rows: where it is too long, idle devices make room for the
+/// processes.
+pub fn overview_within(snapshot: &Snapshot, rows: usize, style: &Style) -> String {
+    let whole = overview(snapshot, style);
+    if whole.lines().count() <= rows { whole } else { page(snapshot, Idle::LeftOut, style) }
+}
+
+fn page(snapshot: &Snapshot, idle: Idle, style: &Style) -> String {
+    let mut page = devices::section(snapshot, idle, style);
     page.push('\n');
     page.push_str(&processes::section(snapshot, style));
     page.push_str(&notes::section(snapshot, style));

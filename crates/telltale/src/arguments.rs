@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use telltale_emulator::Fault;
+use telltale_emulator::{Fault, MachineKind};
 
 use crate::exit::{self, Failure, Status};
 
@@ -160,9 +161,9 @@ pub(crate) struct ReplayArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct EmulateArguments {
-    /// n150, n300, t3000, galaxy-wormhole, galaxy-blackhole, p150 or p300
-    #[arg(long, value_name = "KIND")]
-    pub(crate) machine: telltale_emulator::MachineKind,
+    /// The kind of machine
+    #[arg(long, value_name = "KIND", value_parser = machine_kinds())]
+    pub(crate) machine: MachineKind,
     /// The directory that becomes the machine's root
     #[arg(long, value_name = "DIR")]
     pub(crate) root: PathBuf,
@@ -200,6 +201,12 @@ impl std::str::FromStr for Speed {
             _ => Err(String::from("neither `max` nor a number from 0.001 to 1000000")),
         }
     }
+}
+
+/// Parses a kind of machine, and tells shells which there are.
+fn machine_kinds() -> impl TypedValueParser<Value = MachineKind> {
+    PossibleValuesParser::new(MachineKind::ALL.map(MachineKind::name))
+        .try_map(|name| name.parse::<MachineKind>())
 }
 
 /// Seconds, fractions allowed, from a tenth to a year.

@@ -54,6 +54,13 @@ impl Output {
         Style { width, color: self.color, unicode: self.unicode }
     }
 
+    /// How many rows a page may have to be repainted whole below a title; none where nothing is
+    /// repainted, which takes pages of any length.
+    pub(crate) fn rows_of_a_page(&self) -> Option<usize> {
+        let (_, rows) = self.size().filter(|_| self.repaints)?;
+        Some(rows.saturating_sub(2))
+    }
+
     fn size(&self) -> Option<(usize, usize)> {
         if !self.terminal {
             return None;

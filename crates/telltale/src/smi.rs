@@ -105,7 +105,7 @@ fn show_once(
     let tables = matches!(form, Form::Tables { .. });
     let mut text = match status {
         Status::Nothing if tables => String::new(),
-        _ => page(snapshot, cleaned, form, output),
+        _ => page(snapshot, cleaned, form, None, output),
     };
     if let Some(report) = cleaned.filter(|_| tables) {
         text.push_str(&telltale_smi::note(&cleaning::words(report), &output.style()));
@@ -196,7 +196,7 @@ impl Watch<'_> {
     ) -> io::Result<()> {
         let json = matches!(self.form, Form::Json);
         let cleaned = cleaned.filter(|report| json || !report.removed.is_empty());
-        let page = page(snapshot, cleaned, self.form, output);
+        let page = page(snapshot, cleaned, self.form, output.rows_of_a_page(), output);
         if !matches!(self.form, Form::Tables { .. }) {
             return output.print(&page);
         }
@@ -217,8 +217,14 @@ fn time_of_day(moment: Timestamp) -> String {
 }
 
 /// One snapshot in the wanted form, ending with a line feed. Tables leave the cleaning to their
-/// caller; rows have no place for it, so that it goes to standard error.
-fn page(snapshot: &Snapshot, cleaned: Option<&CleanReport>, form: Form, output: &Output) -> String {
+/// caller; CSV has no place for it, so that it goes to standard error. Tables are fitted to `rows`.
+fn page(
+    snapshot: &Snapshot,
+    cleaned: Option<&CleanReport>,
+    form: Form,
+    rows: Option<usize>,
+    output: &Output,
+) -> String {
     if let (Form::Csv { .. }, Some(report)) = (form, cleaned) {
         cleaning::words(report).lines().for_each(exit::tell);
     }
@@ -234,7 +240,8 @@ fn page(snapshot: &Snapshot, cleaned: Option<&CleanReport>, form: Form, output: 
         Form::Csv { processes: true } => telltale_smi::csv::processes(snapshot),
         Form::Tables { details } => {
             let style = output.style();
-            let mut page = telltale_smi::overview(snapshot, &style);
+            let rows = rows.unwrap_or(usize::MAX);
+            let mut page = telltale_smi::overview_within(snapshot, rows, &style);
             if details {
                 page.push_str(&telltale_smi::details(snapshot, &style));
             }

@@ -10,10 +10,10 @@ use std::fs;
 use std::path::Path;
 
 use telltale_schema::snapshot::Snapshot;
-use telltale_smi::{Style, csv, details, overview, summary};
+use telltale_smi::{Style, csv, details, overview, overview_within, summary};
 use unicode_width::UnicodeWidthStr;
 
-use snapshots::{empty, troubled};
+use snapshots::{empty, idle_device, troubled};
 
 /// Compares `page` with the expected one in `pages/<name>.txt`.
 #[track_caller]
@@ -37,6 +37,27 @@ fn the_tables_fit_every_width() {
     for width in [120, 80, 60, 40] {
         check(&format!("overview-{width}"), &overview(&snapshot, &style(width)));
     }
+}
+
+#[test]
+fn idle_devices_make_room_where_the_window_is_low() {
+    let mut snapshot = troubled();
+    let busy = overview(&snapshot, &Style::PLAIN);
+    snapshot.devices.push(idle_device("idle 1"));
+    snapshot.devices.push(idle_device("idle 2"));
+    let whole = overview(&snapshot, &Style::PLAIN);
+    let rows = whole.lines().count();
+    assert_eq!(overview_within(&snapshot, rows, &Style::PLAIN), whole);
+    let low = overview_within(&snapshot, rows - 1, &Style::PLAIN);
+    let words = "2 idle devices are left out; a taller window shows them\n";
+    assert_eq!(low.replace(words, ""), busy);
+    // One that a process has open is not idle, whatever is in use there.
+    snapshot.processes[0].devices[0].device = 2;
+    let low = overview_within(&snapshot, 1, &Style::PLAIN);
+    assert!(low.contains("\nidle 1 ") && !low.contains("\nidle 2 "), "{low}");
+    let alone = Snapshot { devices: vec![idle_device("idle")], ..empty() };
+    let low = overview_within(&alone, 1, &Style::PLAIN);
+    assert!(low.starts_with("1 idle device is left out; a taller window shows it\n\n"), "{low}");
 }
 
 #[test]

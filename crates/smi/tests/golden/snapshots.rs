@@ -80,6 +80,16 @@ fn identity(location: u8) -> ChipIdentity {
     }
 }
 
+/// A device that nobody holds, with nothing in use.
+pub(crate) fn idle_device(id: &str) -> Device {
+    let mut device =
+        Device { id: id.to_owned(), holders: at(Vec::new()), kinds: Vec::new(), ..local_device() };
+    for space in &mut device.spaces {
+        space.used_bytes = at(0);
+    }
+    device
+}
+
 fn local_device() -> Device {
     let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
     telemetry.temperature_celsius = at(72.4);
