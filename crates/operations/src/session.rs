@@ -22,7 +22,7 @@ const TENSOR: &str = "tensor";
 
 /// A device with its program cache. May be shared between threads.
 pub struct Session {
-    cache: ProgramCache<Arc<Accelerator>>,
+    cache: Arc<ProgramCache<Arc<Accelerator>>>,
     style: Style,
 }
 
@@ -84,10 +84,10 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Operations on a device, with the programs of a cache.
+    /// Operations on a device, with the programs of a cache, which may be shared with others.
     #[must_use]
-    pub fn new(cache: ProgramCache<Arc<Accelerator>>) -> Self {
-        Self { cache, style: Style::Automatic }
+    pub fn new(cache: impl Into<Arc<ProgramCache<Arc<Accelerator>>>>) -> Self {
+        Self { cache: cache.into(), style: Style::Automatic }
     }
 
     /// The same with the operations of this style.
@@ -104,7 +104,7 @@ impl Session {
 
     /// The cache: its counters and its mode.
     #[must_use]
-    pub fn cache(&self) -> &ProgramCache<Arc<Accelerator>> {
+    pub fn cache(&self) -> &Arc<ProgramCache<Arc<Accelerator>>> {
         &self.cache
     }
 
