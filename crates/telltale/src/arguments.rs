@@ -30,6 +30,9 @@ pub(crate) enum Command {
     /// Watch two emulated chips while two processes replay real allocation traces on them
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArguments),
+    /// Train a small GPT on an emulated chip, through operations, programs and their cache
+    #[command(after_help = GPT_HELP)]
+    Gpt(GptArguments),
     /// Replay an allocation trace on an emulated device, recording as a runtime would
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArguments),
@@ -57,6 +60,22 @@ const DEMO_HELP: &str = "\
 Needs no hardware, driver, rights or set-up. On a terminal the tables are repainted until Ctrl-C;
 otherwise one snapshot a second is printed for 10 seconds. A summary follows, except with --json.
 Everything the demo started or made is gone afterwards.";
+
+const GPT_HELP: &str = "\
+The model learns Telltale's own documentation, character by character. Its loss is printed for each
+step and is on the process's endpoint as well. A training is the same from its seed alone, with the
+cache on, off or checked, and when it is stopped and resumed. Without --root the chip is one of an
+emulated n300 inside this process. Kernels are C sources; the first run compiles them with $CC or cc
+and keeps them in $TELLTALE_KERNEL_CACHE, else $XDG_CACHE_HOME/telltale/kernels.
+
+Exit status: 0 all steps were done or Ctrl-C ended it, 1 the last checkpoint could not be written,
+2 the training failed or did not begin, 64 wrong usage.
+
+Examples:
+  telltale gpt --steps 100
+  telltale gpt --checkpoint DIR            Ctrl-C leaves a checkpoint
+  telltale gpt --checkpoint DIR --resume   and this goes on from it
+  telltale gpt --steps 20 --cache off --weights-digest";
 
 const REPLAY_HELP: &str = "\
 TRACE is a file made as docs/traces.md describes, or `train` or `generate`, which are built in.
@@ -133,6 +152,67 @@ pub(crate) struct DemoArguments {
     /// Print JSON, one object a snapshot
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GptArguments {
+    /// End once the training has had N steps, those before --resume included [default: never]
+    #[arg(long, value_name = "N")]
+    pub(crate) steps: Option<u64>,
+    /// The chip, counted over the whole machine: 0 is the first one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) device: usize,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Where initial weights and batches come from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) sizes: GptSizes,
+    /// Keep a checkpoint in DIR: at the end, and in between
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Write the checkpoint each N steps
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "checkpoint")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) checkpoint_every: u64,
+    /// Go on from the checkpoint in DIR, or begin if there is none
+    #[arg(long, requires = "checkpoint")]
+    pub(crate) resume: bool,
+    /// Whether compiled programs are kept: on, off, or on with each use checked [default:
+    /// $TELLTALE_PROGRAM_CACHE, on]
+    #[arg(long, value_name = "MODE", value_parser = ["on", "off", "check"])]
+    pub(crate) cache: Option<String>,
+    /// At the end print a digest of all weights' bits
+    #[arg(long)]
+    pub(crate) weights_digest: bool,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// End when the process with this pid, which started this one, ends
+    #[arg(long, value_name = "PID", hide = true, env = "TELLTALE_END_WITH_PARENT")]
+    pub(crate) end_with_parent: Option<i32>,
+}
+
+/// The sizes of the model; those that are not given are its usual ones.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Sizes of the model")]
+pub(crate) struct GptSizes {
+    /// Layers [default: 2]
+    #[arg(long, value_name = "N")]
+    pub(crate) layers: Option<u32>,
+    /// Attention heads of a layer [default: 4]
+    #[arg(long, value_name = "N")]
+    pub(crate) heads: Option<u32>,
+    /// Numbers that stand for a character between layers [default: 128]
+    #[arg(long, value_name = "N")]
+    pub(crate) width: Option<u32>,
+    /// Characters that are seen at once [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) context: Option<u32>,
+    /// Pieces of text in a step [default: 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,6 @@
 //! `telltale demo`: an emulated n300, two processes that replay real traces on it, and the table
 //! that `telltale smi -w` shows. Whatever it started or made is gone when it ends.
 
-mod directory;
 mod stage;
 
 use std::time::{Duration, Instant};

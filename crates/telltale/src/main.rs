@@ -2,12 +2,16 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod chips;
 mod demo;
 mod descriptors;
 mod emulate;
 mod exit;
+mod gpt;
 mod interrupt;
 mod output;
+mod parent;
+mod private_directory;
 mod replay;
 mod smi;
 
@@ -21,6 +25,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
         Ok(Command::Smi(arguments)) => smi::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
+        Ok(Command::Gpt(arguments)) => gpt::run(&arguments),
         Ok(Command::Replay(arguments)) => replay::run(&arguments),
         Ok(Command::Emulate(arguments)) => emulate::run(&arguments),
         Ok(Command::Completions(arguments)) => arguments::print_completions(&arguments),

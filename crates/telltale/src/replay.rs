@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::BufReader;
 
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use telltale_runtime::{Options, Runtime};
 use telltale_trace::Trace;
 
@@ -17,17 +16,13 @@ use crate::arguments::{ReplayArguments, Speed};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::parent;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<Status, Failure> {
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    if let Some(parent) = arguments.end_with_parent {
-        // Ignored where the kernel refuses: then only the tie to the parent is missing.
-        let _ = set_parent_process_death_signal(Some(Signal::TERM));
-        if getppid().is_none_or(|now| now.as_raw_pid() != parent) {
-            // It ended before the tie was made.
-            return Ok(Status::Fine);
-        }
+    if arguments.end_with_parent.is_some_and(|parent| !parent::tie_to(parent)) {
+        return Ok(Status::Fine);
     }
     let output = Output::detect();
     let (name, trace) = load(arguments)?;

@@ -42,7 +42,7 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 20] = [
+pub const MEMBERS: [Member; 21] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -72,6 +72,7 @@ pub const MEMBERS: [Member; 20] = [
         "telltale-operations",
         &["telltale-emulator", "telltale-program-cache", "telltale-schema"],
     ),
+    here("telltale-gpt", &["telltale-operations", "telltale-program-cache"]),
     here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),

@@ -10,10 +10,12 @@ use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_node::Collector;
 use telltale_schema::snapshot::Process;
 
-use super::directory::DemoDirectory;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::private_directory::PrivateDirectory;
 
+/// How the directory of a demo is named, before its pid.
+const DIRECTORY_PREFIX: &str = "telltale-demo-";
 /// How long the workloads may take to start recording.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a workload may take to end when asked to, before it is killed.
@@ -23,7 +25,7 @@ const WORKLOADS: [(&str, &str); 2] = [("train", "0"), ("generate", "1")];
 
 /// A running machine and its workloads. Dropping it ends and removes all of it.
 pub(super) struct Stage {
-    directory: DemoDirectory,
+    directory: PrivateDirectory,
     emulator: Option<Emulator>,
     workloads: Vec<(&'static str, Child)>,
 }
@@ -33,7 +35,7 @@ pub(super) struct Stage {
 impl Stage {
     /// Starts everything.
     pub(super) fn build() -> Result<Self, Failure> {
-        let directory = DemoDirectory::make()?;
+        let directory = PrivateDirectory::make(DIRECTORY_PREFIX)?;
         let mut stage = Self { directory, emulator: None, workloads: Vec::new() };
         let emulator = Emulator::start(stage.root(), MachineKind::N300, EmulatorOptions::default())
             .map_err(|error| Failure::because(&error))?;

@@ -1,6 +1,5 @@
 //! The chip that a trace is replayed on: one of an emulated machine, or one inside this process.
 
-use std::fs;
 use std::path::Path;
 
 use telltale_emulator::{
@@ -9,10 +8,9 @@ use telltale_emulator::{
 use telltale_runtime::DeviceDescription;
 use telltale_schema::memory::MemoryKind;
 
+use crate::chips;
 use crate::exit::Failure;
 
-/// Devices of one machine that are looked through for the chip.
-const MOST_DEVICES: usize = 1024;
 /// What the chip inside this process knows its owner by.
 const OWNER: u64 = 1;
 
@@ -32,17 +30,8 @@ impl ReplayedChip {
             let description = chip_numbered(chips, number)?;
             return Ok(Self::Inside { chip: Box::new(Chip::new(description)), number });
         };
-        let mut before = 0;
-        for ordinal in ordinals(root)? {
-            let device =
-                DeviceClient::open(root, ordinal).map_err(|error| Failure::because(&error))?;
-            let count = device.chips().len();
-            if number < before + count {
-                return Ok(Self::Machine { device, chip: number - before, number });
-            }
-            before += count;
-        }
-        Err(no_such_chip(number, before))
+        let chips::Found { device, chip, .. } = chips::find(root, number)?;
+        Ok(Self::Machine { device, chip, number })
     }
 
     /// What the runtime is told about the chip.
@@ -110,37 +99,7 @@ impl ReplayedChip {
     }
 }
 
-fn ordinals(root: &Path) -> Result<Vec<u32>, Failure> {
-    let directory = root.join("dev/tenstorrent");
-    let entries = fs::read_dir(&directory).map_err(|error| {
-        Failure::Told(format!(
-            "no emulated machine in {}: {error}; start one with `telltale emulate --machine n300 \
-             --root {}`",
-            root.display(),
-            root.display()
-        ))
-    })?;
-    let mut found: Vec<u32> = entries
-        .flatten()
-        .take(MOST_DEVICES)
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    found.sort_unstable();
-    Ok(found)
-}
-
 fn chip_numbered(chips: Vec<ChipDescription>, number: usize) -> Result<ChipDescription, Failure> {
     let count = chips.len();
-    chips.into_iter().nth(number).ok_or_else(|| no_such_chip(number, count))
-}
-
-fn no_such_chip(number: usize, count: usize) -> Failure {
-    let there = match count {
-        0 => String::from("no chip at all"),
-        1 => String::from("chip 0 only"),
-        several => format!("chips 0 to {}", several - 1),
-    };
-    Failure::Told(format!(
-        "there is no chip {number}: the machine has {there}; choose with --device"
-    ))
+    chips.into_iter().nth(number).ok_or_else(|| chips::no_such(number, count))
 }

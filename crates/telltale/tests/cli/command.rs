@@ -14,7 +14,8 @@ use telltale_schema::snapshot::Snapshot;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Variables that change what the command does.
-const VARIABLES: [&str; 11] = [
+const VARIABLES: [&str; 12] = [
+    "TELLTALE_PROGRAM_CACHE",
     "TELLTALE_ROOT",
     "TELLTALE_DISABLED",
     "TT_METRICS_SOCKET_DIR",
@@ -34,6 +35,8 @@ pub(crate) fn telltale() -> Command {
     VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
+    // One for all tests: what one has compiled the next one finds.
+    command.env("TELLTALE_KERNEL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels"));
     command.stdin(Stdio::null());
     command
 }
@@ -101,6 +104,11 @@ impl Running {
         self.lines.read_line(&mut line).unwrap();
         assert!(line.ends_with('\n'), "the output ended: {line:?}");
         line.trim_end().to_owned()
+    }
+
+    /// All lines that are left, once it has ended.
+    pub(crate) fn rest(self) -> Vec<String> {
+        self.lines.lines().map(Result::unwrap).collect()
     }
 
     /// The exit status, once it has ended by itself.

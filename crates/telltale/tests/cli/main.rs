@@ -8,6 +8,7 @@ mod command;
 mod demo;
 mod emulate;
 mod faults;
+mod gpt;
 mod machines;
 mod names;
 mod nothing;

@@ -9,11 +9,11 @@ use telltale_harness::Scratch;
 
 use crate::command::{said, telltale};
 
-const COMMANDS: [&str; 5] = ["smi", "demo", "replay", "emulate", "completions"];
+const COMMANDS: [&str; 6] = ["smi", "demo", "gpt", "replay", "emulate", "completions"];
 
 #[test]
 fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 17] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["smi", "--frobnicate"], "--frobnicate"),
@@ -22,6 +22,10 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
         (&["smi", "-w", "soon"], "not a number of seconds"),
         (&["smi", "--root"], "--root"),
         (&["demo", "--seconds", "-1"], "unexpected argument '-1'"),
+        (&["gpt", "--cache", "maybe"], "[possible values: on, off, check]"),
+        (&["gpt", "--resume"], "--checkpoint <DIR>"),
+        (&["gpt", "--checkpoint", "/tmp/x", "--checkpoint-every", "0"], "0 is not in 1.."),
+        (&["gpt", "--steps", "many"], "invalid digit"),
         (&["replay"], "<TRACE>"),
         (&["replay", "train", "--speed", "fast"], "neither `max` nor a number"),
         (&["emulate", "--machine", "n151", "--root", "/tmp/x"], "choose n150"),
@@ -85,13 +89,14 @@ fn a_full_disk_is_told_in_one_sentence_and_a_failing_exit_status() {
     let root = place.join("m");
     let _machine = Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
     let root = root.to_str().unwrap();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["smi", "--root", root],
         &["smi", "--root", root, "-d"],
         &["smi", "--root", root, "--json"],
         &["smi", "--root", root, "--csv"],
         &["smi", "--root", root, "-w", "0.1"],
         &["demo", "--seconds", "1"],
+        &["gpt", "--steps", "1", "--runtime-dir", root],
         &["replay", "train", "--speed", "max"],
         &["completions", "bash"],
         &["--help"],

@@ -1,5 +1,6 @@
-//! The directory of a demo: private, in memory where there is such a place with room, held by a
-//! lock, and removed by the next demo if its own was killed.
+//! The directory of an emulated machine that nobody named one for: private, in memory where there
+//! is such a place with room, held by a lock, and removed by the next one if its own process was
+//! killed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -10,8 +11,6 @@ use rustix::fs::{FlockOperation, flock, fstatvfs};
 
 use crate::exit::Failure;
 
-/// How the directory of a demo is named, before its pid.
-const PREFIX: &str = "telltale-demo-";
 /// Room for the emulated machine and two ledgers, with plenty to spare: about a hundred small files,
 /// of which each takes a block of up to 64 KiB.
 const NEEDED_BYTES: u64 = 8 << 20;
@@ -19,17 +18,18 @@ const NEEDED_BYTES: u64 = 8 << 20;
 const NEEDED_FILES: u64 = 500;
 
 /// A directory of our own, which [`Self::remove`] removes.
-pub(super) struct DemoDirectory {
+pub(crate) struct PrivateDirectory {
     path: PathBuf,
-    /// Locked as long as the demo lives, in whatever PID namespace that is.
+    /// Locked as long as this lives, in whatever PID namespace that is.
     _lock: File,
 }
 
-// === impl DemoDirectory ===
+// === impl PrivateDirectory ===
 
-impl DemoDirectory {
-    /// Makes a directory and removes those of demos that were killed.
-    pub(super) fn make() -> Result<Self, Failure> {
+impl PrivateDirectory {
+    /// Makes a directory whose name begins with `prefix`, before the pid, and removes those of
+    /// killed processes.
+    pub(crate) fn make(prefix: &str) -> Result<Self, Failure> {
         let candidates = [
             std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
             Some(PathBuf::from("/dev/shm")),
@@ -39,8 +39,8 @@ impl DemoDirectory {
         ];
         let mut tried = String::new();
         for parent in candidates.into_iter().flatten().filter(|parent| parent.is_absolute()) {
-            remove_abandoned(&parent);
-            let path = parent.join(format!("{PREFIX}{}", std::process::id()));
+            remove_abandoned(&parent, prefix);
+            let path = parent.join(format!("{prefix}{}", std::process::id()));
             match make_with_room(&path) {
                 Ok(lock) => return Ok(Self { path, _lock: lock }),
                 Err(error) => tried.push_str(&format!("; {}: {error}", path.display())),
@@ -52,12 +52,12 @@ impl DemoDirectory {
         )))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Removes the directory with all its content; nothing when it is gone already.
-    pub(super) fn remove(&self) -> io::Result<()> {
+    pub(crate) fn remove(&self) -> io::Result<()> {
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -95,14 +95,14 @@ fn lock_with_room(path: &Path) -> io::Result<File> {
     Ok(directory)
 }
 
-/// Removes the directories in `parent` that are ours and whose demo is dead: nobody has its pid
-/// and nobody holds its lock. Either alone may mislead: pids are used again, and a demo in another
-/// PID namespace is invisible.
-fn remove_abandoned(parent: &Path) {
+/// Removes the directories in `parent` that are ours and whose process is dead: nobody has its pid
+/// and nobody holds its lock. Either alone may mislead: pids are used again, and a process in
+/// another PID namespace is invisible.
+fn remove_abandoned(parent: &Path, prefix: &str) {
     let me = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let pid = name.to_str().and_then(|name| name.strip_prefix(prefix));
         let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|found| {
             found.is_dir() && found.uid() == me && found.mode() & 0o777 == 0o700

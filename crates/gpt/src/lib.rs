@@ -1,0 +1,28 @@
+//! A character-level GPT that is trained on the software accelerator: the workload that exercises
+//! runtime, program cache and operations together.
+//!
+//! All numbers come from the operations of `telltale-operations`; nothing here computes with a
+//! weight on the host. What is random is counted, not drawn ([`random`]), so a training is the same
+//! from a seed alone, and goes on from a checkpoint as if it had never stopped. Nothing here
+//! prints, waits for signals or knows an endpoint: that is the command's business.
+//!
+//! The way of a step: [`text`] gives windows of characters, [`Training`] hands them to the model,
+//! which gives the loss and a gradient for each of its [`Weights`], and AdamW changes the weights.
+#![forbid(unsafe_code)]
+
+pub mod alphabet;
+mod attention;
+pub mod checkpoint;
+mod config;
+mod layer;
+mod linear;
+mod model;
+pub mod random;
+pub mod text;
+mod training;
+mod weights;
+
+pub use config::{Config, ConfigError};
+pub use model::{Gradients, forward, forward_and_backward};
+pub use training::{Batch, ResumeError, Training};
+pub use weights::{Initial, LayerWeights, Linear, Norm, Weight, Weights};

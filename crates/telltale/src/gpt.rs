@@ -1,0 +1,111 @@
+//! `telltale gpt`: a small GPT that is trained on an emulated chip.
+//!
+//! Everything that computes is in `telltale-gpt`; here are the machine, the loop, what is printed
+//! and what is written.
+
+mod keeping;
+mod machine;
+mod progress;
+
+use std::sync::Arc;
+
+use telltale_emulator::{Accelerator, AcceleratorOptions};
+use telltale_gpt::text::Text;
+use telltale_gpt::{Config, Training};
+use telltale_operations::Session;
+use telltale_program_cache::{CacheMode, CacheOptions, ProgramCache};
+use telltale_runtime::{Options, Runtime};
+
+use crate::arguments::{GptArguments, GptSizes};
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::parent;
+use keeping::Keeper;
+use machine::Machine;
+use progress::Progress;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
+    let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+    if arguments.end_with_parent.is_some_and(|parent| !parent::tie_to(parent)) {
+        return Ok(Status::Fine);
+    }
+    let mode = mode(arguments)?;
+    let text = Text::documentation();
+    let identity = Training::identity_of(config(&arguments.sizes), arguments.seed, &text)
+        .map_err(|error| Failure::because(&error))?;
+    // Whoever cannot keep checkpoints is told so before anything starts.
+    let keeper = Keeper::open(arguments, &identity)?;
+    let machine = Machine::open(arguments.place.root.as_deref())?;
+    let trained = train(arguments, mode, text, keeper, &machine, &mut interrupt);
+    let struck = machine.strike();
+    let status = trained?;
+    struck?;
+    Ok(status)
+}
+
+fn train(
+    arguments: &GptArguments,
+    mode: CacheMode,
+    text: Text,
+    mut keeper: Keeper,
+    machine: &Machine,
+    interrupt: &mut Interrupt,
+) -> Result<Status, Failure> {
+    let runtime = Runtime::start(Options {
+        directory: arguments.place.runtime_dir.clone(),
+        root: arguments.place.root.clone(),
+        ..Options::new(concat!("telltale gpt ", env!("CARGO_PKG_VERSION")))
+    });
+    let (ordinal, chip) = machine.chip(arguments.device)?;
+    let options = AcceleratorOptions {
+        root: Some(machine.root().to_owned()),
+        ordinal,
+        chip,
+        ..Default::default()
+    };
+    let accelerator =
+        Accelerator::open(&options, &runtime).map_err(|error| Failure::because(&error))?;
+    let name = accelerator.description().identity.display_id();
+    let cache = ProgramCache::new(accelerator, CacheOptions { mode, ..CacheOptions::default() });
+    let cache = Arc::new(cache);
+    runtime.show_program_cache(&cache);
+    let session = Session::new(cache);
+    let training = match keeper.take_checkpoint() {
+        Some(checkpoint) => Training::resume(session, &checkpoint, text),
+        None => Training::begin(session, config(&arguments.sizes), arguments.seed, text),
+    };
+    let mut training = training.map_err(|error| Failure::because(&error))?;
+    let mut progress = Progress::begin(Output::detect(), arguments.json, &runtime);
+    progress.tell_start(&training, &name)?;
+    let wanted = arguments.steps.unwrap_or(u64::MAX);
+    while training.steps() < wanted && !interrupt.asked() {
+        progress.step(&mut training)?;
+        keeper.keep_in_between(&training)?;
+    }
+    interrupt.finish_undisturbed();
+    keeper.keep_at_end(&training)?;
+    progress.tell_end(&training, arguments.weights_digest)?;
+    Ok(Status::Fine.after(keeper.failed()))
+}
+
+/// What the command line says of the cache, else the environment.
+fn mode(arguments: &GptArguments) -> Result<CacheMode, Failure> {
+    let mode = match &arguments.cache {
+        Some(mode) => mode.parse(),
+        None => CacheMode::from_environment(),
+    };
+    mode.map_err(|error| Failure::because(&error))
+}
+
+fn config(sizes: &GptSizes) -> Config {
+    let usual = Config::default();
+    Config {
+        layers: sizes.layers.unwrap_or(usual.layers),
+        heads: sizes.heads.unwrap_or(usual.heads),
+        width: sizes.width.unwrap_or(usual.width),
+        context: sizes.context.unwrap_or(usual.context),
+        batch: sizes.batch.unwrap_or(usual.batch),
+    }
+}

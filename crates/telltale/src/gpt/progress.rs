@@ -1,0 +1,123 @@
+//! What a training tells: lines on standard output, and its own metrics on the endpoint.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use telltale_gpt::Training;
+use telltale_runtime::{Gauge, Registry, Runtime};
+
+use crate::exit::Failure;
+use crate::output::Output;
+
+/// The metric that has the loss of the last step.
+pub(crate) const LOSS: &str = "gpt_loss";
+/// The metric that has the number of the last step.
+pub(crate) const STEP: &str = "gpt_step";
+const SPEED: &str = "gpt_tokens_per_second";
+
+/// Tells of a training as it goes on.
+pub(super) struct Progress {
+    output: Output,
+    json: bool,
+    registry: Registry,
+    /// From the first step on: before it there is no value to show.
+    gauges: Option<Gauges>,
+}
+
+struct Gauges {
+    loss: Gauge,
+    step: Gauge,
+    tokens_per_second: Gauge,
+}
+
+impl Progress {
+    pub(super) fn begin(output: Output, json: bool, runtime: &Runtime) -> Self {
+        Self { output, json, registry: runtime.registry(), gauges: None }
+    }
+
+    /// What is trained, and where.
+    pub(super) fn tell_start(&self, training: &Training, chip: &str) -> Result<(), Failure> {
+        let numbers = training.parameter_count();
+        let (sizes, mode) = (training.config(), training.session().cache().mode().to_string());
+        let line = if self.json {
+            let sizes: serde_json::Map<_, _> = sizes
+                .named()
+                .map(|(name, size)| (name.to_owned(), size.into()))
+                .into_iter()
+                .collect();
+            json!({"chip": chip, "parameters": numbers, "sizes": sizes, "cache": mode,
+                "steps_before": training.steps()})
+            .to_string()
+        } else {
+            let sizes = sizes.named().map(|(name, size)| format!("{name} {size}")).join(", ");
+            let before = match training.steps() {
+                0 => String::new(),
+                steps => format!(", resumed after step {steps}"),
+            };
+            format!("{numbers} parameters ({sizes}) on {chip}, program cache {mode}{before}")
+        };
+        self.line(&line)
+    }
+
+    /// Does a step and tells of it.
+    pub(super) fn step(&mut self, training: &mut Training) -> Result<(), Failure> {
+        let started = Instant::now();
+        let loss = training.step().map_err(|error| Failure::because(&error))?;
+        self.tell_step(training, loss, started.elapsed())
+    }
+
+    fn tell_step(&mut self, training: &Training, loss: f32, took: Duration) -> Result<(), Failure> {
+        let step = training.steps();
+        let tokens_per_second =
+            f64::from(training.config().tokens_in_step()) / took.as_secs_f64().max(1e-9);
+        let registry = &self.registry;
+        let gauges = self.gauges.get_or_insert_with(|| Gauges::register(registry));
+        gauges.loss.set(f64::from(loss));
+        gauges.step.set(step as f64);
+        gauges.tokens_per_second.set(tokens_per_second);
+        let line = if self.json {
+            json!({"step": step, "loss": loss, "seconds": took.as_secs_f64(),
+                "tokens_per_second": tokens_per_second})
+            .to_string()
+        } else {
+            let milliseconds = took.as_secs_f64() * 1e3;
+            format!(
+                "step {step}  loss {loss:.4}  {milliseconds:.0} ms  {tokens_per_second:.0} tokens/s"
+            )
+        };
+        self.line(&line)
+    }
+
+    /// What is left of it.
+    pub(super) fn tell_end(&self, training: &Training, digest: bool) -> Result<(), Failure> {
+        if !digest {
+            return Ok(());
+        }
+        let digest = training.weights_digest().map_err(|error| Failure::because(&error))?;
+        let steps = training.steps();
+        self.line(&if self.json {
+            json!({"steps": steps, "weights_digest": format!("{digest:016x}")}).to_string()
+        } else {
+            format!("weights after step {steps}: {digest:016x}")
+        })
+    }
+
+    fn line(&self, text: &str) -> Result<(), Failure> {
+        Ok(self.output.print(&format!("{text}\n"))?)
+    }
+}
+
+impl Gauges {
+    fn register(registry: &Registry) -> Self {
+        Self {
+            loss: registry.gauge(LOSS, "Mean loss of the last step, in nats", "", &[]),
+            step: registry.gauge(STEP, "Number of the last step", "", &[]),
+            tokens_per_second: registry.gauge(
+                SPEED,
+                "Characters learned from in the last step, by its time",
+                "",
+                &[],
+            ),
+        }
+    }
+}
