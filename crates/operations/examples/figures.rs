@@ -117,6 +117,9 @@ fn dispatches(session: &Session) {
         let each = |time: std::time::Duration| time.as_secs_f64() * 1e6 / f64::from(DISPATCHES);
         println!("{name}: {:.1} us a call, {:.1} us done", each(called), each(started.elapsed()));
     };
+    report("allocation alone", &mut || {
+        session.empty(x.spec()).unwrap();
+    });
     report("unary into", &mut || {
         session.unary_into(Unary::Relu, &x, 0.0, &y).unwrap();
     });

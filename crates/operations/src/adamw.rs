@@ -15,7 +15,8 @@ const NAME: &str = "adamw";
 const ADAMW: (&str, &str) = ("adamw", kernel_text!("tensor.h", "adamw.c"));
 
 /// The operation that [`Session::adamw`] dispatches: operands `parameter`, `first`, `second`, all
-/// three also results, and `gradient`; dynamic values are the six of [`Step`], as bits.
+/// three also results, and `gradient`; the dynamic values are six numbers, as bits: what is kept of
+/// the parameter, both betas, the step's size, the root of the second correction, epsilon.
 #[derive(Debug)]
 pub struct AdamWOperation;
 

@@ -50,7 +50,7 @@ fn operation(
     let scalar = random.below(8) as f32 / 4.0 - 1.0;
     let unary = [Unary::Negate, Unary::Relu, Unary::Gelu, Unary::Tanh, Unary::Scale, Unary::Shift];
     let binary = [Binary::Add, Binary::Subtract, Binary::Multiply, Binary::Maximum];
-    let result = match random.below(11) {
+    let result = match random.below(14) {
         0 => session.unary(*random.of(&unary), x, scalar)?,
         1 => {
             session.unary_into(*random.of(&unary), x, scalar, x)?;
@@ -79,6 +79,15 @@ fn operation(
             session.reduce(*random.of(&[Reduction::Mean, Reduction::Maximum]), x, dimension)?
         }
         9 => session.transpose(x)?,
+        10 => {
+            let orders: [&[usize]; 4] = [&[1, 0, 2], &[2, 0, 1], &[0, 2, 1], &[1, 0]];
+            session.permute(x, random.of::<&[usize]>(&orders))?
+        }
+        11 => {
+            let starts: Vec<u32> = x.shape().iter().map(|size| size / 3).collect();
+            session.slice(x, &starts, x.shape())?
+        }
+        12 => layer_norm(session, random, x)?,
         _ => {
             let size = x.shape().iter().copied().max().unwrap_or(1);
             if size > SIZES[SIZES.len() - 1] {
@@ -88,6 +97,20 @@ fn operation(
         }
     };
     Ok(Some(result))
+}
+
+/// A layer norm's gradient for its input, with parameters of the same row.
+fn layer_norm(
+    session: &Session,
+    random: &mut Random,
+    x: &Tensor,
+) -> Result<Tensor, OperationError> {
+    let columns = x.shape().last().copied().unwrap_or(1);
+    let spec = random.of(&FORMS).spec(&[columns]);
+    let gamma = session.tensor(&spec, &vec![0.5; columns as usize])?;
+    let forward = session.layer_norm(x, &gamma, &gamma, 1e-5)?;
+    let gradients = session.layer_norm_backward(x, &gamma, &forward, &forward.y)?;
+    session.binary(Binary::Add, &gradients.x, &gradients.gamma)
 }
 
 fn fresh(session: &Session, random: &mut Random) -> Tensor {
