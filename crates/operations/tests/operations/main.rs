@@ -3,6 +3,7 @@
 
 mod bench;
 mod differential;
+mod found_again;
 mod random;
 mod reference;
 mod refusals;
