@@ -42,11 +42,11 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 21] = [
+pub const MEMBERS: [Member; 22] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
-    planned("telltale-debug-stream", &["telltale-schema"]),
+    here("telltale-debug-stream", &["telltale-schema"]),
     here("telltale-program-cache", &["telltale-schema", "telltale-program-key-derive"]),
     here(
         "telltale-runtime",
@@ -76,14 +76,16 @@ pub const MEMBERS: [Member; 21] = [
     here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),
+    here("telltale-debug-stream-models", &[]),
     Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },
     here("xtask", &["telltale-harness", "telltale-schema"]),
 ];
 
 /// Packages that the shipped program must not contain.
-pub const NOT_PRODUCT: [&str; 6] = [
+pub const NOT_PRODUCT: [&str; 7] = [
     "telltale",
     "telltale-bench",
+    "telltale-debug-stream-models",
     "telltale-harness",
     "telltale-ledger-models",
     "telltale-recorder",
@@ -114,7 +116,7 @@ pub const ASYNC_RUNTIMES: [&str; 10] = [
 pub const UNSAFE_ALLOWED: [(&str, &str); 7] = [
     ("crates/ledger/", "memory shared between processes"),
     ("crates/capi/", "the C border"),
-    ("crates/debug-stream/", "the event queue"),
+    ("crates/debug-stream/src/queue", "the event queue"),
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
     ("crates/runtime/src/process_hooks.rs", "fork and signal hooks"),

@@ -1,0 +1,300 @@
+//! The queue's promises: order, bounds, losses in their place, exact readability, memory given back.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::*;
+
+const ROOMY: Bounds = Bounds { events: 65_536, bytes: 1 << 28 };
+
+/// What a reader got: an event's sequence number and length, or losses.
+#[derive(Debug, PartialEq)]
+enum Got {
+    Event(u64, usize),
+    Lost(Losses),
+    Nothing,
+}
+
+fn take(reader: &mut Reader) -> Got {
+    let taken = reader.take(|record| {
+        let marks = record.body.iter().all(|&byte| byte == mark(record.kind));
+        assert!(marks, "the bytes are those of the event");
+        Got::Event(record.sequence, record.body.len())
+    });
+    match taken {
+        Taken::Event(got) => got,
+        Taken::Lost(lost) => Got::Lost(lost),
+        Taken::Nothing => Got::Nothing,
+        Taken::Foreign => panic!("this is the process that connected"),
+    }
+}
+
+fn mark(kind: u32) -> u8 {
+    u8::try_from(kind % 251).unwrap()
+}
+
+fn push(queue: &Queue, kind: u32, bytes: usize) -> Result<(), Refused> {
+    let body = vec![mark(kind); bytes];
+    let (head, tail) = body.split_at(bytes / 3);
+    queue.push(kind, &[head, tail])
+}
+
+fn readable(reader: &Reader) -> bool {
+    let mut set = [PollFd::new(reader, PollFlags::IN)];
+    poll(&mut set, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+}
+
+/// Waits until there is something to take.
+fn wait(reader: &Reader) {
+    let mut set = [PollFd::new(reader, PollFlags::IN)];
+    let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
+    assert_eq!(poll(&mut set, Some(&patience)).unwrap(), 1, "waited a minute for an event");
+}
+
+fn connected(bounds: Bounds) -> (Arc<Queue>, Reader) {
+    let queue = Queue::new(bounds);
+    let reader = queue.connect(true).ok().unwrap();
+    (queue, reader)
+}
+
+#[test]
+fn events_of_all_sizes_come_out_in_order_and_whole() {
+    let (queue, mut reader) = connected(ROOMY);
+    let sizes = [0, 1, 63, 64, 65, 1_152, 65_536, 65_537, 300_000, 7, 2_000_000, 100];
+    for round in 0..20 {
+        for (kind, &bytes) in (0..).zip(&sizes) {
+            push(&queue, kind, bytes).unwrap();
+        }
+        for (index, &bytes) in (0..).zip(&sizes) {
+            let first = round * sizes.len() as u64;
+            assert_eq!(take(&mut reader), Got::Event(first + index, bytes));
+        }
+    }
+    assert_eq!(take(&mut reader), Got::Nothing);
+}
+
+#[test]
+fn the_descriptor_is_readable_exactly_while_an_event_waits() {
+    let (queue, mut reader) = connected(ROOMY);
+    assert!(!readable(&reader), "nothing was published");
+    for burst in [1, 2, 1_000] {
+        for kind in 0..burst {
+            push(&queue, kind, 100).unwrap();
+            assert!(readable(&reader) && readable(&reader), "polling twice changes nothing");
+        }
+        for left in (0..burst).rev() {
+            assert!(matches!(take(&mut reader), Got::Event(..)));
+            assert_eq!(readable(&reader), left > 0);
+        }
+        assert_eq!(take(&mut reader), Got::Nothing);
+        assert!(!readable(&reader));
+    }
+}
+
+#[test]
+fn after_the_end_of_a_connection_nothing_is_readable_and_nothing_accepted() {
+    let (queue, reader) = connected(ROOMY);
+    for kind in 0..3 {
+        push(&queue, kind, 70_000).unwrap();
+    }
+    let kept = reader.as_fd().try_clone_to_owned().unwrap();
+    assert!(matches!(queue.connect(true), Err(Unconnected::Occupied)));
+    drop(reader);
+    let mut set = [PollFd::new(&kept, PollFlags::IN)];
+    assert_eq!(poll(&mut set, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap(), 0);
+    assert_eq!(push(&queue, 1, 1), Err(Refused::Disconnected));
+    let totals = queue.totals();
+    assert_eq!((totals.reserved, totals.unread, totals.waiting_bytes), (3, 3, 0));
+    assert_eq!(totals.idle_bytes, 0, "memory is given back");
+    let mut reader = queue.connect(true).ok().unwrap();
+    push(&queue, 9, 10).unwrap();
+    assert_eq!(take(&mut reader), Got::Event(3, 10));
+}
+
+#[test]
+fn the_newest_events_are_lost_and_told_of_where_they_were_lost() {
+    let (queue, mut reader) = connected(Bounds { events: 2, bytes: 1 << 20 });
+    let full = Err(Refused::Lost(Cause::Events));
+    assert_eq!([(); 4].map(|()| push(&queue, 1, 8)), [Ok(()), Ok(()), full, full]);
+    assert_eq!(take(&mut reader), Got::Event(0, 8));
+    assert_eq!(push(&queue, 2, 16), Ok(()));
+    assert_eq!(push(&queue, 2, 16), full);
+    assert_eq!(take(&mut reader), Got::Event(1, 8));
+    assert_eq!(take(&mut reader), Got::Lost(Losses { events: 2, ..Losses::default() }));
+    assert!(readable(&reader));
+    assert_eq!(take(&mut reader), Got::Event(4, 16));
+    assert!(readable(&reader), "a loss waits, though no event does");
+    assert_eq!(take(&mut reader), Got::Lost(Losses { events: 1, ..Losses::default() }));
+    assert!(!readable(&reader));
+    assert_eq!(take(&mut reader), Got::Nothing);
+}
+
+#[test]
+fn an_event_above_the_byte_budget_is_lost_and_wakes_who_wants_to_know() {
+    let (queue, mut reader) = connected(Bounds { events: 100, bytes: 4_096 });
+    let too_large = Err(Refused::Lost(Cause::Bytes));
+    assert_eq!(push(&queue, 1, 5_000), too_large);
+    assert_eq!(push(&queue, 1, 500_000), too_large);
+    assert!(readable(&reader));
+    assert_eq!(take(&mut reader), Got::Lost(Losses { bytes: 2, ..Losses::default() }));
+    assert!(!readable(&reader));
+    // 64 bytes of header belong to an event's size.
+    assert_eq!(push(&queue, 1, 4_032), Ok(()));
+    assert_eq!(push(&queue, 1, 0), too_large);
+    assert_eq!(take(&mut reader), Got::Event(2, 4_032));
+    drop(reader);
+    let mut reader = queue.connect(false).ok().unwrap();
+    assert_eq!(push(&queue, 1, 5_000), too_large);
+    assert!(!readable(&reader), "this reader asked for events only");
+    assert_eq!(take(&mut reader), Got::Nothing);
+}
+
+#[test]
+fn what_a_burst_needed_goes_back_to_the_system() {
+    let (queue, mut reader) = connected(ROOMY);
+    for kind in 0..20_000 {
+        push(&queue, kind, 1_152).unwrap();
+    }
+    let waiting = queue.totals().waiting_bytes;
+    assert!(waiting >= 20_000 * 1_152, "{waiting}");
+    while take(&mut reader) != Got::Nothing {}
+    let after_the_burst = queue.totals().idle_bytes;
+    for _ in 0..200 {
+        push(&queue, 0, 8).unwrap();
+        take(&mut reader);
+    }
+    let later = queue.totals().idle_bytes;
+    assert!(later <= pool::KEPT_BYTES && later < after_the_burst, "{after_the_burst} -> {later}");
+}
+
+#[test]
+fn a_child_gets_errors_and_leaves_the_descriptor_alone() {
+    let (queue, mut reader) = connected(ROOMY);
+    push(&queue, 1, 70_000).unwrap();
+    // SAFETY: the child calls nothing but the queue, which then takes no lock and no memory, and
+    // ends without running anything else.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let refused = queue.push(1, &[&[1; 8]]) == Err(Refused::Disconnected);
+        let foreign = matches!(reader.take(|_| ()), Taken::Foreign);
+        drop(reader);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!(refused && foreign))) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above; `status` is writable.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0, "the child's checks hold");
+    assert!(readable(&reader));
+    assert_eq!(take(&mut reader), Got::Event(0, 70_000));
+    assert!(!readable(&reader));
+}
+
+#[test]
+fn a_reader_that_panics_has_not_taken_the_event() {
+    let (queue, mut reader) = connected(ROOMY);
+    push(&queue, 5, 40).unwrap();
+    let panics = std::panic::AssertUnwindSafe(|| reader.take(|_| panic!("as a sink may")));
+    assert!(std::panic::catch_unwind(panics).is_err());
+    assert_eq!(take(&mut reader), Got::Event(0, 40));
+}
+
+/// Pushes numbered events of changing lengths, and counts those that were refused.
+fn produce(queue: &Queue, producer: u32, rounds: u64, refused: &AtomicU64) {
+    let body = [mark(producer); 900];
+    for number in 0..rounds {
+        let length = usize::try_from(number % 900).unwrap();
+        if queue.push(producer, &[&number.to_ne_bytes(), &body[..length]]).is_err() {
+            refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Everything that is produced is delivered or lost, in each producer's order, however the reader
+/// is woken; sequence numbers leave gaps where something was lost and nowhere else.
+fn stress(producers: u32, bounds: Bounds, waits_each_time: bool) {
+    let rounds = u64::from(telltale_harness::rounds(20_000, 1_000_000));
+    let (queue, reader) = connected(bounds);
+    let refused = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
+    let (mut events, mut lost, mut next) = (0, 0, 0);
+    let mut newest = vec![None; producers as usize];
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..producers)
+            .map(|producer| {
+                let (queue, refused) = (&queue, &refused);
+                scope.spawn(move || produce(queue, producer, rounds, refused))
+            })
+            .collect();
+        let (done, queue) = (&done, &queue);
+        scope.spawn(move || {
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
+            done.store(true, Ordering::Release);
+            // Something to wake the reader by, when it has everything.
+            while matches!(queue.push(u32::MAX, &[]), Err(Refused::Lost(_))) {
+                thread::yield_now();
+            }
+        });
+        // A failed assertion drops it here, and so lets the threads come to their ends.
+        let mut reader = reader;
+        loop {
+            if waits_each_time {
+                wait(&reader);
+            }
+            let taken = reader.take(|record| {
+                assert_eq!(record.sequence, next, "gaps are losses that were told");
+                next += 1;
+                let producer = newest.get_mut(record.kind as usize)?;
+                let number = u64::from_ne_bytes(record.body[..8].try_into().unwrap());
+                assert!(record.body[8..].iter().all(|&byte| byte == mark(record.kind)));
+                assert!(producer.is_none_or(|before| before < number), "out of order");
+                *producer = Some(number);
+                Some(())
+            });
+            match taken {
+                Taken::Event(Some(())) => events += 1,
+                Taken::Event(None) => break,
+                Taken::Lost(losses) => {
+                    lost += losses.sum();
+                    next += losses.sum();
+                }
+                Taken::Nothing => {
+                    assert!(!waits_each_time, "readable, and nothing there");
+                    thread::yield_now();
+                }
+                Taken::Foreign => panic!("this is the process that connected"),
+            }
+        }
+        assert!(done.load(Ordering::Acquire));
+        assert!(!readable(&reader) && queue.totals().waiting_bytes == 0);
+    });
+    let totals = queue.totals();
+    assert!(lost >= refused.load(Ordering::Relaxed));
+    assert_eq!(lost, totals.lost.sum());
+    assert_eq!(events, rounds * u64::from(producers) - refused.load(Ordering::Relaxed));
+    assert!(totals.high_water <= bounds.events, "{totals:?}");
+}
+
+#[test]
+fn nothing_is_lost_uncounted_with_one_producer_and_a_reader_that_spins() {
+    stress(1, Bounds { events: 1_000, bytes: 1 << 28 }, false);
+}
+
+#[test]
+fn nothing_is_lost_uncounted_with_four_producers_and_a_reader_that_polls_for_each() {
+    stress(4, Bounds { events: 64, bytes: 1 << 28 }, true);
+}
+
+#[test]
+fn nothing_is_lost_uncounted_when_every_event_fills_the_queue() {
+    stress(2, Bounds { events: 1, bytes: 1 << 28 }, true);
+}
+
+#[test]
+fn nothing_is_lost_uncounted_with_a_tight_byte_budget() {
+    stress(3, Bounds { events: 1_000, bytes: 8_192 }, true);
+}
