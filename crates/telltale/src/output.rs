@@ -87,7 +87,7 @@ impl Output {
         let room = rows.saturating_sub(1).max(1);
         let shown = if lines.len() > room { room - 1 } else { lines.len() };
         let rest = (shown < lines.len()).then(|| {
-            let words = format!("{} more lines; a taller window shows them", lines.len() - shown);
+            let words = format!("{} more lines do not fit into this window", lines.len() - shown);
             telltale_smi::title(&words, &self.style())
         });
         let mut frame = String::from("\x1b[?25l\x1b[H");

@@ -64,7 +64,7 @@ pub(crate) struct Answer {
 pub(crate) enum AskError {
     #[error("cannot open the endpoint; run as its owner, as root or as the directory's owner")]
     Open(#[source] io::Error),
-    #[error("the entry is not a socket; remove it")]
+    #[error("the entry is not a socket; remove it by hand")]
     NotASocket,
     #[error("the socket belongs to user {OVERFLOW_UID}, who is nobody")]
     Nobody,

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
+use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_node::Collector;
 use telltale_schema::snapshot::Process;
 
@@ -35,6 +36,7 @@ pub(super) struct Stage {
 impl Stage {
     /// Starts everything.
     pub(super) fn build() -> Result<Self, Failure> {
+        refuse_nobody()?;
         let directory = PrivateDirectory::make(DIRECTORY_PREFIX)?;
         let mut stage = Self { directory, emulator: None, workloads: Vec::new() };
         let emulator = Emulator::start(stage.root(), MachineKind::N300, EmulatorOptions::default())
@@ -136,4 +138,15 @@ fn start_workload(root: &Path, trace: &str, device: &str) -> Result<Child, Failu
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| Failure::Told(format!("starting a workload process failed: {error}")))
+}
+
+/// A runtime directory of the overflow uid is refused by every reader, so that nothing would show.
+fn refuse_nobody() -> Result<(), Failure> {
+    if geteuid().as_raw() != OVERFLOW_UID {
+        return Ok(());
+    }
+    Err(Failure::Told(format!(
+        "the demo cannot run as user {OVERFLOW_UID} (nobody), whom no reader trusts as an owner; run \
+         it as a user with a number of its own"
+    )))
 }

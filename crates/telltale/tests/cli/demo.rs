@@ -1,11 +1,11 @@
 //! `telltale demo` without a terminal.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
-use telltale_harness::{Scratch, needs_pid_namespaces, wait_until};
+use telltale_harness::{Scratch, as_user, needs_pid_namespaces, needs_root, wait_until};
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use crate::command::{PATIENCE, Running, children, is_workload, said, telltale};
@@ -240,4 +240,17 @@ fn without_room_anywhere_it_says_what_is_needed() {
     command.args(["--mount", "sh", "-c", &script, "sh", "/proc/self/fd/0", "demo"]);
     command.env_remove("XDG_RUNTIME_DIR").env_remove("TMPDIR").stdin(program);
     said(&mut command).complains(2, &["set TMPDIR to one with room", "/dev/shm/", "are needed"]);
+}
+
+#[test]
+fn the_user_without_a_number_of_its_own_is_told_why_it_shows_nothing() {
+    if !needs_root("telltale::cli::demo::the_user_without_a_number_of_its_own") {
+        return;
+    }
+    // By its descriptor, because others may not reach the directory that it was built in.
+    let mut command = Command::new("/proc/self/fd/0");
+    command.stdin(File::open(env!("CARGO_BIN_EXE_telltale")).unwrap()).args(["demo", "--json"]);
+    let said = said(&mut as_user(65_534, 65_534, command));
+    assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.err.contains("65534") && said.err.contains("number of its own"), "{said:?}");
 }
