@@ -1,14 +1,16 @@
 //! Compiles the seed's own design, the baseline, the way its authors would ship it: C++17 at -O2.
 
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 8] = [
     "src/seed/region.cpp",
     "src/seed/call_site.cpp",
     "src/seed/tracker.cpp",
     "src/seed/process.cpp",
     "src/seed/server.cpp",
     "src/seed/collector.cpp",
+    "src/seed/program_flow.cpp",
+    "src/seed/program_by_hand.cpp",
 ];
-const HEADERS: [&str; 2] = ["src/seed/region.hpp", "src/seed/protocol.hpp"];
+const HEADERS: [&str; 3] = ["src/seed/region.hpp", "src/seed/protocol.hpp", "src/seed/program.hpp"];
 
 fn main() {
     for path in SOURCES.iter().chain(&HEADERS) {

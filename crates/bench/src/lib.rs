@@ -17,6 +17,7 @@ pub mod endpoint;
 pub mod launch;
 pub mod machine;
 pub mod pinning;
+pub mod program;
 pub mod record;
 pub mod rundir;
 pub mod sample;

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::ptr::NonNull;
 
+use crate::program::shape::{Addresses, Attributes, PROGRAM_WORDS};
 use crate::sweep::Sweep;
 
 /// How many devices the seed's collector and server know.
@@ -44,6 +45,26 @@ unsafe extern "C" {
         directory: *const c_char,
         devices: u32,
         dram: *mut u64,
+    ) -> u64;
+    fn seed_flow_create() -> *mut c_void;
+    fn seed_flow_destroy(flow: *mut c_void);
+    fn seed_flow_dispatch(
+        flow: *mut c_void,
+        attributes: *const Attributes,
+        at: *const Addresses,
+        count: u64,
+        words: *mut u32,
+    ) -> u64;
+    fn seed_by_hand_create() -> *mut c_void;
+    fn seed_by_hand_destroy(by_hand: *mut c_void);
+    fn seed_by_hand_dispatch(
+        by_hand: *mut c_void,
+        attributes: *const Attributes,
+        operands: *const TensorSpec,
+        operand_count: u32,
+        at: *const Addresses,
+        count: u64,
+        words: *mut u32,
     ) -> u64;
 }
 
@@ -282,6 +303,119 @@ impl Collector {
             )
         };
         Sweep { answered, dram_bytes }
+    }
+}
+
+/// The seed's flow for programs: described, hashed, found and copied at each dispatch.
+#[derive(Debug)]
+pub struct ProgramFlow(NonNull<c_void>);
+
+impl ProgramFlow {
+    /// No programs yet.
+    pub fn new() -> Self {
+        // SAFETY: takes nothing and returns an owned object.
+        let flow = unsafe { seed_flow_create() };
+        Self(NonNull::new(flow).expect("operator new throws rather than return null"))
+    }
+
+    /// Dispatches the program `count` times at addresses that move on, and gives back its words
+    /// after the last dispatch.
+    pub fn dispatch(&mut self, attributes: &Attributes, at: Addresses, count: u64) -> Vec<u32> {
+        let mut words = vec![0; PROGRAM_WORDS];
+        // SAFETY: the handle is live while `self` is and nobody else has it; the pointers are to
+        // locals that outlive the call, with room for every word of the program.
+        unsafe {
+            seed_flow_dispatch(
+                self.0.as_ptr(),
+                attributes,
+                &raw const at,
+                count,
+                words.as_mut_ptr(),
+            )
+        };
+        words
+    }
+}
+
+impl Default for ProgramFlow {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for ProgramFlow {
+    fn drop(&mut self) {
+        // SAFETY: made by `seed_flow_create`, owned by `self` and destroyed once.
+        unsafe { seed_flow_destroy(self.0.as_ptr()) }
+    }
+}
+
+/// What the hand-written key depends on of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct TensorSpec {
+    /// The dimensions, outermost first.
+    pub shape: [u32; 4],
+    /// What an element is.
+    pub data_format: u32,
+    /// How elements follow each other.
+    pub layout: u32,
+    /// The tile's size.
+    pub tile: u32,
+    /// In which memory.
+    pub memory: u32,
+}
+
+/// The same program with a key and an update by hand.
+#[derive(Debug)]
+pub struct ProgramByHand(NonNull<c_void>);
+
+impl ProgramByHand {
+    /// No programs yet.
+    pub fn new() -> Self {
+        // SAFETY: takes nothing and returns an owned object.
+        let by_hand = unsafe { seed_by_hand_create() };
+        Self(NonNull::new(by_hand).expect("operator new throws rather than return null"))
+    }
+
+    /// Dispatches the program `count` times at addresses that move on, and gives back its words
+    /// after the last dispatch.
+    pub fn dispatch(
+        &mut self,
+        attributes: &Attributes,
+        operands: &[TensorSpec; 3],
+        at: Addresses,
+        count: u64,
+    ) -> Vec<u32> {
+        let mut words = vec![0; PROGRAM_WORDS];
+        let operand_count = u32::try_from(operands.len()).expect("three fits");
+        // SAFETY: the handle is live while `self` is and nobody else has it; the pointers are to
+        // locals that outlive the call, with `operand_count` operands and room for every word.
+        unsafe {
+            seed_by_hand_dispatch(
+                self.0.as_ptr(),
+                attributes,
+                operands.as_ptr(),
+                operand_count,
+                &raw const at,
+                count,
+                words.as_mut_ptr(),
+            )
+        };
+        words
+    }
+}
+
+impl Default for ProgramByHand {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for ProgramByHand {
+    fn drop(&mut self) {
+        // SAFETY: made by `seed_by_hand_create`, owned by `self` and destroyed once.
+        unsafe { seed_by_hand_destroy(self.0.as_ptr()) }
     }
 }
 

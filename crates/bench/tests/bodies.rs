@@ -11,7 +11,7 @@ use telltale_bench::sample::Effort;
 use telltale_bench::seed::{Device, Row, Setting, Tracker};
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
-use telltale_bench::{cost, endpoint, launch, record};
+use telltale_bench::{cost, endpoint, launch, program, record};
 use telltale_harness::cargo_bin;
 
 const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
@@ -145,6 +145,11 @@ fn a_launched_programs_end_and_peak_are_its_own() {
 }
 
 #[test]
+fn every_way_of_dispatching_the_program_leaves_the_same_words() {
+    assert!(program::same_words());
+}
+
+#[test]
 fn every_table_can_be_filled() {
     let worker = Path::new(WORKER);
     let start = launch::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap();
@@ -156,6 +161,7 @@ fn every_table_can_be_filled() {
         sweep::table(worker, Effort::Once).unwrap(),
         endpoint::table(worker, Effort::Once).unwrap(),
         cost::table(worker, Effort::Once).unwrap(),
+        program::table(Effort::Once).unwrap(),
     ];
     for table in tables {
         assert!(table.rows.iter().any(|row| row.ours.is_some()), "{table}");
