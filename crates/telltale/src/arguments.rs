@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind};
 
 use crate::exit::{self, Failure, Status};
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Show devices, the memory in use on them, and the processes that hold it
     #[command(after_help = SMI_HELP)]
     Smi(SmiArguments),
-    /// Watch two emulated chips while two processes replay real allocation traces on them
+    /// Watch two emulated chips while two processes train a small GPT on them
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArguments),
     /// Train a small GPT on an emulated chip, through operations, programs and their cache
@@ -57,9 +57,13 @@ Examples:
   telltale smi -c              remove what dead processes left behind";
 
 const DEMO_HELP: &str = "\
-Needs no hardware, driver, rights or set-up. On a terminal the tables are repainted until Ctrl-C;
-otherwise one snapshot a second is printed for 10 seconds. A summary follows, except with --json.
-Everything the demo started or made is gone afterwards.";
+Needs no hardware, driver, rights or set-up, only a C compiler: the first run compiles the trainings'
+kernels, which takes some seconds, and keeps them (see `telltale gpt --help`). With --workload trace
+two real allocation traces are replayed instead, and nothing is compiled.
+
+On a terminal the tables are repainted until Ctrl-C; otherwise one snapshot a second is printed for
+10 seconds. A summary follows, except with --json. Everything the demo started or made is gone
+afterwards, but for the compiled kernels.";
 
 const GPT_HELP: &str = "\
 The model learns Telltale's own documentation, character by character. Its loss is printed for each
@@ -149,9 +153,21 @@ pub(crate) struct DemoArguments {
     /// End after N seconds [default: never on a terminal, 10 otherwise]
     #[arg(long, value_name = "N", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
+    /// What the two processes do
+    #[arg(long, value_name = "WORKLOAD", value_enum, default_value_t = Workload::Gpt)]
+    pub(crate) workload: Workload,
     /// Print JSON, one object a snapshot
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What the processes of a demo do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Workload {
+    /// Train a small GPT
+    Gpt,
+    /// Replay real allocation traces
+    Trace,
 }
 
 #[derive(Debug, Args)]

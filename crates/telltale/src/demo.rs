@@ -1,13 +1,15 @@
-//! `telltale demo`: an emulated n300, two processes that replay real traces on it, and the table
-//! that `telltale smi -w` shows. Whatever it started or made is gone when it ends.
+//! `telltale demo`: an emulated n300, two processes that train a GPT or replay real traces on it,
+//! and the table that `telltale smi -w` shows. Whatever it started or made is gone when it ends.
 
+mod losses;
 mod stage;
 
 use std::time::{Duration, Instant};
 
-use telltale_node::Collector;
+use telltale_node::{Collector, EndpointUse};
+use telltale_schema::snapshot::Snapshot;
 
-use crate::arguments::{DemoArguments, Place};
+use crate::arguments::{DemoArguments, Place, Workload};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -18,22 +20,32 @@ use stage::Stage;
 const PERIOD: Duration = Duration::from_secs(1);
 /// How long the demo runs when nobody watches at a terminal.
 const UNWATCHED: Duration = Duration::from_secs(10);
-/// What is being shown; the way out comes first, because narrow terminals cut the end.
-const TITLE: &str = "Ctrl-C ends this demo: emulated n300, two real traces replayed";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let output = Output::detect();
     let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
-    let mut stage = Stage::build()?;
+    let mut stage = Stage::build(arguments.workload)?;
     let form = if arguments.json { Form::Json } else { Form::Tables { details: false } };
     let place = Place { root: Some(stage.root().to_path_buf()), runtime_dir: None };
-    let mut collector =
-        Collector::new(smi::options(&place, form)).map_err(|error| Failure::because(&error))?;
+    let mut options = smi::options(&place, form);
+    let trains = arguments.workload == Workload::Gpt;
+    if trains {
+        // Losses are told by endpoints alone.
+        options.endpoints = EndpointUse::Always;
+    }
+    let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     stage.wait_for_workloads(&mut collector, &interrupt);
-    let unwatched = (!output.is_repainted()).then_some(UNWATCHED);
-    let until = arguments.seconds.or(unwatched).map(|span| Instant::now() + span);
-    let watch = Watch { period: PERIOD, until, form, title: TITLE };
+    let mut span = arguments.seconds;
+    if span.is_none() && !output.is_repainted() {
+        if trains {
+            stage.wait_for_losses(&mut collector, &interrupt)?;
+        }
+        span = Some(UNWATCHED);
+    }
+    let until = span.map(|span| Instant::now() + span);
+    let below = if trains { losses::lines } else { |_: &Snapshot| None };
+    let watch = Watch { period: PERIOD, until, form, title: title(arguments.workload), below };
     let watched = watch.run(&mut collector, &output, &interrupt, |_| {
         stage.check_workloads(&interrupt).map(|()| None)
     });
@@ -47,4 +59,12 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
         ))?;
     }
     Ok(Status::Fine)
+}
+
+/// What is being shown; the way out comes first, because narrow terminals cut the end.
+fn title(workload: Workload) -> &'static str {
+    match workload {
+        Workload::Gpt => "Ctrl-C ends this demo: emulated n300, two small GPTs in training",
+        Workload::Trace => "Ctrl-C ends this demo: emulated n300, two real traces replayed",
+    }
 }

@@ -24,6 +24,7 @@ use crate::parent;
 use keeping::Keeper;
 use machine::Machine;
 use progress::Progress;
+pub(crate) use progress::{LOSS, SPEED, STEP};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {

@@ -36,6 +36,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) form: Form,
     /// What a terminal shows above the tables.
     pub(crate) title: &'a str,
+    /// What is told below the tables, from what they show.
+    pub(crate) below: fn(&Snapshot) -> Option<String>,
 }
 
 impl Form {
@@ -83,7 +85,7 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
-    let watch = Watch { period, until: None, form, title: &title };
+    let watch = Watch { period, until: None, form, title: &title, below: |_| None };
     let mut not_cleaned = false;
     let last = watch.run(&mut collector, &output, &interrupt, |collector| {
         let cleaned = arguments.clean.then(|| collector.clean());
@@ -201,7 +203,9 @@ impl Watch<'_> {
             return output.print(&page);
         }
         let style = output.style();
-        let words = words.map(|words| telltale_smi::note(words, &style)).unwrap_or_default();
+        let below = (self.below)(snapshot);
+        let notes = [below.as_deref(), words].into_iter().flatten();
+        let words: String = notes.map(|words| telltale_smi::note(words, &style)).collect();
         if !output.is_tall() {
             return output.repaint(&format!("{page}{words}"));
         }

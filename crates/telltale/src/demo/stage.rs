@@ -5,12 +5,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process, kill_process_group};
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_node::Collector;
 use telltale_schema::snapshot::Process;
 
+use super::losses;
+use crate::arguments::Workload;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::private_directory::PrivateDirectory;
@@ -21,29 +23,43 @@ const DIRECTORY_PREFIX: &str = "telltale-demo-";
 const START_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a workload may take to end when asked to, before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(2);
-/// The traces and the chips they run on.
-const WORKLOADS: [(&str, &str); 2] = [("train", "0"), ("generate", "1")];
+/// How long trainings may take to their first loss before snapshots are printed without it: the
+/// kernels may have to be compiled.
+const LOSS_PATIENCE: Duration = Duration::from_secs(60);
+/// Two trainings, which are not the same.
+const TRAININGS: [&[&str]; 2] =
+    [&["gpt", "--device", "0", "--seed", "1"], &["gpt", "--device", "1", "--seed", "2"]];
+/// Two replays of what was recorded of real programs.
+const REPLAYS: [&[&str]; 2] = [
+    &["replay", "train", "--device", "0", "--loop"],
+    &["replay", "generate", "--device", "1", "--loop"],
+];
 
 /// A running machine and its workloads. Dropping it ends and removes all of it.
 pub(super) struct Stage {
     directory: PrivateDirectory,
     emulator: Option<Emulator>,
-    workloads: Vec<(&'static str, Child)>,
+    /// Their arguments, and the processes.
+    workloads: Vec<(&'static [&'static str], Child)>,
 }
 
 // === impl Stage ===
 
 impl Stage {
     /// Starts everything.
-    pub(super) fn build() -> Result<Self, Failure> {
+    pub(super) fn build(workload: Workload) -> Result<Self, Failure> {
         refuse_nobody()?;
         let directory = PrivateDirectory::make(DIRECTORY_PREFIX)?;
         let mut stage = Self { directory, emulator: None, workloads: Vec::new() };
         let emulator = Emulator::start(stage.root(), MachineKind::N300, EmulatorOptions::default())
             .map_err(|error| Failure::because(&error))?;
         stage.emulator = Some(emulator);
-        for (trace, device) in WORKLOADS {
-            stage.workloads.push((trace, start_workload(stage.root(), trace, device)?));
+        let workloads = match workload {
+            Workload::Gpt => TRAININGS,
+            Workload::Trace => REPLAYS,
+        };
+        for arguments in workloads {
+            stage.workloads.push((arguments, start_workload(stage.root(), arguments)?));
         }
         Ok(stage)
     }
@@ -67,16 +83,33 @@ impl Stage {
         }
     }
 
-    /// Fails when a workload has ended although nobody asked for it. Ctrl-C reaches the workloads
-    /// too, so their end means nothing after it.
+    /// Returns when every training has told a loss, and in any case after a while.
+    pub(super) fn wait_for_losses(
+        &mut self,
+        collector: &mut Collector,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        let deadline = Instant::now() + LOSS_PATIENCE;
+        while Instant::now() < deadline && !interrupt.sleep(Duration::from_millis(100)) {
+            self.check_workloads(interrupt)?;
+            if losses::count(&collector.collect()) >= self.workloads.len() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails when a workload has ended although nobody asked for it. Whoever asks the demo to end
+    /// may have asked the workloads too, so their end means nothing after it.
     pub(super) fn check_workloads(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
-        for (trace, workload) in &mut self.workloads {
+        for (arguments, workload) in &mut self.workloads {
             if let Ok(Some(status)) = workload.try_wait()
                 && !interrupt.asked()
             {
                 return Err(Failure::Told(format!(
-                    "the process that replayed the trace {trace} ended early ({status}); run \
-                     `telltale replay {trace}` to see why"
+                    "the workload `telltale {}` ended early ({status}); run it alone to see why, \
+                     or try another one with --workload",
+                    arguments.join(" ")
                 )));
             }
         }
@@ -107,7 +140,8 @@ impl Stage {
         for (_, mut workload) in self.workloads.drain(..) {
             while let Ok(None) = workload.try_wait() {
                 if Instant::now() > deadline {
-                    let _ = workload.kill();
+                    // With whatever it started: a training may be in the middle of compiling.
+                    let _ = kill_process_group(Pid::from_child(&workload), Signal::KILL);
                     let _ = workload.wait();
                     break;
                 }
@@ -125,15 +159,20 @@ impl Drop for Stage {
     }
 }
 
-fn start_workload(root: &Path, trace: &str, device: &str) -> Result<Child, Failure> {
+fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Told(format!("finding this program's own file: {error}")))?;
     Command::new(program)
         .arg0("telltale")
-        .args(["replay", trace, "--device", device, "--loop"])
+        .args(arguments)
         .env("TELLTALE_ROOT", root)
         .env("TELLTALE_END_WITH_PARENT", std::process::id().to_string())
         .env_remove("TELLTALE_DISABLED")
+        // What a compiler leaves there when it is killed goes with the directory.
+        .env("TMPDIR", root)
+        // A group of its own, that it can be ended with what it started. Ctrl-C does not reach it
+        // there, so that it is the demo alone that ends it.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()

@@ -13,7 +13,8 @@ use crate::output::Output;
 pub(crate) const LOSS: &str = "gpt_loss";
 /// The metric that has the number of the last step.
 pub(crate) const STEP: &str = "gpt_step";
-const SPEED: &str = "gpt_tokens_per_second";
+/// The metric that has the characters learned from in a second.
+pub(crate) const SPEED: &str = "gpt_tokens_per_second";
 
 /// Tells of a training as it goes on.
 pub(super) struct Progress {

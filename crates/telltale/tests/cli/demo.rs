@@ -54,19 +54,56 @@ fn check_sums(snapshot: &Snapshot, place: usize, device: &Device) {
 
 #[test]
 fn it_prints_snapshots_and_a_summary_and_leaves_nothing() {
-    let place = Scratch::new();
-    let said = said(&mut demo(place.path(), &["--seconds", "2"]));
-    assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
-    let (snapshots, summary) = said.out.split_once("At the end:\n").expect("there is a summary");
-    let tables = snapshots.matches("ID          ARCH").count();
-    assert!((1..=3).contains(&tables), "{tables} snapshots in two seconds: {snapshots}");
-    for text in ["251732099R", "telltale replay train", "telltale replay generate"] {
-        assert_eq!(snapshots.matches(text).count() % tables, 0, "{text}: {snapshots}");
-        assert!(snapshots.contains(text), "{text}: {snapshots}");
+    let workloads = [
+        ("gpt", ["telltale gpt --device 0", "telltale gpt --device 1"]),
+        ("trace", ["telltale replay train", "telltale replay generate"]),
+    ];
+    for (workload, commands) in workloads {
+        let place = Scratch::new();
+        let said = said(&mut demo(place.path(), &["--seconds", "2", "--workload", workload]));
+        assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
+        let (snapshots, summary) =
+            said.out.split_once("At the end:\n").expect("there is a summary");
+        let tables = snapshots.matches("ID          ARCH").count();
+        assert!((1..=3).contains(&tables), "{tables} snapshots in two seconds: {snapshots}");
+        for text in commands.into_iter().chain(["251732099R"]) {
+            assert_eq!(snapshots.matches(text).count() % tables, 0, "{text}: {snapshots}");
+            assert!(snapshots.contains(text), "{text}: {snapshots}");
+        }
+        let (end, gone) = ("PEAK", "The emulated machine and both processes are gone.\n");
+        assert!(summary.contains(end) && summary.ends_with(gone), "{summary}");
+        assert!(!said.out.contains('\x1b'));
+        assert_empty(place.path());
     }
-    assert!(summary.contains("PEAK"), "{summary}");
-    assert!(summary.ends_with("The emulated machine and both processes are gone.\n"), "{summary}");
-    assert!(!said.out.contains('\x1b'));
+}
+
+#[test]
+fn the_loss_of_each_training_is_below_the_tables_and_in_json() {
+    let place = Scratch::new();
+    let mut tables = Running::start(&mut demo(place.path(), &["--seconds", "600"]));
+    let mut seen = vec![tables.line()];
+    let pids = children(tables.child.id());
+    assert_eq!(pids.len(), 2);
+    let told = |seen: &[String], pid: &u32| {
+        let begin = format!("process {pid}: step ");
+        seen.iter().any(|line| line.starts_with(&begin) && line.contains(", loss "))
+    };
+    while !pids.iter().all(|pid| told(&seen, pid)) {
+        seen.push(tables.line());
+        assert!(seen.len() < 2000, "{seen:#?}");
+    }
+    tables.child.interrupt();
+    assert_eq!(tables.status(), Some(0));
+    let mut json = Running::start(&mut demo(place.path(), &["--seconds", "600", "--json"]));
+    let mut losses = 0;
+    while losses < 2 {
+        let snapshot: Snapshot = serde_json::from_str(&json.line()).unwrap();
+        check(&snapshot);
+        let metrics = snapshot.processes.iter().flat_map(|process| &process.metrics);
+        losses = metrics.filter(|sample| sample.name == "gpt_loss").count();
+    }
+    json.child.interrupt();
+    assert_eq!(json.status(), Some(0));
     assert_empty(place.path());
 }
 

@@ -134,7 +134,7 @@ fn the_demo_repaints_until_ctrl_c() {
     for frame in &frames[..2] {
         assert!(frame[0].contains(" UTC. Ctrl-C ends this demo: emulated n300"), "{frame:#?}");
         assert!(frame[1].starts_with("ID          ARCH"), "{frame:#?}");
-        assert!(frame.iter().any(|line| line.contains("telltale replay train")), "{frame:#?}");
+        assert!(frame.iter().any(|line| line.contains("telltale gpt --device 0")), "{frame:#?}");
     }
     assert!(text.contains("\x1b[1mID"), "headings are bright");
     let (_, end) = text.rsplit_once(SHOW_CURSOR).unwrap();
@@ -156,7 +156,7 @@ fn no_color_is_respected_and_changes_nothing_else() {
 #[test]
 fn narrow_and_tiny_terminals_lose_columns_and_lines_but_never_wrap() {
     let test = "narrow_and_tiny_terminals_lose_columns_and_lines_but_never_wrap";
-    let Some((narrow, _)) = demo(test, (40, 12), "A=b") else { return };
+    let Some((narrow, _)) = demo(test, (36, 12), "A=b") else { return };
     let shown =
         |frames: &[Vec<String>], word: &str| frames[0].iter().any(|line| line.contains(word));
     for word in ["251732099R", "DRAM USED", "L1", "PID", "Ctrl-C"] {

@@ -13,7 +13,7 @@ const COMMANDS: [&str; 6] = ["smi", "demo", "gpt", "replay", "emulate", "complet
 
 #[test]
 fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 18] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["smi", "--frobnicate"], "--frobnicate"),
@@ -21,6 +21,7 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
         (&["smi", "-w", "0"], "not a number of seconds from 0.1"),
         (&["smi", "-w", "soon"], "not a number of seconds"),
         (&["smi", "--root"], "--root"),
+        (&["demo", "--workload", "none"], "[possible values: gpt, trace]"),
         (&["demo", "--seconds", "-1"], "unexpected argument '-1'"),
         (&["gpt", "--cache", "maybe"], "[possible values: on, off, check]"),
         (&["gpt", "--resume"], "--checkpoint <DIR>"),
@@ -28,7 +29,7 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
         (&["gpt", "--steps", "many"], "invalid digit"),
         (&["replay"], "<TRACE>"),
         (&["replay", "train", "--speed", "fast"], "neither `max` nor a number"),
-        (&["emulate", "--machine", "n151", "--root", "/tmp/x"], "choose n150"),
+        (&["emulate", "--machine", "n151", "--root", "/tmp/x"], "[possible values: n150"),
         (&["emulate", "--machine", "n150"], "--root"),
         (
             &["emulate", "--machine", "n150", "--root", "/tmp/x", "--fault", "fire:0"],
