@@ -317,6 +317,15 @@ impl Accelerator {
         self.wait_for(&answer)?
     }
 
+    /// Waits until all commands given so far are carried out or given up, and leaves what went wrong
+    /// to be told. Does not wait for an accelerator that has ended or hangs.
+    fn catch_up(&self) {
+        let (reply, answer) = sync_channel(1);
+        if self.give(Command::Reach { reply }).is_ok() {
+            let _ = self.wait_for(&answer);
+        }
+    }
+
     fn check_own(&self, buffer: &Buffer) -> Result<(), ExecutionError> {
         if buffer.is_of(&self.chip) { Ok(()) } else { Err(ExecutionError::OtherAccelerator) }
     }

@@ -21,6 +21,18 @@ pub trait Backend {
     /// When the program is not possible; the error says which kernel, core and field.
     fn compile(&self, descriptor: &ProgramDescriptor) -> Result<Self::Program, Self::Error>;
 
+    /// How many bytes of the device's memory a compilation asked for in vain; none if it failed for
+    /// another reason. Where it lacked memory, the cache drops programs that nobody uses and
+    /// compiles again.
+    fn lacking_bytes(&self, _error: &Self::Error) -> Option<u64> {
+        None
+    }
+
+    /// Returns once programs that were dropped before the call have given back what they took, or
+    /// when waiting for that is of no use. Called before a compilation that lacked memory is tried
+    /// again, with no lock held.
+    fn reclaim(&self) {}
+
     /// Writes the words of a dispatch: [`Updates::write_to`] the program's arguments, and whatever
     /// follows from them.
     ///
@@ -41,6 +53,14 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn compile(&self, descriptor: &ProgramDescriptor) -> Result<Self::Program, Self::Error> {
         B::compile(self, descriptor)
+    }
+
+    fn lacking_bytes(&self, error: &Self::Error) -> Option<u64> {
+        B::lacking_bytes(self, error)
+    }
+
+    fn reclaim(&self) {
+        B::reclaim(self);
     }
 
     fn apply(&self, program: &mut Self::Program, updates: Updates<'_>) -> Result<(), UpdateError> {

@@ -11,6 +11,8 @@ mod dispatching;
 mod entry;
 mod error;
 mod flight;
+mod index;
+mod missing;
 mod mode;
 mod table;
 
@@ -18,7 +20,6 @@ pub use counters::{CacheCounts, PHASES, Phase, TIMED_EACH, TIMED_FIRST};
 pub use error::{CheckError, DispatchError};
 pub use mode::{CacheMode, MODE_VARIABLE, ModeError};
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -28,17 +29,14 @@ use crate::descriptor::ProgramDescriptor;
 use crate::descriptor::kernel::Text;
 use crate::plan::PatchPlan;
 use counters::{Counters, Event, ThreadNumber, Watch, nanoseconds};
-use entry::{Entry, WantedKey};
+use entry::{Made, Using, WantedKey};
 use error::Failure;
-use table::{Joined, Lead, Table};
+use table::Table;
 
 /// The weight that a cache may have if nothing else is said: 256 MiB.
 pub const DEFAULT_LIMIT_BYTES: u64 = 256 << 20;
-/// How often a dispatch looks again for a program that others drop as fast as it is compiled.
-/// After that it compiles one for itself alone.
-const MAX_ATTEMPTS: usize = 8;
-/// What an entry weighs beside its program, key and plan.
-const ENTRY_OVERHEAD_BYTES: usize = 512;
+/// Compilations that are tried again at the most, when the device lacks memory.
+const MAX_RETRIES: usize = 2;
 
 /// How a cache works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,25 +73,6 @@ struct Side {
     /// What the program was made from, in checking mode.
     symbolic: Option<ProgramDescriptor<Argument>>,
 }
-
-/// A program that was just compiled.
-struct Made<P> {
-    program: P,
-    side: Side,
-}
-
-/// A program in the hands of one dispatch.
-struct Using<'a, P> {
-    side: &'a Side,
-    program: &'a mut P,
-    /// It was compiled for this dispatch and has its words; else it has those of another.
-    is_fresh: bool,
-}
-
-type CacheEntry<B> = Entry<<B as Backend>::Program, Side>;
-type CacheLead<B> = Lead<<B as Backend>::Program, Side, Failure<<B as Backend>::Error>>;
-/// A compilation that gave an entry, not landed yet.
-type Led<B> = (CacheLead<B>, Arc<CacheEntry<B>>);
 
 // === impl ProgramCache ===
 
@@ -143,7 +122,8 @@ impl<B: Backend> ProgramCache<B> {
         self.mode != CacheMode::Off && self.enabled.load(Ordering::Relaxed)
     }
 
-    /// Drops all programs; those in use are dropped when their use ends.
+    /// Drops all programs. Those in use are dropped when their use ends; one whose use ends at this
+    /// very moment may stay until the next miss or clear.
     pub fn clear(&self) {
         drop(self.table.clear());
     }
@@ -165,7 +145,8 @@ impl<B: Backend> ProgramCache<B> {
     pub fn counts(&self) -> CacheCounts {
         let (entries, weight_bytes) = self.table.size();
         let entries = u64::try_from(entries).unwrap_or(u64::MAX);
-        CacheCounts { entries, weight_bytes, ..self.counters.read() }
+        let evictions = self.table.evictions();
+        CacheCounts { entries, weight_bytes, evictions, ..self.counters.read() }
     }
 
     /// Finds or compiles the program with this key and uses it. `make` and `use_it` are called
@@ -176,11 +157,14 @@ impl<B: Backend> ProgramCache<B> {
         wanted: &WantedKey<'_>,
         thread: ThreadNumber,
         watch: &mut Watch,
-        make: impl FnOnce() -> Result<Made<B::Program>, Failure<B::Error>>,
-        use_it: impl FnOnce(Using<'_, B::Program>, &mut Watch) -> Result<R, DispatchError<B::Error>>,
+        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
+        use_it: impl FnOnce(
+            Using<'_, B::Program, Side>,
+            &mut Watch,
+        ) -> Result<R, DispatchError<B::Error>>,
     ) -> Result<R, DispatchError<B::Error>> {
-        let pin = self.table.pin();
-        if let Some(entry) = self.table.find(wanted, &pin)
+        let pin = self.table.index.pin();
+        if let Some(entry) = self.table.index.find(wanted, &pin)
             && let Some(mut in_use) = entry.enter(thread)?
         {
             watch.mark(Phase::LookUp);
@@ -194,98 +178,123 @@ impl<B: Backend> ProgramCache<B> {
         drop(pin);
         watch.mark(Phase::LookUp);
         self.counters.count(thread, Event::Miss);
-        let result = self.obtain_missing(wanted, thread, make, |using| use_it(using, watch));
+        let make = || self.make_counted(thread, make);
+        let result = self.table.obtain(wanted, thread, make, |using| use_it(using, watch));
         if wanted.collided.get() {
             self.counters.count(thread, Event::Collision);
         }
         result
     }
 
-    /// The same for a program that was not found.
-    #[cold]
-    fn obtain_missing<R>(
-        &self,
-        wanted: &WantedKey<'_>,
-        thread: ThreadNumber,
-        make: impl FnOnce() -> Result<Made<B::Program>, Failure<B::Error>>,
-        use_it: impl FnOnce(Using<'_, B::Program>) -> Result<R, DispatchError<B::Error>>,
-    ) -> Result<R, DispatchError<B::Error>> {
-        for _ in 0..MAX_ATTEMPTS {
-            let entry = match self.table.join(wanted, thread)? {
-                Joined::Here(entry) => entry,
-                Joined::Wait(flight) => match flight.wait() {
-                    Some(landed) => landed?,
-                    None => continue,
-                },
-                Joined::Lead(leading) => {
-                    let (leading, entry) = self.lead(leading, thread, make)?;
-                    let mut in_use = entry.enter(thread)?.expect("nobody else has it yet");
-                    let left = self.table.land(leading, &entry);
-                    self.counters.add(thread, Event::Eviction, left.evictions);
-                    drop(left);
-                    let program = in_use.program();
-                    return use_it(Using { side: &entry.side, program, is_fresh: true });
-                }
-            };
-            if let Some(mut in_use) = entry.enter(thread)? {
-                let program = in_use.program();
-                return use_it(Using { side: &entry.side, program, is_fresh: false });
-            }
-            // Dropped since, or spoilt by a user that panicked.
-            self.table.discard(&entry);
-        }
-        self.use_alone(thread, make, use_it)
-    }
-
     /// Compiles a program for one use.
     fn use_alone<R>(
         &self,
         thread: ThreadNumber,
-        make: impl FnOnce() -> Result<Made<B::Program>, Failure<B::Error>>,
-        use_it: impl FnOnce(Using<'_, B::Program>) -> Result<R, DispatchError<B::Error>>,
+        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
+        use_it: impl FnOnce(Using<'_, B::Program, Side>) -> Result<R, DispatchError<B::Error>>,
     ) -> Result<R, DispatchError<B::Error>> {
         let mut made = self.make_counted(thread, make)?;
         use_it(Using { side: &made.side, program: &mut made.program, is_fresh: true })
-    }
-
-    /// Makes the entry of a compilation that this thread leads, or ends it.
-    fn lead(
-        &self,
-        leading: CacheLead<B>,
-        thread: ThreadNumber,
-        make: impl FnOnce() -> Result<Made<B::Program>, Failure<B::Error>>,
-    ) -> Result<Led<B>, DispatchError<B::Error>> {
-        let key = leading.flight.key();
-        match self.make_counted(thread, make) {
-            Ok(Made { program, side }) => {
-                let plan_bytes = side.plan.as_ref().map_or(0, PatchPlan::size_bytes);
-                let own_bytes = key.size_bytes() + plan_bytes + ENTRY_OVERHEAD_BYTES;
-                let own_bytes = u64::try_from(own_bytes).unwrap_or(u64::MAX);
-                let weight_bytes = self.backend.weight_bytes(&program).saturating_add(own_bytes);
-                let entry = Arc::new(Entry::new(key.clone(), program, side, weight_bytes));
-                Ok((leading, entry))
-            }
-            Err(failure) => {
-                let error = failure.clone().into();
-                if failure.concerns_all() {
-                    self.table.fail(leading, failure);
-                }
-                Err(error)
-            }
-        }
     }
 
     /// Counts and times what `make` does.
     fn make_counted(
         &self,
         thread: ThreadNumber,
-        make: impl FnOnce() -> Result<Made<B::Program>, Failure<B::Error>>,
-    ) -> Result<Made<B::Program>, Failure<B::Error>> {
+        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
+    ) -> Result<Made<B::Program, Side>, Failure<B::Error>> {
         let started = Instant::now();
         let made = make();
         self.counters.add_time(thread, Phase::Compile, nanoseconds(started.elapsed()));
         let event = if made.is_ok() { Event::Compile } else { Event::FailedCompile };
         self.counters.count(thread, event);
         made
+    }
+
+    /// A program and what is kept beside it, weighed.
+    fn made(&self, program: B::Program, side: Side) -> Made<B::Program, Side> {
+        let plan_bytes = side.plan.as_ref().map_or(0, PatchPlan::size_bytes);
+        let plan_bytes = u64::try_from(plan_bytes).unwrap_or(u64::MAX);
+        let weight_bytes = self.backend.weight_bytes(&program).saturating_add(plan_bytes);
+        Made { program, side, weight_bytes }
+    }
+
+    /// Compiles. When the device lacks memory, programs that nobody uses make room, first as much
+    /// as is needed and then all of them.
+    fn compile(&self, descriptor: &ProgramDescriptor) -> Result<B::Program, B::Error> {
+        let mut result = self.backend.compile(descriptor);
+        for retry in 1..=MAX_RETRIES {
+            let Err(error) = &result else { break };
+            let Some(lacking_bytes) = self.backend.lacking_bytes(error) else { break };
+            let left = match retry {
+                MAX_RETRIES => self.table.evict(u64::MAX),
+                _ => self.table.evict(lacking_bytes),
+            };
+            // What was dropped before the first try may not have been given back until now.
+            if retry > 1 && left.is_empty() {
+                break;
+            }
+            drop(left);
+            self.backend.reclaim();
+            result = self.backend.compile(descriptor);
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use super::counters::ThreadNumber;
+    use super::entry::{Entry, Made, WantedKey};
+    use super::table::{Joined, Table};
+
+    fn wanted(hash: u64, bytes: &[u8]) -> WantedKey<'_> {
+        WantedKey { hash, operation: None, bytes, collided: Cell::new(false) }
+    }
+
+    fn add(table: &Table<u32, (), ()>, key: &WantedKey<'_>, program: u32) {
+        let Ok(Joined::Lead(leading)) = table.join(key, ThreadNumber::current()) else {
+            panic!("nobody else compiles it");
+        };
+        let made = Made { program, side: (), weight_bytes: 1 };
+        let entry = Entry::new(leading.flight.key().clone(), made);
+        assert_eq!(table.land(leading, &Arc::new(entry)), []);
+    }
+
+    fn found(table: &Table<u32, (), ()>, key: &WantedKey<'_>) -> Option<u32> {
+        let entry = table.index.get(key)?;
+        let mut in_use = entry.enter(ThreadNumber::current()).expect("nobody uses it")?;
+        Some(*in_use.program())
+    }
+
+    #[test]
+    fn keys_with_the_same_hash_are_told_apart_and_counted() {
+        let table = Table::new(10_000);
+        let keys: [&[u8]; 4] = [b"one", b"two", b"three", b""];
+        for (program, bytes) in (0..).zip(keys) {
+            let key = wanted(7, bytes);
+            assert_eq!(found(&table, &key), None);
+            assert_eq!(key.collided.get(), program > 0);
+            add(&table, &key, program);
+        }
+        for (program, bytes) in (0..).zip(keys) {
+            assert_eq!(found(&table, &wanted(7, bytes)), Some(program));
+        }
+        assert_eq!(found(&table, &wanted(8, b"one")), None);
+    }
+
+    #[test]
+    fn a_compilation_whose_thread_panicked_is_begun_again() {
+        let table: Table<u32, (), ()> = Table::new(10_000);
+        let key = wanted(7, b"one");
+        let leading = table.join(&key, ThreadNumber::current());
+        assert!(matches!(leading, Ok(Joined::Lead(_))));
+        assert!(table.join(&key, ThreadNumber::current()).is_err(), "it would wait for itself");
+        drop(leading);
+        add(&table, &key, 1);
+        assert_eq!(found(&table, &key), Some(1));
     }
 }

@@ -20,6 +20,7 @@ pub mod operand;
 pub mod operation;
 pub mod plan;
 pub mod slots;
+mod sync;
 pub mod update;
 
 pub use argument::{Argument, DynamicIndex, GlobalSemaphoreIndex, OperandIndex};

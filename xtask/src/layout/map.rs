@@ -42,7 +42,7 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 22] = [
+pub const MEMBERS: [Member; 23] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -77,17 +77,19 @@ pub const MEMBERS: [Member; 22] = [
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),
     here("telltale-debug-stream-models", &[]),
+    here("telltale-program-cache-models", &[]),
     Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },
     here("xtask", &["telltale-harness", "telltale-schema"]),
 ];
 
 /// Packages that the shipped program must not contain.
-pub const NOT_PRODUCT: [&str; 7] = [
+pub const NOT_PRODUCT: [&str; 8] = [
     "telltale",
     "telltale-bench",
     "telltale-debug-stream-models",
     "telltale-harness",
     "telltale-ledger-models",
+    "telltale-program-cache-models",
     "telltale-recorder",
     "xtask",
 ];

@@ -12,6 +12,16 @@ impl Backend for Accelerator {
         Self::compile(self, descriptor)
     }
 
+    fn lacking_bytes(&self, error: &CompileError) -> Option<u64> {
+        error.lacking_bytes()
+    }
+
+    /// Programs that were enqueued are kept until they have run. What went wrong before is left to
+    /// be told by [`Accelerator::finish`].
+    fn reclaim(&self) {
+        self.catch_up();
+    }
+
     fn apply(
         &self,
         program: &mut CompiledProgram,

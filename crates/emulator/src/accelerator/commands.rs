@@ -21,10 +21,26 @@ const ACTIVITY_PERIOD: Duration = Duration::from_millis(50);
 
 /// What the thread is to do.
 pub(super) enum Command {
-    Write { buffer: Arc<Buffer>, bytes: Vec<u8> },
-    Read { buffer: Arc<Buffer>, reply: SyncSender<Result<Vec<u8>, ExecutionError>> },
-    Run { program: Arc<LoadedProgram>, words: Vec<u32>, buffers: Vec<Arc<Buffer>> },
-    Finish { reply: SyncSender<Result<(), ExecutionError>> },
+    Write {
+        buffer: Arc<Buffer>,
+        bytes: Vec<u8>,
+    },
+    Read {
+        buffer: Arc<Buffer>,
+        reply: SyncSender<Result<Vec<u8>, ExecutionError>>,
+    },
+    Run {
+        program: Arc<LoadedProgram>,
+        words: Vec<u32>,
+        buffers: Vec<Arc<Buffer>>,
+    },
+    Finish {
+        reply: SyncSender<Result<(), ExecutionError>>,
+    },
+    /// Says that it was reached, whatever went wrong before.
+    Reach {
+        reply: SyncSender<()>,
+    },
 }
 
 /// Rows of argument words that were used and are used again: allocating one on one thread and
@@ -117,6 +133,10 @@ impl Worker {
                 if let Err(unheard) = reply.send(result) {
                     self.failed = unheard.0.err();
                 }
+            }
+            Command::Reach { reply } => {
+                // Whoever asked may have given up waiting.
+                let _ = reply.send(());
             }
             Command::Read { buffer, reply } => {
                 let result = match &self.failed {

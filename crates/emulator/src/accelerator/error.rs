@@ -8,6 +8,7 @@ use telltale_program_cache::slots::ArgumentsError;
 use telltale_schema::memory::MemoryKind;
 
 use super::memory::BufferError;
+use crate::chip::AllocateError;
 use crate::client::{DeviceError, OpenDeviceError};
 use crate::kernels::{BuildKernelError, ExecutionError, KernelCacheError};
 
@@ -160,6 +161,23 @@ pub enum CompileError {
         #[source]
         source: DeviceError,
     },
+}
+
+impl CompileError {
+    /// How many bytes of the chip's memory were asked for in vain; none if something else is wrong.
+    #[must_use]
+    pub fn lacking_bytes(&self) -> Option<u64> {
+        match self {
+            Self::CircularBufferMemory { source, .. } | Self::Memory { source, .. } => match source
+            {
+                DeviceError::Allocate(AllocateError::OutOfMemory { requested_bytes, .. }) => {
+                    Some(*requested_bytes)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// " on core …" where there is one.

@@ -6,6 +6,9 @@ use telltale_program_cache::{
     CacheOptions, CoreCoord, DispatchError, ProgramCache, ProgramDescriptor,
 };
 
+use telltale_emulator::Buffer;
+use telltale_schema::memory::MemoryKind;
+
 use crate::bench::{Bench, TILE_BYTES, kernel, tiles};
 
 /// c += a * b, tiles at the three addresses.
@@ -61,6 +64,56 @@ fn a_cached_program_runs_with_the_words_of_each_dispatch() {
     drop((buffer_a, buffer_b));
     cache.clear();
     assert_eq!(bench.allocated(), []);
+}
+
+/// Takes all of L1 but a rest in which no kernel has room.
+fn fill_l1(bench: &Bench) -> Vec<Arc<Buffer>> {
+    let mut filled = Vec::new();
+    let mut bytes = 64 << 20;
+    while bytes >= 64 << 10 {
+        match bench.accelerator.allocate(MemoryKind::L1, bytes, 1 << 10) {
+            Ok(buffer) => filled.push(buffer),
+            Err(_) => bytes /= 2,
+        }
+    }
+    filled
+}
+
+#[test]
+fn programs_that_nobody_uses_make_room_for_one_that_lacks_memory() {
+    let bench = Bench::new();
+    let cache = ProgramCache::new(Arc::clone(&bench.accelerator), CacheOptions::default());
+    let numbered = |number: u8| {
+        let core = CoreCoord::new(0, 0).into();
+        let text = format!("KERNEL_MAIN {{ (void)get_arg_val({number}); }}");
+        let mut numbered = kernel("numbered", text, &core);
+        numbered.runtime_arguments.push(CoreCoord::new(0, 0), &[0, 1]);
+        ProgramDescriptor {
+            kernels: [numbered].into_iter().collect(),
+            ..ProgramDescriptor::default()
+        }
+    };
+    let run = |program: &mut _| bench.accelerator.enqueue(program, &[]);
+    cache.dispatch_described(&numbered(0), run).unwrap().unwrap();
+    let filled = fill_l1(&bench);
+    cache.dispatch_described(&numbered(1), run).unwrap().unwrap();
+    assert_eq!((cache.entries(), cache.counts().evictions), (1, 1));
+    bench.accelerator.finish().unwrap();
+
+    let nested = cache.dispatch_described(&numbered(1), |_| {
+        cache.dispatch_described(&numbered(0), |_| ()).map_err(|error| told(&error))
+    });
+    let refused = nested.unwrap().unwrap_err();
+    assert!(refused.contains("out of l1 memory: asked for "), "{refused}");
+    drop(filled);
+    cache.clear();
+    assert_eq!(bench.allocated(), []);
+}
+
+/// An error with its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[test]

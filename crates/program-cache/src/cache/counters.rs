@@ -44,13 +44,12 @@ pub(crate) enum Event {
     Miss,
     Compile,
     FailedCompile,
-    Eviction,
     Collision,
     Check,
     FailedCheck,
 }
 
-const EVENTS: usize = 8;
+const EVENTS: usize = 7;
 
 /// What a cache did since it was made, and what it holds now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -175,12 +174,6 @@ impl Counters {
         self.stripe(thread).events[event as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn add(&self, thread: ThreadNumber, event: Event, count: u64) {
-        if count > 0 {
-            self.stripe(thread).events[event as usize].fetch_add(count, Ordering::Relaxed);
-        }
-    }
-
     #[inline]
     fn stripe(&self, thread: ThreadNumber) -> &Stripe {
         &self.stripes[thread.get() % STRIPES]
@@ -207,7 +200,7 @@ impl Counters {
             misses: event(Event::Miss),
             compiles: event(Event::Compile),
             failed_compiles: event(Event::FailedCompile),
-            evictions: event(Event::Eviction),
+            evictions: 0,
             collisions: event(Event::Collision),
             checks: event(Event::Check),
             failed_checks: event(Event::FailedCheck),

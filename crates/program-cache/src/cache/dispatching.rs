@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::counters::{Event, Phase, ThreadNumber, Watch, nanoseconds};
-use super::entry::WantedKey;
+use super::entry::{Made, WantedKey};
 use super::error::{CheckError, DispatchError, Failure};
-use super::{CacheMode, Made, ProgramCache, Side};
+use super::{CacheMode, ProgramCache, Side};
 use crate::argument::Argument;
 use crate::backend::Backend;
 use crate::check::{compare_descriptions, compare_words, first_other_word, resolve};
@@ -104,7 +104,7 @@ impl<B: Backend> ProgramCache<B> {
         let mut borrowed = Borrowed::take();
         let key = operation_key::<O>(borrowed.encoder(), attributes, dispatch);
         let wanted = wanted(key, Some(TypeId::of::<O>()));
-        self.table.find(&wanted, &self.table.pin()).is_some()
+        self.table.index.find(&wanted, &self.table.index.pin()).is_some()
     }
 
     /// Describes and compiles the program of an operation.
@@ -112,7 +112,7 @@ impl<B: Backend> ProgramCache<B> {
         &self,
         attributes: &O::Attributes,
         dispatch: &Dispatch<'_>,
-    ) -> Result<Made<B::Program>, Failure<B::Error>> {
+    ) -> Result<Made<B::Program, Side>, Failure<B::Error>> {
         let operation = || Text::Borrowed(O::NAME);
         let specs = OperandSpecs::new(dispatch.operands, O::ALIASING);
         let symbolic = O::create(attributes, specs).map_err(|error| Failure::Factory {
@@ -121,13 +121,13 @@ impl<B: Backend> ProgramCache<B> {
         })?;
         let resolved = resolve(&symbolic, dispatch)
             .map_err(|source| Failure::Symbol { operation: operation(), source })?;
-        let program = self.backend.compile(&resolved).map_err(|error| Failure::Compile {
+        let program = self.compile(&resolved).map_err(|error| Failure::Compile {
             operation: operation(),
             source: Arc::new(error),
         })?;
         let plan = Some(PatchPlan::of(&symbolic));
         let symbolic = (self.mode == CacheMode::Check).then_some(symbolic);
-        Ok(Made { program, side: Side { name: operation(), plan, symbolic } })
+        Ok(self.made(program, Side { name: operation(), plan, symbolic }))
     }
 
     /// Writes the words of a dispatch into a program that was found.
@@ -272,7 +272,7 @@ impl<B: Backend> ProgramCache<B> {
         &self,
         key: Key<'_>,
         watch: &mut Watch,
-        make: impl FnOnce() -> Result<Made<B::Program>, Failure<B::Error>>,
+        make: impl FnOnce() -> Result<Made<B::Program, Side>, Failure<B::Error>>,
         updates: Updates<'_>,
         run: impl FnOnce(&mut B::Program) -> R,
     ) -> Result<R, DispatchError<B::Error>> {
@@ -301,14 +301,14 @@ impl<B: Backend> ProgramCache<B> {
     fn make_described(
         &self,
         descriptor: &ProgramDescriptor,
-    ) -> Result<Made<B::Program>, Failure<B::Error>> {
-        let program = self.backend.compile(descriptor).map_err(|error| Failure::Compile {
+    ) -> Result<Made<B::Program, Side>, Failure<B::Error>> {
+        let program = self.compile(descriptor).map_err(|error| Failure::Compile {
             operation: name_of(descriptor),
             source: Arc::new(error),
         })?;
         let symbolic =
             (self.mode == CacheMode::Check).then(|| descriptor.map(|word| Argument::Word(*word)));
-        Ok(Made { program, side: Side { name: name_of(descriptor), plan: None, symbolic } })
+        Ok(self.made(program, Side { name: name_of(descriptor), plan: None, symbolic }))
     }
 
     /// The structure of a program that is described in full is its key, so only words can differ:

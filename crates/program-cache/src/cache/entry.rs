@@ -8,10 +8,13 @@
 use std::any::TypeId;
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
 use super::counters::ThreadNumber;
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, TryLockError};
+
+/// What an entry weighs beside its program, key and plan.
+const OVERHEAD_BYTES: usize = 512;
 
 /// What stands for a program in the table. Two keys are equal when all of it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,7 @@ pub(crate) struct Entry<P, S> {
     pub(crate) key: StoredKey,
     /// What the cache keeps beside the program: it never changes.
     pub(crate) side: S,
+    /// Of the program, what is beside it, the key and the entry.
     pub(crate) weight_bytes: u64,
     /// Used since the eviction's hand last passed.
     recently_used: AtomicBool,
@@ -48,6 +52,23 @@ pub(crate) struct Entry<P, S> {
     /// Number of the thread that uses the program; 0 for none.
     user: AtomicUsize,
     program: Mutex<Option<P>>,
+}
+
+/// A program that was just compiled.
+pub(crate) struct Made<P, S> {
+    pub(crate) program: P,
+    /// What is kept beside it.
+    pub(crate) side: S,
+    /// What both weigh.
+    pub(crate) weight_bytes: u64,
+}
+
+/// A program in the hands of one dispatch.
+pub(crate) struct Using<'a, P, S> {
+    pub(crate) side: &'a S,
+    pub(crate) program: &'a mut P,
+    /// It was compiled for this dispatch and has its words; else it has those of another.
+    pub(crate) is_fresh: bool,
 }
 
 /// The program of an entry, for one thread, until it is dropped.
@@ -88,10 +109,6 @@ impl StoredKey {
         let collided = Cell::new(false);
         WantedKey { hash: self.hash, operation: self.operation, bytes: &self.bytes, collided }
     }
-
-    pub(crate) fn size_bytes(&self) -> usize {
-        self.bytes.len()
-    }
 }
 
 impl Hash for StoredKey {
@@ -109,15 +126,16 @@ impl Hash for WantedKey<'_> {
 // === impl Entry ===
 
 impl<P, S> Entry<P, S> {
-    pub(crate) fn new(key: StoredKey, program: P, side: S, weight_bytes: u64) -> Self {
+    pub(crate) fn new(key: StoredKey, made: Made<P, S>) -> Self {
+        let own_bytes = u64::try_from(key.bytes.len() + OVERHEAD_BYTES).unwrap_or(u64::MAX);
         Self {
             key,
-            side,
-            weight_bytes,
+            side: made.side,
+            weight_bytes: made.weight_bytes.saturating_add(own_bytes),
             recently_used: AtomicBool::new(true),
             retired: AtomicBool::new(false),
             user: AtomicUsize::new(0),
-            program: Mutex::new(Some(program)),
+            program: Mutex::new(Some(made.program)),
         }
     }
 

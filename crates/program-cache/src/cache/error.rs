@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use super::entry::Reentered;
+use super::missing::Refusal;
 use crate::check::{Difference, SymbolError};
 use crate::descriptor::kernel::Text;
 use crate::operation::FactoryError;
@@ -87,10 +88,9 @@ pub(crate) enum Failure<E> {
     Compile { operation: Text, source: Arc<E> },
 }
 
-impl<E> Failure<E> {
-    /// Whether each dispatch with the same key would have failed. If not, those who wait for the
-    /// program try themselves.
-    pub(crate) fn concerns_all(&self) -> bool {
+impl<E> Refusal for Failure<E> {
+    /// An operand or a value that one dispatch lacks another one may bring.
+    fn concerns_all(&self) -> bool {
         !matches!(self, Self::Symbol { .. })
     }
 }

@@ -3,10 +3,11 @@
 //! Threads that miss the same key while one compiles it wait for that one's result, be it a
 //! program or an error. An error reaches those who waited and is then forgotten.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::counters::ThreadNumber;
 use super::entry::StoredKey;
+use crate::sync::{Condvar, Mutex, PoisonError};
 
 /// One compilation: `T` is what it gives, `F` why it failed.
 pub(crate) struct Flight<T, F> {

@@ -5,6 +5,7 @@ mod bounds;
 mod bug_classes;
 mod checking;
 mod failing;
+mod memory;
 mod operations;
 mod paper;
 mod threads;

@@ -1,0 +1,160 @@
+//! Threads that miss the same program at the same time compile it once; an error reaches those
+//! who waited and is kept for nobody; a compilation without a result is begun again.
+
+use std::sync::Arc;
+
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+
+use crate::counters::ThreadNumber;
+use crate::entry::{Entry, Made};
+use crate::scene::{NoProgram, Program, Scene, wanted};
+use crate::table::Joined;
+
+const KEY: [u8; 1] = [1];
+
+type Dispatch = fn(&Scene, usize) -> Result<usize, NoProgram>;
+
+/// Two more threads than this one dispatch the same.
+fn all_at_once(dispatch: Dispatch) -> (Arc<Scene>, [Result<usize, NoProgram>; 3]) {
+    let scene = Scene::with_room_for(1);
+    let others = [1, 2].map(|number| {
+        let scene = Arc::clone(&scene);
+        thread::spawn(move || dispatch(&scene, number))
+    });
+    let own = dispatch(&scene, 3);
+    let [one, two] = others.map(|other| other.join().unwrap());
+    (scene, [one, two, own])
+}
+
+fn compile_once(dispatch: Dispatch) {
+    let (scene, serials) = all_at_once(dispatch);
+    assert_eq!(scene.compiled(), 1, "a program is compiled twice");
+    assert_eq!(serials, [Ok(0); 3]);
+}
+
+#[test]
+fn concurrent_misses_compile_once() {
+    crate::model(2, || compile_once(|scene, thread| scene.serial(KEY, thread)));
+}
+
+#[test]
+#[should_panic(expected = "a program is compiled twice")]
+fn without_flights_each_thread_would_compile() {
+    crate::model(2, || {
+        compile_once(|scene, _| {
+            if scene.table.index.get(&wanted(&KEY)).is_none() {
+                let entry = Entry::new(wanted(&KEY).to_stored(), scene.made());
+                scene.table.index.insert(&Arc::new(entry));
+            }
+            Ok(0)
+        });
+    });
+}
+
+/// Whoever compiles is refused; then somebody compiles who is not.
+fn refused(fail: Dispatch) {
+    let (scene, results) = all_at_once(fail);
+    assert_eq!(results, [Err(NoProgram::Refused); 3]);
+    assert_eq!(scene.table.size(), (0, 0));
+    assert_eq!(scene.serial(KEY, 3), Ok(0), "a refusal is kept for nobody");
+}
+
+#[test]
+fn a_refusal_reaches_all_and_is_kept_for_nobody() {
+    crate::model(2, || {
+        refused(|scene, thread| {
+            scene.dispatch(KEY, thread, || Err(NoProgram::Refused), |using| using.program.serial)
+        });
+    });
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_refusal_that_is_told_nobody_would_leave_them_waiting() {
+    crate::model(2, || {
+        refused(|scene, thread| match scene.table.join(&wanted(&KEY), ThreadNumber(thread))? {
+            Joined::Here(_) => Ok(0),
+            Joined::Wait(flight) => flight.wait().unwrap().map(|_| 0),
+            Joined::Lead(leading) => {
+                Box::leak(Box::new(leading));
+                Err(NoProgram::Refused)
+            }
+        });
+    });
+}
+
+#[test]
+fn what_one_dispatch_lacks_keeps_no_other_from_compiling() {
+    crate::model(3, || {
+        let scene = Scene::with_room_for(1);
+        let other = Arc::clone(&scene);
+        let lacking = thread::spawn(move || {
+            let lack = || Err::<Made<Program, ()>, _>(NoProgram::Lacking);
+            other.dispatch(KEY, 1, lack, |using| using.program.serial)
+        });
+        assert_eq!(scene.serial(KEY, 2), Ok(0), "another one's lack is told");
+        // It may have found the program that came in the meantime.
+        assert!(matches!(lacking.join().unwrap(), Ok(0) | Err(NoProgram::Lacking)));
+        assert_eq!(scene.compiled(), 1);
+    });
+}
+
+#[test]
+#[should_panic(expected = "another one's lack is told")]
+fn a_lack_that_is_told_to_all_would_refuse_them() {
+    crate::model(3, || {
+        let scene = Scene::with_room_for(1);
+        let other = Arc::clone(&scene);
+        let lacking = thread::spawn(move || {
+            let leading = other.table.join(&wanted(&KEY), ThreadNumber(1)).ok();
+            if let Some(Joined::Lead(leading)) = leading {
+                other.table.fail(leading, NoProgram::Lacking);
+            }
+        });
+        assert_eq!(scene.serial(KEY, 2), Ok(0), "another one's lack is told");
+        lacking.join().unwrap();
+    });
+}
+
+/// A thread compiles while another one clears the table; says whether the program is then kept
+/// although its compilation had begun before.
+fn compile_while_clearing(compile: fn(&Scene, &AtomicBool) -> bool) {
+    let scene = Scene::with_room_for(1);
+    let clearing = Arc::new(AtomicBool::new(false));
+    let (other, begun) = (Arc::clone(&scene), Arc::clone(&clearing));
+    let compiling = thread::spawn(move || compile(&other, &begun));
+    clearing.store(true, Ordering::SeqCst);
+    drop(scene.table.clear());
+    let began_before = compiling.join().unwrap();
+    let kept = scene.table.index.get(&wanted(&KEY)).is_some();
+    assert!(!(began_before && kept), "what was begun before the clear is kept");
+}
+
+#[test]
+fn what_was_begun_before_a_clear_is_not_kept() {
+    crate::model(3, || {
+        compile_while_clearing(|scene, clearing| {
+            let mut before = false;
+            let make = || {
+                before = !clearing.load(Ordering::SeqCst);
+                Ok(scene.made())
+            };
+            assert_eq!(scene.dispatch(KEY, 1, make, |using| using.program.serial), Ok(0));
+            before
+        });
+    });
+}
+
+#[test]
+#[should_panic(expected = "what was begun before the clear is kept")]
+fn compiled_outside_of_a_flight_it_would_be() {
+    crate::model(3, || {
+        compile_while_clearing(|scene, clearing| {
+            let before = !clearing.load(Ordering::SeqCst);
+            let made = scene.made();
+            assert_eq!(scene.dispatch(KEY, 1, || Ok(made), |using| using.program.serial), Ok(0));
+            before
+        });
+    });
+}

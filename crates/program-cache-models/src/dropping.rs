@@ -1,0 +1,88 @@
+//! A program that is evicted or cleared away while it may be in use: nobody uses it once it was
+//! dropped, and it does not stay.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use crate::scene::{Scene, wanted};
+
+const KEY: [u8; 1] = [1];
+const OTHER_KEY: [u8; 1] = [2];
+
+/// Uses the program and looks, after another thread may have acted, whether it is still there.
+fn use_it(scene: &Scene, thread: usize) {
+    let used = scene.dispatch(
+        KEY,
+        thread,
+        || Ok(scene.made()),
+        |using| {
+            thread::yield_now();
+            assert!(scene.has(using.program.serial), "a dropped program is used");
+        },
+    );
+    used.unwrap();
+}
+
+/// A program that is there is used by another thread while `drop_it` makes it go; then nothing
+/// that left is alive.
+fn use_while(drop_it: fn(&Scene)) {
+    let scene = Scene::with_room_for(1);
+    scene.serial(KEY, 1).unwrap();
+    // The index frees an entry whenever it likes; its program must not wait for that.
+    let _late = scene.table.index.get(&wanted(&KEY));
+    let user = Arc::clone(&scene);
+    let user = thread::spawn(move || use_it(&user, 2));
+    drop_it(&scene);
+    user.join().unwrap();
+    // What left in the very moment in which its use ended goes with the next change.
+    drop(scene.table.evict(0));
+    assert_eq!(scene.alive(), scene.table.size().0, "a program stays that has left");
+}
+
+#[test]
+fn a_program_in_use_is_not_evicted() {
+    crate::model(3, || use_while(|scene| assert!(scene.serial(OTHER_KEY, 1).is_ok())));
+}
+
+#[test]
+fn a_program_in_use_is_cleared_away_after_its_use() {
+    crate::model(3, || use_while(|scene| drop(scene.table.clear())));
+}
+
+#[test]
+fn two_users_a_clear_and_an_eviction() {
+    crate::model(2, || {
+        use_while(|scene| {
+            drop(scene.table.clear());
+            use_it(scene, 1);
+            drop(scene.table.evict(u64::MAX));
+        });
+    });
+}
+
+#[test]
+#[should_panic(expected = "a dropped program is used")]
+fn dropped_after_a_look_without_its_lock_it_would_be_used() {
+    crate::model(3, || {
+        use_while(|scene| {
+            if let Some(entry) = scene.table.index.get(&wanted(&KEY))
+                && !entry.is_in_use()
+            {
+                scene.free(0);
+            }
+        });
+    });
+}
+
+#[test]
+#[should_panic(expected = "a program stays that has left")]
+fn left_to_the_index_it_would_stay() {
+    crate::model(3, || {
+        use_while(|scene| {
+            if let Some(entry) = scene.table.index.get(&wanted(&KEY)) {
+                scene.table.discard(&entry);
+            }
+        });
+    });
+}
