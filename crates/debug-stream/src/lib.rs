@@ -26,18 +26,23 @@
 mod asynchronous;
 mod consumer;
 mod doorbell;
+mod dtype;
 mod event;
 mod filter;
 mod options;
 mod publisher;
 #[allow(unsafe_code)]
 mod queue;
+pub mod sink;
 mod stream;
 mod sync;
+mod tensor;
+mod text;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::AsyncConsumer;
 pub use consumer::{Consumer, EventReader, MAX_COUNTED_PREFIXES, Next, ReadError};
+pub use dtype::{Dtype, Value};
 pub use event::{
     Event, EventKind, EventView, FIRST_USER_TYPE, MAX_DIMENSIONS, MAX_DTYPE_BYTES, MAX_PREFIX_BYTES,
 };
@@ -49,3 +54,5 @@ pub use options::{
 pub use publisher::{Published, Publisher, TensorEvent};
 pub use queue::{Cause, Losses};
 pub use stream::{ConnectError, Stream, StreamCounters};
+pub use tensor::{Malformed, Statistics, Tensor};
+pub use text::{TextStyle, format_tensor};

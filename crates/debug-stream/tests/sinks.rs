@@ -1,0 +1,202 @@
+//! What the sinks write, byte by byte where other tools read it.
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path};
+
+use telltale_debug_stream::sink::{
+    DefaultConsumer, Shown, Totals, directory_name, write_json_line, write_npy, write_safetensors,
+    write_text,
+};
+use telltale_debug_stream::{Event, EventKind, Losses, Next, Tensor, TextStyle};
+use telltale_harness::Scratch;
+
+fn event(kind: EventKind, dtype: &str, shape: &[u64], data: &[u8]) -> Event {
+    Event {
+        kind,
+        sequence: 5,
+        time_ns: 77,
+        iteration: Some(2),
+        core: 3,
+        pipe: 0,
+        prefix: "loss".to_owned(),
+        dtype: dtype.to_owned(),
+        shape: shape.to_vec(),
+        data: data.to_vec(),
+    }
+}
+
+fn numbers() -> Event {
+    let data: Vec<u8> = [1.0_f32, -2.5].iter().flat_map(|number| number.to_le_bytes()).collect();
+    event(EventKind::Tensor, "float32", &[2], &data)
+}
+
+fn lost() -> Next {
+    Next::Lost(Losses { events: 4, bytes: 1, memory: 0 })
+}
+
+#[test]
+fn text_shows_everything_that_can_come() {
+    let malformed = event(EventKind::Tensor, "float32", &[3], &[1, 2]);
+    let unknown_dtype = event(EventKind::Tensor, "int4", &[1], &[1]);
+    let text = event(EventKind::Text, "", &[], b"a \x1b[31mline");
+    let unknown = event(EventKind::Unknown(9), "", &[], &[0xab; 40]);
+    for (next, shown, expected) in [
+        (
+            Next::Event(numbers()),
+            Shown::Whole,
+            "[core 3] loss#2: float32 (2), min -2.5, max 1, mean -0.75, std 1.75, 0 nan, 0 inf, \
+             0 zero\n[ 1.  -2.5]\n",
+        ),
+        (
+            lost(),
+            Shown::Whole,
+            "lost 5 events here (4 by number, 1 by bytes, 0 for want of memory)\n",
+        ),
+        (Next::Event(text), Shown::Whole, "[core 3] loss#2: a \\u{1b}[31mline\n"),
+        (
+            Next::Event(malformed),
+            Shown::Malformed,
+            "[core 3] loss#2: float32 (3) malformed: the shape needs 12 bytes and there are 2; \
+             2 bytes 0102\n",
+        ),
+        (
+            Next::Event(unknown_dtype),
+            Shown::Malformed,
+            "[core 3] loss#2: int4 (1) malformed: unknown data type \"int4\"; 1 bytes 01\n",
+        ),
+        (
+            Next::Event(unknown),
+            Shown::UnknownType,
+            &format!("[core 3] loss#2: unknown type 9, 40 bytes {}...\n", "ab".repeat(32)),
+        ),
+    ] {
+        let mut out = Vec::new();
+        assert_eq!(write_text(&mut out, &next, TextStyle::default()).unwrap(), shown);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
+
+#[test]
+fn json_is_one_line_for_each() {
+    let data: Vec<u8> =
+        [f32::NAN, 0.0, f32::NEG_INFINITY].iter().flat_map(|number| number.to_le_bytes()).collect();
+    let special = event(EventKind::Tensor, "float32", &[3], &data);
+    for (next, most, expected) in [
+        (
+            Next::Event(numbers()),
+            100,
+            r#"{"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":8,"dtype":"float32","shape":[2],"statistics":{"min":-2.5,"max":1.0,"mean":-0.75,"std":1.75,"nan":0,"inf":0,"zero":0},"values":[1.0,-2.5]}"#,
+        ),
+        (
+            Next::Event(special),
+            2,
+            r#"{"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":12,"dtype":"float32","shape":[3],"statistics":{"min":0.0,"max":0.0,"mean":0.0,"std":0.0,"nan":1,"inf":1,"zero":1},"values":["nan",0.0],"values_left_out":1}"#,
+        ),
+        (
+            Next::Event(event(EventKind::Text, "", &[], b"\"hi\"\n")),
+            0,
+            r#"{"kind":"text","type":2,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":5,"text":"\"hi\"\n"}"#,
+        ),
+        (lost(), 0, r#"{"kind":"lost","events":4,"bytes":1,"memory":0}"#),
+    ] {
+        let mut out = Vec::new();
+        assert_eq!(write_json_line(&mut out, &next, most).unwrap(), Shown::Whole);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{expected}\n"));
+    }
+}
+
+#[test]
+fn npy_headers_are_aligned_and_small_floats_become_float32() {
+    for (dtype, shape, data, descr, expected) in [
+        ("int16", &[2][..], &[1, 0, 2, 0][..], "'<i2'", &[1, 0, 2, 0][..]),
+        ("float8e4m3fn", &[1, 1], &[0x38], "'<f4'", &[0, 0, 0x80, 0x3f]),
+        ("uint8", &[], &[9], "'|u1'", &[9]),
+    ] {
+        let mut file = Vec::new();
+        write_npy(&mut file, &Tensor::new(dtype, shape, data).unwrap()).unwrap();
+        let (header, body) = file.split_at(file.len() - expected.len());
+        assert_eq!((body, header.len() % 64, header.last()), (expected, 0, Some(&b'\n')));
+        assert_eq!(&header[..8], b"\x93NUMPY\x01\x00");
+        assert_eq!(usize::from(u16::from_le_bytes([header[8], header[9]])), header.len() - 10);
+        let sizes: Vec<String> = shape.iter().map(|size| format!("{size},")).collect();
+        let start = format!(
+            "{{'descr': {descr}, 'fortran_order': False, 'shape': ({}), }}",
+            sizes.join(" ")
+        );
+        assert!(String::from_utf8_lossy(&header[10..]).starts_with(&start), "{start}");
+    }
+}
+
+#[test]
+fn safetensors_name_what_the_format_has_no_name_for() {
+    for (dtype, expected) in [("bfloat16", "BF16"), ("float8e3m4", "U8"), ("float32r", "F32")] {
+        let data = [0; 4];
+        let bytes = telltale_debug_stream::Dtype::from_name(dtype).unwrap().element_bytes();
+        let mut file = Vec::new();
+        let tensor = Tensor::new(dtype, &[1], &data[..bytes]).unwrap();
+        write_safetensors(&mut file, "a/b", &tensor).unwrap();
+        let length = usize::try_from(u64::from_le_bytes(file[..8].try_into().unwrap())).unwrap();
+        assert!(length.is_multiple_of(8) && file.len() == 8 + length + bytes);
+        let header: serde_json::Value = serde_json::from_slice(&file[8..8 + length]).unwrap();
+        assert_eq!(header["__metadata__"]["dtype"], dtype);
+        assert_eq!(header["a/b"]["dtype"], expected);
+        assert_eq!(header["a/b"]["data_offsets"], serde_json::json!([0, bytes]));
+    }
+}
+
+#[test]
+fn hostile_prefixes_stay_inside_and_apart() {
+    let long = "x".repeat(511);
+    let longer = "x".repeat(510) + "y";
+    let prefixes = [
+        "",
+        "%",
+        ".",
+        "..",
+        "../../etc",
+        "/etc/passwd",
+        "a/b",
+        "a%2fb",
+        "nul\0",
+        "\n",
+        "\u{202e}",
+        "~",
+        "plain",
+        "layer.3",
+        &long,
+        &longer,
+        "é",
+    ];
+    let mut names = BTreeSet::new();
+    for prefix in prefixes {
+        let name = directory_name(prefix);
+        let components: Vec<Component<'_>> = Path::new(&name).components().collect();
+        assert!(matches!(components[..], [Component::Normal(_)]), "{prefix:?} -> {name:?}");
+        assert!(name.len() <= 255 && !name.contains('\0') && !name.starts_with('.'));
+        assert!(names.insert(name), "{prefix:?} is told from the others");
+    }
+    assert!(names.contains("plain") && names.contains("layer.3"));
+}
+
+#[test]
+fn the_default_consumer_writes_files_and_lines_and_counts_what_it_cannot_read() {
+    let scratch = Scratch::new();
+    let mut consumer = DefaultConsumer::new(scratch.join("out"), TextStyle::default());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut to_error = event(EventKind::Unknown(0), "", &[], b"?");
+    (to_error.pipe, to_error.prefix, to_error.iteration) = (1, "../up".to_owned(), None);
+    let malformed = event(EventKind::Tensor, "float32", &[9], b"");
+    for next in [Next::Event(numbers()), lost(), Next::Event(to_error), Next::Event(malformed)] {
+        consumer.take(&next, &mut out, &mut err).unwrap();
+    }
+    let read = |path: &str| std::fs::read_to_string(scratch.join(path)).unwrap();
+    assert_eq!(read("out/loss/core_3/2/formatted_tensor.txt"), "[ 1.  -2.5]\n");
+    let metadata = read("out/loss/core_3/2/metadata.txt");
+    assert!(metadata.starts_with("dtype = float32\nshape = (9)\n"), "the last of one iteration");
+    assert_eq!(read("out/%2e.%2fup/core_3/sequence_5/tensor_data.bin"), "?");
+    let expected = Totals { events: 3, lost: 5, unknown: 1, malformed: 1, unwritten: 0 };
+    assert_eq!(consumer.totals(), expected);
+    assert!(String::from_utf8(out).unwrap().contains("lost 5 events"));
+    assert!(String::from_utf8(err).unwrap().starts_with("[core 3] ../up: unknown type 0"));
+}
