@@ -6,6 +6,7 @@
 mod device;
 mod held;
 mod process;
+mod programs;
 
 pub use device::{
     Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
@@ -14,6 +15,7 @@ pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage
 pub use process::{
     Container, MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
 };
+pub use programs::ProgramUse;
 
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,8 @@
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{
-    Device, HeldDevice, Holder, Process, ProcessState, Snapshot, Telemetry,
+    Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse, Snapshot,
+    Telemetry,
 };
 
 use crate::style::{Style, Tone};
@@ -258,7 +259,15 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
         }
     }
     kinds_table(snapshot, process, page);
-    let worth_telling = process.metrics.iter().filter(|sample| !metrics::is_idle_endpoint(sample));
+    let programs = process.programs();
+    if let Some(programs) = &programs {
+        page.line("programs", &metrics::programs(programs));
+    }
+    let is_told = |sample: &MetricSample| {
+        let of_programs = ProgramUse::METRICS.iter().any(|metric| metric.name == sample.name);
+        metrics::is_idle_endpoint(sample) || (of_programs && programs.is_some())
+    };
+    let worth_telling = process.metrics.iter().filter(|sample| !is_told(sample));
     let told: Vec<(String, String)> = worth_telling.map(metrics::line).collect();
     let widest = told.iter().map(|(name, _)| width(name) + 1).max().unwrap_or(0);
     for (name, value) in &told {

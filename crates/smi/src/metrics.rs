@@ -1,6 +1,6 @@
 //! What a process's endpoint tells besides memory, a line for each value.
 
-use telltale_schema::snapshot::{MetricSample, MetricValue};
+use telltale_schema::snapshot::{MetricSample, MetricValue, ProgramUse};
 
 use crate::quantity;
 
@@ -31,11 +31,34 @@ pub(crate) fn line(sample: &MetricSample) -> (String, String) {
     (name, value)
 }
 
+/// How a process's program cache did, in a line.
+pub(crate) fn programs(programs: &ProgramUse) -> String {
+    let ProgramUse { cached, hits, dispatches } = *programs;
+    let [cached, hits, of] = [cached, hits, dispatches].map(quantity::count);
+    // Cut, not rounded: 100 % are all of them.
+    let share =
+        programs.hit_ratio().map(|ratio| format!(" ({:.1} %)", (ratio * 1e3).floor() / 10.0));
+    let share = share.unwrap_or_default();
+    format!("{cached} cached, found by {hits} of {of} dispatches{share}")
+}
+
 #[cfg(test)]
 mod tests {
-    use telltale_schema::snapshot::{MetricSample, MetricValue};
+    use telltale_schema::snapshot::{MetricSample, MetricValue, ProgramUse};
 
-    use super::line;
+    use super::{line, programs};
+
+    #[test]
+    fn a_share_is_cut_and_absent_before_the_first_dispatch() {
+        let cases = [
+            ((0, 0, 0), "0 cached, found by 0 of 0 dispatches"),
+            ((57, 12_345, 12_402), "57 cached, found by 12,345 of 12,402 dispatches (99.5 %)"),
+            ((1, 99_999, 100_000), "1 cached, found by 99,999 of 100,000 dispatches (99.9 %)"),
+        ];
+        for ((cached, hits, dispatches), text) in cases {
+            assert_eq!(programs(&ProgramUse { cached, hits, dispatches }), text);
+        }
+    }
 
     #[test]
     fn values_of_each_kind_read_well_and_steer_nothing() {

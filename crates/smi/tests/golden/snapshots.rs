@@ -231,6 +231,9 @@ fn trainer() -> Process {
         faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
         metrics: vec![
             metric("jobs_total", &[], 1_234),
+            metric("telltale_process_programs_cached", &[], 57),
+            metric("telltale_process_program_cache_hits_total", &[], 12_345),
+            metric("telltale_process_program_cache_misses_total", &[], 57),
             metric("telltale_endpoint_errors_total", &[("reason", "deadline")], 2),
             metric("telltale_endpoint_errors_total", &[("reason", "internal")], 0),
             metric("idle_total", &[], 0),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use telltale_harness::{Scratch, needs_pid_namespaces, rounds};
 use telltale_schema::snapshot::MetricValue;
 
-use crate::command::{PATIENCE, Running, Said, emulate, said, snapshot, telltale};
+use crate::command::{PATIENCE, Running, Said, emulate, said, smi, snapshot, telltale};
 
 /// A model so small that its steps take milliseconds.
 const SMALL: [&str; 10] =
@@ -230,6 +230,12 @@ fn others_see_its_loss_and_memory_and_nothing_of_it_once_it_ended() {
         .map(|kind| kind.usage.live_bytes())
         .sum();
     assert!(held > 0, "{process:?}");
+    let programs = process.programs().expect("its cache is shown");
+    assert!(programs.cached > 10 && programs.hits > programs.cached, "{programs:?}");
+    let details = smi(&root, &["-d"]).out;
+    for words in [" cached, found by ", "kernel_application", "gpt_loss"] {
+        assert!(details.contains(words), "{words}: {details}");
+    }
     running.child.terminate();
     running.child.wait_within("the training to end", PATIENCE);
     assert!(snapshot(&root).processes.is_empty());
