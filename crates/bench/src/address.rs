@@ -77,6 +77,8 @@ const GOALS: [Goal; 2] = [
     Goal { live: 1_000, pair_ns: 25.0, times_better: 12.0 },
     Goal { live: 100_000, pair_ns: 35.0, times_better: 20.0 },
 ];
+/// Live counts for the line of how time grows.
+const SCALING_LIVE: [u32; 6] = [1_000, 4_000, 16_000, 64_000, 100_000, 256_000];
 /// Pairs in one repeat of a full run.
 const PAIRS: u64 = 400_000;
 /// Live buffers when only the working is shown.
@@ -173,6 +175,27 @@ fn two_threads(effort: Effort, live: u32) -> io::Result<Row> {
     })
 }
 
+/// How a pair's time grows with the live buffers, which shows where the index leaves a cache. There
+/// is no goal for it.
+fn scaling(effort: Effort, live: u32) -> io::Result<Row> {
+    let live = if effort == Effort::Once { FEW_LIVE } else { live };
+    let script = Script::new(live, 1);
+    let run = RunDirectory::create()?;
+    let ours = runtime_in(run.path(), false).open_device(DeviceDescription::default());
+    script.live.iter().for_each(|&block| allocate(&ours, block));
+    let rounds = effort.operations(PAIRS).div_ceil(script.steps.len() as u64);
+    let pairs = rounds * script.steps.len() as u64;
+    let replayed = || time_ns(pairs, || (0..rounds).for_each(|_| replay(&ours, &script.steps)));
+    let [ours] = interleave(effort.repeats(), [Box::new(replayed)]);
+    Ok(Row {
+        what: format!("ours alone, {live} live"),
+        unit: Unit::Time,
+        ours: Some(ours),
+        baseline: None,
+        target: Target::default(),
+    })
+}
+
 /// The bytes of malloc that `fill` took for each of `live` buffers.
 fn heap_per_buffer(live: u32, fill: impl FnOnce()) -> f64 {
     let before = heap_bytes();
@@ -216,6 +239,10 @@ pub fn table(effort: Effort) -> io::Result<Table> {
             all.extend(rows(effort, goal)?);
         }
         all.push(two_threads(effort, goal.live)?);
+    }
+    let _pinned = Pinned::to(0);
+    for live in SCALING_LIVE {
+        all.push(scaling(effort, live)?);
     }
     Ok(Table {
         heading:
