@@ -1,21 +1,22 @@
 //! Which buffer is live at which address, so that a free needs no more than the address.
 //!
-//! Sharded hash tables that the only thread to record uses without a lock, and several through
-//! spin locks that never park a thread (docs/decisions/0022-biased-index.md has what was
-//! measured). Nothing here counts memory; addresses never leave it.
+//! Sharded tables that the only thread to record uses without a lock, and several through
+//! spin locks that never park a thread (docs/decisions/0022-biased-index.md and
+//! 0023-lines-of-seven.md have what was measured). Nothing here counts memory; addresses never leave it.
 
 use std::sync::Arc;
 
-use hashbrown::HashTable;
 use telltale_ledger::{Access, BiasedShards};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 
-/// Shards; a power of two. Enough that two threads seldom meet.
-const SHARDS: usize = 16;
-/// Live buffers that one shard keeps; 16 Mi in all. Beyond that they are not recorded.
-const MAX_LIVE_PER_SHARD: usize = 1 << 20;
-/// Freed addresses that one shard remembers, to tell a double free from an unknown one.
-const REMEMBERED_FREES: usize = 64;
+mod line;
+mod table;
+
+use table::Table;
+
+/// Shards, as a power of two. Enough that two threads seldom meet.
+const SHARD_BITS: u32 = 4;
+const SHARDS: usize = 1 << SHARD_BITS;
 /// Bytes that an entry can hold: 256 TiB less one. A larger buffer is not recorded.
 pub(crate) const MAX_BUFFER_BYTES: u64 = (1 << BYTES_BITS) - 1;
 
@@ -78,14 +79,7 @@ pub(crate) struct AddressIndex {
 /// One thread's way to them.
 pub(crate) struct AddressAccess(Access<Table, SHARDS>);
 
-struct Table {
-    live: HashTable<Slot>,
-    /// A part of the hash of each place freed lately, at the spot that another part gives: a later
-    /// free may take the spot. Zero is none.
-    freed: [u32; REMEMBERED_FREES],
-}
-
-/// A live buffer in 16 bytes: its address, and everything else in one word.
+/// A live buffer in 16 bytes, any buffer: its address, and everything else in one word.
 #[derive(Clone, Copy)]
 struct Slot {
     address: u64,
@@ -93,10 +87,10 @@ struct Slot {
 }
 
 impl Slot {
-    fn new(place: Place, buffer: Buffer) -> Self {
+    fn new(address: u64, tag: u8, buffer: Buffer) -> Self {
         let kind = u64::from(buffer.kind.code()) << BYTES_BITS;
-        let packed = buffer.bytes | kind | u64::from(place.tag()) << TAG_SHIFT;
-        Self { address: place.address, packed }
+        let packed = buffer.bytes | kind | u64::from(tag) << TAG_SHIFT;
+        Self { address, packed }
     }
 
     fn buffer(self) -> Buffer {
@@ -126,17 +120,24 @@ impl Place {
         };
         self.device << SPACE_BITS | space
     }
+
+    #[inline(always)]
+    fn hash_and_tag(self) -> (u64, u8) {
+        let tag = self.tag();
+        (hash(self.address, tag), tag)
+    }
 }
 
-/// Both halves of a 128-bit product: addresses differ in a few bits in the middle, and the table
-/// looks at the lowest and the highest bits of a hash, the choice of a shard at others.
+/// The low half of a product with the golden ratio, whose highest bits spread equally spaced
+/// addresses more evenly than chance would: shard and line are chosen by them. The other half of
+/// it, where addresses that end in many zeros still differ, goes into the low bits.
+#[inline(always)]
 fn hash(address: u64, tag: u8) -> u64 {
     const MULTIPLIER: u128 = 0x9E37_79B9_7F4A_7C15;
     let key = address ^ u64::from(tag) << TAG_SHIFT ^ 0x5BD1_E995_1234_5677;
-    let product = (u128::from(key) * MULTIPLIER).to_le_bytes();
-    let [low, high] = [&product[..8], &product[8..]]
-        .map(|half| u64::from_le_bytes(half.try_into().expect("half of 16 bytes")));
-    low ^ high
+    let product = u128::from(key) * MULTIPLIER;
+    let [low, high] = [product, product >> u64::BITS].map(|half| half as u64);
+    low ^ (high & u64::from(u32::MAX))
 }
 
 impl AddressIndex {
@@ -153,91 +154,52 @@ impl AddressIndex {
     /// Forgets all buffers of `device`. The calling thread must not be using its access just now.
     pub(crate) fn forget_device(&self, device: u8) {
         // If it is refused, the entries stay until their addresses are used again.
-        self.shards.for_each(|table| table.live.retain(|slot| slot.tag() >> SPACE_BITS != device));
+        self.shards.for_each(|table| table.retain(|tag| tag >> SPACE_BITS != device));
     }
 }
 
 impl AddressAccess {
-    /// Notes that `buffer` is at `place` from now on.
+    /// Notes that `buffer` is at `place` from now on, if that is quickly done. False, and nothing
+    /// noted, if it takes [`Self::insert`].
     #[inline(always)]
+    pub(crate) fn insert_quickly(&self, place: Place, buffer: Buffer) -> bool {
+        let (hash, tag) = place.hash_and_tag();
+        self.0
+            .with(shard(hash), |table| table.insert_in_line(hash, place.address, tag, buffer))
+            .unwrap_or(false)
+    }
+
+    /// Forgets the buffer at `place` and gives its bytes, if it is of `kind` and that is quickly
+    /// done. None, and nothing forgotten, if it takes [`Self::remove`].
+    #[inline(always)]
+    pub(crate) fn remove_quickly(&self, place: Place, kind: MemoryKind) -> Option<u64> {
+        let (hash, tag) = place.hash_and_tag();
+        self.0
+            .with(shard(hash), |table| table.remove_in_line(hash, place.address, tag, kind))
+            .flatten()
+    }
+
+    /// Notes that `buffer` is at `place` from now on.
     pub(crate) fn insert(&self, place: Place, buffer: Buffer) -> Inserted {
-        if buffer.bytes > MAX_BUFFER_BYTES {
-            return Inserted::Refused;
-        }
-        let hash = hash(place.address, place.tag());
-        let slot = Slot::new(place, buffer);
-        self.0.with(shard(hash), |table| table.insert(hash, slot)).unwrap_or(Inserted::Refused)
+        let (hash, tag) = place.hash_and_tag();
+        self.0
+            .with(shard(hash), |table| table.insert(hash, place.address, tag, buffer))
+            .unwrap_or(Inserted::Refused)
     }
 
     /// Forgets the buffer at `place` and says what it was.
-    #[inline(always)]
     pub(crate) fn remove(&self, place: Place) -> Removed {
-        let tag = place.tag();
-        let hash = hash(place.address, tag);
+        let (hash, tag) = place.hash_and_tag();
         self.0
             .with(shard(hash), |table| table.remove(hash, place.address, tag))
             .unwrap_or(Removed::Refused)
     }
 }
 
-/// The shard of a place, from bits of its hash that a table does not look at: it takes the lowest
-/// ones and the highest seven.
+/// The shard of a place, by the highest bits of its hash.
 #[inline(always)]
 fn shard(hash: u64) -> usize {
-    let [_, _, _, _, number, ..] = hash.to_le_bytes();
-    usize::from(number) % SHARDS
-}
-
-impl Table {
-    fn new() -> Self {
-        Self { live: HashTable::new(), freed: [0; REMEMBERED_FREES] }
-    }
-
-    #[inline(always)]
-    fn insert(&mut self, hash: u64, slot: Slot) -> Inserted {
-        let is_there = |found: &Slot| found.address == slot.address && found.tag() == slot.tag();
-        if let Some(found) = self.live.find_mut(hash, is_there) {
-            return Inserted::Replaced(std::mem::replace(found, slot).buffer());
-        }
-        if self.live.len() >= MAX_LIVE_PER_SHARD {
-            return Inserted::Refused;
-        }
-        // Uses the places of removed slots again. Reserving room first would count these as taken
-        // and double a table that is three quarters full, which at 100,000 buffers costs 10 ns.
-        self.live.insert_unique(hash, slot, |found| found.hash());
-        Inserted::Fresh
-    }
-
-    #[inline(always)]
-    fn remove(&mut self, hash: u64, address: u64, tag: u8) -> Removed {
-        let is_there = |found: &Slot| found.address == address && found.tag() == tag;
-        let found = self.live.find_entry(hash, is_there).ok();
-        match found.map(|entry| entry.remove().0) {
-            Some(slot) => {
-                self.remember(hash);
-                Removed::Live(slot.buffer())
-            }
-            None if self.remembers(hash) => Removed::FreedBefore,
-            None => Removed::Unknown,
-        }
-    }
-
-    fn remember(&mut self, hash: u64) {
-        let (spot, mark) = freed_mark(hash);
-        self.freed[spot] = mark;
-    }
-
-    fn remembers(&self, hash: u64) -> bool {
-        let (spot, mark) = freed_mark(hash);
-        self.freed[spot] == mark
-    }
-}
-
-/// Where a freed place is remembered, and by what. Two places in four thousand million share
-/// both, so that one unknown free in as many is taken for a double one.
-fn freed_mark(hash: u64) -> (usize, u32) {
-    let [a, b, c, d, _, spot, ..] = hash.to_le_bytes();
-    (usize::from(spot) % REMEMBERED_FREES, u32::from_le_bytes([a, b, c, d]) | 1)
+    (hash >> (u64::BITS - SHARD_BITS)) as usize
 }
 
 #[cfg(test)]
@@ -246,6 +208,9 @@ mod tests {
         AddressAccess, AddressIndex, BiasedShards, Buffer, Inserted, MAX_BUFFER_BYTES, Place,
         Removed, SHARDS, Table,
     };
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
     use telltale_schema::memory::{MemoryKind, MemorySpace};
 
     fn place(address: u64) -> Place {
@@ -309,12 +274,16 @@ mod tests {
     fn closing_a_device_forgets_its_buffers_only() {
         let all = AddressIndex::new();
         let index = all.access().unwrap();
-        for device in 0..2 {
-            index.insert(Place { device, ..place(32) }, buffer(1));
+        // The second address fits no line's slot.
+        for (device, address) in [(0, 32), (1, 32), (0, 33), (1, 33)] {
+            index.insert(Place { device, ..place(address) }, buffer(1));
         }
         all.forget_device(0);
-        assert_eq!(index.remove(place(32)), Removed::Unknown);
-        assert_eq!(index.remove(Place { device: 1, ..place(32) }), Removed::Live(buffer(1)));
+        for address in [32, 33] {
+            assert_eq!(index.remove(place(address)), Removed::Unknown);
+            let other = Place { device: 1, ..place(address) };
+            assert_eq!(index.remove(other), Removed::Live(buffer(1)));
+        }
     }
 
     #[test]
@@ -326,28 +295,103 @@ mod tests {
                 let address = u64::try_from(number).unwrap() << shift;
                 index.insert(place(address), buffer(1));
             }
-            let largest = of_tables(&index, |table| table.live.len()).max();
+            let largest = of_tables(&index, |table| table.len()).max();
             assert!(largest < Some(3 * count / SHARDS), "shift {shift}: {largest:?}");
         }
     }
 
-    /// The promise is 48 bytes a live buffer, also just after tables have doubled. A table has 17
-    /// bytes for each bucket: 16 of the slot, one of control data.
+    /// The promise is 48 bytes a live buffer, also just after tables have grown, and for buffers
+    /// that fit no line's slot.
     #[test]
     fn a_live_buffer_costs_at_most_48_bytes() {
-        for count in [1_000u64, 100_000] {
+        for (count, bytes) in [(1_000u64, 1), (100_000, 1), (100_000, 1_025)] {
             let index = AddressIndex::new().access().unwrap();
             for number in 0..2 * count {
-                index.insert(place(number << 12), buffer(1));
+                index.insert(place(number << 12), buffer(bytes));
                 let live = number + 1;
                 if live < count || live % 64 != 0 {
                     continue;
                 }
-                let tables: usize = of_tables(&index, |table| table.live.allocation_size()).sum();
-                let bytes = u64::try_from(tables + size_of::<BiasedShards<Table, SHARDS>>())
-                    .unwrap()
-                    / live;
-                assert!(bytes <= 48, "{live} live buffers: {bytes} bytes each");
+                let tables: usize = of_tables(&index, |table| table.allocated_bytes()).sum();
+                let shards = size_of::<BiasedShards<Table, SHARDS>>();
+                let each = u64::try_from(tables + shards).unwrap() / live;
+                assert!(each <= 48, "{live} live buffers of {bytes} bytes: {each} bytes each");
+            }
+        }
+    }
+
+    /// As the tracker does it.
+    fn insert(index: &AddressAccess, place: Place, buffer: Buffer) -> Inserted {
+        if index.insert_quickly(place, buffer) {
+            return Inserted::Fresh;
+        }
+        index.insert(place, buffer)
+    }
+
+    fn remove(index: &AddressAccess, place: Place, kind: MemoryKind) -> Removed {
+        match index.remove_quickly(place, kind) {
+            Some(bytes) => Removed::Live(Buffer { kind, bytes }),
+            None => index.remove(place),
+        }
+    }
+
+    /// Addresses on both sides of what fits a line's slot, few enough to be used again.
+    fn addresses() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            12 => (0..600u64).prop_map(|number| number << 11),
+            2 => (0..40u64).prop_map(|number| number * 8),
+            1 => (0..8u64).prop_map(|number| (1 << 43) - 64 + 16 * number),
+            1 => (0..8u64).prop_map(|number| u64::MAX - number),
+        ]
+    }
+
+    fn sizes() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            4 => (1..64u64).prop_map(|number| number << 11),
+            1 => 0..1_100u64,
+            1 => (0..48u32, 500..530u64).prop_map(|(shift, odd)| odd << shift),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// What fits a line's slot and what does not take each other's places, lines overflow and
+        /// grow, and nothing is lost or found twice.
+        #[test]
+        fn any_buffers_are_kept_as_a_map_keeps_them(
+            steps in vec((addresses(), sizes(), 0..9u16, 0..4u8, 0..5u8), 0..3_000)
+        ) {
+            let index = AddressIndex::new().access().unwrap();
+            let mut model = HashMap::new();
+            for (address, bytes, code, device, action) in steps {
+                let kind = MemoryKind::from_code(code).unwrap();
+                let place = Place { device: device / 3, space: kind.space(), address };
+                let key = (place.device, place.space, address);
+                let buffer = Buffer { kind, bytes };
+                if action < 3 {
+                    let expected = match model.get(&key) {
+                        _ if bytes > MAX_BUFFER_BYTES => Inserted::Refused,
+                        Some(old) => Inserted::Replaced(*old),
+                        None => Inserted::Fresh,
+                    };
+                    if expected != Inserted::Refused {
+                        model.insert(key, buffer);
+                    }
+                    prop_assert_eq!(insert(&index, place, buffer), expected);
+                } else {
+                    let found = remove(&index, place, kind);
+                    match model.remove(&key) {
+                        Some(buffer) => prop_assert_eq!(found, Removed::Live(buffer)),
+                        None => prop_assert!(!matches!(found, Removed::Live(_))),
+                    }
+                }
+                let live: usize = of_tables(&index, Table::len).sum();
+                prop_assert_eq!(live, model.len());
+            }
+            for ((device, space, address), buffer) in model {
+                let found = remove(&index, Place { device, space, address }, buffer.kind);
+                prop_assert_eq!(found, Removed::Live(buffer));
             }
         }
     }

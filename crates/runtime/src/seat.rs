@@ -141,6 +141,15 @@ impl Seat {
     }
 
     #[inline(always)]
+    pub(crate) fn insert_quickly(&self, place: Place, buffer: Buffer) -> bool {
+        self.addresses.as_ref().is_some_and(|addresses| addresses.insert_quickly(place, buffer))
+    }
+
+    #[inline(always)]
+    pub(crate) fn remove_quickly(&self, place: Place, kind: MemoryKind) -> Option<u64> {
+        self.addresses.as_ref()?.remove_quickly(place, kind)
+    }
+
     pub(crate) fn insert(&self, place: Place, buffer: Buffer) -> Inserted {
         match &self.addresses {
             Some(addresses) => addresses.insert(place, buffer),
@@ -148,7 +157,6 @@ impl Seat {
         }
     }
 
-    #[inline(always)]
     pub(crate) fn remove(&self, place: Place) -> Removed {
         match &self.addresses {
             Some(addresses) => addresses.remove(place),

@@ -8,42 +8,52 @@ use crate::seat::{self, Seat, Start};
 
 #[inline(always)]
 pub(crate) fn allocate(opened: &Opened, kind: MemoryKind, place: Place, bytes: u64) {
+    let buffer = Buffer { kind, bytes };
     seat::with(opened, Start::IfNeeded, |seat| {
-        match seat.insert(place, Buffer { kind, bytes }) {
-            Inserted::Fresh => {}
-            Inserted::Replaced(old) => reused(seat, place.device, old),
-            Inserted::Refused => return seat.session.faults().unrecorded(),
+        if seat.insert_quickly(place, buffer) {
+            seat.allocated(place.device, kind, bytes);
+        } else {
+            allocate_with_care(seat, place, buffer);
         }
-        seat.allocated(place.device, kind, bytes);
     });
 }
 
+/// Everything that can become of an allocation. Apart from the usual case, so that this one need
+/// not tell the others apart.
 #[cold]
 #[inline(never)]
-fn reused(seat: &Seat, device: u8, old: Buffer) {
-    seat.freed(device, old.kind, old.bytes);
-    seat.session.faults().reused_live_address();
+fn allocate_with_care(seat: &Seat, place: Place, buffer: Buffer) {
+    match seat.insert(place, buffer) {
+        Inserted::Fresh => {}
+        Inserted::Replaced(old) => {
+            seat.freed(place.device, old.kind, old.bytes);
+            seat.session.faults().reused_live_address();
+        }
+        Inserted::Refused => return seat.session.faults().unrecorded(),
+    }
+    seat.allocated(place.device, buffer.kind, buffer.bytes);
 }
 
 #[inline(always)]
 pub(crate) fn free(opened: &Opened, kind: MemoryKind, place: Place) {
-    seat::with(opened, Start::Never, |seat| match seat.remove(place) {
-        // Counting under the kind that the caller names, where it is the buffer's, lets the
-        // processor find the counters while the buffer's entry is still on its way from memory.
-        Removed::Live(buffer) if buffer.kind == kind => {
-            seat.freed(place.device, kind, buffer.bytes);
-        }
-        Removed::Live(buffer) => freed_of_another_kind(seat, place.device, buffer),
-        Removed::FreedBefore => seat.session.faults().double_free(),
-        Removed::Unknown => seat.session.faults().unknown_free(),
-        Removed::Refused => seat.session.faults().unrecorded(),
+    // Counting under the kind that the caller names, where it is the buffer's, lets the processor
+    // find the counters while the buffer's entry is still on its way from memory.
+    seat::with(opened, Start::Never, |seat| match seat.remove_quickly(place, kind) {
+        Some(bytes) => seat.freed(place.device, kind, bytes),
+        None => free_with_care(seat, place),
     });
 }
 
+/// Everything that can become of a free.
 #[cold]
 #[inline(never)]
-fn freed_of_another_kind(seat: &Seat, device: u8, buffer: Buffer) {
-    seat.freed(device, buffer.kind, buffer.bytes);
+fn free_with_care(seat: &Seat, place: Place) {
+    match seat.remove(place) {
+        Removed::Live(buffer) => seat.freed(place.device, buffer.kind, buffer.bytes),
+        Removed::FreedBefore => seat.session.faults().double_free(),
+        Removed::Unknown => seat.session.faults().unknown_free(),
+        Removed::Refused => seat.session.faults().unrecorded(),
+    }
 }
 
 #[inline(always)]

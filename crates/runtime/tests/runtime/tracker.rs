@@ -112,7 +112,8 @@ fn open(runtime: &Runtime, count: u32) -> Vec<Device> {
 
 fn event() -> impl Strategy<Value = Event> {
     let place = || (0usize..3, prop::sample::select(MemoryKind::ALL.to_vec()));
-    // Few addresses, so that reuse, double and unknown frees are frequent.
+    // Few addresses, so that reuse, double and unknown frees are frequent. No two of these places
+    // take each other's spot among the freed ones that the index remembers, as others may.
     let address = || prop_oneof![0u64..6, Just(u64::MAX)];
     let bytes = || prop_oneof![0u64..100, Just(1 << 40)];
     prop_oneof![
