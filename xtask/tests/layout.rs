@@ -95,7 +95,7 @@ fn unsafe_code_outside_its_places_is_found() {
         for path in ["crates/node/src/a.rs", "crates/runtime/src/a.rs", "crates/smi/tests/a.rs"] {
             assert!(unsafe_findings(path, code)[0].contains("does not belong"), "{code}");
         }
-        for path in ["crates/ledger/src/a.rs", "crates/emulator/src/kernel/load.rs"] {
+        for path in ["crates/ledger/src/a.rs", "crates/emulator/src/kernels/load.rs"] {
             assert_eq!(unsafe_findings(path, code), [""; 0], "{code}");
         }
     }

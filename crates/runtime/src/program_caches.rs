@@ -9,9 +9,10 @@ use std::time::Duration;
 use telltale_program_cache::{Backend, CacheCounts, PHASES, Phase, ProgramCache};
 use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions::{
-    PROGRAM_CACHE_CHECKS_TOTAL, PROGRAM_CACHE_COLLISIONS_TOTAL, PROGRAM_CACHE_COMPILES_TOTAL,
-    PROGRAM_CACHE_DROPPED_PROGRAMS_TOTAL, PROGRAM_CACHE_FAILED_CHECKS_TOTAL,
-    PROGRAM_CACHE_FAILED_COMPILES_TOTAL, PROGRAM_CACHE_PHASE_SECONDS, PROGRAM_CACHE_WEIGHT_BYTES,
+    PROCESS_PROGRAM_CACHE_CHECKS_TOTAL, PROCESS_PROGRAM_CACHE_COLLISIONS_TOTAL,
+    PROCESS_PROGRAM_CACHE_COMPILES_TOTAL, PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL,
+    PROCESS_PROGRAM_CACHE_FAILED_CHECKS_TOTAL, PROCESS_PROGRAM_CACHE_FAILED_COMPILES_TOTAL,
+    PROCESS_PROGRAM_CACHE_PHASE_SECONDS, PROCESS_PROGRAM_CACHE_WEIGHT_BYTES,
 };
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 use telltale_wire::Programs;
@@ -79,25 +80,25 @@ pub(crate) fn programs(told: Option<Programs>, counts: Option<&CacheCounts>) -> 
 /// The caches' metrics. Those that [`programs`] has are not among them.
 pub(crate) fn samples(counts: &CacheCounts) -> Vec<MetricSample> {
     let counters = [
-        (PROGRAM_CACHE_COMPILES_TOTAL, counts.compiles),
-        (PROGRAM_CACHE_FAILED_COMPILES_TOTAL, counts.failed_compiles),
-        (PROGRAM_CACHE_DROPPED_PROGRAMS_TOTAL, counts.evictions),
-        (PROGRAM_CACHE_COLLISIONS_TOTAL, counts.collisions),
-        (PROGRAM_CACHE_CHECKS_TOTAL, counts.checks),
-        (PROGRAM_CACHE_FAILED_CHECKS_TOTAL, counts.failed_checks),
+        (PROCESS_PROGRAM_CACHE_COMPILES_TOTAL, counts.compiles),
+        (PROCESS_PROGRAM_CACHE_FAILED_COMPILES_TOTAL, counts.failed_compiles),
+        (PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL, counts.evictions),
+        (PROCESS_PROGRAM_CACHE_COLLISIONS_TOTAL, counts.collisions),
+        (PROCESS_PROGRAM_CACHE_CHECKS_TOTAL, counts.checks),
+        (PROCESS_PROGRAM_CACHE_FAILED_CHECKS_TOTAL, counts.failed_checks),
     ];
     let counters =
         counters.map(|(definition, count)| sample(definition, None, MetricValue::Counter(count)));
     // A sum of bytes is far below 2^53, where a float starts to leave numbers out.
     let weight = MetricValue::Gauge(counts.weight_bytes as f64);
-    let weight = sample(PROGRAM_CACHE_WEIGHT_BYTES, None, weight);
+    let weight = sample(PROCESS_PROGRAM_CACHE_WEIGHT_BYTES, None, weight);
     let phases = PHASES.map(|phase| phase_sample(phase, counts));
     counters.into_iter().chain([weight]).chain(phases).collect()
 }
 
 fn phase_sample(phase: Phase, counts: &CacheCounts) -> MetricSample {
     let seconds = Duration::from_nanos(counts.phase_ns(phase)).as_secs_f64();
-    sample(PROGRAM_CACHE_PHASE_SECONDS, Some(phase.name()), MetricValue::Gauge(seconds))
+    sample(PROCESS_PROGRAM_CACHE_PHASE_SECONDS, Some(phase.name()), MetricValue::Gauge(seconds))
 }
 
 /// A sample without the label that says which process it is of: the reader knows that.

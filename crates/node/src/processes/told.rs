@@ -21,7 +21,7 @@ pub(crate) fn metrics(report: Report) -> Vec<MetricSample> {
     }
     if let Some(cache) = &report.kernel_cache {
         put("telltale_process_kernel_cache_bytes", Some(cache.bytes));
-        put("telltale_process_program_cache_evictions_total", cache.evictions);
+        put("telltale_process_kernel_cache_evictions_total", cache.evictions);
     }
     for device in &report.devices {
         of_device(device, &mut samples);

@@ -62,7 +62,7 @@ fn caches_are_shown_as_sums_while_they_exist() {
         let phase = phase.map(|phase| ("phase".to_owned(), phase.to_owned()));
         let labels: Vec<_> = phase.into_iter().collect();
         let found = |one: &&telltale_schema::snapshot::MetricSample| {
-            one.name == format!("telltale_program_cache_{name}") && one.labels == labels
+            one.name == format!("telltale_process_program_cache_{name}") && one.labels == labels
         };
         all.metrics.iter().find(found).map(|one| one.value.clone())
     };
@@ -76,5 +76,5 @@ fn caches_are_shown_as_sums_while_they_exist() {
     drop(caches);
     let all = ask(&scratch, Query::of(QueryKind::All));
     assert_eq!(all.programs.map(|programs| programs.cached), Some(1));
-    assert!(all.metrics.iter().all(|one| !one.name.starts_with("telltale_program_cache_")));
+    assert!(all.metrics.iter().all(|one| !one.name.starts_with("telltale_process_program_cache_")));
 }

@@ -68,6 +68,17 @@ pub const PROCESS_KERNEL_CACHE_BYTES: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Compiled kernels that were pushed out of what the process keeps.
+pub const PROCESS_KERNEL_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_kernel_cache_evictions_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Compiled kernels that were pushed out of what the process keeps.",
+    labels: &["device", "pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
 /// Size of the L1 ring buffer that kernels are loaded through.
 pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_l1_ring_buffer_capacity_bytes",
@@ -178,13 +189,68 @@ pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
-/// Programs that were dropped from the cache to make room.
+/// Hits that were compared with a program described anew.
+pub const PROCESS_PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_checks_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Hits that were compared with a program described anew.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Look-ups that met another program with the same hash and told it from theirs.
+pub const PROCESS_PROGRAM_CACHE_COLLISIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_collisions_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Look-ups that met another program with the same hash and told it from theirs.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs that the process compiled.
+pub const PROCESS_PROGRAM_CACHE_COMPILES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_compiles_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Programs that the process compiled.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs that the process's program cache dropped to make room.
 pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_program_cache_evictions_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Programs that were dropped from the cache to make room.",
-    labels: &["device", "pid"],
+    help: "Programs that the process's program cache dropped to make room.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Hits that differed from the program described anew.
+pub const PROCESS_PROGRAM_CACHE_FAILED_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_failed_checks_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Hits that differed from the program described anew.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Programs that the process could not describe or compile.
+pub const PROCESS_PROGRAM_CACHE_FAILED_COMPILES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_failed_compiles_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Programs that the process could not describe or compile.",
+    labels: &["pid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -195,18 +261,40 @@ pub const PROCESS_PROGRAM_CACHE_HITS_TOTAL: &MetricDefinition = &MetricDefinitio
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Dispatches that found their program in the cache.",
-    labels: &["device", "pid"],
+    labels: &["pid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
 
-/// Dispatches that had to compile their program.
+/// Dispatches that did not find their program in the cache.
 pub const PROCESS_PROGRAM_CACHE_MISSES_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_program_cache_misses_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Dispatches that had to compile their program.",
-    labels: &["device", "pid"],
+    help: "Dispatches that did not find their program in the cache.",
+    labels: &["pid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.
+pub const PROCESS_PROGRAM_CACHE_PHASE_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_phase_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.",
+    labels: &["pid", "phase"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// What the programs in the process's program cache weigh, keys included.
+pub const PROCESS_PROGRAM_CACHE_WEIGHT_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_program_cache_weight_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "What the programs in the process's program cache weigh, keys included.",
+    labels: &["pid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -283,94 +371,6 @@ pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &MetricDefinition {
     unit: Unit::Seconds,
     kind: MetricKind::Gauge,
     help: "How long the process's runtime has been recording.",
-    labels: &["pid"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// Hits that were compared with a program described anew.
-pub const PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_checks_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Hits that were compared with a program described anew.",
-    labels: &["pid"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// Look-ups that met another program with the same hash and told it from theirs.
-pub const PROGRAM_CACHE_COLLISIONS_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_collisions_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Look-ups that met another program with the same hash and told it from theirs.",
-    labels: &["pid"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// Programs that the process compiled.
-pub const PROGRAM_CACHE_COMPILES_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_compiles_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Programs that the process compiled.",
-    labels: &["pid"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// Programs that the process's program cache dropped to make room.
-pub const PROGRAM_CACHE_DROPPED_PROGRAMS_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_dropped_programs_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Programs that the process's program cache dropped to make room.",
-    labels: &["pid"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// Hits that differed from the program described anew.
-pub const PROGRAM_CACHE_FAILED_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_failed_checks_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Hits that differed from the program described anew.",
-    labels: &["pid"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// Programs that the process could not describe or compile.
-pub const PROGRAM_CACHE_FAILED_COMPILES_TOTAL: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_failed_compiles_total",
-    unit: Unit::Count,
-    kind: MetricKind::Counter,
-    help: "Programs that the process could not describe or compile.",
-    labels: &["pid"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.
-pub const PROGRAM_CACHE_PHASE_SECONDS: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_phase_seconds",
-    unit: Unit::Seconds,
-    kind: MetricKind::Gauge,
-    help: "Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.",
-    labels: &["pid", "phase"],
-    scope: Scope::Process,
-    since: "0.1.0",
-};
-
-/// What the programs in the process's program cache weigh, keys included.
-pub const PROGRAM_CACHE_WEIGHT_BYTES: &MetricDefinition = &MetricDefinition {
-    name: "telltale_program_cache_weight_bytes",
-    unit: Unit::Bytes,
-    kind: MetricKind::Gauge,
-    help: "What the programs in the process's program cache weigh, keys included.",
     labels: &["pid"],
     scope: Scope::Process,
     since: "0.1.0",
