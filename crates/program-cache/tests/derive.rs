@@ -108,6 +108,13 @@ fn types_with_equal_fields_have_different_keys() {
 }
 
 #[test]
+fn a_type_is_written_with_the_version_of_its_package() {
+    let key = bytes_of(&Left { size: 1 });
+    let version = env!("CARGO_PKG_VERSION").as_bytes();
+    assert!(key.windows(version.len()).any(|part| part == version), "{key:?}");
+}
+
+#[test]
 fn empty_values_of_different_types_have_different_keys() {
     all_differ(&[
         bytes_of(&None::<u32>),

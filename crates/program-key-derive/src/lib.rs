@@ -11,8 +11,9 @@ use syn::{
 /// Implements `telltale_program_cache::ProgramKey` for a struct or an enum.
 ///
 /// Every field is written, in the order of the definition; an enum's variant comes first. The type
-/// itself is written by its path, its place in the source and its parameters, so that two types
-/// with equal fields have different keys. Each type parameter must itself be a `ProgramKey`.
+/// itself is written by its path, its place in the source, the version of its package as Cargo
+/// tells it, and its parameters, so that two types with equal fields have different keys, also
+/// those of two versions of one crate. Each type parameter must itself be a `ProgramKey`.
 /// A field whose type has no key does not compile, and a union has none.
 #[proc_macro_derive(ProgramKey)]
 pub fn derive_program_key(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
@@ -44,6 +45,7 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
                     ::core::module_path!(), "::", ::core::stringify!(#name),
                     "@", ::core::line!(), ":", ::core::column!()
                 ));
+                encoder.text(::core::option_env!("CARGO_PKG_VERSION").unwrap_or_default());
                 #type_parameters
             }
 

@@ -17,7 +17,7 @@ pub struct CircularBufferDescriptor<A = u32> {
     pub core_ranges: CoreRanges,
     /// What the kernels of the core see: one entry for each buffer index that shares the memory.
     pub formats: SmallVec<[CircularBufferFormat; 1]>,
-    /// The same for the far end of a remote buffer.
+    /// The same for the far end of a remote buffer; empty for all others.
     pub remote_formats: SmallVec<[CircularBufferFormat; 1]>,
     /// Whose memory it uses.
     pub placement: Placement<A>,

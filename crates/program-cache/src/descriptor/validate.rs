@@ -129,6 +129,15 @@ pub enum InvalidProgram {
         /// Which circular buffer.
         part: Part,
     },
+    /// A circular buffer has a far end that its placement does not have.
+    #[error(
+        "remote_formats of {part} is not empty, and its placement is not Remote: only a global \
+         circular buffer has a far end"
+    )]
+    NoFarEnd {
+        /// Which circular buffer.
+        part: Part,
+    },
     /// A buffer index means two things on one core.
     #[error("buffer_index {buffer_index} on core {core} is in the formats of {first} and {second}")]
     SharedIndex {
@@ -350,6 +359,10 @@ fn check_buffer<A>(buffer: &CircularBufferDescriptor<A>, part: impl Fn() -> Part
     let total = buffer.total_bytes;
     if buffer.formats.is_empty() {
         return Err(InvalidProgram::NoFormat { part: part() });
+    }
+    let is_remote = matches!(buffer.placement, Placement::Remote { .. });
+    if !is_remote && !buffer.remote_formats.is_empty() {
+        return Err(InvalidProgram::NoFarEnd { part: part() });
     }
     if total == 0 {
         return bad("total_bytes", total, "it must have room for a page");

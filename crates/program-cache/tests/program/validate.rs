@@ -120,12 +120,23 @@ fn circular_buffers() {
     check(
         |program| {
             program.circular_buffers[2].placement = Placement::Own;
-            program.circular_buffers[2].address_offset_bytes = 0;
+            program.circular_buffers[2].remote_formats.clear();
             program.circular_buffers[2].total_bytes = 64 * 1024;
         },
         "total_bytes of circular buffer 2 brings the program's circular buffers on core (0, 0) to \
          73728 bytes; the core has room for 65536",
     );
+}
+
+#[test]
+fn a_far_end_without_a_remote_placement() {
+    for placement in [Placement::Own, Placement::OnBuffer { address: 8192 }] {
+        check(
+            |program| program.circular_buffers[2].placement = placement,
+            "remote_formats of circular buffer 2 is not empty, and its placement is not Remote: \
+             only a global circular buffer has a far end",
+        );
+    }
 }
 
 #[test]
