@@ -1,6 +1,6 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
-//! Subjects: record, address, sweep, endpoint, cost, start, program; all of them when none is named.
+//! Subjects: record, address, sweep, endpoint, cost, start, program, stream; all of them when none is named.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,10 +9,11 @@ use std::process::ExitCode;
 
 use telltale_bench::sample::Effort;
 use telltale_bench::table::Table;
-use telltale_bench::{address, cost, endpoint, launch, pinning, program, record, sweep};
+use telltale_bench::{address, cost, endpoint, launch, pinning, program, record, stream, sweep};
 use telltale_harness::cargo_bin;
 
-const SUBJECTS: [&str; 7] = ["record", "address", "sweep", "endpoint", "cost", "start", "program"];
+const SUBJECTS: [&str; 8] =
+    ["record", "address", "sweep", "endpoint", "cost", "start", "program", "stream"];
 
 fn main() -> ExitCode {
     let (effort, subjects) = match parse(std::env::args().skip(1)) {
@@ -75,6 +76,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "endpoint" => endpoint::table(worker, effort)?,
         "cost" => cost::table(worker, effort)?,
         "program" => program::table(effort)?,
+        "stream" => stream::table(effort)?,
         _ => launch::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
     })
 }

@@ -23,6 +23,7 @@ pub mod rundir;
 pub mod sample;
 #[allow(unsafe_code)]
 pub mod seed;
+pub mod stream;
 pub mod sweep;
 pub mod table;
 pub mod workers;

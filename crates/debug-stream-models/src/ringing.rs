@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::doorbell::{Descriptor, Doorbell, Progress};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, WITHOUT_FENCES};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, WITHOUT_FENCES, store_and_fence};
 
 const EVENTS: usize = 3;
 
@@ -17,7 +17,7 @@ struct Shared {
     progress: Progress,
     readable: Readable,
     /// One flag for each event: its bytes are complete.
-    committed: [AtomicBool; EVENTS],
+    committed: [AtomicU32; EVENTS],
     lost: AtomicU64,
 }
 
@@ -39,13 +39,13 @@ impl Shared {
             bell: Doorbell::new(),
             progress,
             readable: Readable(AtomicBool::new(false)),
-            committed: std::array::from_fn(|_| AtomicBool::new(false)),
+            committed: std::array::from_fn(|_| AtomicU32::new(0)),
             lost: AtomicU64::new(0),
         })
     }
 
     fn commit(&self, position: usize) {
-        self.committed[position].store(true, Ordering::Release);
+        store_and_fence(&self.committed[position], 1);
         self.bell.event(position as u64, &self.progress, &self.readable);
     }
 
@@ -56,7 +56,7 @@ impl Shared {
 
     fn is_committed(&self, position: u64) -> bool {
         let event = usize::try_from(position).ok().and_then(|next| self.committed.get(next));
-        event.is_some_and(|event| event.load(Ordering::Acquire))
+        event.is_some_and(|event| event.load(Ordering::Acquire) == 1)
     }
 
     fn waits(&self) -> bool {

@@ -16,6 +16,12 @@ pub(crate) fn fence(ordering: Ordering) {
     }
 }
 
+/// Loom knows the strength of fences only, so it has one here.
+pub(crate) fn store_and_fence(state: &AtomicU32, value: u32) {
+    state.store(value, Ordering::Release);
+    fence(Ordering::SeqCst);
+}
+
 /// Lets another thread go on: loom tries every order, not every duration.
 pub(crate) fn wait_a_little(_attempts: &mut u32) {
     loom::thread::yield_now();

@@ -68,13 +68,13 @@ impl Doorbell {
         }
     }
 
-    /// A producer's step after its event at `position` can be taken.
+    /// A producer's step after its event at `position` was committed by
+    /// [`store_and_fence`](crate::sync::store_and_fence).
     #[inline(always)]
     pub(crate) fn event(&self, position: u64, progress: &Progress, descriptor: &impl Descriptor) {
         // SYNC: silence. Either this sees that the consumer silenced the bell, or the consumer
         // sees the event when it looks a last time.
-        fence(Ordering::SeqCst);
-        if !self.rung.load(Ordering::Relaxed) {
+        if !self.rung.load(Ordering::SeqCst) {
             self.ring_for(position, progress, descriptor);
         }
     }

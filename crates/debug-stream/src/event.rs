@@ -2,6 +2,8 @@
 //!
 //! The layout is private to the process. Nothing here knows the queue or the C structures.
 
+use crate::queue::{Body, DATA_ALIGNMENT, FIXED_BYTES};
+
 /// The longest prefix that the published structure holds, without its final zero.
 pub const MAX_PREFIX_BYTES: usize = 511;
 /// The longest name of a data type that it holds, likewise.
@@ -10,11 +12,6 @@ pub const MAX_DTYPE_BYTES: usize = 15;
 pub const MAX_DIMENSIONS: usize = 8;
 /// The smallest event type that is free for a runtime's own use.
 pub const FIRST_USER_TYPE: u32 = 256;
-
-/// Bytes of the fixed part.
-const FIXED_BYTES: usize = 96;
-/// What the data is aligned to within an event.
-const ALIGNMENT: usize = 16;
 
 const TENSOR: u32 = 1;
 const TEXT: u32 = 2;
@@ -170,12 +167,10 @@ impl<'event> Encoded<'event> {
         Some(Self { fixed, prefix, data: fields.data })
     }
 
-    /// What goes into the queue, in this order.
+    /// What goes into the queue.
     #[inline(always)]
-    pub(crate) fn parts(&self) -> [&[u8]; 4] {
-        const ZEROS: [u8; ALIGNMENT] = [0; ALIGNMENT];
-        let padding = self.prefix.len().next_multiple_of(ALIGNMENT) - self.prefix.len();
-        [&self.fixed, self.prefix, &ZEROS[..padding], self.data]
+    pub(crate) fn body(&self) -> Body<'_> {
+        Body { fixed: &self.fixed, name: self.prefix, data: self.data }
     }
 }
 
@@ -214,7 +209,7 @@ impl<'queue> EventView<'queue> {
             dtype,
             shape,
             rank: usize::try_from(number(92)?).ok()?.min(MAX_DIMENSIONS),
-            data: rest.get(prefix_bytes.next_multiple_of(ALIGNMENT)..)?,
+            data: rest.get(prefix_bytes.next_multiple_of(DATA_ALIGNMENT)..)?,
         })
     }
 
@@ -241,7 +236,11 @@ mod tests {
     use super::*;
 
     fn body(fields: &Fields<'_>) -> Option<Vec<u8>> {
-        Some(Encoded::new(fields)?.parts().concat())
+        let encoded = Encoded::new(fields)?;
+        let Body { fixed, name, data } = encoded.body();
+        let mut body = [fixed, name].concat();
+        body.resize(body.len().next_multiple_of(DATA_ALIGNMENT), 0);
+        Some([&body, data].concat())
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Publisher {
             return Published::Filtered;
         }
         let Some(encoded) = Encoded::new(fields) else { return Published::Unrepresentable };
-        match self.queue.push(kind.code(), &encoded.parts()) {
+        match self.queue.push(kind.code(), &encoded.body()) {
             Ok(()) => Published::Queued,
             Err(Refused::Lost(cause)) => Published::Lost(cause),
             Err(Refused::Disconnected) => Published::Disconnected,

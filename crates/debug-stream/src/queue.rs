@@ -29,6 +29,7 @@ mod registration;
 mod segment;
 
 pub(crate) use self::reader::{Reader, Taken};
+pub(crate) use self::record::{Body, DATA_ALIGNMENT, FIXED_BYTES};
 #[cfg(feature = "tokio")]
 pub(crate) use self::registration::register;
 
@@ -198,13 +199,14 @@ impl Queue {
         Ok(Reader::new(Arc::clone(self), descriptor, segment, told, wants_losses))
     }
 
-    /// Puts an event at the end: `parts`, one after the other. It is copied once.
-    pub(crate) fn push(&self, kind: u32, parts: &[&[u8]]) -> Result<(), Refused> {
+    /// Puts an event at the end. It is copied once.
+    #[inline]
+    pub(crate) fn push(&self, kind: u32, body: &Body<'_>) -> Result<(), Refused> {
         // The locks and the descriptor of a parent are nothing for its child to touch.
         if process::generation() != self.generation.load(Ordering::Relaxed) {
             return Err(Refused::Disconnected);
         }
-        let body_bytes = parts.iter().map(|part| part.len()).sum();
+        let body_bytes = body.bytes();
         let outside = if record::is_outside(body_bytes) {
             let Some(segment) = self.segment_for(body_bytes) else {
                 return Err(self.lose_for_want_of_memory());
@@ -225,7 +227,7 @@ impl Queue {
         let outside = outside.map(Segment::into_base);
         // SAFETY: the place was reserved just now for this many bytes, and the segment is of the
         // class that holds them.
-        unsafe { reserved.place.write(kind, parts, body_bytes, outside) };
+        unsafe { reserved.place.write(kind, body, outside) };
         self.bell.event(reserved.position, &self.progress, self);
         Ok(())
     }

@@ -8,13 +8,18 @@ use std::ptr::NonNull;
 use std::slice;
 
 use super::Losses;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering, store_and_fence};
 
 /// Bytes of a header, and what every event is aligned to, so that two producers do not write to one
 /// cache line.
 pub(super) const HEADER_BYTES: usize = 64;
 /// Bodies above this have a segment of their own, so that no more than a quarter of one is wasted.
 const INLINE_BYTES: usize = 64 << 10;
+
+/// Bytes of an event's facts.
+pub(crate) const FIXED_BYTES: usize = 96;
+/// What an event's data is aligned to.
+pub(crate) const DATA_ALIGNMENT: usize = 16;
 
 const EMPTY: u32 = 0;
 const COMMITTED: u32 = 1;
@@ -42,6 +47,26 @@ struct Header {
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
+
+/// What an event consists of: facts of a fixed size, a name, and data at an aligned place.
+pub(crate) struct Body<'event> {
+    pub(crate) fixed: &'event [u8; FIXED_BYTES],
+    pub(crate) name: &'event [u8],
+    pub(crate) data: &'event [u8],
+}
+
+impl Body<'_> {
+    /// All its bytes, with those between name and data.
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> usize {
+        FIXED_BYTES + self.name_room() + self.data.len()
+    }
+
+    #[inline(always)]
+    fn name_room(&self) -> usize {
+        self.name.len().next_multiple_of(DATA_ALIGNMENT)
+    }
+}
 
 /// Where a header is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,31 +151,26 @@ impl Place {
     /// Writes an event's body and makes the event visible to the consumer.
     ///
     /// # Safety
-    /// The place was reserved for this thread with [`distance`] for the sum of `parts`, and
-    /// stamped; `outside` is a segment that holds that sum, where [`is_outside`] says so, else none.
+    /// The place was reserved for this thread with [`distance`] for the body's size, and
+    /// stamped; `outside` is a segment that holds the body, where [`is_outside`] says so, else none.
     #[inline(always)]
-    pub(super) unsafe fn write(
-        self,
-        kind: u32,
-        parts: &[&[u8]],
-        body_bytes: usize,
-        outside: Option<NonNull<u8>>,
-    ) {
+    pub(super) unsafe fn write(self, kind: u32, body: &Body<'_>, outside: Option<NonNull<u8>>) {
         let header = self.header();
-        let mut to = outside.map_or(self.body(), NonNull::as_ptr);
+        let to = outside.map_or(self.body(), NonNull::as_ptr);
         // SAFETY: the place is this thread's alone until the state is stored, so plain writes to
-        // all but state and stamp are unseen; the parts' bytes fit, by the caller's promise, and
-        // cannot overlap memory that nobody else has a reference to.
+        // all but state and stamp are unseen; the body's bytes fit, by the caller's promise, and
+        // cannot overlap memory that nobody else has a reference to. What is left between the
+        // parts was written by somebody before or is the kernel's zeros.
         unsafe {
             (&raw mut (*header).kind).write(kind);
-            (&raw mut (*header).body_bytes).write(body_bytes);
+            (&raw mut (*header).body_bytes).write(body.bytes());
             (&raw mut (*header).elsewhere).write(outside);
-            for part in parts {
-                to.copy_from_nonoverlapping(part.as_ptr(), part.len());
-                to = to.add(part.len());
-            }
+            to.cast::<[u8; FIXED_BYTES]>().write(*body.fixed);
+            let [name, data] = [FIXED_BYTES, FIXED_BYTES + body.name_room()].map(|at| to.add(at));
+            name.copy_from_nonoverlapping(body.name.as_ptr(), body.name.len());
+            data.copy_from_nonoverlapping(body.data.as_ptr(), body.data.len());
             // SYNC: committed
-            (*header).state.store(COMMITTED, Ordering::Release);
+            store_and_fence(&(*header).state, COMMITTED);
         }
     }
 

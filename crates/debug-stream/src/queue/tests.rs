@@ -20,9 +20,10 @@ enum Got {
 
 fn take(reader: &mut Reader) -> Got {
     let taken = reader.take(|record| {
-        let marks = record.body.iter().all(|&byte| byte == mark(record.kind));
+        let data = &record.body[FIXED_BYTES..];
+        let marks = data.iter().all(|&byte| byte == mark(record.kind));
         assert!(marks, "the bytes are those of the event");
-        Got::Event(record.sequence, record.body.len())
+        Got::Event(record.sequence, data.len())
     });
     match taken {
         Taken::Event(got) => got,
@@ -37,9 +38,11 @@ fn mark(kind: u32) -> u8 {
 }
 
 fn push(queue: &Queue, kind: u32, bytes: usize) -> Result<(), Refused> {
-    let body = vec![mark(kind); bytes];
-    let (head, tail) = body.split_at(bytes / 3);
-    queue.push(kind, &[head, tail])
+    push_data(queue, kind, &vec![mark(kind); bytes])
+}
+
+fn push_data(queue: &Queue, kind: u32, data: &[u8]) -> Result<(), Refused> {
+    queue.push(kind, &Body { fixed: &[0; FIXED_BYTES], name: b"", data })
 }
 
 fn readable(reader: &Reader) -> bool {
@@ -141,10 +144,10 @@ fn an_event_above_the_byte_budget_is_lost_and_wakes_who_wants_to_know() {
     assert!(readable(&reader));
     assert_eq!(take(&mut reader), Got::Lost(Losses { bytes: 2, ..Losses::default() }));
     assert!(!readable(&reader));
-    // 64 bytes of header belong to an event's size.
-    assert_eq!(push(&queue, 1, 4_032), Ok(()));
+    // 64 bytes of header and 96 of facts belong to an event's size.
+    assert_eq!(push(&queue, 1, 3_936), Ok(()));
     assert_eq!(push(&queue, 1, 0), too_large);
-    assert_eq!(take(&mut reader), Got::Event(2, 4_032));
+    assert_eq!(take(&mut reader), Got::Event(2, 3_936));
     drop(reader);
     let mut reader = queue.connect(false).ok().unwrap();
     assert_eq!(push(&queue, 1, 5_000), too_large);
@@ -179,7 +182,7 @@ fn a_child_gets_errors_and_leaves_the_descriptor_alone() {
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        let refused = queue.push(1, &[&[1; 8]]) == Err(Refused::Disconnected);
+        let refused = push_data(&queue, 1, &[1; 8]) == Err(Refused::Disconnected);
         let foreign = matches!(reader.take(|_| ()), Taken::Foreign);
         drop(reader);
         // SAFETY: ends the child at once.
@@ -205,10 +208,13 @@ fn a_reader_that_panics_has_not_taken_the_event() {
 
 /// Pushes numbered events of changing lengths, and counts those that were refused.
 fn produce(queue: &Queue, producer: u32, rounds: u64, refused: &AtomicU64) {
-    let body = [mark(producer); 900];
+    let data = [mark(producer); 900];
+    let mut fixed = [0; FIXED_BYTES];
     for number in 0..rounds {
         let length = usize::try_from(number % 900).unwrap();
-        if queue.push(producer, &[&number.to_ne_bytes(), &body[..length]]).is_err() {
+        fixed[..8].copy_from_slice(&number.to_ne_bytes());
+        let body = Body { fixed: &fixed, name: b"", data: &data[..length] };
+        if queue.push(producer, &body).is_err() {
             refused.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -235,7 +241,7 @@ fn stress(producers: u32, bounds: Bounds, waits_each_time: bool) {
             workers.into_iter().for_each(|worker| worker.join().unwrap());
             done.store(true, Ordering::Release);
             // Something to wake the reader by, when it has everything.
-            while matches!(queue.push(u32::MAX, &[]), Err(Refused::Lost(_))) {
+            while matches!(push_data(queue, u32::MAX, &[]), Err(Refused::Lost(_))) {
                 thread::yield_now();
             }
         });
@@ -250,7 +256,7 @@ fn stress(producers: u32, bounds: Bounds, waits_each_time: bool) {
                 next += 1;
                 let producer = newest.get_mut(record.kind as usize)?;
                 let number = u64::from_ne_bytes(record.body[..8].try_into().unwrap());
-                assert!(record.body[8..].iter().all(|&byte| byte == mark(record.kind)));
+                assert!(record.body[FIXED_BYTES..].iter().all(|&byte| byte == mark(record.kind)));
                 assert!(producer.is_none_or(|before| before < number), "out of order");
                 *producer = Some(number);
                 Some(())
