@@ -169,6 +169,24 @@ impl CoreRanges {
         Self { normal: given }
     }
 
+    /// The cores of these rectangles, if they are in normal form already; takes time and memory
+    /// for each of them only, whatever they are.
+    pub(crate) fn from_normal(ranges: &[CoreRange]) -> Option<Self> {
+        let rows = |range: &CoreRange| (range.start.y, range.end.y);
+        let bands: Vec<_> = ranges.chunk_by(|one, two| rows(one) == rows(two)).collect();
+        let apart = |pair: &[CoreRange]| u32::from(pair[0].end.x) + 1 < pair[1].start.x.into();
+        let columns = |band: &[CoreRange]| -> Vec<Columns> {
+            band.iter().map(|range| (range.start.x, range.end.x)).collect()
+        };
+        let below = |pair: &[&[CoreRange]]| {
+            let (end, start) = (u32::from(pair[0][0].end.y), u32::from(pair[1][0].start.y));
+            end + 1 < start || end + 1 == start && columns(pair[0]) != columns(pair[1])
+        };
+        let is_normal =
+            bands.iter().all(|band| band.windows(2).all(apart)) && bands.windows(2).all(below);
+        is_normal.then(|| Self { normal: ranges.into() })
+    }
+
     /// Disjoint rectangles that hold exactly these cores: the normal form.
     #[must_use]
     pub fn ranges(&self) -> &[CoreRange] {
@@ -336,6 +354,9 @@ mod tests {
                 one_by_one.rotate_left(middle);
             }
             prop_assert_eq!(&set, &one_by_one.into_iter().collect::<CoreRanges>());
+            prop_assert_eq!(CoreRanges::from_normal(set.ranges()), Some(set.clone()));
+            let is_normal = set.ranges() == ranges;
+            prop_assert_eq!(CoreRanges::from_normal(&ranges).is_some(), is_normal);
             prop_assert_eq!(set.core_count(), cores.len());
             prop_assert_eq!(set.cores().collect::<BTreeSet<_>>(), cores);
         }

@@ -229,7 +229,8 @@ impl<'a> Source<'a> {
     }
 
     fn core_ranges(&mut self) -> Decoded<CoreRanges> {
-        Ok(CoreRanges::new(self.many(Self::core_range)?))
+        // Bringing other rectangles into normal form could cut them into far more.
+        CoreRanges::from_normal(&self.many(Self::core_range)?).ok_or(DecodeError::NotCanonical)
     }
 
     fn core_range(&mut self) -> Decoded<CoreRange> {
