@@ -126,7 +126,7 @@ impl Reader {
         };
         queue.bell.taken(waits, queue);
         if !more {
-            queue.pool.shrink();
+            queue.pool.shrink(super::coarse_time_ns());
         }
     }
 
@@ -144,7 +144,7 @@ impl Reader {
         let (cursor, queue, told) = (&mut self.cursor, &*self.queue, self.told);
         let waits = || cursor.waits(queue) || cursor.loss_before(queue, told).is_some();
         queue.bell.nothing(waits, queue);
-        queue.pool.shrink();
+        queue.pool.shrink(super::coarse_time_ns());
         Some(Taken::Nothing)
     }
 
