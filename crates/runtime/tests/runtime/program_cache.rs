@@ -9,6 +9,7 @@ use telltale_program_cache::{
     Backend, CacheOptions, ProgramArguments, ProgramCache, ProgramDescriptor, UpdateError, Updates,
 };
 use telltale_runtime::Programs;
+use telltale_schema::metric::DEFINITIONS;
 use telltale_schema::snapshot::MetricValue;
 use telltale_wire::{Query, QueryKind};
 
@@ -71,6 +72,15 @@ fn caches_are_shown_as_sums_while_they_exist() {
     for (name, phase) in [("weight_bytes", None), ("phase_seconds", Some("compile"))] {
         let Some(MetricValue::Gauge(value)) = value(name, phase) else { panic!("{name} is shown") };
         assert!(value > 0.0, "{name} is {value}");
+    }
+
+    // Hits and misses are among what is told of programs.
+    let told = ["hits_total", "misses_total"];
+    for definition in DEFINITIONS {
+        let name = definition.name.strip_prefix("telltale_process_program_cache_");
+        if let Some(name) = name.filter(|name| !told.contains(name)) {
+            assert!(all.metrics.iter().any(|one| one.name.ends_with(name)), "{name} is missing");
+        }
     }
 
     drop(caches);
