@@ -2,8 +2,9 @@
 //! who waited and is kept for nobody; a compilation without a result is begun again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::atomic::AtomicBool;
 use loom::thread;
 
 use crate::counters::ThreadNumber;
@@ -52,33 +53,42 @@ fn without_flights_each_thread_would_compile() {
     });
 }
 
-/// Whoever compiles is refused; then somebody compiles who is not.
-fn refused(fail: Dispatch) {
+/// Whoever compiles is refused; then somebody compiles who is not. Gives how often was refused.
+fn refused(fail: Dispatch) -> usize {
     let (scene, results) = all_at_once(fail);
     assert_eq!(results, [Err(NoProgram::Refused); 3]);
     assert_eq!(scene.table.size(), (0, 0));
     assert_eq!(scene.serial(KEY, 3), Ok(0), "a refusal is kept for nobody");
+    scene.refused()
 }
 
 #[test]
 fn a_refusal_reaches_all_and_is_kept_for_nobody() {
-    crate::model(2, || {
-        refused(|scene, thread| {
-            scene.dispatch(KEY, thread, || Err(NoProgram::Refused), |using| using.program.serial)
+    // Who comes after a refusal tries again; where all three came before it, there is one.
+    let fewest = Arc::new(AtomicUsize::new(usize::MAX));
+    let seen = Arc::clone(&fewest);
+    crate::model(2, move || {
+        let refusals = refused(|scene, thread| {
+            scene.dispatch(KEY, thread, || scene.refuse(), |using| using.program.serial)
         });
+        assert!((1..=3).contains(&refusals));
+        seen.fetch_min(refusals, Ordering::Relaxed);
     });
+    assert_eq!(fewest.load(Ordering::Relaxed), 1, "a refusal reaches nobody who waits");
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_refusal_that_is_told_nobody_would_leave_them_waiting() {
     crate::model(2, || {
-        refused(|scene, thread| match scene.table.join(&wanted(&KEY), ThreadNumber(thread))? {
-            Joined::Here(_) => Ok(0),
-            Joined::Wait(flight) => flight.wait().unwrap().map(|_| 0),
-            Joined::Lead(leading) => {
-                Box::leak(Box::new(leading));
-                Err(NoProgram::Refused)
+        let _ = refused(|scene, thread| {
+            match scene.table.join(&wanted(&KEY), ThreadNumber(thread))? {
+                Joined::Here(_) => Ok(0),
+                Joined::Wait(flight) => flight.wait().unwrap().map(|_| 0),
+                Joined::Lead(leading) => {
+                    Box::leak(Box::new(leading));
+                    Err(NoProgram::Refused)
+                }
             }
         });
     });

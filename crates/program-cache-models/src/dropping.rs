@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-use crate::scene::{Scene, wanted};
+use crate::scene::{Program, Scene, wanted};
 
 const KEY: [u8; 1] = [1];
 const OTHER_KEY: [u8; 1] = [2];
@@ -48,6 +49,42 @@ fn a_program_in_use_is_not_evicted() {
 #[test]
 fn a_program_in_use_is_cleared_away_after_its_use() {
     crate::model(3, || use_while(|scene| drop(scene.table.clear())));
+}
+
+/// A thread uses the program; if another one cleared the table within that use, the program goes
+/// with its end.
+fn use_past(clear: fn(&Scene)) {
+    let scene = Scene::with_room_for(1);
+    scene.serial(KEY, 1).unwrap();
+    let _late = scene.table.index.get(&wanted(&KEY));
+    let cleared = Arc::new(AtomicBool::new(false));
+    let (user, seen) = (Arc::clone(&scene), Arc::clone(&cleared));
+    let user = thread::spawn(move || {
+        let past = |program: &Program| (program.serial, seen.load(Ordering::SeqCst));
+        let used = user.dispatch(KEY, 2, || Ok(user.made()), |using| past(using.program));
+        let (serial, is_past) = used.unwrap();
+        assert!(serial > 0 || !is_past || !user.has(serial), "a program stays past its use");
+    });
+    clear(&scene);
+    cleared.store(true, Ordering::SeqCst);
+    user.join().unwrap();
+}
+
+#[test]
+fn a_program_goes_with_the_end_of_the_use_in_which_it_was_cleared() {
+    crate::model(3, || use_past(|scene| drop(scene.table.clear())));
+}
+
+#[test]
+#[should_panic(expected = "a program stays past its use")]
+fn not_retired_it_would_stay() {
+    crate::model(3, || {
+        use_past(|scene| {
+            if let Some(entry) = scene.table.index.get(&wanted(&KEY)) {
+                scene.table.discard(&entry);
+            }
+        });
+    });
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub(crate) const ENTRY_BYTES: u64 = 513;
 #[derive(Default)]
 pub(crate) struct Device {
     compiled: AtomicUsize,
+    refused: AtomicUsize,
     freed: Mutex<HashSet<usize>>,
 }
 
@@ -85,6 +86,12 @@ impl Scene {
         Made { program, side: (), weight_bytes: 0 }
     }
 
+    /// Refuses to compile.
+    pub(crate) fn refuse(&self) -> Result<Made<Program, ()>, NoProgram> {
+        self.device.refused.fetch_add(1, Ordering::Relaxed);
+        Err(NoProgram::Refused)
+    }
+
     /// Finds the program or obtains it, and uses it.
     pub(crate) fn dispatch<R>(
         &self,
@@ -116,6 +123,11 @@ impl Scene {
     /// Whether a program is still on the device.
     pub(crate) fn has(&self, serial: usize) -> bool {
         !self.device.freed.lock().unwrap().contains(&serial)
+    }
+
+    /// How often a compilation was refused.
+    pub(crate) fn refused(&self) -> usize {
+        self.device.refused.load(Ordering::Relaxed)
     }
 
     /// How often was compiled.
