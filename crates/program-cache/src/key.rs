@@ -10,7 +10,7 @@ pub use telltale_program_key_derive::ProgramKey;
 
 /// What these bytes mean. It is the first byte of each key, and changes with any change of how
 /// something is written.
-pub const KEY_VERSION: u8 = 1;
+pub const KEY_VERSION: u8 = 2;
 
 /// What a key is the key of; its second byte, so that the two never meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

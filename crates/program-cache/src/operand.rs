@@ -6,10 +6,10 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 
 use crate::cores::CoreRanges;
-use crate::key::ProgramKey;
+use crate::key::{KeyEncoder, ProgramKey};
 
 /// An operand: a tensor without its address and its values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OperandSpec {
     /// Its dimensions.
     pub shape: Shape,
@@ -113,6 +113,56 @@ pub enum ShardOrientation {
     RowMajor,
     /// Those of the first column.
     ColumnMajor,
+}
+
+// === impl OperandSpec ===
+
+/// Written by hand, because each dispatch writes that of each operand: the sizes of up to four
+/// dimensions and all fields of fixed width are put together in registers and stored at once.
+impl ProgramKey for OperandSpec {
+    fn encode_type(encoder: &mut KeyEncoder) {
+        encoder.type_name("telltale_program_cache::operand::OperandSpec");
+    }
+
+    #[inline]
+    fn encode_value(&self, encoder: &mut KeyEncoder) {
+        let Self { shape, data_format, layout, memory } = self;
+        let MemoryConfig { space, distribution } = memory;
+        let (is_sharded, shards) = match distribution {
+            Distribution::Interleaved => (0, None),
+            Distribution::Sharded(shards) => (1, Some(shards)),
+        };
+        let fixed = u128::from(*data_format as u8)
+            | u128::from(*space as u8) << 8
+            | is_sharded << 16
+            | packed_layout(*layout) << 24;
+        let dimensions = shape.dimensions();
+        if let Some(sizes) = packed_sizes(dimensions) {
+            let rank = dimensions.len() as u128;
+            encoder.put_packed([(rank, 4), (sizes, 16), (fixed, 9)]);
+        } else {
+            encoder.length(dimensions.len());
+            encoder.words(dimensions);
+            encoder.put_packed([(fixed, 9)]);
+        }
+        if let Some(shards) = shards {
+            shards.encode_value(encoder);
+        }
+    }
+}
+
+/// Six bytes: which layout, and its tile.
+#[inline]
+fn packed_layout(layout: Layout) -> u128 {
+    let Layout::Tiled(Tile { height, width, transposed }) = layout else { return 0 };
+    1 | u128::from(height) << 8 | u128::from(width) << 24 | u128::from(transposed) << 40
+}
+
+/// Up to four sizes in sixteen bytes, zeros behind them; the rank says how many there are.
+#[inline]
+fn packed_sizes(dimensions: &[u32]) -> Option<u128> {
+    let of = |index: usize| u128::from(dimensions.get(index).copied().unwrap_or(0));
+    (dimensions.len() <= 4).then(|| of(0) | of(1) << 32 | of(2) << 64 | of(3) << 96)
 }
 
 // === impl Shape ===

@@ -4,8 +4,6 @@
 //! nothing. Operands are told apart by position, never by their address, so it does not matter
 //! which of them happened to share a buffer when the program was first described.
 
-use smallvec::SmallVec;
-
 use crate::argument::Argument;
 use crate::descriptor::ProgramDescriptor;
 use crate::dispatch::Dispatch;
@@ -27,8 +25,10 @@ pub struct PatchPlan {
 /// after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PatchRun {
-    /// What the neighbouring words stand for.
-    symbols: SmallVec<[Argument; 2]>,
+    /// What the neighbouring words stand for, the first `width` of these.
+    symbols: [Argument; MAX_WIDTH],
+    /// How many words one step writes, at least one.
+    width: usize,
     /// The first slot.
     first: usize,
     /// How often they stand there, at least once.
@@ -83,12 +83,16 @@ impl PatchPlan {
         }
         for run in &self.runs {
             let slots = words.get_mut(run.first..run.end()).unwrap_or_default();
-            let word = |index: usize| run.symbols[index].word_at(dispatch);
-            match run.symbols.len() {
-                1 => repeat(slots, run.stride, [word(0)?]),
-                2 => repeat(slots, run.stride, [word(0)?, word(1)?]),
-                3 => repeat(slots, run.stride, [word(0)?, word(1)?, word(2)?]),
-                _ => repeat(slots, run.stride, [word(0)?, word(1)?, word(2)?, word(3)?]),
+            let mut step = [0; MAX_WIDTH];
+            for (word, symbol) in step.iter_mut().zip(&run.symbols).take(run.width) {
+                *word = symbol.word_at(dispatch)?;
+            }
+            let [one, two, three, four] = step;
+            match run.width {
+                1 => repeat(slots, run.stride, [one]),
+                2 => repeat(slots, run.stride, [one, two]),
+                3 => repeat(slots, run.stride, [one, two, three]),
+                _ => repeat(slots, run.stride, [one, two, three, four]),
             }
         }
         Ok(())
@@ -96,7 +100,7 @@ impl PatchPlan {
 }
 
 /// Writes `words` at the start of `slots`, every `stride` slots, and at their end.
-#[inline]
+#[inline(always)]
 fn repeat<const WIDTH: usize>(slots: &mut [u32], stride: usize, words: [u32; WIDTH]) {
     let Some((before, last)) = slots.split_last_chunk_mut() else { return };
     // The chunks are exact and their size is the same in all turns: one store a turn is left.
@@ -119,8 +123,8 @@ fn runs_of_equals(mut slots: Vec<(Argument, usize)>) -> Vec<PatchRun> {
                 run.count += 1;
             }
             _ => {
-                let symbols = SmallVec::from_elem(symbol, 1);
-                runs.push(PatchRun { symbols, first: slot, count: 1, stride: 1 });
+                let symbols = [symbol; MAX_WIDTH];
+                runs.push(PatchRun { symbols, width: 1, first: slot, count: 1, stride: 1 });
             }
         }
     }
@@ -133,7 +137,10 @@ fn join_neighbours(mut runs: Vec<PatchRun>) -> Vec<PatchRun> {
     let mut joined: Vec<PatchRun> = Vec::new();
     for run in runs {
         match joined.last_mut() {
-            Some(last) if last.is_beside(&run) => last.symbols.extend(run.symbols),
+            Some(last) if last.is_beside(&run) => {
+                last.symbols[last.width] = run.symbols[0];
+                last.width += 1;
+            }
             _ => joined.push(run),
         }
     }
@@ -149,7 +156,7 @@ impl PatchRun {
     /// One behind its last slot.
     #[inline]
     fn end(&self) -> usize {
-        self.last() + self.symbols.len()
+        self.last() + self.width
     }
 
     /// Whether `slot`, behind the last one, is at the run's distance. A second slot sets it.
@@ -159,7 +166,7 @@ impl PatchRun {
 
     /// Whether the slots of `other` come right behind these, each time.
     fn is_beside(&self, other: &Self) -> bool {
-        let width = self.symbols.len();
+        let width = self.width;
         self.count == other.count
             && self.first + width == other.first
             && width < MAX_WIDTH
