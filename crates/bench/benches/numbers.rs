@@ -1,6 +1,7 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
-//! Subjects: record, address, sweep, endpoint, cost, start, program, stream; all of them when none is named.
+//! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream; all of
+//! them when none is named.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,11 +10,13 @@ use std::process::ExitCode;
 
 use telltale_bench::sample::Effort;
 use telltale_bench::table::Table;
-use telltale_bench::{address, cost, endpoint, launch, pinning, program, record, stream, sweep};
+use telltale_bench::{
+    address, cost, endpoint, experiments, launch, pinning, program, record, stream, sweep,
+};
 use telltale_harness::cargo_bin;
 
-const SUBJECTS: [&str; 8] =
-    ["record", "address", "sweep", "endpoint", "cost", "start", "program", "stream"];
+const SUBJECTS: [&str; 9] =
+    ["record", "address", "sweep", "endpoint", "cost", "start", "program", "experiments", "stream"];
 
 fn main() -> ExitCode {
     let (effort, subjects) = match parse(std::env::args().skip(1)) {
@@ -75,6 +78,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "sweep" => sweep::table(worker, effort)?,
         "endpoint" => endpoint::table(worker, effort)?,
         "cost" => cost::table(worker, effort)?,
+        "experiments" => experiments::table(effort)?,
         "program" => program::table(effort)?,
         "stream" => stream::table(effort)?,
         _ => launch::table(worker, &cargo_bin("telltale", "telltale"), effort)?,

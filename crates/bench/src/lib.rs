@@ -14,6 +14,7 @@ pub mod address;
 pub mod client;
 pub mod cost;
 pub mod endpoint;
+pub mod experiments;
 pub mod launch;
 pub mod machine;
 pub mod pinning;

@@ -11,7 +11,7 @@ use telltale_bench::sample::Effort;
 use telltale_bench::seed::{Device, Row, Setting, Tracker};
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
-use telltale_bench::{cost, endpoint, launch, program, record, stream};
+use telltale_bench::{cost, endpoint, experiments, launch, program, record, stream};
 use telltale_harness::cargo_bin;
 
 const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
@@ -163,6 +163,7 @@ fn every_table_can_be_filled() {
         cost::table(worker, Effort::Once).unwrap(),
         program::table(Effort::Once).unwrap(),
         stream::table(Effort::Once).unwrap(),
+        experiments::table(Effort::Once).unwrap(),
     ];
     for table in tables {
         assert!(table.rows.iter().any(|row| row.ours.is_some()), "{table}");

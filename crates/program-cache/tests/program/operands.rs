@@ -32,6 +32,8 @@ fn specifications() -> Vec<Mutation<OperandSpec>> {
             Keyed | shape | *shape = [3, 2, 64].into(),
             Keyed | shape | *shape = [2, 3, 64, 1].into(),
             Keyed | shape | *shape = [384].into(),
+            Keyed | shape | *shape = [2, 3, 64, 0].into(),
+            Keyed | shape | *shape = [2, 3, 64, 0, 0].into(),
         ],
         data_format: [
             Keyed | format | *format = DataFormat::Float16,
