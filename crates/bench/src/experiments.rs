@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use telltale_emulator::{Accelerator, AcceleratorOptions, Emulator, EmulatorOptions, MachineKind};
 use telltale_gpt::text::Text;
 use telltale_gpt::{Config, Training};
@@ -24,7 +24,7 @@ use telltale_program_cache::{
 use telltale_runtime::{Options, Runtime};
 
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures};
+use crate::sample::{Effort, Figures, processor_time};
 use crate::table::{Row, Table, Target, Unit};
 
 /// The training's first weights and windows of text.
@@ -54,6 +54,9 @@ struct Taken {
     by_caller: f64,
     by_process: f64,
 }
+
+/// Whose time of a turn.
+type Whose = fn(&Taken) -> f64;
 
 /// One way to have programs, taken in turns with the others.
 struct Way<'a> {
@@ -205,7 +208,8 @@ fn repeats(effort: Effort) -> usize {
     }
 }
 
-/// Lets each way warm up, and then all of them in turn, in another order each time.
+/// Lets each way warm up, and then takes all of them in turn, each once unmeasured and once
+/// measured: what the one before left in the processor's caches and the allocator is nobody's cost.
 fn take_turns(mut ways: Vec<Way<'_>>, repeats: usize) -> Result<Vec<Way<'_>>, OperationError> {
     for way in &mut ways {
         for _ in 0..WARM_UP_STEPS {
@@ -216,6 +220,7 @@ fn take_turns(mut ways: Vec<Way<'_>>, repeats: usize) -> Result<Vec<Way<'_>>, Op
     for repeat in 0..repeats {
         for place in 0..count {
             let way = &mut ways[(repeat + place) % count];
+            (way.turn)()?;
             let before = Taken::until_now();
             (way.turn)()?;
             way.taken.push(Taken::until_now().since(before));
@@ -226,10 +231,10 @@ fn take_turns(mut ways: Vec<Way<'_>>, repeats: usize) -> Result<Vec<Way<'_>>, Op
 
 /// A row for each way beside the first, for the caller's time and for the process's.
 fn rows_of(what: &str, ways: Vec<Way<'_>>, operations: f64) -> Vec<Row> {
-    let figures = |way: &Way<'_>, of: fn(&Taken) -> f64| {
+    let figures = |way: &Way<'_>, of: Whose| {
         Figures::new(way.taken.iter().map(|taken| of(taken) / operations).collect())
     };
-    let kinds: [(&str, fn(&Taken) -> f64); 2] = [
+    let kinds: [(&str, Whose); 2] = [
         ("dispatching thread", |taken| taken.by_caller),
         ("whole process", |taken| taken.by_process),
     ];
@@ -251,11 +256,10 @@ fn rows_of(what: &str, ways: Vec<Way<'_>>, operations: f64) -> Vec<Row> {
 
 impl Taken {
     fn until_now() -> Self {
-        let of = |clock| {
-            let time = clock_gettime(clock);
-            time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-        };
-        Self { by_caller: of(ClockId::ThreadCPUTime), by_process: of(ClockId::ProcessCPUTime) }
+        Self {
+            by_caller: processor_time(ClockId::ThreadCPUTime),
+            by_process: processor_time(ClockId::ProcessCPUTime),
+        }
     }
 
     fn since(self, before: Self) -> Self {

@@ -2,6 +2,8 @@
 //! and an update written by hand.
 //!
 //! A back end on paper stands for the device: what is timed is describing, finding and updating.
+//! Figures are processor time of the thread, so other load spoils them less; on an idle machine it
+//! is the time that passes.
 
 mod by_hand;
 mod look_up;
@@ -19,7 +21,7 @@ use self::shape::{
     with_dispatch,
 };
 use crate::pinning::Pinned;
-use crate::sample::{Contender, Effort, Figures, interleave, time_ns};
+use crate::sample::{Contender, Effort, Figures, interleave, processor_time_ns};
 use crate::seed::{ProgramByHand, ProgramFlow};
 use crate::table::{Row, Table, Target, Unit};
 
@@ -64,7 +66,7 @@ pub fn table(effort: Effort) -> io::Result<Table> {
 
 /// Times `count` calls, each with the addresses of its turn.
 fn timed(count: u64, mut dispatch: impl FnMut(Addresses)) -> f64 {
-    time_ns(count, || {
+    processor_time_ns(count, || {
         let mut at = Addresses::FIRST;
         for _ in 0..count {
             dispatch(black_box(at));
@@ -121,7 +123,7 @@ fn flow_rows(effort: Effort) -> Vec<Row> {
             })
         }),
         Box::new(|| {
-            time_ns(flows, || {
+            processor_time_ns(flows, || {
                 black_box(seed.dispatch(&attributes, Addresses::FIRST, flows));
             })
         }),
@@ -159,7 +161,7 @@ fn hit_rows(effort: Effort) -> Vec<Row> {
             })
         }),
         Box::new(|| {
-            time_ns(hits, || {
+            processor_time_ns(hits, || {
                 black_box(in_cpp.dispatch(&attributes, &seed_specs, Addresses::FIRST, hits));
             })
         }),

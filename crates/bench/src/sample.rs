@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::pinning::Pinned;
 
 /// How much work a run does.
@@ -105,9 +107,32 @@ pub fn time_ns(operations: u64, body: impl FnOnce()) -> f64 {
     started.elapsed().as_nanos() as f64 / operations as f64
 }
 
+/// Nanoseconds of processor time per operation of `body`, which does `operations` of them on this
+/// thread: what the processor did for others meanwhile is not counted.
+pub fn processor_time_ns(operations: u64, body: impl FnOnce()) -> f64 {
+    let started = processor_time(ClockId::ThreadCPUTime);
+    body();
+    (processor_time(ClockId::ThreadCPUTime) - started) / operations as f64
+}
+
+/// What a clock of processor time shows, in nanoseconds.
+pub fn processor_time(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
 /// Nanoseconds per operation of `body` on two threads at once, each pinned to its own processor and
 /// doing `operations`: the mean of the two. They leave a spin barrier together.
 pub fn time_on_two_threads_ns(operations: u64, body: impl Fn(usize) + Sync) -> f64 {
+    on_two_threads(|index| time_ns(operations, || body(index)))
+}
+
+/// The same in processor time.
+pub fn processor_time_on_two_threads_ns(operations: u64, body: impl Fn(usize) + Sync) -> f64 {
+    on_two_threads(|index| processor_time_ns(operations, || body(index)))
+}
+
+fn on_two_threads(time: impl Fn(usize) -> f64 + Sync) -> f64 {
     let arrived = AtomicUsize::new(0);
     let one = |index: usize| {
         let _pinned = Pinned::to(index);
@@ -115,7 +140,7 @@ pub fn time_on_two_threads_ns(operations: u64, body: impl Fn(usize) + Sync) -> f
         while arrived.load(Ordering::Acquire) < 2 {
             spin_loop();
         }
-        time_ns(operations, || body(index))
+        time(index)
     };
     let (first, second) = thread::scope(|scope| {
         let second = scope.spawn(|| one(1));

@@ -58,3 +58,8 @@ pub use reduce::{ReduceAttributes, ReduceOperation, Reduction};
 pub use session::{OperationError, Session, Style};
 pub use softmax::{SoftmaxAttributes, SoftmaxBackwardOperation, SoftmaxOperation};
 pub use tensor::{Tensor, row_major, tiled};
+
+/// The example of this page is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/program-cache.md")]
+struct ProgramCachePage;

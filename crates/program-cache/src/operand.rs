@@ -122,6 +122,7 @@ pub enum ShardOrientation {
 impl ProgramKey for OperandSpec {
     fn encode_type(encoder: &mut KeyEncoder) {
         encoder.type_name("telltale_program_cache::operand::OperandSpec");
+        encoder.text(env!("CARGO_PKG_VERSION"));
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use telltale_program_cache::{
 
 use crate::program::paper::{Paper, cache};
 use crate::program::shape::{Attributes, operand_specs};
-use crate::sample::{Contender, Effort, interleave, time_on_two_threads_ns};
+use crate::sample::{Contender, Effort, interleave, processor_time_on_two_threads_ns};
 use crate::table::{Row, Target, Unit};
 
 /// Programs in each map.
@@ -164,7 +164,7 @@ fn rows_of(
     let count = effort.operations(LOOK_UPS);
     let contender = |look_up: fn(&Maps, &mut KeyEncoder, u32) -> bool| -> Contender<'_> {
         Box::new(move || {
-            time_on_two_threads_ns(count, |thread| {
+            processor_time_on_two_threads_ns(count, |thread| {
                 let mut encoder = KeyEncoder::new();
                 look_for(thread, count, most, |number| look_up(maps, &mut encoder, number));
             })
