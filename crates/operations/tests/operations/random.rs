@@ -1,8 +1,10 @@
 //! Random sequences of operations that depend on nothing but their seed, and what they leave.
 
 use telltale_operations::{
-    Binary, MatmulAttributes, OperationError, Reduction, Session, SoftmaxAttributes, Tensor, Unary,
+    AdamW, AdamWState, Binary, MatmulAttributes, OperationError, Reduction, Session,
+    SoftmaxAttributes, Tensor, Unary, row_major,
 };
+use telltale_program_cache::DataFormat;
 
 use crate::bench::FORMS;
 
@@ -11,6 +13,8 @@ use crate::bench::FORMS;
 const SLOTS: u64 = 6;
 /// Sizes of dimensions: few, so that programs are found again, and around the size of a tile.
 const SIZES: [u32; 6] = [1, 3, 16, 32, 33, 70];
+/// Elements of a tensor that is repeated, at most.
+const LARGEST_REPEATED: u32 = 10_000;
 
 /// Plays `steps` random operations and gives the bytes of all that is left, and the number of
 /// operations that were possible.
@@ -50,7 +54,7 @@ fn operation(
     let scalar = random.below(8) as f32 / 4.0 - 1.0;
     let unary = [Unary::Negate, Unary::Relu, Unary::Gelu, Unary::Tanh, Unary::Scale, Unary::Shift];
     let binary = [Binary::Add, Binary::Subtract, Binary::Multiply, Binary::Maximum];
-    let result = match random.below(14) {
+    let result = match random.below(18) {
         0 => session.unary(*random.of(&unary), x, scalar)?,
         1 => {
             session.unary_into(*random.of(&unary), x, scalar, x)?;
@@ -88,6 +92,19 @@ fn operation(
             session.slice(x, &starts, x.shape())?
         }
         12 => layer_norm(session, random, x)?,
+        13 => embedding(session, random, x)?,
+        14 => cross_entropy(session, random, x)?,
+        15 => {
+            adamw(session, random, x, y)?;
+            return Ok(None);
+        }
+        16 => {
+            let counts: Vec<u32> = x.shape().iter().map(|_| 1 + random.below(2) as u32).collect();
+            if x.shape().iter().product::<u32>() > LARGEST_REPEATED {
+                return Ok(None);
+            }
+            session.repeat(x, &counts)?
+        }
         _ => {
             let size = x.shape().iter().copied().max().unwrap_or(1);
             if size > SIZES[SIZES.len() - 1] {
@@ -111,6 +128,59 @@ fn layer_norm(
     let forward = session.layer_norm(x, &gamma, &gamma, 1e-5)?;
     let gradients = session.layer_norm_backward(x, &gamma, &forward, &forward.y)?;
     session.binary(Binary::Add, &gradients.x, &gradients.gamma)
+}
+
+/// Rows of a table by number, and the gradient for the table from them.
+fn embedding(
+    session: &Session,
+    random: &mut Random,
+    table: &Tensor,
+) -> Result<Tensor, OperationError> {
+    let rows = table.shape()[0];
+    let count = *random.of(&SIZES);
+    let tokens = indices(session, random, count, rows)?;
+    let found = session.embedding(&tokens, table)?;
+    session.embedding_backward(&tokens, &found, rows)
+}
+
+/// The gradient of the loss for logits, moved by the loss itself.
+fn cross_entropy(
+    session: &Session,
+    random: &mut Random,
+    logits: &Tensor,
+) -> Result<Tensor, OperationError> {
+    let &[rows, classes] = logits.shape() else { return Ok(session.zeros(logits.spec())?) };
+    let targets = indices(session, random, rows, classes)?;
+    let loss = session.cross_entropy(logits, &targets)?;
+    let slope = random.below(4) as f32;
+    let gradient = session.cross_entropy_backward(logits, &targets, slope)?;
+    session.binary(Binary::Add, &gradient, &loss)
+}
+
+/// A few steps of the optimiser with moments of its own; `gradient` may be the parameter itself.
+fn adamw(
+    session: &Session,
+    random: &mut Random,
+    parameter: &Tensor,
+    gradient: &Tensor,
+) -> Result<(), OperationError> {
+    let (first, second) = (session.zeros(parameter.spec())?, session.zeros(parameter.spec())?);
+    let state = AdamWState { parameter, first: &first, second: &second };
+    for step in 1..=2 {
+        let learning_rate = random.below(4) as f32 / 8.0;
+        session.adamw(&AdamW { learning_rate, ..AdamW::default() }, step, state, gradient)?;
+    }
+    Ok(())
+}
+
+fn indices(
+    session: &Session,
+    random: &mut Random,
+    count: u32,
+    limit: u32,
+) -> Result<Tensor, OperationError> {
+    let values: Vec<u32> = (0..count).map(|_| random.below(limit.into()) as u32).collect();
+    session.indices(&row_major(&[count], DataFormat::UInt32), &values)
 }
 
 fn fresh(session: &Session, random: &mut Random) -> Tensor {
