@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
 use super::{Checkpoint, DecodeError, HEADER_BYTES, Identity};
@@ -109,7 +109,7 @@ impl CheckpointDirectory {
     /// When it cannot be read, is damaged, or is another training's.
     pub fn load(&self, identity: &Identity) -> Result<Option<Checkpoint>, LoadError> {
         let path = self.file();
-        let read = match File::open(&path) {
+        let read = match open_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => Err(error),
             Ok(file) => read_bounded(file, identity),
@@ -152,6 +152,17 @@ impl CheckpointDirectory {
     }
 }
 
+/// Opens a file to read it; what is no file, and might never be written to, is refused.
+fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+    }
+}
+
 /// Reads no more than one byte beyond what a checkpoint of this training has, and only the
 /// beginning of another's.
 fn read_bounded(file: File, identity: &Identity) -> io::Result<Vec<u8>> {
@@ -169,6 +180,7 @@ mod tests {
     use std::error::Error;
     use std::fs;
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use telltale_harness::Scratch;
 
     use super::super::tests::example;
@@ -233,5 +245,15 @@ mod tests {
         assert!(error.to_string().contains(FILE_NAME), "{error}");
         let cause = error.source().unwrap().to_string();
         assert!(cause.contains("does not begin as a checkpoint"), "{cause}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        let place = Scratch::new();
+        let directory = CheckpointDirectory::open(place.path()).unwrap();
+        mknodat(CWD, place.join(FILE_NAME), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let error = directory.load(&example(3).identity).expect_err("nobody writes to it");
+        assert!(matches!(error, LoadError::Read { .. }), "{error:?}");
+        assert_eq!(error.source().unwrap().to_string(), "it is not a file");
     }
 }
