@@ -183,8 +183,6 @@ pub(crate) struct GptArguments {
     /// Where initial weights and batches come from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) sizes: GptSizes,
     /// Keep a checkpoint in DIR: at the end, and in between
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoint: Option<PathBuf>,
@@ -208,6 +206,9 @@ pub(crate) struct GptArguments {
     /// End when the process with this pid, which started this one, ends
     #[arg(long, value_name = "PID", hide = true, env = "TELLTALE_END_WITH_PARENT")]
     pub(crate) end_with_parent: Option<i32>,
+    // The last one, since its heading is that of everything after it.
+    #[command(flatten)]
+    pub(crate) sizes: GptSizes,
 }
 
 /// The sizes of the model; those that are not given are its usual ones.
