@@ -230,8 +230,8 @@ impl Accelerator {
         let built = self.builder.build_all(&program.kernels);
         let code = program.kernels.iter().zip(built).map(|(kernel, built)| {
             built.map_err(|source| {
-                let kernel = kernel.name.to_string();
-                CompileError::Kernel { kernel, source }
+                let core = kernel.core_ranges.cores().next();
+                CompileError::Kernel { kernel: kernel.name.to_string(), core, source }
             })
         });
         let code = code.collect::<Result<Vec<_>, _>>()?;

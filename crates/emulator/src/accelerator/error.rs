@@ -66,10 +66,12 @@ pub enum GlobalSemaphoreError {
 #[non_exhaustive]
 pub enum CompileError {
     /// A kernel cannot be built.
-    #[error("kernel {kernel} cannot be built")]
+    #[error("kernel {kernel}{} cannot be built", On(*core))]
     Kernel {
         /// Its name.
         kernel: String,
+        /// The first core that it is for.
+        core: Option<CoreCoord>,
         /// Why.
         #[source]
         source: BuildKernelError,
@@ -111,14 +113,16 @@ pub enum CompileError {
     #[error(transparent)]
     Arguments(#[from] ArgumentsError),
     /// A circular buffer is described wrongly.
-    #[error("circular buffer {buffer}{} has a wrong {field}: {reason}", On(*core))]
+    #[error("circular buffer {buffer}{}{} has a wrong {field}: {reason}", On(*core), Of(kernel))]
     CircularBuffer {
         /// Its index.
         buffer: u8,
         /// The field.
         field: &'static str,
-        /// The core, where it is about one.
+        /// The core that it is about, else its first one.
         core: Option<CoreCoord>,
+        /// A kernel that runs there.
+        kernel: Option<String>,
         /// What is wrong.
         reason: &'static str,
     },
@@ -141,14 +145,16 @@ pub enum CompileError {
         source: DeviceError,
     },
     /// A semaphore is described wrongly.
-    #[error("semaphore {semaphore}{} has a wrong {field}: {reason}", On(*core))]
+    #[error("semaphore {semaphore}{}{} has a wrong {field}: {reason}", On(*core), Of(kernel))]
     Semaphore {
         /// Its id.
         semaphore: u32,
         /// The field.
         field: &'static str,
-        /// The core, where it is about one.
+        /// The core that it is about, else its first one.
         core: Option<CoreCoord>,
+        /// A kernel that runs there.
+        kernel: Option<String>,
         /// What is wrong.
         reason: &'static str,
     },
@@ -187,6 +193,18 @@ impl std::fmt::Display for On {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Some(core) => write!(formatter, " on core {core}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// " of kernel …" where there is one.
+struct Of<'a>(&'a Option<String>);
+
+impl std::fmt::Display for Of<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(kernel) => write!(formatter, " of kernel {kernel}"),
             None => Ok(()),
         }
     }

@@ -134,11 +134,10 @@ impl Planner<'_> {
         for (number, buffer) in self.program.circular_buffers.iter().enumerate() {
             let place = self.circular_buffer_place(number, buffer)?;
             for format in &buffer.formats {
-                let wrong = |field, core, reason| CompileError::CircularBuffer {
-                    buffer: format.buffer_index,
-                    field,
-                    core,
-                    reason,
+                let wrong = |field, core, reason| {
+                    let (core, kernel) = user(self.program, &buffer.core_ranges, core);
+                    let buffer = format.buffer_index;
+                    CompileError::CircularBuffer { buffer, field, core, kernel, reason }
                 };
                 let index = format.buffer_index;
                 if usize::from(index) >= CIRCULAR_BUFFERS {
@@ -191,10 +190,12 @@ impl Planner<'_> {
             || matches!(buffer.placement, Placement::Remote { .. });
         let index = buffer.formats.first().map(|format| format.buffer_index);
         if remote {
+            let (core, kernel) = user(self.program, &buffer.core_ranges, None);
             return Err(CompileError::CircularBuffer {
                 buffer: index.unwrap_or_default(),
                 field: "placement",
-                core: None,
+                core,
+                kernel,
                 reason: "the emulator has no circular buffers that span cores",
             });
         }
@@ -217,11 +218,10 @@ impl Planner<'_> {
         let mut taken = std::collections::HashSet::new();
         for semaphore in &self.program.semaphores {
             let id = usize::try_from(semaphore.id).unwrap_or(usize::MAX);
-            let wrong = |field, core, reason| CompileError::Semaphore {
-                semaphore: semaphore.id,
-                field,
-                core,
-                reason,
+            let wrong = |field, core, reason| {
+                let (core, kernel) = user(self.program, &semaphore.core_ranges, core);
+                let semaphore = semaphore.id;
+                CompileError::Semaphore { semaphore, field, core, kernel, reason }
             };
             if id >= SEMAPHORES {
                 return Err(wrong("id", None, "a core has 16 semaphores"));
@@ -270,14 +270,27 @@ fn place_in((columns, rows): (u16, u16), core: CoreCoord) -> Option<usize> {
     inside.then(|| usize::from(core.y) * usize::from(columns) + usize::from(core.x))
 }
 
+/// Who has something on these cores: the core that is meant, else the first one, and a kernel that
+/// runs there.
+fn user(
+    program: &ProgramDescriptor,
+    ranges: &CoreRanges,
+    core: Option<CoreCoord>,
+) -> (Option<CoreCoord>, Option<String>) {
+    let core = core.or_else(|| ranges.cores().next());
+    let runs_there = |core: CoreCoord| {
+        let kernel = program.kernels.iter().find(|kernel| kernel.core_ranges.contains(core))?;
+        Some(kernel.name.to_string())
+    };
+    (core, core.and_then(runs_there))
+}
+
 /// The largest circular buffer that takes memory of its own, and a core and a kernel that it is for.
 pub(super) fn largest_circular_buffer(
     program: &ProgramDescriptor,
 ) -> Option<(u8, CoreCoord, String)> {
     let own = program.circular_buffers.iter().filter(|one| one.placement == Placement::Own);
     let largest = own.max_by_key(|buffer| buffer.total_bytes)?;
-    let core = largest.core_ranges.cores().next()?;
-    let runs_there = |ranges: &CoreRanges| ranges.contains(core);
-    let kernel = program.kernels.iter().find(|kernel| runs_there(&kernel.core_ranges))?;
-    Some((largest.formats.first()?.buffer_index, core, kernel.name.to_string()))
+    let (core, kernel) = user(program, &largest.core_ranges, None);
+    Some((largest.formats.first()?.buffer_index, core?, kernel?))
 }

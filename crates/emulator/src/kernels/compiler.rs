@@ -81,7 +81,7 @@ pub enum CompilerError {
         command: String,
     },
     /// It refused the kernel.
-    #[error("the C compiler refuses it:\n{message}")]
+    #[error("the C compiler refuses its source:\n{message}")]
     Refused {
         /// What the compiler said.
         message: String,

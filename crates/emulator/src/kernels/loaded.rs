@@ -21,7 +21,7 @@ pub(crate) struct LoadedKernel {
 
 /// Why a compiled kernel could not be loaded.
 #[derive(Debug, thiserror::Error)]
-#[error("the system's loader refuses it, or it has no KERNEL_MAIN")]
+#[error("the system's loader refuses it, or its source has no KERNEL_MAIN")]
 pub struct LoadKernelError(#[from] libloading::Error);
 
 impl LoadedKernel {

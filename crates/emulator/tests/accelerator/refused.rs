@@ -40,10 +40,19 @@ fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing
     let mut cases: Vec<(ProgramDescriptor, &[&str])> = Vec::new();
     let mut unknown = single("");
     unknown.kernels[0].source = KernelSource::Path("no/such/kernel.c".into());
-    cases.push((unknown, &["kernel single", "no/such/kernel.c", "No such file"]));
+    cases.push((
+        unknown,
+        &["kernel single on core (0, 0)", "source", "no/such/kernel.c", "No such file"],
+    ));
     let wrong = single("KERNEL_MAIN {\n  int x = missing_thing;\n}");
-    cases.push((wrong, &["kernel single", "single:2:11: error", "missing_thing"]));
-    cases.push((single("static int unused;"), &["kernel single", "KERNEL_MAIN"]));
+    cases.push((
+        wrong,
+        &["kernel single on core (0, 0)", "source", "single:2:11: error", "missing_thing"],
+    ));
+    cases.push((
+        single("static int unused;"),
+        &["kernel single on core (0, 0)", "source", "KERNEL_MAIN"],
+    ));
     cases.push((single("KERNEL_MAIN { no_such_call(1); }"), &["single", "no_such_call"]));
     let index = single("KERNEL_MAIN { cb_push_back(get_compile_time_arg_val(3), 1); }");
     cases.push((index, &["single", "telltale_compile_time_argument_3"]));
@@ -57,29 +66,41 @@ fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing
     cases.push((elsewhere, &["kernel single", "core (1, 0)", "runtime_arguments"]));
     let mut define = single("KERNEL_MAIN {}");
     define.kernels[0].defines.push(("A(".into(), "1".into()));
-    cases.push((define, &["kernel single", "defines", "A("]));
+    cases.push((define, &["kernel single on core (0, 0)", "defines", "A("]));
     cases.push((
         with_buffers(&[tiles(0, 2, &core), tiles(3, 400, &core)]),
         &["buffer 3", "core (0, 0)", "kernel single", "total_bytes", "1646592", "out of l1"],
     ));
-    cases.push((with_buffers(&[tiles(32, 1, &core)]), &["buffer 32", "buffer_index"]));
+    cases.push((
+        with_buffers(&[tiles(32, 1, &core)]),
+        &["buffer 32 on core (0, 0) of kernel single", "buffer_index"],
+    ));
     cases.push((
         with_buffers(&[tiles(1, 1, &core), tiles(1, 1, &core)]),
-        &["buffer 1 on core (0, 0)", "buffer_index"],
+        &["buffer 1 on core (0, 0) of kernel single", "buffer_index"],
     ));
     let mut uneven = tiles(1, 2, &core);
     uneven.total_bytes += 1;
-    cases.push((with_buffers(&[uneven]), &["buffer 1", "page_bytes"]));
-    cases.push((with_buffers(&[tiles(1, 0, &core)]), &["buffer 1", "page_bytes"]));
+    cases.push((
+        with_buffers(&[uneven]),
+        &["buffer 1 on core (0, 0) of kernel single", "page_bytes"],
+    ));
+    cases.push((
+        with_buffers(&[tiles(1, 0, &core)]),
+        &["buffer 1 on core (0, 0) of kernel single", "page_bytes"],
+    ));
     let mut remote = tiles(1, 1, &core);
     remote.placement = Placement::Remote { global_circular_buffer: 0 };
-    cases.push((with_buffers(&[remote]), &["buffer 1", "placement"]));
+    cases.push((
+        with_buffers(&[remote]),
+        &["buffer 1 on core (0, 0) of kernel single", "placement"],
+    ));
     let mut many = single("KERNEL_MAIN {}");
     many.semaphores.push(semaphore(16, 0, &core));
-    cases.push((many, &["semaphore 16", "id"]));
+    cases.push((many, &["semaphore 16 on core (0, 0) of kernel single", "id"]));
     let mut twice = single("KERNEL_MAIN {}");
     twice.semaphores.extend([semaphore(1, 0, &core), semaphore(1, 0, &cores(2, 1))]);
-    cases.push((twice, &["semaphore 1 on core (0, 0)", "id"]));
+    cases.push((twice, &["semaphore 1 on core (0, 0) of kernel single", "id"]));
     for (program, expected) in cases {
         let error = told(&bench.accelerator.compile(&program).unwrap_err());
         for part in expected {
