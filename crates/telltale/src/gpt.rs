@@ -82,7 +82,15 @@ fn train(
     progress.tell_start(&training, &name)?;
     let wanted = arguments.steps.unwrap_or(u64::MAX);
     while training.steps() < wanted && !interrupt.asked() {
-        progress.step(&mut training)?;
+        match progress.step(&mut training) {
+            // Nobody looks any more; what was learned is kept as at any other end.
+            Err(Failure::ReaderGone) => {
+                interrupt.finish_undisturbed();
+                keeper.keep_at_end(&training)?;
+                return Err(Failure::ReaderGone);
+            }
+            told => told?,
+        }
         keeper.keep_in_between(&training)?;
     }
     interrupt.finish_undisturbed();

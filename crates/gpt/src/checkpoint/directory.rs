@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{Access, FlockOperation, Mode, OFlags, access, flock};
 use rustix::io::Errno;
 
 use super::{Checkpoint, DecodeError, HEADER_BYTES, Identity};
@@ -90,6 +90,7 @@ impl CheckpointDirectory {
         let failed = |source| OpenError::Directory { path: path.to_owned(), source };
         fs::create_dir_all(path).map_err(failed)?;
         let directory = File::open(path).map_err(failed)?;
+        access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))?;
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { path: path.to_owned(), directory }),
             Err(Errno::WOULDBLOCK) => Err(OpenError::Busy { path: path.to_owned() }),

@@ -139,6 +139,20 @@ fn a_kill_at_any_time_leaves_a_checkpoint_that_is_whole() {
 }
 
 #[test]
+fn it_ends_with_a_checkpoint_when_nobody_reads_its_output() {
+    let (place, kept) = (Scratch::new(), Scratch::new());
+    let path = kept.path().to_str().unwrap();
+    let arguments = ["--checkpoint", path, "--checkpoint-every", "1000000000"];
+    let mut training = Running::start(&mut gpt(place.path(), &arguments));
+    training.line();
+    let Running { mut child, lines } = training;
+    drop(lines);
+    assert_eq!(child.wait_within("the training to end", PATIENCE).code(), Some(0));
+    assert!(kept.join(CHECKPOINT).exists());
+    assert_empty(place.path());
+}
+
+#[test]
 fn what_it_cannot_go_on_from_is_refused_in_one_sentence() {
     let (place, kept) = (Scratch::new(), Scratch::new());
     let path = kept.path().to_str().unwrap();
