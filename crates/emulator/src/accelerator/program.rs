@@ -44,6 +44,8 @@ struct Planner<'a> {
     plan: Plan,
     /// Where in the plan a core is, by its place in the grid.
     cores: HashMap<usize, usize>,
+    /// How much of a core's memory its circular buffers take so far, by its place in the grid.
+    ends: HashMap<usize, usize>,
 }
 
 impl CompiledProgram {
@@ -90,7 +92,8 @@ pub(super) fn plan(
         semaphores: Vec::new(),
         memory_bytes: 0,
     };
-    let mut planner = Planner { program, layout, grid, plan, cores: HashMap::new() };
+    let mut planner =
+        Planner { program, layout, grid, plan, cores: HashMap::new(), ends: HashMap::new() };
     planner.kernels()?;
     planner.circular_buffers()?;
     planner.semaphores()?;
@@ -209,8 +212,13 @@ impl Planner<'_> {
         }
         let [offset, bytes] = [buffer.address_offset_bytes, buffer.total_bytes]
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        let start = self.plan.memory_bytes.next_multiple_of(ALIGNMENT_BYTES) + offset;
-        self.plan.memory_bytes = start + bytes;
+        // A buffer is at one place on all its cores: behind what any of them has already.
+        let places = || buffer.core_ranges.cores().map(|core| self.place(core));
+        let end = places().filter_map(|place| self.ends.get(&place)).max().copied();
+        let start = end.unwrap_or_default().next_multiple_of(ALIGNMENT_BYTES) + offset;
+        let places: Vec<usize> = places().collect();
+        self.ends.extend(places.into_iter().map(|place| (place, start + bytes)));
+        self.plan.memory_bytes = self.plan.memory_bytes.max(start + bytes);
         Ok(CircularBufferPlace::Own(start))
     }
 
@@ -285,12 +293,23 @@ fn user(
     (core, core.and_then(runs_there))
 }
 
-/// The largest circular buffer that takes memory of its own, and a core and a kernel that it is for.
+/// The core whose circular buffers take most memory of their own, the largest of them, and a kernel
+/// that runs there.
 pub(super) fn largest_circular_buffer(
     program: &ProgramDescriptor,
 ) -> Option<(u8, CoreCoord, String)> {
-    let own = program.circular_buffers.iter().filter(|one| one.placement == Placement::Own);
-    let largest = own.max_by_key(|buffer| buffer.total_bytes)?;
-    let (core, kernel) = user(program, &largest.core_ranges, None);
+    let own = || program.circular_buffers.iter().filter(|one| one.placement == Placement::Own);
+    let mut taken: HashMap<CoreCoord, u64> = HashMap::new();
+    for buffer in own() {
+        for core in buffer.core_ranges.cores() {
+            *taken.entry(core).or_default() += u64::from(buffer.total_bytes);
+        }
+    }
+    let most = *taken.values().max()?;
+    let mut cores = own().flat_map(|buffer| buffer.core_ranges.cores());
+    let core = cores.find(|core| taken.get(core) == Some(&most))?;
+    let there = own().filter(|buffer| buffer.core_ranges.contains(core));
+    let largest = there.max_by_key(|buffer| buffer.total_bytes)?;
+    let (core, kernel) = user(program, &largest.core_ranges, Some(core));
     Some((largest.formats.first()?.buffer_index, core?, kernel?))
 }

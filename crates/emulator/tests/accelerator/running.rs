@@ -111,6 +111,36 @@ fn a_program_takes_up_memory_of_the_chip_while_it_lives() {
 }
 
 #[test]
+fn circular_buffers_of_different_cores_take_no_room_from_each_other() {
+    const TWO: &str = "KERNEL_MAIN {
+      cb_reserve_back(0, 200);
+      cb_reserve_back(1, 20);
+      uint32_t *large = get_write_ptr(0), *small = get_write_ptr(1);
+      for (uint32_t i = 0; i < 200 * TILE_NUMBERS; i++) large[i] = 1;
+      for (uint32_t i = 0; i < 20 * TILE_NUMBERS; i++) small[i] = 2;
+      for (uint32_t i = 0; i < 200 * TILE_NUMBERS; i++) if (large[i] != 1) cb_pop_front(9, 1);
+    }";
+    let bench = Bench::new();
+    let all = cores(2, 1);
+    let mut kernel = kernel("compute", TWO, &all);
+    kernel.defines.push(("TILE_NUMBERS".into(), "1024".into()));
+    let [left, right] = [0, 1].map(|x| CoreCoord::new(x, 0).into());
+    let described = ProgramDescriptor {
+        kernels: [kernel].into_iter().collect(),
+        // Together more than a core has.
+        circular_buffers: [tiles(0, 200, &left), tiles(0, 300, &right), tiles(1, 20, &all)]
+            .into_iter()
+            .collect(),
+        ..ProgramDescriptor::default()
+    };
+    let program = bench.accelerator.compile(&described).unwrap();
+    let region = 64 * 320 * u64::from(TILE_BYTES);
+    assert!(bench.allocated().contains(&(MemoryKind::Cb, region)), "{:?}", bench.allocated());
+    bench.accelerator.enqueue(&program, &[]).unwrap();
+    bench.accelerator.finish().unwrap();
+}
+
+#[test]
 fn cores_wait_for_each_other_through_semaphores() {
     let bench = Bench::new();
     let all = cores(8, 8);
