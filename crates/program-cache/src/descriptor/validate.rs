@@ -1,5 +1,5 @@
-//! Whether a described program can be a program at all. A back end asks before it compiles; what
-//! only the device knows, such as addresses, is the back end's to check.
+//! Whether a described program can be a program at all, for whoever wants to know before a back end
+//! compiles it. A back end checks by itself what its device cannot do.
 
 use std::collections::HashSet;
 
