@@ -72,6 +72,8 @@ pub(crate) fn programs(told: Option<Programs>, counts: Option<&CacheCounts>) -> 
     let Some(counts) = counts else { return told };
     let mut programs = told.unwrap_or_default();
     programs.cached = programs.cached.saturating_add(counts.entries);
+    // A cached program is kept on its device, and has no name to tell.
+    programs.loaded_omitted = programs.loaded_omitted.saturating_add(counts.entries);
     programs.hits = Some(programs.hits.unwrap_or(0).saturating_add(counts.hits));
     programs.misses = Some(programs.misses.unwrap_or(0).saturating_add(counts.misses));
     Some(programs)

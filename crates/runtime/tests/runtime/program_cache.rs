@@ -59,6 +59,7 @@ fn caches_are_shown_as_sums_while_they_exist() {
     let all = ask(&scratch, Query::of(QueryKind::All));
     let programs = all.programs.expect("there are caches");
     assert_eq!((programs.cached, programs.hits, programs.misses), (3, Some(9), Some(2)));
+    assert_eq!(programs.loaded_omitted, 2, "what is cached is on the device, without a name");
     let value = |name: &str, phase: Option<&str>| {
         let phase = phase.map(|phase| ("phase".to_owned(), phase.to_owned()));
         let labels: Vec<_> = phase.into_iter().collect();
