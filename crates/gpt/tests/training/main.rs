@@ -5,6 +5,7 @@
 mod bench;
 
 use bench::{Bench, Reference, SMALL};
+use telltale_emulator::KernelCounters;
 use telltale_gpt::checkpoint::CheckpointDirectory;
 use telltale_gpt::text::Text;
 use telltale_gpt::{Config, ResumeError, Training};
@@ -39,11 +40,19 @@ fn weights_have_the_same_bits_with_the_cache_on_off_and_checked() {
     let digests = [CacheMode::On, CacheMode::Off, CacheMode::Check].map(|mode| {
         let mut training = bench.training(mode);
         let before = training.weights_digest().unwrap();
+        let kernels_before = training.session().accelerator().kernel_counters();
         let losses = steps(&mut training, 6);
         let counts = training.session().cache().counts();
+        let kernels = training.session().accelerator().kernel_counters();
         match mode {
             CacheMode::On => assert!(counts.hits > 4 * counts.compiles, "{counts:?}"),
-            CacheMode::Off => assert_eq!(counts.hits, 0, "{counts:?}"),
+            CacheMode::Off => {
+                assert_eq!(counts.hits, 0, "{counts:?}");
+                // Programs are made anew, their kernels are not.
+                assert!(kernels.found_loaded > kernels_before.found_loaded, "{kernels:?}");
+                let made = |all: KernelCounters| (all.compiled, all.found_on_disk);
+                assert_eq!(made(kernels), made(kernels_before));
+            }
             CacheMode::Check => assert_eq!((counts.checks, counts.failed_checks), (counts.hits, 0)),
         }
         let after = training.weights_digest().unwrap();
