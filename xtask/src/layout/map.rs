@@ -42,7 +42,7 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 23] = [
+pub const MEMBERS: [Member; 24] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -60,6 +60,7 @@ pub const MEMBERS: [Member; 23] = [
     ),
     // The C border names kinds and devices, so it needs the vocabulary beside the runtime.
     here("telltale-capi", &["telltale-runtime", "telltale-schema"]),
+    here("telltale-nrt", &["telltale-debug-stream"]),
     here("telltale-emulator", &["telltale-runtime", "telltale-program-cache", "telltale-schema"]),
     here("telltale-node", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
     planned("telltale-cluster", &["telltale-wire", "telltale-schema"]),
@@ -98,7 +99,8 @@ pub const NOT_PRODUCT: [&str; 8] = [
 pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
 
 /// Packages that a workload links: whatever they pull in must start no async runtime.
-pub const NO_ASYNC_RUNTIME: [&str; 3] = ["telltale-runtime", "telltale-capi", "telltale-recorder"];
+pub const NO_ASYNC_RUNTIME: [&str; 4] =
+    ["telltale-runtime", "telltale-capi", "telltale-nrt", "telltale-recorder"];
 
 /// Async runtimes and the reactors below them.
 pub const ASYNC_RUNTIMES: [&str; 10] = [
@@ -115,9 +117,10 @@ pub const ASYNC_RUNTIMES: [&str; 10] = [
 ];
 
 /// Where unsafe code may be: a crate's directory, or one file or module of a crate.
-pub const UNSAFE_ALLOWED: [(&str, &str); 7] = [
+pub const UNSAFE_ALLOWED: [(&str, &str); 8] = [
     ("crates/ledger/", "memory shared between processes"),
     ("crates/capi/", "the C border"),
+    ("crates/nrt/", "the C border of the debug stream"),
     ("crates/debug-stream/src/queue", "the event queue"),
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),

@@ -1,0 +1,51 @@
+/*
+ * Telltale's side of the debug stream: for runtimes, which publish, and for whoever wants to know
+ * how many events were lost. None of this is part of Neuron.
+ */
+#ifndef TELLTALE_DEBUG_H
+#define TELLTALE_DEBUG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nrt/nrt_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Publishes a tensor of a core; copies it, and never waits for the client. Any thread may call.
+ *
+ * prefix and dtype are UTF-8, of which 511 and 15 bytes are kept; shape has rank numbers, at most
+ * 8; data has data_size bytes. shape and data may be null if they have none.
+ *
+ *   NRT_CLOSED      nobody is connected, so it was not looked at further
+ *   NRT_QUEUE_FULL  it is lost: as many events or bytes wait as may; counted
+ *   NRT_RESOURCE    it is lost for want of memory; counted
+ *   NRT_INVALID     no such core, a null pointer, more than 8 dimensions, or a child of fork
+ */
+NRT_STATUS telltale_debug_publish_tensor(int logical_nc_idx, const char *prefix, uint32_t pipe,
+                                         const char *dtype, const uint64_t *shape, size_t rank,
+                                         const void *data, size_t data_size);
+
+/* A core's events since the library was first used. While nobody publishes or reads, produced is
+ * the sum of the others. */
+typedef struct telltale_debug_counts_s {
+    uint64_t produced;       /* Published while somebody was connected. */
+    uint64_t delivered;      /* Read. */
+    uint64_t waiting;        /* Not read yet. */
+    uint64_t unread;         /* Waited when a connection ended. */
+    uint64_t dropped_events; /* Lost because too many events waited. */
+    uint64_t dropped_bytes;  /* Lost because they had too many bytes. */
+    uint64_t dropped_memory; /* Lost for want of memory, by the publisher or the client. */
+} telltale_debug_counts_s;
+
+/* Tells a core's counts. NRT_INVALID: no such core, a null pointer, or a child of fork. */
+NRT_STATUS telltale_debug_counts(int logical_nc_idx, telltale_debug_counts_s *counts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,138 @@
+//! The logical cores of this process: how many the environment says, and the stream of each.
+
+use std::ffi::c_int;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use telltale_debug_stream::{Publisher, Stream, StreamOptions};
+
+use crate::forks;
+use crate::status::Status;
+
+/// The cores that the process may use, as Neuron documents it: `3`, `0-3` or `3,4`.
+const VISIBLE_VARIABLE: &str = "NEURON_RT_VISIBLE_CORES";
+/// How many it may use; [`VISIBLE_VARIABLE`] goes before it.
+const NUMBER_VARIABLE: &str = "NEURON_RT_NUM_CORES";
+/// The cores of a process for which nobody says a number.
+const DEFAULT_CORES: usize = 1;
+/// More cores than any machine has: the largest published one has 64 devices of 8.
+const MAX_CORES: usize = 4096;
+
+/// One logical core.
+pub(crate) struct Core {
+    pub(crate) stream: Stream,
+    pub(crate) publisher: Publisher,
+    /// Events that the C client did not get for want of memory.
+    pub(crate) unallocated: AtomicU64,
+    /// Events of types that the C interface does not have.
+    pub(crate) unpublished: AtomicU64,
+}
+
+/// All cores. The first call reads the environment and says once what is wrong with it.
+pub(crate) fn all() -> &'static [Core] {
+    static CORES: OnceLock<Vec<Core>> = OnceLock::new();
+    CORES.get_or_init(|| {
+        forks::watch();
+        let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+        let (cores, mut problems) = count(variable);
+        let (options, misread) = StreamOptions::from_variables(variable);
+        problems.extend(misread.iter().map(ToString::to_string));
+        for problem in problems {
+            eprintln!("telltale: {problem}");
+        }
+        let bounds = (options.max_events, options.max_bytes);
+        (0..cores).map(|core| Core::new(core, bounds)).collect()
+    })
+}
+
+/// The core of a number from C.
+#[inline]
+pub(crate) fn one(index: c_int) -> Result<&'static Core, Status> {
+    let index = usize::try_from(index).map_err(|_| Status::INVALID)?;
+    all().get(index).ok_or(Status::INVALID)
+}
+
+/// How many cores the variables say, and what is wrong with them.
+fn count(variable: impl Fn(&str) -> Option<String>) -> (usize, Vec<String>) {
+    let mut problems = Vec::new();
+    for (name, read) in [(VISIBLE_VARIABLE, visible as fn(&str) -> _), (NUMBER_VARIABLE, number)] {
+        let Some(value) = variable(name) else { continue };
+        if let Some(cores) = read(&value) {
+            return (cores, problems);
+        }
+        problems.push(format!(
+            "{name} is {value:?}, which is not {} of at most {MAX_CORES} cores; it is not used",
+            if name == VISIBLE_VARIABLE { "an unbroken ascending range" } else { "a number" },
+        ));
+    }
+    (DEFAULT_CORES, problems)
+}
+
+fn number(value: &str) -> Option<usize> {
+    value.trim().parse().ok().filter(|cores| (1..=MAX_CORES).contains(cores))
+}
+
+/// The length of an unbroken range such as `3,4` or `0-3`.
+fn visible(value: &str) -> Option<usize> {
+    let mut found: Option<(u32, u32)> = None;
+    for part in value.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        found = match found {
+            _ if first > last => return None,
+            None => Some((first, last)),
+            Some((start, end)) if end.checked_add(1) == Some(first) => Some((start, last)),
+            Some(_) => return None,
+        };
+    }
+    let (first, last) = found?;
+    let cores = usize::try_from(last - first).ok()?.checked_add(1)?;
+    (cores <= MAX_CORES).then_some(cores)
+}
+
+impl Core {
+    fn new(index: usize, (max_events, max_bytes): (u64, u64)) -> Self {
+        let index = u32::try_from(index).expect("there are at most MAX_CORES");
+        let stream = Stream::new(index, StreamOptions { max_events, max_bytes, filter: None });
+        let publisher = stream.publisher();
+        let (unallocated, unpublished) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { stream, publisher, unallocated, unpublished }
+    }
+
+    /// Counts an event that could not be given to the C client.
+    #[cold]
+    pub(crate) fn count_withheld(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_how_many_cores_there_are() {
+        for (visible, number, expected, problems) in [
+            (None, None, 1, 0),
+            (None, Some("4"), 4, 0),
+            (Some("3,4"), Some("8"), 2, 0),
+            (Some("0-3"), None, 4, 0),
+            (Some("2"), None, 1, 0),
+            (Some("0-1,2,3-5"), None, 6, 0),
+            (Some("0,2"), Some("3"), 3, 1),
+            (Some("4-2"), None, 1, 1),
+            (Some(""), None, 1, 1),
+            (Some("0-4096"), Some("x"), 1, 2),
+            (Some("4294967295,0"), None, 1, 1),
+            (None, Some("0"), 1, 1),
+            (None, Some("-1"), 1, 1),
+        ] {
+            let lookup = |name: &str| {
+                let value = if name == VISIBLE_VARIABLE { visible } else { number };
+                value.map(str::to_owned)
+            };
+            let (cores, found) = count(lookup);
+            assert_eq!((cores, found.len()), (expected, problems), "{visible:?} {number:?}");
+        }
+    }
+}

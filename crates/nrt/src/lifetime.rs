@@ -1,0 +1,51 @@
+//! The part of `nrt.h` that a client of the debug stream calls: begin, count cores, end.
+
+use std::ffi::{c_char, c_int};
+
+use crate::forks::refuse_child;
+use crate::status::{Status, guarded};
+use crate::{connections, cores};
+
+/// Begins the use of the library; its arguments mean nothing here. May be called again.
+#[unsafe(no_mangle)]
+pub extern "C" fn nrt_init(
+    _framework: c_int,
+    _fw_version: *const c_char,
+    _fal_version: *const c_char,
+) -> Status {
+    guarded(|| {
+        refuse_child()?;
+        cores::all();
+        connections::open_table();
+        Ok(())
+    })
+}
+
+/// Ends all connections.
+#[unsafe(no_mangle)]
+pub extern "C" fn nrt_close() {
+    // There is nobody to tell of a failure.
+    let _ = guarded(|| {
+        refuse_child()?;
+        connections::close_table();
+        Ok(())
+    });
+}
+
+/// Tells how many logical cores the process has.
+///
+/// # Safety
+/// `vnc_count` is null or points to memory for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrt_get_visible_nc_count(vnc_count: *mut u32) -> Status {
+    if vnc_count.is_null() {
+        return Status::INVALID;
+    }
+    guarded(|| {
+        refuse_child()?;
+        let cores = u32::try_from(cores::all().len()).expect("there are at most MAX_CORES");
+        // SAFETY: not null, and the caller vouches for the rest.
+        unsafe { vnc_count.write(cores) };
+        Ok(())
+    })
+}

@@ -1,0 +1,125 @@
+//! `telltale_debug.h`: what a runtime in C publishes with, and what became of it.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::slice;
+use std::sync::atomic::Ordering;
+
+use telltale_debug_stream::{
+    Cause, MAX_DIMENSIONS, MAX_DTYPE_BYTES, MAX_PREFIX_BYTES, Published, TensorEvent,
+};
+
+use crate::abi::Counts;
+use crate::cores;
+use crate::forks::refuse_child;
+use crate::status::{Status, guarded};
+
+/// Publishes a tensor of a core.
+///
+/// # Safety
+/// `prefix` and `dtype` are null or point to bytes that end with a zero, `shape` to `rank` numbers
+/// and `data` to `data_size` bytes, all of which stay as they are during the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn telltale_debug_publish_tensor(
+    logical_nc_idx: c_int,
+    prefix: *const c_char,
+    pipe: u32,
+    dtype: *const c_char,
+    shape: *const u64,
+    rank: usize,
+    data: *const c_void,
+    data_size: usize,
+) -> Status {
+    guarded(|| {
+        refuse_child()?;
+        let core = cores::one(logical_nc_idx)?;
+        // While nobody reads, this is all that a call costs.
+        if !core.publisher.is_connected() {
+            return Err(Status::CLOSED);
+        }
+        if rank > MAX_DIMENSIONS || isize::try_from(data_size).is_err() {
+            return Err(Status::INVALID);
+        }
+        // SAFETY: the caller vouches for each pointer unless it is null.
+        let (prefix, dtype, shape, data) = unsafe {
+            (
+                text(prefix, MAX_PREFIX_BYTES)?,
+                text(dtype, MAX_DTYPE_BYTES)?,
+                array(shape, rank)?,
+                array(data.cast::<u8>(), data_size)?,
+            )
+        };
+        let prefix = String::from_utf8_lossy(prefix);
+        let dtype = String::from_utf8_lossy(dtype);
+        let event = TensorEvent { prefix: &prefix, dtype: &dtype, shape, data, pipe };
+        match core.publisher.tensor(&event) {
+            // Streams of this library have no filter.
+            Published::Queued | Published::Filtered => Ok(()),
+            Published::Lost(Cause::Events | Cause::Bytes) => Err(Status::QUEUE_FULL),
+            Published::Lost(Cause::Memory) => Err(Status::RESOURCE),
+            Published::Disconnected => Err(Status::CLOSED),
+            Published::Unrepresentable => Err(Status::INVALID),
+        }
+    })
+}
+
+/// Tells what became of a core's events.
+///
+/// # Safety
+/// `counts` is null or points to memory for them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn telltale_debug_counts(
+    logical_nc_idx: c_int,
+    counts: *mut Counts,
+) -> Status {
+    if counts.is_null() {
+        return Status::INVALID;
+    }
+    guarded(|| {
+        refuse_child()?;
+        let core = cores::one(logical_nc_idx)?;
+        let found = core.stream.counters();
+        let unallocated = core.unallocated.load(Ordering::Relaxed);
+        let withheld = unallocated + core.unpublished.load(Ordering::Relaxed);
+        let found = Counts {
+            produced: found.produced,
+            // A count that is a moment older may be smaller.
+            delivered: found.delivered.saturating_sub(withheld),
+            waiting: found.waiting,
+            unread: found.unread,
+            dropped_events: found.lost.events,
+            dropped_bytes: found.lost.bytes,
+            dropped_memory: found.lost.memory + unallocated,
+        };
+        // SAFETY: not null, and the caller vouches for the rest.
+        unsafe { counts.write(found) };
+        Ok(())
+    })
+}
+
+/// The bytes of a text, no more than one beyond what is kept of it.
+///
+/// # Safety
+/// `text` is null or points to bytes that end with a zero and stay as they are during the call.
+unsafe fn text<'call>(text: *const c_char, kept: usize) -> Result<&'call [u8], Status> {
+    if text.is_null() {
+        return Err(Status::INVALID);
+    }
+    // SAFETY: not null; no byte behind the zero is looked at.
+    let length = unsafe { libc::strnlen(text, kept + 1) };
+    // SAFETY: so many bytes were just found to be there.
+    Ok(unsafe { slice::from_raw_parts(text.cast(), length) })
+}
+
+/// The elements of an array, which may be null if it has none.
+///
+/// # Safety
+/// `first` is null or points to `count` elements, not more bytes than an `isize` counts, that stay
+/// as they are during the call.
+unsafe fn array<'call, T>(first: *const T, count: usize) -> Result<&'call [T], Status> {
+    match count {
+        0 => Ok(&[]),
+        _ if first.is_null() || !first.is_aligned() => Err(Status::INVALID),
+        // SAFETY: not null, and the caller of this function vouches for the elements.
+        _ => Ok(unsafe { slice::from_raw_parts(first, count) }),
+    }
+}
