@@ -1,10 +1,12 @@
 //! A described kernel as one C text: its constants, the kernel API, its source.
 
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use telltale_program_cache::{KernelDescriptor, KernelSource, OptimisationLevel};
 
 /// What every kernel's source begins with.
@@ -122,7 +124,15 @@ fn check_name(field: &'static str, name: &str) -> Result<(), KernelSourceError> 
 fn read(path: &Path) -> Result<String, KernelSourceError> {
     let unreadable = |source| KernelSourceError::Unreadable { path: path.to_path_buf(), source };
     let mut text = String::new();
-    let file = File::open(path).map_err(unreadable)?;
+    // A pipe would keep its opener waiting, so what it is comes first.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is not a regular file")));
+    }
     file.take(MAX_SOURCE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > MAX_SOURCE_BYTES {
         return Err(KernelSourceError::TooLarge);
@@ -178,5 +188,21 @@ mod tests {
         unknown.source = KernelSource::Path("missing.c".into());
         let error = text(&unknown).unwrap_err().to_string();
         assert!(error.contains("/nowhere/missing.c"), "{error}");
+    }
+
+    #[test]
+    fn a_source_that_is_a_pipe_is_refused_and_keeps_nobody_waiting() {
+        let scratch = telltale_harness::Scratch::new();
+        let pipe = scratch.join("kernel.c");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        let error = super::read(&pipe).unwrap_err();
+        assert!(matches!(error, KernelSourceError::Unreadable { .. }), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! Programs that are refused, or stopped: what is told, and that nothing stays allocated.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn told(error: &dyn Error) -> String {
 }
 
 /// A program of one kernel on core (0, 0).
-fn single(text: &'static str) -> ProgramDescriptor {
+fn single(text: impl Into<Cow<'static, str>>) -> ProgramDescriptor {
     let core = cores(1, 1);
     ProgramDescriptor {
         kernels: [kernel("single", text, &core)].into_iter().collect(),
@@ -246,11 +247,17 @@ fn a_large_hang_is_told_in_few_words() {
 #[test]
 fn a_kernel_that_does_not_end_is_named() {
     let bench = Bench::with(|options| options.patience = Duration::from_millis(200));
-    // Two to three seconds on any host; the accelerator waits for its end when dropped.
-    let mut program = single(
+    let ended = bench.scratch.join("ended");
+    // Until the file is there; the accelerator waits for the kernel's end when dropped, so that a
+    // failed test ends too.
+    let mut program = single(format!(
         "#include <time.h>
-        KERNEL_MAIN { for (const time_t start = time(NULL); time(NULL) < start + 3;) {} }",
-    );
+        #include <unistd.h>
+        KERNEL_MAIN {{
+            const time_t start = time(NULL);
+            while (access({ended:?}, F_OK) != 0 && time(NULL) < start + 120) {{}}
+        }}"
+    ));
     let harmless = bench.accelerator.compile(&single("KERNEL_MAIN {}")).unwrap();
     program.kernels[0].name = "spinner".into();
     let compiled = bench.accelerator.compile(&program).unwrap();
@@ -260,6 +267,7 @@ fn a_kernel_that_does_not_end_is_named() {
     assert!(error.to_string().starts_with("kernel spinner on core (0, 0) has run for"), "{error}");
     // A full queue does not make anyone wait for ever either.
     let full = (0..1_000).find_map(|_| bench.accelerator.enqueue(&harmless, &[]).err());
+    std::fs::write(ended, []).unwrap();
     assert!(matches!(full, Some(ExecutionError::Endless { .. })), "{full:?}");
 }
 
