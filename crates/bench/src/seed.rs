@@ -64,6 +64,7 @@ unsafe extern "C" {
         operand_count: u32,
         at: *const Addresses,
         count: u64,
+        through_handles: bool,
         words: *mut u32,
     ) -> u64;
 }
@@ -366,6 +367,16 @@ pub struct TensorSpec {
     pub memory: u32,
 }
 
+/// How the hand-written update reaches the words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WordAccess {
+    /// As authors write it today: by kernel and by the coordinates of each core, through vectors
+    /// of vectors.
+    ByCore,
+    /// Idealised: through pointers that were kept since the program was made.
+    ByHandle,
+}
+
 /// The same program with a key and an update by hand.
 #[derive(Debug)]
 pub struct ProgramByHand(NonNull<c_void>);
@@ -386,6 +397,7 @@ impl ProgramByHand {
         operands: &[TensorSpec; 3],
         at: Addresses,
         count: u64,
+        access: WordAccess,
     ) -> Vec<u32> {
         let mut words = vec![0; PROGRAM_WORDS];
         let operand_count = u32::try_from(operands.len()).expect("three fits");
@@ -399,6 +411,7 @@ impl ProgramByHand {
                 operand_count,
                 &raw const at,
                 count,
+                access == WordAccess::ByHandle,
                 words.as_mut_ptr(),
             )
         };

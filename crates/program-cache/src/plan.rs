@@ -99,17 +99,22 @@ impl PatchPlan {
     }
 }
 
-/// Writes `words` at the start of `slots`, every `stride` slots, and at their end.
+/// Writes `words` at the start of `slots`, every `stride` slots, and at their end. A stride is no
+/// less than `WIDTH`.
 #[inline(always)]
 fn repeat<const WIDTH: usize>(slots: &mut [u32], stride: usize, words: [u32; WIDTH]) {
-    let Some((before, last)) = slots.split_last_chunk_mut() else { return };
-    // The chunks are exact and their size is the same in all turns: one store a turn is left.
-    for step in before.chunks_exact_mut(stride) {
+    let mut rest = slots;
+    // Counting down by slices needs no division, as chunks would.
+    while rest.len() > stride {
+        let (step, after) = rest.split_at_mut(stride);
         if let Some(place) = step.first_chunk_mut() {
             *place = words;
         }
+        rest = after;
     }
-    *last = words;
+    if let Some(place) = rest.first_chunk_mut() {
+        *place = words;
+    }
 }
 
 /// Slots of equal content and equal distance, together.
@@ -140,6 +145,7 @@ fn join_neighbours(mut runs: Vec<PatchRun>) -> Vec<PatchRun> {
             Some(last) if last.is_beside(&run) => {
                 last.symbols[last.width] = run.symbols[0];
                 last.width += 1;
+                last.stride = last.stride.max(last.width);
             }
             _ => joined.push(run),
         }

@@ -1,6 +1,6 @@
 //! The operation with a key and an update by hand, in Rust: what it depends on as the key of a map,
 //! hashed quickly and compared in full, one lock around the map as a cache of a process needs, and
-//! stores to the words that change. The C++ baseline neither compares nor locks.
+//! stores to the words that change, which lie in one row. The C++ baselines neither compare nor lock.
 
 use std::hash::BuildHasherDefault;
 use std::sync::{Mutex, PoisonError};

@@ -1,6 +1,7 @@
-// The same program with a key and an update by hand, as a careful author writes them today: a quick hash
-// of exactly what the program depends on, a look-up by it, and stores through pointers that were kept
-// since the program was made. Nothing is compared and nothing is locked.
+// The same program with a key and an update by hand: a quick hash of exactly what the program depends on, a
+// look-up by it, and stores. Nothing is compared and nothing is locked. The stores come in two ways: as
+// authors write them today, through the program's own words for each kernel and core, which are vectors in
+// vectors; and idealised, through pointers to each core's words that were kept since the program was made.
 #include <unordered_map>
 
 #include "program.hpp"
@@ -23,9 +24,16 @@ struct CoreHandles {
     uint32_t* writer;
 };
 
+struct CoreCoord {
+    uint32_t x;
+    uint32_t y;
+};
+
+// What an author keeps beside the program for its update.
 struct Cached {
     Program program;
-    std::vector<CoreHandles> cores;
+    std::vector<CoreCoord> cores;
+    std::vector<CoreHandles> handles;
 };
 
 struct ByHand {
@@ -68,14 +76,29 @@ Cached create(const Attributes& attributes, const Addresses& at) {
     for (uint32_t core = 0; core < kCores; ++core) {
         const uint32_t x = core % kGrid;
         const uint32_t y = core / kGrid;
-        cached.cores.push_back(
+        cached.cores.push_back({x, y});
+        cached.handles.push_back(
             {cached.program.words_of(0, x, y).data(), cached.program.words_of(2, x, y).data()});
     }
     return cached;
 }
 
+// As authors write it: the words of both kernels once, then each core's by its coordinates.
 void override_runtime_arguments(Cached& cached, const Addresses& at) {
-    for (const CoreHandles& core : cached.cores) {
+    auto& reader_words = cached.program.core_words[0];
+    auto& writer_words = cached.program.core_words[2];
+    for (const CoreCoord& core : cached.cores) {
+        auto& reader = reader_words[core.x][core.y];
+        reader[0] = at.a;
+        reader[1] = at.b;
+        auto& writer = writer_words[core.x][core.y];
+        writer[0] = at.out;
+    }
+}
+
+// Idealised: where each core's words are was found when the program was made.
+void override_through_handles(Cached& cached, const Addresses& at) {
+    for (const CoreHandles& core : cached.handles) {
         core.reader[0] = at.a;
         core.reader[1] = at.b;
         core.writer[0] = at.out;
@@ -91,10 +114,10 @@ void* seed_by_hand_create() { return new seed::ByHand(); }
 
 void seed_by_hand_destroy(void* by_hand) { delete static_cast<seed::ByHand*>(by_hand); }
 
-// As `seed_flow_dispatch`, with what the key is made of.
+// As `seed_flow_dispatch`, with what the key is made of; `through_handles` chooses the idealised update.
 uint64_t seed_by_hand_dispatch(
     void* handle, const seed::Attributes* attributes, const seed::TensorSpec* operands, uint32_t operand_count,
-    const seed::Addresses* at, uint64_t count, uint32_t* words) {
+    const seed::Addresses* at, uint64_t count, bool through_handles, uint32_t* words) {
     auto& programs = static_cast<seed::ByHand*>(handle)->programs;
     seed::Cached* last = nullptr;
     for (uint64_t dispatch = 0; dispatch < count; ++dispatch) {
@@ -103,6 +126,8 @@ uint64_t seed_by_hand_dispatch(
         auto found = programs.find(key);
         if (found == programs.end()) {
             found = programs.emplace(key, seed::create(*attributes, now)).first;
+        } else if (through_handles) {
+            seed::override_through_handles(found->second, now);
         } else {
             seed::override_runtime_arguments(found->second, now);
         }

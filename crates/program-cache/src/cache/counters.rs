@@ -1,7 +1,8 @@
 //! What a cache has done, and how long each phase of it took.
 //!
 //! A thread counts in a stripe of its own, so two threads that hit do not pull one cache line back
-//! and forth. Misses, compilations and checks are timed each; of the hits of a stripe the first
+//! and forth, and nobody else writes there, so that counting is a load and a store. Threads beyond
+//! the first [`OWN_STRIPES`] share some stripes and add atomically. Misses, compilations and checks are timed each; of the hits of a stripe the first
 //! [`TIMED_FIRST`] dispatches of a thread, and then for one in [`TIMED_EACH`], which stands for the
 //! others: reading the clock each time would cost as much as the look-up itself.
 
@@ -9,8 +10,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Stripes of a cache; threads beyond this many share them.
-const STRIPES: usize = 16;
+/// Threads that have a stripe of a cache to themselves: the first ones of a process.
+const OWN_STRIPES: usize = 32;
+/// Stripes that all later threads share.
+const SHARED_STRIPES: usize = 16;
 /// Dispatches of a thread that are timed one by one.
 pub const TIMED_FIRST: u64 = 64;
 /// After these, one dispatch in this many is timed and stands for all of them.
@@ -134,7 +137,8 @@ struct Stripe {
 /// The stripes of a cache.
 #[derive(Default)]
 pub(crate) struct Counters {
-    stripes: [Stripe; STRIPES],
+    own: [Stripe; OWN_STRIPES],
+    shared: [Stripe; SHARED_STRIPES],
 }
 
 /// A thread, as this crate tells them apart.
@@ -171,26 +175,37 @@ impl ThreadNumber {
 impl Counters {
     #[inline]
     pub(crate) fn count(&self, thread: ThreadNumber, event: Event) {
-        self.stripe(thread).events[event as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn stripe(&self, thread: ThreadNumber) -> &Stripe {
-        &self.stripes[thread.get() % STRIPES]
+        self.add(thread, |stripe| &stripe.events[event as usize], 1);
     }
 
     pub(crate) fn add_time(&self, thread: ThreadNumber, phase: Phase, ns: u64) {
-        self.stripe(thread).phases_ns[phase as usize].fetch_add(ns, Ordering::Relaxed);
+        self.add(thread, |stripe| &stripe.phases_ns[phase as usize], ns);
+    }
+
+    #[inline]
+    fn add(&self, thread: ThreadNumber, counter: impl Fn(&Stripe) -> &AtomicU64, more: u64) {
+        // Numbers are given once, so no other thread ever writes to a stripe of one's own.
+        if let Some(own) = self.own.get(thread.get()) {
+            let counter = counter(own);
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        } else {
+            let shared = &self.shared[thread.get() % SHARED_STRIPES];
+            counter(shared).fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    fn stripes(&self) -> impl Iterator<Item = &Stripe> {
+        self.own.iter().chain(&self.shared)
     }
 
     /// The sums over all threads. They are read one after the other while threads go on.
     pub(crate) fn read(&self) -> CacheCounts {
         let event = |event: Event| {
-            let each = self.stripes.iter().map(|one| &one.events[event as usize]);
+            let each = self.stripes().map(|one| &one.events[event as usize]);
             each.fold(0, |sum: u64, one| sum.wrapping_add(one.load(Ordering::Relaxed)))
         };
         let mut phases_ns = [0u64; PHASES.len()];
-        for stripe in &self.stripes {
+        for stripe in self.stripes() {
             for (sum, ns) in phases_ns.iter_mut().zip(&stripe.phases_ns) {
                 *sum = sum.wrapping_add(ns.load(Ordering::Relaxed));
             }
