@@ -214,9 +214,10 @@ impl Connection {
         loop {
             let reader = state.reader.as_mut().ok_or(Status::CLOSED)?;
             match reader.read(make) {
-                Ok(Some(Made::Unpublished)) => Core::count_withheld(&self.core.unpublished),
+                // Passed over.
+                Ok(Some(Made::Unpublished)) => {}
                 Ok(Some(Made::NoMemory)) => {
-                    Core::count_withheld(&self.core.unallocated);
+                    self.core.count_unallocated();
                     return Ok(Made::NoMemory);
                 }
                 Ok(Some(payload)) => return Ok(payload),

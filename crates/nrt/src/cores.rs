@@ -24,13 +24,12 @@ pub(crate) struct Core {
     pub(crate) publisher: Publisher,
     /// Events that the C client did not get for want of memory.
     pub(crate) unallocated: AtomicU64,
-    /// Events of types that the C interface does not have.
-    pub(crate) unpublished: AtomicU64,
 }
+
+static CORES: OnceLock<Vec<Core>> = OnceLock::new();
 
 /// All cores. The first call reads the environment and says once what is wrong with it.
 pub(crate) fn all() -> &'static [Core] {
-    static CORES: OnceLock<Vec<Core>> = OnceLock::new();
     CORES.get_or_init(|| {
         forks::watch();
         let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
@@ -50,6 +49,13 @@ pub(crate) fn all() -> &'static [Core] {
 pub(crate) fn one(index: c_int) -> Result<&'static Core, Status> {
     let index = usize::try_from(index).map_err(|_| Status::INVALID)?;
     all().get(index).ok_or(Status::INVALID)
+}
+
+/// Whether it is known, at a glance, that nobody reads the events of this core.
+#[inline(always)]
+pub(crate) fn is_idle(index: c_int) -> bool {
+    let (Some(cores), Ok(index)) = (CORES.get(), usize::try_from(index)) else { return false };
+    cores.get(index).is_some_and(|core| !core.publisher.is_connected())
 }
 
 /// How many cores the variables say, and what is wrong with them.
@@ -95,14 +101,13 @@ impl Core {
         let index = u32::try_from(index).expect("there are at most MAX_CORES");
         let stream = Stream::new(index, StreamOptions { max_events, max_bytes, filter: None });
         let publisher = stream.publisher();
-        let (unallocated, unpublished) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { stream, publisher, unallocated, unpublished }
+        Self { stream, publisher, unallocated: AtomicU64::new(0) }
     }
 
-    /// Counts an event that could not be given to the C client.
+    /// Counts an event that the C client did not get for want of memory.
     #[cold]
-    pub(crate) fn count_withheld(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count_unallocated(&self) {
+        self.unallocated.fetch_add(1, Ordering::Relaxed);
     }
 }
 

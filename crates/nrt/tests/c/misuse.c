@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -173,6 +174,73 @@ static void in_a_child(void) {
     nrt_debug_client_connect_close(fd);
 }
 
+static void *read_what_comes(void *fd) {
+    ndebug_stream_event_header_t header;
+    void *payload;
+    uintptr_t got = 0;
+    while (nrt_debug_client_read_one_event(*(int *)fd, &header, &payload) == NRT_SUCCESS) {
+        free(payload);
+        got++;
+    }
+    return (void *)got;
+}
+
+/* Several threads at one stream, which the document does not promise, get each event once. */
+static void threads_at_one_stream(void) {
+    pthread_t threads[4];
+    int fd = connected(0);
+    uintptr_t sum = 0;
+    for (uint32_t number = 0; number < 20000; number++) OK(publish(0, number));
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, read_what_comes, &fd) == 0);
+    for (int i = 0; i < 4; i++) {
+        void *got;
+        pthread_join(threads[i], &got);
+        sum += (uintptr_t)got;
+    }
+    CHECK(sum == 20000 && counts(0).waiting == 0);
+    nrt_debug_client_connect_close(fd);
+}
+
+static int shared_fd;
+
+/* Reads when the thread's own memory of the library may be gone already. */
+static void read_at_the_end(void *number) {
+    CHECK(read_number(shared_fd) == (uint32_t)(uintptr_t)number);
+}
+
+static void *set_key(void *key) {
+    CHECK(read_number(shared_fd) == 1);
+    CHECK(pthread_setspecific(*(pthread_key_t *)key, (void *)2) == 0);
+    return NULL;
+}
+
+static void a_thread_that_ends(void) {
+    pthread_key_t key;
+    pthread_t thread;
+    shared_fd = connected(0);
+    for (uint32_t number = 1; number <= 2; number++) OK(publish(0, number));
+    CHECK(pthread_key_create(&key, read_at_the_end) == 0);
+    CHECK(pthread_create(&thread, NULL, set_key, &key) == 0);
+    pthread_join(thread, NULL);
+    CHECK(counts(0).waiting == 0);
+    pthread_key_delete(key);
+    nrt_debug_client_connect_close(shared_fd);
+}
+
+/* A child that is the first to use the library may. */
+static void the_first_user_may_be_a_child(void) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = connected(0);
+        OK(publish(0, 1));
+        CHECK(read_number(fd) == 1);
+        exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* Without memory or descriptors there is a status, and the next call works. */
 static void exhaustion(void) {
     struct rlimit before, tight;
@@ -212,11 +280,14 @@ static void exhaustion(void) {
 }
 
 int main(void) {
+    the_first_user_may_be_a_child();
     null_pointers_and_cores_that_are_not_there();
     foreign_and_duplicated_descriptors();
     closed_descriptors();
     reused_numbers();
     reused_while_events_wait();
+    threads_at_one_stream();
+    a_thread_that_ends();
     in_a_child();
     exhaustion();
     return 0;
