@@ -34,11 +34,12 @@ fn with_buffers(buffers: &[CircularBufferDescriptor]) -> ProgramDescriptor {
     ProgramDescriptor { circular_buffers, ..single("KERNEL_MAIN {}") }
 }
 
-#[test]
-fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing() {
-    let bench = Bench::new();
-    let core = cores(1, 1);
-    let mut cases: Vec<(ProgramDescriptor, &[&str])> = Vec::new();
+/// A program that cannot be compiled, and what its error says.
+type Refused = (ProgramDescriptor, &'static [&'static str]);
+
+/// Kernels that cannot be compiled.
+fn wrong_kernels() -> Vec<Refused> {
+    let mut cases: Vec<Refused> = Vec::new();
     let mut unknown = single("");
     unknown.kernels[0].source = KernelSource::Path("no/such/kernel.c".into());
     cases.push((
@@ -68,6 +69,13 @@ fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing
     let mut define = single("KERNEL_MAIN {}");
     define.kernels[0].defines.push(("A(".into(), "1".into()));
     cases.push((define, &["kernel single on core (0, 0)", "defines", "A("]));
+    cases
+}
+
+/// Circular buffers and semaphores that cannot be made.
+fn wrong_resources() -> Vec<Refused> {
+    let core = cores(1, 1);
+    let mut cases: Vec<Refused> = Vec::new();
     cases.push((
         with_buffers(&[tiles(0, 2, &core), tiles(3, 400, &core)]),
         &["buffer 3", "core (0, 0)", "kernel single", "total_bytes", "1646592", "out of l1"],
@@ -102,7 +110,13 @@ fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing
     let mut twice = single("KERNEL_MAIN {}");
     twice.semaphores.extend([semaphore(1, 0, &core), semaphore(1, 0, &cores(2, 1))]);
     cases.push((twice, &["semaphore 1 on core (0, 0) of kernel single", "id"]));
-    for (program, expected) in cases {
+    cases
+}
+
+#[test]
+fn what_cannot_be_compiled_is_told_with_kernel_core_and_field_and_leaves_nothing() {
+    let bench = Bench::new();
+    for (program, expected) in wrong_kernels().into_iter().chain(wrong_resources()) {
         let error = told(&bench.accelerator.compile(&program).unwrap_err());
         for part in expected {
             assert!(error.contains(part), "{part:?} is missing in: {error}");

@@ -98,22 +98,37 @@ fn operation(
             adamw(session, random, x, y)?;
             return Ok(None);
         }
-        16 => {
-            let counts: Vec<u32> = x.shape().iter().map(|_| 1 + random.below(2) as u32).collect();
-            if x.shape().iter().product::<u32>() > LARGEST_REPEATED {
-                return Ok(None);
-            }
-            session.repeat(x, &counts)?
-        }
-        _ => {
-            let size = x.shape().iter().copied().max().unwrap_or(1);
-            if size > SIZES[SIZES.len() - 1] {
-                return Ok(None);
-            }
-            session.concat(&[x, y], random.below(3) as u32)?
-        }
+        16 => return repeat(session, random, x),
+        _ => return concat(session, random, x, y),
     };
     Ok(Some(result))
+}
+
+/// The tensor once or twice along each dimension, if it is not large already.
+fn repeat(
+    session: &Session,
+    random: &mut Random,
+    x: &Tensor,
+) -> Result<Option<Tensor>, OperationError> {
+    let counts: Vec<u32> = x.shape().iter().map(|_| 1 + random.below(2) as u32).collect();
+    if x.shape().iter().product::<u32>() > LARGEST_REPEATED {
+        return Ok(None);
+    }
+    session.repeat(x, &counts).map(Some)
+}
+
+/// Two tensors in one, if they are not long already.
+fn concat(
+    session: &Session,
+    random: &mut Random,
+    x: &Tensor,
+    y: &Tensor,
+) -> Result<Option<Tensor>, OperationError> {
+    let size = x.shape().iter().copied().max().unwrap_or(1);
+    if size > SIZES[SIZES.len() - 1] {
+        return Ok(None);
+    }
+    session.concat(&[x, y], random.below(3) as u32).map(Some)
 }
 
 /// A layer norm's gradient for its input, with parameters of the same row.
