@@ -82,3 +82,18 @@ fn pkg_config_tells_how_to_compile() {
     let consumer = compile_cpp(&source, &scratch.join("consumer"), &flags);
     assert_eq!(run(&consumer, &["1"], &[])[0], "1\n");
 }
+
+/// Valgrind shows a process another table of system values than the kernel's, which a library that
+/// asks the kernel itself takes for its own and crashes on.
+#[test]
+fn a_consumer_runs_under_valgrind_and_is_found_clean() {
+    let scratch = Scratch::new();
+    let consumer = program("consumer.cpp", &install(&scratch));
+    let mut command = Command::new("valgrind");
+    command.args(["-q", "--error-exitcode=9", "--leak-check=full"]).arg(consumer).arg("50");
+    let Ok(output) = command.env("NEURON_RT_NUM_CORES", "2").output() else {
+        return skip("nrt::a_consumer_runs_under_valgrind_and_is_found_clean", "needs valgrind");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "50\n50\n");
+}
