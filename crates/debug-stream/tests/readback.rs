@@ -1,25 +1,33 @@
 //! Files of tensors read back by NumPy and by the safetensors package, where Python has them.
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
-use std::fs;
 use std::process::Command;
+use std::{env, fs};
 
 use telltale_debug_stream::sink::{write_npy, write_safetensors};
 use telltale_debug_stream::{Dtype, Tensor};
 use telltale_harness::{Scratch, skip};
 
+/// Python as the variable says, for whoever has packages in a place of their own.
+fn interpreter() -> Command {
+    Command::new(env::var_os("TELLTALE_PYTHON").unwrap_or_else(|| "python3".into()))
+}
+
 /// Whether Python can import this; records the skipped test if not.
 fn has(module: &str, test: &str) -> bool {
-    let found = Command::new("python3").args(["-c", &format!("import {module}")]).output();
+    let found = interpreter().args(["-c", &format!("import {module}")]).output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        skip(test, &format!("python3 with {module} is not installed"));
+        skip(
+            test,
+            &format!("python3 with {module} is not installed; TELLTALE_PYTHON names another"),
+        );
     }
     found
 }
 
 fn python(script: &str, arguments: &[&str]) -> String {
-    let output = Command::new("python3").args(["-c", script]).args(arguments).output().unwrap();
+    let output = interpreter().args(["-c", script]).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
