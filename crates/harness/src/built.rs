@@ -1,4 +1,4 @@
-//! Binaries of other packages of the workspace.
+//! Binaries of other packages of the workspace, and libraries for C.
 //!
 //! Cargo tells a test where the binaries of its own package are (`CARGO_BIN_EXE_…`), but not those
 //! of another, and builds them only by chance. So they are built here, with the test's own profile.
@@ -23,18 +23,41 @@ pub fn cargo_bin(package: &str, bin: &str) -> PathBuf {
     built.entry((package.to_owned(), bin.to_owned())).or_insert_with(|| build(package, bin)).clone()
 }
 
+/// The directory with the shared and static libraries of `package` for C, whose target is named
+/// `library`, built first unless they are up to date.
+///
+/// # Panics
+/// When the build fails, or the package has no such library.
+#[track_caller]
+pub fn cargo_library_directory(package: &str, library: &str) -> PathBuf {
+    let file = format!("lib{library}.so");
+    artifacts(&messages(package, &["--lib"]), library)
+        .flat_map(|artifact| artifact["filenames"].as_array().cloned().unwrap_or_default())
+        .filter_map(|name| name.as_str().map(PathBuf::from))
+        .find(|path| path.ends_with(&file))
+        .and_then(|path| path.parent().map(Path::to_path_buf))
+        .unwrap_or_else(|| panic!("building {package} named no {file}"))
+}
+
 #[track_caller]
 fn build(package: &str, bin: &str) -> PathBuf {
+    artifacts(&messages(package, &["--bin", bin]), bin)
+        .find_map(|artifact| artifact["executable"].as_str().map(PathBuf::from))
+        .unwrap_or_else(|| panic!("building {package} named no executable {bin}"))
+}
+
+/// What cargo says of building these targets of a package, one JSON object a line.
+#[track_caller]
+fn messages(package: &str, targets: &[&str]) -> String {
     let this_program = std::env::current_exe().expect("a test knows its own path");
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(workspace_root());
     command.args(["build", "--quiet", "--message-format=json-render-diagnostics"]);
-    command.args(["--package", package, "--bin", bin, "--profile", profile(&this_program)]);
+    command.args(["--package", package, "--profile", profile(&this_program)]).args(targets);
     command.stderr(Stdio::inherit());
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     assert!(output.status.success(), "{command:?} failed ({})", output.status);
-    executable(&String::from_utf8_lossy(&output.stdout), bin)
-        .unwrap_or_else(|| panic!("{command:?} named no executable"))
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// The profile a test program was built with, from its path `<target>/<profile>/deps/<name>`.
@@ -46,14 +69,13 @@ fn profile(program: &Path) -> &str {
     }
 }
 
-/// The path of `bin` in cargo's messages, one JSON object a line.
-fn executable(messages: &str, bin: &str) -> Option<PathBuf> {
+/// The artifacts of a target in cargo's messages.
+fn artifacts(messages: &str, target: &str) -> impl Iterator<Item = serde_json::Value> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["reason"] == "compiler-artifact")
-        .filter(|message| message["target"]["name"] == bin)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .filter(move |message| message["target"]["name"] == target)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod scratch;
 pub mod skipped;
 mod waiting;
 
-pub use built::cargo_bin;
+pub use built::{cargo_bin, cargo_library_directory};
 pub use children::ChildGuard;
 pub use compiled::{compile_c, compile_cpp};
 pub use effort::{long, rounds};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use telltale_harness::{Scratch, compile_c, compile_cpp};
+use telltale_harness::{Scratch, cargo_library_directory, compile_c, compile_cpp};
 
 /// This package's directory.
 pub(crate) fn here() -> &'static Path {
@@ -14,22 +14,7 @@ pub(crate) fn here() -> &'static Path {
 /// The directory of the built library.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut command = Command::new(env!("CARGO"));
-        command.current_dir(here()).args(["build", "--quiet", "--lib"]);
-        command.arg("--message-format=json-render-diagnostics");
-        let output = command.output().expect("cargo runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .filter(|message| message["target"]["name"] == "telltale_nrt")
-            .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
-            .filter_map(|name| name.as_str().map(PathBuf::from))
-            .find(|path| path.ends_with("libtelltale_nrt.so"))
-            .and_then(|path| path.parent().map(Path::to_path_buf))
-            .expect("cargo names the shared library")
-    })
+    BUILT.get_or_init(|| cargo_library_directory("telltale-nrt", "telltale_nrt"))
 }
 
 /// Installs under a prefix in `scratch`.
