@@ -25,6 +25,7 @@
 #[cfg(feature = "tokio")]
 mod asynchronous;
 mod consumer;
+pub mod cores;
 mod doorbell;
 mod dtype;
 mod event;

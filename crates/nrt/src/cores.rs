@@ -1,10 +1,12 @@
-//! The logical cores of this process: how many the environment says, and the stream of each.
+//! The logical cores of this process as C numbers them: those of its devices, and as many as the
+//! environment says. Their streams are those of `telltale_debug_stream::cores`.
 
 use std::ffi::c_int;
+use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use telltale_debug_stream::{Publisher, Stream, StreamOptions};
+use telltale_debug_stream::{Publisher, Stream, cores};
 
 use crate::forks;
 use crate::status::Status;
@@ -14,52 +16,64 @@ const VISIBLE_VARIABLE: &str = "NEURON_RT_VISIBLE_CORES";
 /// How many it may use; [`VISIBLE_VARIABLE`] goes before it.
 const NUMBER_VARIABLE: &str = "NEURON_RT_NUM_CORES";
 /// The cores of a process for which nobody says a number.
-const DEFAULT_CORES: usize = 1;
-/// More cores than any machine has: the largest published one has 64 devices of 8.
-const MAX_CORES: usize = 4096;
+const DEFAULT_CORES: u32 = 1;
+/// More cores than any machine of Neuron's has: the largest published one has 64 devices of 8.
+const MAX_CORES: u32 = 4096;
+const SLOTS: usize = cores::MAX_CORES as usize;
 
 /// One logical core.
 pub(crate) struct Core {
-    pub(crate) stream: Stream,
+    pub(crate) stream: &'static Stream,
     pub(crate) publisher: Publisher,
     /// Events that the C client did not get for want of memory.
     pub(crate) unallocated: AtomicU64,
 }
 
-static CORES: OnceLock<Vec<Core>> = OnceLock::new();
+/// Those that C has asked for.
+static CORES: [OnceLock<Core>; SLOTS] = [const { OnceLock::new() }; SLOTS];
 
-/// All cores. The first call reads the environment and says once what is wrong with it.
-pub(crate) fn all() -> &'static [Core] {
-    CORES.get_or_init(|| {
+/// How many there are. The first call reads the environment and says once what is wrong with it.
+pub(crate) fn count() -> u32 {
+    static READY: OnceLock<()> = OnceLock::new();
+    READY.get_or_init(|| {
         forks::watch();
         let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
-        let (cores, mut problems) = count(variable);
-        let (options, misread) = StreamOptions::from_variables(variable);
-        problems.extend(misread.iter().map(ToString::to_string));
+        let (wanted, problems) = wanted(variable);
         for problem in problems {
-            eprintln!("telltale: {problem}");
+            // Whoever has no standard error cannot be told.
+            let _ = writeln!(std::io::stderr(), "telltale: {problem}");
         }
-        let bounds = (options.max_events, options.max_bytes);
-        (0..cores).map(|core| Core::new(core, bounds)).collect()
-    })
+        cores::ensure(wanted);
+    });
+    cores::count()
 }
 
 /// The core of a number from C.
 #[inline]
 pub(crate) fn one(index: c_int) -> Result<&'static Core, Status> {
-    let index = usize::try_from(index).map_err(|_| Status::INVALID)?;
-    all().get(index).ok_or(Status::INVALID)
+    let number = u32::try_from(index).map_err(|_| Status::INVALID)?;
+    let slot = slot(index).ok_or(Status::INVALID)?;
+    if let Some(core) = slot.get() {
+        return Ok(core);
+    }
+    count();
+    let stream = cores::stream(number).ok_or(Status::INVALID)?;
+    Ok(slot.get_or_init(|| Core::new(stream)))
 }
 
 /// Whether it is known, at a glance, that nobody reads the events of this core.
 #[inline(always)]
 pub(crate) fn is_idle(index: c_int) -> bool {
-    let (Some(cores), Ok(index)) = (CORES.get(), usize::try_from(index)) else { return false };
-    cores.get(index).is_some_and(|core| !core.publisher.is_connected())
+    slot(index).and_then(OnceLock::get).is_some_and(|core| !core.publisher.is_connected())
+}
+
+#[inline(always)]
+fn slot(index: c_int) -> Option<&'static OnceLock<Core>> {
+    CORES.get(usize::try_from(index).ok()?)
 }
 
 /// How many cores the variables say, and what is wrong with them.
-fn count(variable: impl Fn(&str) -> Option<String>) -> (usize, Vec<String>) {
+fn wanted(variable: impl Fn(&str) -> Option<String>) -> (u32, Vec<String>) {
     let mut problems = Vec::new();
     for (name, read) in [(VISIBLE_VARIABLE, visible as fn(&str) -> _), (NUMBER_VARIABLE, number)] {
         let Some(value) = variable(name) else { continue };
@@ -74,12 +88,12 @@ fn count(variable: impl Fn(&str) -> Option<String>) -> (usize, Vec<String>) {
     (DEFAULT_CORES, problems)
 }
 
-fn number(value: &str) -> Option<usize> {
+fn number(value: &str) -> Option<u32> {
     value.trim().parse().ok().filter(|cores| (1..=MAX_CORES).contains(cores))
 }
 
 /// The length of an unbroken range such as `3,4` or `0-3`.
-fn visible(value: &str) -> Option<usize> {
+fn visible(value: &str) -> Option<u32> {
     let mut found: Option<(u32, u32)> = None;
     for part in value.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -92,16 +106,13 @@ fn visible(value: &str) -> Option<usize> {
         };
     }
     let (first, last) = found?;
-    let cores = usize::try_from(last - first).ok()?.checked_add(1)?;
+    let cores = (last - first).checked_add(1)?;
     (cores <= MAX_CORES).then_some(cores)
 }
 
 impl Core {
-    fn new(index: usize, (max_events, max_bytes): (u64, u64)) -> Self {
-        let index = u32::try_from(index).expect("there are at most MAX_CORES");
-        let stream = Stream::new(index, StreamOptions { max_events, max_bytes, filter: None });
-        let publisher = stream.publisher();
-        Self { stream, publisher, unallocated: AtomicU64::new(0) }
+    fn new(stream: &'static Stream) -> Self {
+        Self { stream, publisher: stream.publisher(), unallocated: AtomicU64::new(0) }
     }
 
     /// Counts an event that the C client did not get for want of memory.
@@ -136,7 +147,7 @@ mod tests {
                 let value = if name == VISIBLE_VARIABLE { visible } else { number };
                 value.map(str::to_owned)
             };
-            let (cores, found) = count(lookup);
+            let (cores, found) = wanted(lookup);
             assert_eq!((cores, found.len()), (expected, problems), "{visible:?} {number:?}");
         }
     }

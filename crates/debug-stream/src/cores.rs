@@ -1,0 +1,179 @@
+//! The logical cores of this process and the stream of each: the one place where whoever publishes
+//! and whoever reads find each other.
+//!
+//! A logical core is one core of a device on which kernels run. Its number is the process's own,
+//! from 0: a device takes as many numbers in a row as it has cores, the lowest that are free, and
+//! counts its cores row by row. A number that was given back keeps its stream, with its counters
+//! and its consumer, for the device that takes it next. Nothing here publishes or reads.
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::options::StreamOptions;
+use crate::stream::Stream;
+
+/// The most logical cores of a process: more than three trays of 32 chips have.
+pub const MAX_CORES: u32 = 16_384;
+const SLOTS: usize = MAX_CORES as usize;
+
+static STREAMS: [OnceLock<Stream>; SLOTS] = [const { OnceLock::new() }; SLOTS];
+/// Those below this number have a stream. It only grows.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The numbers that devices have, in ascending order.
+static TAKEN: Mutex<Vec<Range<u32>>> = Mutex::new(Vec::new());
+
+/// The numbers of one device's cores, given back when dropped.
+#[derive(Debug)]
+pub struct DeviceCores {
+    first: u32,
+    count: u32,
+}
+
+/// Why a device gets no numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the process has no {wanted} logical cores left in a row, of {MAX_CORES}: open fewer devices"
+)]
+pub struct NoCoresLeft {
+    /// How many were asked for.
+    pub wanted: u32,
+}
+
+/// How many logical cores the process has: those that devices have or had, and those that
+/// [`ensure`] was asked for.
+#[must_use]
+pub fn count() -> u32 {
+    // SYNC: cores
+    COUNT.load(Ordering::Acquire)
+}
+
+/// The stream of a logical core.
+#[must_use]
+pub fn stream(core: u32) -> Option<&'static Stream> {
+    STREAMS.get(usize::try_from(core).ok()?)?.get()
+}
+
+/// Gives the first `count` numbers, [`MAX_CORES`] at most, a stream each, whether a device has them
+/// or not. The first call of all reads the streams' bounds from the environment, and says on
+/// standard error what of it cannot be used.
+pub fn ensure(count: u32) {
+    ensure_held(&mut taken(), count.min(MAX_CORES));
+}
+
+/// Takes the lowest free numbers for a device of `count` cores.
+///
+/// # Errors
+/// When there are not so many in a row.
+pub fn take(count: u32) -> Result<DeviceCores, NoCoresLeft> {
+    let mut taken = taken();
+    let mut first = 0;
+    let mut place = 0;
+    for (index, range) in taken.iter().enumerate() {
+        if range.start - first >= count {
+            break;
+        }
+        (first, place) = (range.end, index + 1);
+    }
+    let end = first.checked_add(count).filter(|end| *end <= MAX_CORES);
+    let end = end.ok_or(NoCoresLeft { wanted: count })?;
+    ensure_held(&mut taken, end);
+    if count > 0 {
+        taken.insert(place, first..end);
+    }
+    Ok(DeviceCores { first, count })
+}
+
+fn taken() -> MutexGuard<'static, Vec<Range<u32>>> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// [`ensure`], inside the lock.
+fn ensure_held(_: &mut MutexGuard<'static, Vec<Range<u32>>>, count: u32) {
+    for core in self::count()..count {
+        let slot = usize::try_from(core).ok().and_then(|index| STREAMS.get(index));
+        if let Some(slot) = slot {
+            slot.get_or_init(|| Stream::new(core, bounds()));
+        }
+        // SYNC: cores
+        COUNT.store(core + 1, Ordering::Release);
+    }
+}
+
+/// The bounds that the environment sets.
+fn bounds() -> StreamOptions {
+    static BOUNDS: OnceLock<(u64, u64)> = OnceLock::new();
+    let &(max_events, max_bytes) = BOUNDS.get_or_init(|| {
+        let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+        let (options, misread) = StreamOptions::from_variables(variable);
+        for problem in misread {
+            // Whoever has no standard error cannot be told.
+            let _ = writeln!(std::io::stderr(), "telltale: {problem}");
+        }
+        (options.max_events, options.max_bytes)
+    });
+    StreamOptions { max_events, max_bytes, filter: None }
+}
+
+// === impl DeviceCores ===
+
+impl DeviceCores {
+    /// The number of its first core.
+    #[must_use]
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// How many it has.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The streams of its cores, in order.
+    pub fn streams(&self) -> impl Iterator<Item = &'static Stream> + use<> {
+        (self.first..self.first + self.count)
+            .map(|core| stream(core).expect("numbers that were taken have streams"))
+    }
+}
+
+impl Drop for DeviceCores {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            taken().retain(|range| range.start != self.first);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One test for all, because the numbers are the process's.
+    #[test]
+    fn devices_get_the_lowest_free_numbers_and_give_them_back() {
+        ensure(3);
+        assert_eq!(count(), 3);
+        let [first, second, third] = [4, 2, 3].map(|count| take(count).unwrap());
+        let firsts = [&first, &second, &third].map(DeviceCores::first);
+        assert_eq!((firsts, count()), ([0, 4, 6], 9));
+        let cores: Vec<u32> = second.streams().map(Stream::core).collect();
+        assert_eq!(cores, [4, 5]);
+        let reader = stream(4).unwrap().connect().unwrap();
+        drop(second);
+        assert_eq!(take(3).unwrap().first(), 9, "the gap of two is too small");
+        let again = take(1).unwrap();
+        assert_eq!((again.first(), count()), (4, 12));
+        assert!(again.streams().all(|one| one.publisher().is_connected()), "its stream is kept");
+        drop((reader, first, third, again));
+        assert_eq!(take(MAX_CORES).unwrap().count(), MAX_CORES);
+        let error = take(MAX_CORES + 1).unwrap_err();
+        assert!(error.to_string().starts_with("the process has no 16385 logical cores left"));
+        assert!(stream(MAX_CORES).is_none());
+        let none = take(0).unwrap();
+        let one = take(1).unwrap();
+        drop(none);
+        assert_eq!((one.first(), take(1).unwrap().first()), (0, 1));
+    }
+}
