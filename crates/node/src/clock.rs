@@ -22,6 +22,11 @@ pub(crate) fn since_boot_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Boottime))
 }
 
+/// CPU time that all threads of this process have used.
+pub(crate) fn cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
+}
+
 /// A kernel time as nanoseconds; a wall clock set before 1970 counts as 1970.
 fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -12,6 +12,7 @@ mod patience;
 mod processes;
 pub mod reconcile;
 mod report;
+pub mod service;
 pub mod tenstorrent;
 pub mod tree;
 

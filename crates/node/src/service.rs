@@ -1,0 +1,101 @@
+//! The node service's heart: one thread that owns the collector, and what it publishes.
+//!
+//! Everybody else (servers, history, alerts) is given a [`View`]. A view hands out what was
+//! published last and never touches a driver or a workload.
+
+mod bell;
+mod collecting;
+mod figures;
+mod published;
+mod tally;
+mod view;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::collector::{CollectOptions, Collector};
+use crate::tree::OpenTreeError;
+use collecting::Collecting;
+use view::Shared;
+
+pub use figures::{QueueDrops, ServiceFigures, SourceFigures};
+pub use published::Published;
+pub use tally::{MAX_TALLIES, Tally};
+pub use view::{FreshError, NotReady, Publisher, View};
+
+/// What the service collects, and how often.
+#[derive(Debug, Clone)]
+pub struct ServiceOptions {
+    /// Where to look, and how long that may take.
+    pub collect: CollectOptions,
+    /// The time from one collection to the next.
+    pub interval: Duration,
+}
+
+/// Why the service could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The machine's root cannot be opened.
+    #[error(transparent)]
+    Root(#[from] OpenTreeError),
+    /// The system gives no thread or no descriptor.
+    #[error("the system gives the service no thread or descriptor; raise its limits")]
+    System(#[source] io::Error),
+    /// The thread ended in its first collection.
+    #[error("the first collection failed; the lines above this one say why")]
+    First,
+}
+
+/// A service that collects. Dropping it ends its thread.
+#[derive(Debug)]
+pub struct Service {
+    view: View,
+    thread: Option<JoinHandle<()>>,
+}
+
+// === impl Service ===
+
+impl Service {
+    /// Starts collecting; comes back after the first collection, which bounded deadlines end.
+    ///
+    /// # Errors
+    /// When the root cannot be opened, or the system gives no thread.
+    pub fn start(options: ServiceOptions) -> Result<Self, StartError> {
+        let collector = Collector::new(options.collect)?;
+        let shared = Arc::new(Shared::new(options.interval).map_err(StartError::System)?);
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("telltale-collect".to_owned())
+            .spawn(move || {
+                let (mut collecting, view) = Collecting::begin(collector, shared);
+                // The receiver waits for just this.
+                let _ = tell.send(view);
+                collecting.run();
+            })
+            .map_err(StartError::System)?;
+        match told.recv() {
+            Ok(view) => Ok(Self { view, thread: Some(thread) }),
+            Err(_) => Err(StartError::First),
+        }
+    }
+
+    /// What is published, for whoever wants to know.
+    pub fn view(&self) -> View {
+        self.view.clone()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.view.shared().ask_to_stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic has been told by its hook; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! What the service says of itself: its cost, and how its sources and queues did.
+
+use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Snapshot, SourceStatus};
+
+/// The service's own figures since it was started.
+#[derive(Debug, Clone)]
+pub struct ServiceFigures {
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// CPU time of the whole process, in seconds.
+    pub cpu_seconds: f64,
+    /// Memory of the whole process that is resident, in bytes.
+    pub resident_bytes: Reading<u64>,
+    /// Collections so far.
+    pub collections: u64,
+    /// How long they took together, in seconds.
+    pub collection_seconds: f64,
+    /// What was dropped, by queue, in the order of their names.
+    pub drops: Vec<QueueDrops>,
+    /// The sources, in the order of the snapshot's.
+    pub sources: Vec<SourceFigures>,
+}
+
+/// What one queue or limit has dropped or refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueDrops {
+    /// The queue.
+    pub queue: &'static str,
+    /// How many.
+    pub total: u64,
+}
+
+/// One source over all collections.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceFigures {
+    /// Its name, as in the snapshot.
+    pub name: String,
+    /// Errors so far, those that a snapshot had no room for included.
+    pub errors: u64,
+    /// How long it was asked for, in seconds.
+    pub seconds: f64,
+}
+
+/// Adds up over collections.
+#[derive(Debug)]
+pub(crate) struct Figures {
+    started_at: Timestamp,
+    collections: u64,
+    collection_ns: u64,
+    sources: Vec<(String, u64, u64)>,
+}
+
+// === impl Figures ===
+
+impl Figures {
+    pub(crate) fn new(started_at: Timestamp) -> Self {
+        Self { started_at, collections: 0, collection_ns: 0, sources: Vec::new() }
+    }
+
+    /// Counts one collection.
+    pub(crate) fn count(&mut self, snapshot: &Snapshot) {
+        self.collections += 1;
+        self.collection_ns = self.collection_ns.saturating_add(snapshot.collected_in_ns);
+        for status in &snapshot.sources {
+            self.count_source(status);
+        }
+    }
+
+    fn count_source(&mut self, status: &SourceStatus) {
+        let found = self.sources.iter_mut().position(|(name, ..)| *name == status.name);
+        let index = found.unwrap_or_else(|| {
+            self.sources.push((status.name.clone(), 0, 0));
+            self.sources.len() - 1
+        });
+        let (_, errors, duration_ns) = &mut self.sources[index];
+        let kept = u64::try_from(status.errors.len()).unwrap_or(u64::MAX);
+        *errors = errors.saturating_add(kept).saturating_add(status.errors_dropped);
+        *duration_ns = duration_ns.saturating_add(status.duration_ns);
+    }
+
+    /// The figures now.
+    pub(crate) fn now(&self, drops: Vec<QueueDrops>, at: Timestamp) -> ServiceFigures {
+        let source = |(name, errors, duration_ns): &(String, u64, u64)| SourceFigures {
+            name: name.clone(),
+            errors: *errors,
+            seconds: seconds(*duration_ns),
+        };
+        ServiceFigures {
+            started_at: self.started_at,
+            cpu_seconds: seconds(crate::clock::cpu_ns()),
+            resident_bytes: resident_bytes(at),
+            collections: self.collections,
+            collection_seconds: seconds(self.collection_ns),
+            drops,
+            sources: self.sources.iter().map(source).collect(),
+        }
+    }
+}
+
+/// Nanoseconds as seconds; a double keeps them exact for 104 days and to a microsecond for ever.
+#[allow(clippy::cast_precision_loss)]
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+/// What of this process is in memory, by `/proc/self/statm` (proc_pid_statm(5)).
+fn resident_bytes(at: Timestamp) -> Reading<u64> {
+    let text = match std::fs::read_to_string("/proc/self/statm") {
+        Ok(text) => text,
+        Err(error) => return Reading::absent(Absence::Failed, error.to_string()),
+    };
+    let pages = text.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    match pages {
+        Some(pages) => Reading::new(pages.saturating_mul(page), at),
+        None => Reading::absent(Absence::NotUnderstood, "/proc/self/statm"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Figures, resident_bytes};
+    use telltale_schema::clock::Timestamp;
+    use telltale_schema::reading::Absence;
+    use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
+
+    #[test]
+    fn errors_and_durations_add_up_by_source() {
+        let error =
+            SourceError { subject: "a".to_owned(), reason: Absence::Failed, detail: String::new() };
+        let snapshot = Snapshot {
+            schema_version: SCHEMA_VERSION,
+            taken_at: Timestamp(1),
+            collected_in_ns: 500_000_000,
+            devices: Vec::new(),
+            processes: Vec::new(),
+            closed_processes: 0,
+            sources: vec![SourceStatus {
+                name: "ledgers".to_owned(),
+                duration_ns: 250_000_000,
+                errors: vec![error],
+                errors_dropped: 2,
+            }],
+        };
+        let mut figures = Figures::new(Timestamp(1));
+        figures.count(&snapshot);
+        figures.count(&snapshot);
+        let now = figures.now(Vec::new(), Timestamp(2));
+        assert_eq!((now.collections, now.collection_seconds), (2, 1.0));
+        assert_eq!((now.sources[0].errors, now.sources[0].seconds), (6, 0.5));
+        assert!(now.cpu_seconds > 0.0);
+    }
+
+    #[test]
+    fn some_of_this_process_is_in_memory() {
+        let resident = resident_bytes(Timestamp(1));
+        assert!(resident.value().is_some_and(|bytes| *bytes > 100_000), "{resident:?}");
+    }
+}

@@ -1,0 +1,86 @@
+//! The service and its view, at the boundary that servers see.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{FreshError, NotReady, Publisher, Service, ServiceOptions, View};
+use crate::collector::CollectOptions;
+use telltale_harness::{Scratch, wait_until};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn start(interval: Duration) -> (Scratch, Service) {
+    let root = Scratch::new();
+    let collect = CollectOptions { root: root.path().to_owned(), ..CollectOptions::default() };
+    let service = Service::start(ServiceOptions { collect, interval }).unwrap();
+    (root, service)
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.unwrap().block_on(future)
+}
+
+#[test]
+fn something_is_published_at_once_and_again_each_interval() {
+    let (_root, service) = start(Duration::from_millis(5));
+    let view = service.view();
+    assert!(view.latest().sequence >= 1);
+    wait_until("three more", PATIENCE, || view.latest().sequence >= 4);
+    let latest = view.latest();
+    assert!(latest.service.collections >= latest.sequence - 1, "{latest:?}");
+    assert_eq!(latest.snapshot.sources[0].name, "tenstorrent");
+}
+
+#[test]
+fn those_who_wait_for_a_fresh_one_share_it() {
+    let (_root, service) = start(Duration::from_secs(3600));
+    let view = service.view();
+    assert_eq!(view.latest().sequence, 1);
+    let (one, two) = wait(async { tokio::join!(view.fresh(PATIENCE), view.fresh(PATIENCE)) });
+    assert_eq!((one.unwrap().sequence, two.unwrap().sequence), (2, 2));
+    assert_eq!(wait(view.fresh(PATIENCE)).unwrap().sequence, 3);
+}
+
+#[test]
+fn after_the_end_nothing_is_ready_and_nobody_waits() {
+    let (_root, service) = start(Duration::from_secs(3600));
+    let view = service.view();
+    assert_eq!(view.is_ready(), Ok(()));
+    let asked = Instant::now();
+    drop(service);
+    assert!(asked.elapsed() < PATIENCE);
+    assert_eq!(view.is_ready(), Err(NotReady::Stopped));
+    assert!(matches!(wait(view.fresh(PATIENCE)), Err(FreshError::Stopped)));
+    wait(view.stopped());
+    assert_eq!(view.latest().sequence, 1, "what was published last is still there");
+}
+
+fn published_once(interval: Duration) -> (Publisher, View) {
+    let (_root, service) = start(Duration::from_secs(3600));
+    let first = service.view().latest();
+    Publisher::new(interval, Arc::clone(&first.snapshot), first.service.clone()).unwrap()
+}
+
+#[test]
+fn what_is_too_old_is_not_ready_and_patience_ends() {
+    let (publisher, view) = published_once(Duration::from_millis(1));
+    let old = || matches!(view.is_ready(), Err(NotReady::TooOld { .. }));
+    wait_until("it to be too old", PATIENCE, old);
+    let asked = wait(view.fresh(Duration::from_millis(1)));
+    assert!(matches!(asked, Err(FreshError::TimedOut(_))));
+    assert!(publisher.is_wanted());
+    publisher.begin();
+    assert!(!publisher.is_wanted());
+}
+
+#[test]
+fn tallies_of_one_name_count_together() {
+    let (_publisher, view) = published_once(Duration::from_secs(1));
+    view.tally("a").add(2);
+    view.tally("a").add(3);
+    view.tally("b").add(1);
+    let all: Vec<_> = view.shared().tallies().all();
+    let all: Vec<_> = all.iter().map(|one| (one.queue, one.total)).collect();
+    assert_eq!(all, [("a", 5), ("b", 1)]);
+}

@@ -1,0 +1,242 @@
+//! What servers, history and alerts are given: the latest publication, the next ones, a fresh one.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use telltale_schema::snapshot::Snapshot;
+use tokio::sync::watch;
+
+use super::bell::Bell;
+use super::figures::ServiceFigures;
+use super::published::Published;
+use super::tally::{Tallies, Tally};
+
+/// Intervals after which what was published last is too old to call the service ready.
+const READY_INTERVALS: u32 = 3;
+
+/// Why there is no fresh publication.
+#[derive(Debug, thiserror::Error)]
+pub enum FreshError {
+    /// Collecting takes longer than the caller waits.
+    #[error("no collection ended within {0:?}; ask for the latest one instead")]
+    TimedOut(Duration),
+    /// The collecting thread has ended.
+    #[error("the service has stopped collecting; restart it")]
+    Stopped,
+}
+
+/// Why the service is not ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotReady {
+    /// Nothing new for too long.
+    #[error("nothing was published for {age:?}, and {allowed:?} are allowed")]
+    TooOld {
+        /// The age of what was published last.
+        age: Duration,
+        /// The age up to which the service is ready.
+        allowed: Duration,
+    },
+    /// The collecting thread has ended.
+    #[error("the service has stopped collecting")]
+    Stopped,
+}
+
+/// Reads what is published. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct View {
+    shared: Arc<Shared>,
+    latest: watch::Receiver<Arc<Published>>,
+}
+
+/// Publishes. The service's thread has the only one; a test of a server has its own.
+#[derive(Debug)]
+pub struct Publisher {
+    shared: Arc<Shared>,
+    latest: watch::Sender<Arc<Published>>,
+}
+
+/// What views and the collecting thread share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    bell: Bell,
+    interval_ns: AtomicU64,
+    /// The number of the last collection that has begun asking everybody.
+    begun: AtomicU64,
+    /// The number of the last such collection that somebody waits for.
+    wanted: AtomicU64,
+    stop: AtomicBool,
+    tallies: Tallies,
+}
+
+// === impl View ===
+
+impl View {
+    /// What was published last.
+    pub fn latest(&self) -> Arc<Published> {
+        Arc::clone(&self.latest.borrow())
+    }
+
+    /// The publications from now on. A slow reader sees the newest and, by the gap in
+    /// [`Published::sequence`], that it missed some.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Published>> {
+        self.latest.clone()
+    }
+
+    /// A publication whose collection began after this call and asked everybody. Callers that wait
+    /// together share one. Needs a tokio runtime with time.
+    ///
+    /// # Errors
+    /// When none ends within `patience`, or the service has ended.
+    pub async fn fresh(&self, patience: Duration) -> Result<Arc<Published>, FreshError> {
+        let wanted = self.shared.want_fresh();
+        let mut latest = self.latest.clone();
+        let waited = tokio::time::timeout(patience, latest.wait_for(|one| one.fresh >= wanted));
+        match waited.await {
+            Ok(Ok(published)) => Ok(Arc::clone(&published)),
+            Ok(Err(_)) => Err(FreshError::Stopped),
+            Err(_) => Err(FreshError::TimedOut(patience)),
+        }
+    }
+
+    /// Whether what is published is young enough to be believed, and more will come.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn is_ready(&self) -> Result<(), NotReady> {
+        if self.latest.has_changed().is_err() {
+            return Err(NotReady::Stopped);
+        }
+        let age = self.latest.borrow().made_at.elapsed();
+        let allowed = self.interval() * READY_INTERVALS;
+        if age > allowed {
+            return Err(NotReady::TooOld { age, allowed });
+        }
+        Ok(())
+    }
+
+    /// The time from one collection to the next.
+    pub fn interval(&self) -> Duration {
+        self.shared.interval()
+    }
+
+    /// The counter of what the queue or limit of this name drops or refuses, which is published
+    /// with the service's figures. The name is part of a metric: lower case, words by underscores.
+    pub fn tally(&self, queue: &'static str) -> Tally {
+        self.shared.tallies.of(queue)
+    }
+
+    /// Waits until the collecting thread has ended.
+    pub async fn stopped(&self) {
+        let mut latest = self.latest.clone();
+        while latest.changed().await.is_ok() {}
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+// === impl Publisher ===
+
+impl Publisher {
+    /// A publisher that has published `snapshot`, and the view of it.
+    ///
+    /// # Errors
+    /// When the system gives no descriptor.
+    pub fn new(
+        interval: Duration,
+        snapshot: Arc<Snapshot>,
+        service: ServiceFigures,
+    ) -> io::Result<(Self, View)> {
+        Ok(Self::of(Arc::new(Shared::new(interval)?), snapshot, service))
+    }
+
+    pub(crate) fn of(
+        shared: Arc<Shared>,
+        snapshot: Arc<Snapshot>,
+        service: ServiceFigures,
+    ) -> (Self, View) {
+        let fresh = shared.begun.load(Ordering::Acquire);
+        let first = Published { sequence: 1, snapshot, service, made_at: Instant::now(), fresh };
+        let (sender, receiver) = watch::channel(Arc::new(first));
+        let view = View { shared: Arc::clone(&shared), latest: receiver };
+        (Self { shared, latest: sender }, view)
+    }
+
+    /// Publishes; answers everybody who waits for a collection that has begun.
+    pub fn publish(&self, snapshot: Arc<Snapshot>, service: ServiceFigures) {
+        let fresh = self.shared.begun.load(Ordering::Acquire);
+        let sequence = self.latest.borrow().sequence + 1;
+        let next = Published { sequence, snapshot, service, made_at: Instant::now(), fresh };
+        self.latest.send_replace(Arc::new(next));
+    }
+
+    /// Whether somebody waits for a collection that has not begun.
+    pub fn is_wanted(&self) -> bool {
+        self.shared.is_fresh_wanted()
+    }
+
+    /// Says that a collection begins which asks everybody: the next publication is its result.
+    pub fn begin(&self) {
+        self.shared.begin();
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(crate) fn new(interval: Duration) -> io::Result<Self> {
+        Ok(Self {
+            bell: Bell::new()?,
+            interval_ns: AtomicU64::new(nanoseconds(interval)),
+            begun: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            tallies: Tallies::default(),
+        })
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    pub(crate) fn interval(&self) -> Duration {
+        Duration::from_nanos(self.interval_ns.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn tallies(&self) -> &Tallies {
+        &self.tallies
+    }
+
+    /// Asks for a collection that begins from now on; gives its number.
+    fn want_fresh(&self) -> u64 {
+        // One that has begun may have asked some before this call.
+        let wanted = self.begun.load(Ordering::Acquire) + 1;
+        self.wanted.fetch_max(wanted, Ordering::AcqRel);
+        self.bell.ring();
+        wanted
+    }
+
+    pub(crate) fn is_fresh_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) > self.begun.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn ask_to_stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    pub(crate) fn is_asked_to_stop(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+fn nanoseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
