@@ -2,6 +2,7 @@
 //! a snapshot are. Nothing here does I/O or reads a clock.
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 pub mod chip;
 pub mod clock;
 pub mod memory;

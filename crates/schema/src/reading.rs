@@ -41,9 +41,42 @@ pub enum Absence {
     Failed,
     /// Nobody asked for it: the reader was told to leave it out.
     NotAsked,
+    /// It was known at the time, and the history does not keep it.
+    NotKept,
 }
 
 impl Absence {
+    /// All reasons. A reason's place is its number in files and messages: places are never
+    /// reused, new reasons come at the end.
+    pub const ALL: [Self; 16] = [
+        Self::Unsupported,
+        Self::NotYet,
+        Self::Permission,
+        Self::Resetting,
+        Self::Implausible,
+        Self::TimedOut,
+        Self::Gone,
+        Self::Ended,
+        Self::Hidden,
+        Self::Unknown,
+        Self::NotUnderstood,
+        Self::Refused,
+        Self::Missing,
+        Self::Failed,
+        Self::NotAsked,
+        Self::NotKept,
+    ];
+
+    /// The reason's number.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The reason with this number; none for a number that a newer version may know.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
     /// The words a person reads.
     pub fn words(self) -> &'static str {
         match self {
@@ -62,6 +95,7 @@ impl Absence {
             Self::Missing => "not there",
             Self::Failed => "reading failed",
             Self::NotAsked => "not asked for",
+            Self::NotKept => "not kept in the history",
         }
     }
 }
@@ -153,6 +187,14 @@ mod tests {
             assert_eq!(serde_json::to_string(&reading).unwrap(), text);
             assert_eq!(serde_json::from_str::<Reading<f64>>(text).unwrap(), reading);
         }
+    }
+
+    #[test]
+    fn a_reason_is_at_the_place_that_its_number_says() {
+        for (code, reason) in (0u8..).zip(Absence::ALL) {
+            assert_eq!((reason.code(), Absence::from_code(code)), (code, Some(reason)));
+        }
+        assert_eq!(Absence::from_code(16), None);
     }
 
     #[test]
