@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::event::{Event, EventView};
 use crate::queue::{Losses, Reader, Taken};
+use crate::standby::Ending;
 
 /// For how many prefixes a consumer counts iterations.
 pub const MAX_COUNTED_PREFIXES: usize = 65_536;
@@ -19,12 +20,16 @@ pub struct Consumer {
     reader: Reader,
     iterations: HashMap<Vec<u8>, u64>,
     malformed: u64,
+    /// Dropped after the reader.
+    _ending: Ending,
 }
 
 /// A consumer of events only, in place, for whoever makes other structures of them. Dropping it
 /// ends the connection.
 pub struct EventReader {
     reader: Reader,
+    /// Dropped after the reader.
+    _ending: Ending,
 }
 
 /// What a consumer gets.
@@ -50,8 +55,8 @@ pub enum ReadError {
 // === impl Consumer ===
 
 impl Consumer {
-    pub(crate) fn new(reader: Reader) -> Self {
-        Self { reader, iterations: HashMap::new(), malformed: 0 }
+    pub(crate) fn new(reader: Reader, ending: Ending) -> Self {
+        Self { reader, iterations: HashMap::new(), malformed: 0, _ending: ending }
     }
 
     /// Takes what is next, if anything waits.
@@ -101,16 +106,43 @@ impl Consumer {
     ///
     /// # Errors
     /// In a child of the process that connected, or when waiting fails.
-    pub fn drain(&mut self, mut each: impl FnMut(Next)) -> Result<(), ReadError> {
+    pub fn drain(&mut self, each: impl FnMut(Next)) -> Result<(), ReadError> {
+        self.drain_until(None, each).map(|_| ())
+    }
+
+    /// The same, but waits only so long, in all, for events that are still being copied; whether
+    /// everything was taken. What waits is taken however long that takes.
+    ///
+    /// # Errors
+    /// As for [`Consumer::drain`].
+    pub fn drain_within(
+        &mut self,
+        patience: Duration,
+        each: impl FnMut(Next),
+    ) -> Result<bool, ReadError> {
+        self.drain_until(Instant::now().checked_add(patience), each)
+    }
+
+    fn drain_until(
+        &mut self,
+        deadline: Option<Instant>,
+        mut each: impl FnMut(Next),
+    ) -> Result<bool, ReadError> {
         let until = self.reader.reserved();
         loop {
             match self.try_next()? {
                 Some(next) => each(next),
-                None if self.reader.taken() >= until => return Ok(()),
-                None => wait(self.as_fd(), None)?,
+                None if self.reader.taken() >= until => return Ok(true),
+                None => {
+                    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+                    if left.is_some_and(|left| left.is_zero()) {
+                        return Ok(false);
+                    }
+                    wait(self.as_fd(), left)?;
+                }
             }
             if self.reader.taken() > until {
-                return Ok(());
+                return Ok(true);
             }
         }
     }
@@ -159,8 +191,8 @@ impl AsFd for Consumer {
 // === impl EventReader ===
 
 impl EventReader {
-    pub(crate) fn new(reader: Reader) -> Self {
-        Self { reader }
+    pub(crate) fn new(reader: Reader, ending: Ending) -> Self {
+        Self { reader, _ending: ending }
     }
 
     /// Shows the next event to `read`, then gives it up; none if no event waits. If `read` panics,

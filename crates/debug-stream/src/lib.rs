@@ -35,6 +35,7 @@ mod publisher;
 #[allow(unsafe_code)]
 mod queue;
 pub mod sink;
+mod standby;
 mod stream;
 mod sync;
 mod tensor;

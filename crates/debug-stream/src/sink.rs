@@ -10,7 +10,7 @@ mod npy;
 mod raw;
 mod safetensors;
 
-pub use directory::{DefaultConsumer, Totals, directory_name};
+pub use directory::{DefaultConsumer, Saved, TakeError, Totals, directory_name};
 pub use json::write_json_line;
 pub use lines::write_text;
 pub use npy::write_npy;

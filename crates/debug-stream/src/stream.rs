@@ -1,8 +1,10 @@
 //! One logical core's stream: its publishers, its one consumer, its counters.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use crate::consumer::{Consumer, EventReader};
 use crate::event::Fields;
@@ -10,6 +12,8 @@ use crate::filter::Filter;
 use crate::options::StreamOptions;
 use crate::publisher::Publisher;
 use crate::queue::{Bounds, Losses, Queue, Reader, Unconnected};
+use crate::standby::{Ending, Standby, Taken};
+use crate::sync::wait_a_little;
 
 /// The events of one logical core. Clones are the same stream.
 #[derive(Clone)]
@@ -24,11 +28,15 @@ pub(crate) struct Shared {
     filters: AtomicBool,
     filter: RwLock<Option<Filter>>,
     filtered: AtomicU64,
+    unsaved: AtomicU64,
+    pub(crate) standby: Standby,
 }
 
 /// What a stream did so far. `produced` is the sum of delivered, unread, waiting and lost events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamCounters {
+    /// Whether somebody is connected.
+    pub connected: bool,
     /// Events that passed the filter while somebody was connected.
     pub produced: u64,
     /// Events that a consumer took.
@@ -45,6 +53,8 @@ pub struct StreamCounters {
     pub lost: Losses,
     /// Events that the filter did not want.
     pub filtered: u64,
+    /// Delivered events that their consumer could not keep: [`Stream::count_unsaved`].
+    pub unsaved: u64,
     /// Memory that is kept for events to come, in bytes.
     pub idle_bytes: u64,
     /// How often the descriptor was made readable.
@@ -77,6 +87,8 @@ impl Stream {
             filters: AtomicBool::new(options.filter.is_some()),
             filter: RwLock::new(options.filter),
             filtered: AtomicU64::new(0),
+            unsaved: AtomicU64::new(0),
+            standby: Standby::new(),
         };
         Self { queue: Queue::new(bounds), shared: Arc::new(shared) }
     }
@@ -93,28 +105,95 @@ impl Stream {
         Publisher::new(Arc::clone(&self.queue), Arc::clone(&self.shared))
     }
 
-    /// Connects the consumer, which is told of losses too.
+    /// Connects the consumer, which is told of losses too. A standby makes room for it, for which
+    /// this waits up to a second.
     ///
     /// # Errors
     /// When there is one already, or the system is short of descriptors or memory.
     pub fn connect(&self) -> Result<Consumer, ConnectError> {
-        Ok(Consumer::new(self.connect_to_queue(true)?))
+        Ok(Consumer::new(self.connect_as_client(true)?, self.ending(false)))
     }
 
-    /// Connects a consumer of events only: losses are counted, but do not make it readable.
+    /// Connects a consumer of events only: losses are counted, but do not make it readable. A
+    /// standby makes room as for [`Stream::connect`].
     ///
     /// # Errors
     /// As for [`Stream::connect`].
     pub fn connect_for_events(&self) -> Result<EventReader, ConnectError> {
-        Ok(EventReader::new(self.connect_to_queue(false)?))
+        Ok(EventReader::new(self.connect_as_client(false)?, self.ending(false)))
     }
 
-    fn connect_to_queue(&self, wants_losses: bool) -> Result<Reader, ConnectError> {
-        self.queue.connect(wants_losses).map_err(|refused| match refused {
-            Unconnected::Occupied => ConnectError::Occupied,
-            Unconnected::NoDescriptor(error) => ConnectError::Descriptor(error.into()),
-            Unconnected::NoMemory => ConnectError::Memory,
-        })
+    /// Connects a consumer that reads while no client does. `bell`, an eventfd, is written to when
+    /// a client wants its place ([`Stream::is_wanted`]), upon which it is to be dropped soon, and
+    /// when a client has gone, upon which it may be connected again.
+    ///
+    /// # Errors
+    /// As for [`Stream::connect`]; also while a client waits to be connected.
+    pub fn connect_standby(&self, bell: &Arc<OwnedFd>) -> Result<Consumer, ConnectError> {
+        if !self.shared.standby.claim(bell) {
+            return Err(ConnectError::Occupied);
+        }
+        match self.queue.connect(true) {
+            Ok(reader) => Ok(Consumer::new(reader, self.ending(true))),
+            Err(refused) => {
+                self.shared.standby.give_up();
+                Err(refused.into())
+            }
+        }
+    }
+
+    /// Whether a client waits for the standby to make room.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.shared.standby.is_wanted()
+    }
+
+    fn connect_as_client(&self, wants_losses: bool) -> Result<Reader, ConnectError> {
+        match self.queue.connect(wants_losses) {
+            Err(Unconnected::Occupied) => {}
+            outcome => return outcome.map_err(ConnectError::from),
+        }
+        let mut waiting = self.shared.standby.wait();
+        loop {
+            waiting.look();
+            match self.queue.connect(wants_losses) {
+                Err(Unconnected::Occupied) => match waiting.found_taken() {
+                    Taken::ByStandby => {}
+                    Taken::ByAnother => return Err(ConnectError::Occupied),
+                },
+                outcome => return outcome.map_err(ConnectError::from),
+            }
+        }
+    }
+
+    fn ending(&self, is_standby: bool) -> Ending {
+        Ending::new(Arc::clone(&self.shared), is_standby)
+    }
+
+    /// Waits until all that was published before this call has been taken by whoever is connected,
+    /// or the connection ended; whether that came to pass in time.
+    #[must_use]
+    pub fn wait_until_taken(&self, patience: Duration) -> bool {
+        let accepted = |counters: &StreamCounters| counters.produced - counters.lost.sum();
+        let target = accepted(&self.counters());
+        let deadline = Instant::now().checked_add(patience);
+        let mut attempts = 0;
+        loop {
+            let counters = self.counters();
+            if counters.delivered + counters.unread >= target {
+                return true;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return false;
+            }
+            wait_a_little(&mut attempts);
+        }
+    }
+
+    /// Counts events that a consumer took and could not keep, as when their files cannot be
+    /// written.
+    pub fn count_unsaved(&self, events: u64) {
+        self.shared.unsaved.fetch_add(events, Ordering::Relaxed);
     }
 
     /// Sets which events are wanted from now on; all, if there is no filter.
@@ -129,6 +208,7 @@ impl Stream {
     pub fn counters(&self) -> StreamCounters {
         let totals = self.queue.totals();
         StreamCounters {
+            connected: self.queue.is_connected(),
             produced: totals.reserved + totals.lost.sum(),
             delivered: totals.delivered,
             unread: totals.unread,
@@ -137,8 +217,19 @@ impl Stream {
             high_water: totals.high_water,
             lost: totals.lost,
             filtered: self.shared.filtered.load(Ordering::Relaxed),
+            unsaved: self.shared.unsaved.load(Ordering::Relaxed),
             idle_bytes: u64::try_from(totals.idle_bytes).unwrap_or(u64::MAX),
             descriptor_writes: totals.descriptor_writes,
+        }
+    }
+}
+
+impl From<Unconnected> for ConnectError {
+    fn from(refused: Unconnected) -> Self {
+        match refused {
+            Unconnected::Occupied => Self::Occupied,
+            Unconnected::NoDescriptor(error) => Self::Descriptor(error.into()),
+            Unconnected::NoMemory => Self::Memory,
         }
     }
 }

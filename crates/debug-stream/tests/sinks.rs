@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use telltale_debug_stream::sink::{
-    DefaultConsumer, Shown, Totals, directory_name, write_json_line, write_npy, write_safetensors,
-    write_text,
+    DefaultConsumer, Saved, Shown, Totals, directory_name, write_json_line, write_npy,
+    write_safetensors, write_text,
 };
 use telltale_debug_stream::{Event, EventKind, Losses, Next, Tensor, TextStyle};
 use telltale_harness::Scratch;
@@ -182,21 +182,74 @@ fn hostile_prefixes_stay_inside_and_apart() {
 #[test]
 fn the_default_consumer_writes_files_and_lines_and_counts_what_it_cannot_read() {
     let scratch = Scratch::new();
-    let mut consumer = DefaultConsumer::new(scratch.join("out"), TextStyle::default());
+    let mut consumer = consumer(&scratch.join("out"), Saved::BytesAndText);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut to_error = event(EventKind::Unknown(0), "", &[], b"?");
     (to_error.pipe, to_error.prefix, to_error.iteration) = (1, "../up".to_owned(), None);
     let malformed = event(EventKind::Tensor, "float32", &[9], b"");
     for next in [Next::Event(numbers()), lost(), Next::Event(to_error), Next::Event(malformed)] {
-        consumer.take(&next, &mut out, &mut err).unwrap();
+        consumer.take(next, &mut out, &mut err).unwrap();
     }
     let read = |path: &str| std::fs::read_to_string(scratch.join(path)).unwrap();
-    assert_eq!(read("out/loss/core_3/2/formatted_tensor.txt"), "[ 1.  -2.5]\n");
-    let metadata = read("out/loss/core_3/2/metadata.txt");
-    assert!(metadata.starts_with("dtype = float32\nshape = (9)\n"), "the last of one iteration");
-    assert_eq!(read("out/%2e.%2fup/core_3/sequence_5/tensor_data.bin"), "?");
-    let expected = Totals { events: 3, lost: 5, unknown: 1, malformed: 1, unwritten: 0 };
+    assert_eq!(read("out/loss/core_3/0/formatted_tensor.txt"), "[ 1.  -2.5]\n");
+    let metadata = read("out/loss/core_3/1/metadata.txt");
+    assert!(metadata.starts_with("dtype = float32\nshape = (9)\n"), "{metadata}");
+    assert!(metadata.ends_with("\niteration = 1\n"), "{metadata}");
+    assert_eq!(read("out/%2e.%2fup/core_3/0/tensor_data.bin"), "?");
+    let expected = Totals { events: 3, lost: 5, unknown: 1, malformed: 1, ..Totals::default() };
     assert_eq!(consumer.totals(), expected);
     assert!(String::from_utf8(out).unwrap().contains("lost 5 events"));
-    assert!(String::from_utf8(err).unwrap().starts_with("[core 3] ../up: unknown type 0"));
+    assert!(String::from_utf8(err).unwrap().starts_with("[core 3] ../up#0: unknown type 0"));
+}
+
+fn consumer(directory: &Path, saved: Saved) -> DefaultConsumer {
+    DefaultConsumer::new(directory.to_owned(), saved, TextStyle::default())
+}
+
+fn names(directory: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn what_is_there_is_left_alone_and_numbers_go_on() {
+    let scratch = Scratch::new();
+    let place = scratch.join("loss/core_3");
+    std::fs::create_dir_all(place.join("6")).unwrap();
+    for file in ["7", "note", "99999999999999999"] {
+        std::fs::write(place.join(file), "mine").unwrap();
+    }
+    // Two consumers at once, as of two processes.
+    let mut consumers = [(); 2].map(|()| consumer(scratch.path(), Saved::Bytes));
+    for which in [0, 1, 1, 0] {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let taken = consumers[which].take(Next::Event(numbers()), &mut out, &mut err);
+        taken.unwrap();
+    }
+    let expected = ["10", "11", "6", "7", "8", "9", "99999999999999999", "note"];
+    assert_eq!(names(&place), expected.map(str::to_owned).into());
+    assert_eq!(std::fs::read_to_string(place.join("7")).unwrap(), "mine");
+    let files = ["metadata.txt", "tensor_data.bin"].map(str::to_owned).into();
+    assert_eq!(names(&place.join("11")), files, "no text where bytes were asked for");
+    let metadata = std::fs::read_to_string(place.join("11/metadata.txt")).unwrap();
+    assert!(metadata.ends_with("\niteration = 11\n"), "{metadata}");
+}
+
+#[test]
+fn what_cannot_be_saved_is_printed_and_counted_and_later_events_are_saved() {
+    let scratch = Scratch::new();
+    let directory = scratch.join("out");
+    std::fs::write(&directory, "a file in the way").unwrap();
+    let mut consumer = consumer(&directory, Saved::BytesAndText);
+    let mut out = Vec::new();
+    let refused = consumer.take(Next::Event(numbers()), &mut out, &mut Vec::new());
+    let text = refused.unwrap_err().to_string();
+    assert!(text.starts_with("cannot save a debug event in "), "{text}");
+    assert!(text.ends_with("/out/loss/core_3"), "{text}");
+    assert!(String::from_utf8(out).unwrap().starts_with("[core 3] loss#"));
+    std::fs::remove_file(&directory).unwrap();
+    consumer.take(Next::Event(numbers()), &mut Vec::new(), &mut Vec::new()).unwrap();
+    assert_eq!(names(&directory.join("loss/core_3")), ["1".to_owned()].into());
+    let expected = Totals { events: 2, unsaved: 1, ..Totals::default() };
+    assert_eq!(consumer.totals(), expected);
 }

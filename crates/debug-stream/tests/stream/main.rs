@@ -3,6 +3,7 @@
 
 mod polling;
 mod publishing;
+mod standing_by;
 #[cfg(feature = "tokio")]
 mod tasks;
 

@@ -90,9 +90,12 @@ fn counters_add_up() {
     for round in 0..4 {
         let _ = publish(&publisher, "b", round);
     }
-    let counters = stream.counters();
     let lost = Losses { events: 2, ..Losses::default() };
+    stream.count_unsaved(1);
+    let counters = stream.counters();
     let expected = StreamCounters {
+        connected: true,
+        unsaved: 1,
         produced: 7,
         delivered: 1,
         unread: 0,

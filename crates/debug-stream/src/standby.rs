@@ -1,0 +1,154 @@
+//! The consumer of last resort: reads a stream while nobody else does, and makes room for whoever
+//! comes.
+//!
+//! A stream has one place for a consumer. The standby takes it like any other, but a client that
+//! finds it there asks it to leave by ringing its bell, and waits for that no longer than
+//! [`PATIENCE`]. The bell rings again when the client has gone. Nothing here touches the queue.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use crate::stream::Shared;
+use crate::sync::wait_a_little;
+
+/// How long a client waits for the standby to leave: many times what it takes unless the standby
+/// hangs in a file system.
+const PATIENCE: Duration = Duration::from_secs(1);
+const NO_PROCESS: u32 = 0;
+
+/// A stream's standby, as clients see it.
+pub(crate) struct Standby {
+    /// The process whose standby has the consumer's place, or is about to take it.
+    held_by: AtomicU32,
+    /// Clients that wait for it to leave.
+    wanted: AtomicU32,
+    bell: RwLock<Option<Arc<OwnedFd>>>,
+}
+
+/// The end of a connection, which the standby is told of. To be dropped after the reader.
+pub(crate) struct Ending {
+    shared: Arc<Shared>,
+    process: u32,
+    is_standby: bool,
+}
+
+/// What a client learns about a place that is taken.
+pub(crate) enum Taken {
+    /// By the standby, which was asked to leave: try again.
+    ByStandby,
+    /// By another client, or by a standby that does not leave.
+    ByAnother,
+}
+
+/// A client that waits for the standby to leave.
+pub(crate) struct Waiting<'stream> {
+    standby: &'stream Standby,
+    deadline: Instant,
+    attempts: u32,
+    held: bool,
+}
+
+// === impl Standby ===
+
+impl Standby {
+    pub(crate) fn new() -> Self {
+        Self {
+            held_by: AtomicU32::new(NO_PROCESS),
+            wanted: AtomicU32::new(0),
+            bell: RwLock::new(None),
+        }
+    }
+
+    /// Whether a client waits for the standby to leave.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > 0
+    }
+
+    /// Claims the standby's role before it connects; whether it may.
+    pub(crate) fn claim(&self, bell: &Arc<OwnedFd>) -> bool {
+        *self.bell.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(bell));
+        // SYNC: standby. Either this sees the client that waits, or the client sees the claim and
+        // tries again.
+        self.held_by.store(std::process::id(), Ordering::SeqCst);
+        let may = !self.is_wanted();
+        if !may {
+            self.give_up();
+        }
+        may
+    }
+
+    /// Gives the role up, when it could not connect or after it has left.
+    pub(crate) fn give_up(&self) {
+        self.held_by.store(NO_PROCESS, Ordering::SeqCst);
+    }
+
+    /// Begins to wait for the standby to leave, if it is one that holds the place.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        // SYNC: standby
+        self.wanted.fetch_add(1, Ordering::SeqCst);
+        let deadline = Instant::now() + PATIENCE;
+        Waiting { standby: self, deadline, attempts: 0, held: false }
+    }
+
+    fn ring(&self) {
+        if let Some(bell) = &*self.bell.read().unwrap_or_else(PoisonError::into_inner) {
+            // If its count is at its limit, it rings already.
+            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting<'_> {
+    /// To be called before each attempt to connect: who holds the place is looked at first.
+    pub(crate) fn look(&mut self) {
+        self.held = self.standby.held_by.load(Ordering::SeqCst) == std::process::id();
+    }
+
+    /// What an attempt that found the place taken means.
+    pub(crate) fn found_taken(&mut self) -> Taken {
+        if !self.held || Instant::now() >= self.deadline {
+            return Taken::ByAnother;
+        }
+        if self.attempts == 0 {
+            self.standby.ring();
+        }
+        wait_a_little(&mut self.attempts);
+        Taken::ByStandby
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.standby.wanted.fetch_sub(1, Ordering::SeqCst);
+        // One that left and could not connect because of this client may do so now.
+        if self.attempts > 0 {
+            self.standby.ring();
+        }
+    }
+}
+
+// === impl Ending ===
+
+impl Ending {
+    pub(crate) fn new(shared: Arc<Shared>, is_standby: bool) -> Self {
+        Self { shared, process: std::process::id(), is_standby }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // The lock and the bell are the parent's in a child.
+        if self.process != std::process::id() {
+            return;
+        }
+        if self.is_standby {
+            self.shared.standby.give_up();
+        } else {
+            self.shared.standby.ring();
+        }
+    }
+}
