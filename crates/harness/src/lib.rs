@@ -1,5 +1,6 @@
 //! Support for the workspace's tests: skipping with a record, scratch directories, child
-//! processes, other users, PID namespaces, C and C++ sources, binaries of other packages.
+//! processes, other users, PID namespaces, C and C++ sources, binaries of other packages, and a
+//! strict reader of Prometheus' texts.
 //!
 //! This crate is a development dependency only (`xtask` alone links it, to print the skip file).
 //! It knows nothing about Telltale's own formats, and it never signals a process that it did not
@@ -10,6 +11,7 @@ mod built;
 mod children;
 mod compiled;
 mod effort;
+pub mod exposition;
 mod isolation;
 mod scratch;
 pub mod skipped;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation)]
 
+pub mod exposition;
 mod frame;
 pub mod limits;
 #[allow(unreachable_pub, missing_docs, clippy::pedantic, clippy::enum_variant_names)]
