@@ -226,6 +226,11 @@ impl FloatShape {
         if negative { -magnitude } else { magnitude }
     }
 
+    /// The bit that says minus.
+    pub(crate) fn sign_bit(self) -> u64 {
+        1 << (self.mantissa_bits + self.exponent_bits)
+    }
+
     fn finite(self, mantissa: u64, exponent: u64) -> f64 {
         // At most 24 bits and small exponents: every step is exact.
         #[allow(clippy::cast_precision_loss, reason = "it has at most 24 bits")]

@@ -24,10 +24,12 @@
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
+pub mod capture;
 mod consumer;
 pub mod cores;
 mod doorbell;
 mod dtype;
+mod encode;
 mod event;
 mod filter;
 mod options;

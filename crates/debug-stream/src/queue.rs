@@ -462,7 +462,7 @@ impl Losses {
     /// All of them.
     #[must_use]
     pub fn sum(&self) -> u64 {
-        self.events + self.bytes + self.memory
+        self.events.saturating_add(self.bytes).saturating_add(self.memory)
     }
 
     fn add(&mut self, cause: Cause) {

@@ -4,7 +4,7 @@
 //! by what is returned, so that the caller can count it; it is never an error.
 
 mod directory;
-mod json;
+pub(crate) mod json;
 mod lines;
 mod npy;
 mod raw;

@@ -86,19 +86,19 @@ fn json_is_one_line_for_each() {
         (
             Next::Event(numbers()),
             100,
-            r#"{"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":8,"dtype":"float32","shape":[2],"statistics":{"min":-2.5,"max":1.0,"mean":-0.75,"std":1.75,"nan":0,"inf":0,"zero":0},"values":[1.0,-2.5]}"#,
+            r#"{"version":1,"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":8,"dtype":"float32","shape":[2],"statistics":{"min":-2.5,"max":1.0,"mean":-0.75,"std":1.75,"nan":0,"inf":0,"zero":0},"values":[1.0,-2.5]}"#,
         ),
         (
             Next::Event(special),
             2,
-            r#"{"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":12,"dtype":"float32","shape":[3],"statistics":{"min":0.0,"max":0.0,"mean":0.0,"std":0.0,"nan":1,"inf":1,"zero":1},"values":["nan",0.0],"values_left_out":1}"#,
+            r#"{"version":1,"kind":"tensor","type":1,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":12,"dtype":"float32","shape":[3],"statistics":{"min":0.0,"max":0.0,"mean":0.0,"std":0.0,"nan":1,"inf":1,"zero":1},"values":["nan",0.0],"values_left_out":1}"#,
         ),
         (
             Next::Event(event(EventKind::Text, "", &[], b"\"hi\"\n")),
             0,
-            r#"{"kind":"text","type":2,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":5,"text":"\"hi\"\n"}"#,
+            r#"{"version":1,"kind":"text","type":2,"sequence":5,"time_ns":77,"core":3,"pipe":0,"prefix":"loss","iteration":2,"bytes":5,"text":"\"hi\"\n"}"#,
         ),
-        (lost(), 0, r#"{"kind":"lost","events":4,"bytes":1,"memory":0}"#),
+        (lost(), 0, r#"{"version":1,"kind":"lost","events":4,"bytes":1,"memory":0}"#),
     ] {
         let mut out = Vec::new();
         assert_eq!(write_json_line(&mut out, &next, most).unwrap(), Shown::Whole);

@@ -6,39 +6,48 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::Shown;
-use crate::{Event, EventKind, Next, Statistics, Tensor, Value};
+use crate::{Event, EventKind, Losses, Next, Statistics, Tensor, Value};
 
-#[derive(Serialize)]
-struct Line<'event> {
-    kind: &'static str,
+/// The version of the lines, which each of them has. It grows when a field changes its meaning or
+/// goes away; new fields may come without.
+pub(crate) const VERSION: u32 = 1;
+
+/// An event's line; what is not known is left out.
+#[derive(Default, Serialize)]
+pub(crate) struct Line<'event> {
+    pub(crate) version: u32,
+    pub(crate) kind: &'static str,
     #[serde(rename = "type")]
-    code: u32,
-    sequence: u64,
-    time_ns: u64,
-    core: u32,
-    pipe: u32,
-    prefix: &'event str,
+    pub(crate) code: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    iteration: Option<u64>,
-    bytes: usize,
+    pub(crate) sequence: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
+    pub(crate) time_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    dtype: Option<&'event str>,
+    pub(crate) core: Option<u32>,
+    pub(crate) pipe: u32,
+    pub(crate) prefix: &'event str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    shape: Option<&'event [u64]>,
+    pub(crate) iteration: Option<u64>,
+    pub(crate) bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    malformed: Option<String>,
+    pub(crate) text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    statistics: Option<Summary>,
+    pub(crate) dtype: Option<&'event str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    values: Option<Vec<Json>>,
+    pub(crate) shape: Option<&'event [u64]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    values_left_out: Option<usize>,
+    pub(crate) malformed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) statistics: Option<Summary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) values: Option<Vec<Json>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) values_left_out: Option<usize>,
 }
 
 #[derive(Serialize)]
-struct Summary {
+pub(crate) struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +62,8 @@ struct Summary {
 }
 
 #[derive(Serialize)]
-struct Lost {
+pub(crate) struct Lost {
+    version: u32,
     kind: &'static str,
     events: u64,
     bytes: u64,
@@ -67,10 +77,7 @@ struct Lost {
 /// When writing fails.
 pub fn write_json_line(out: &mut impl Write, next: &Next, most_values: usize) -> io::Result<Shown> {
     let (mut text, shown) = match next {
-        Next::Lost(losses) => {
-            let (events, bytes, memory) = (losses.events, losses.bytes, losses.memory);
-            (serde_json::to_vec(&Lost { kind: "lost", events, bytes, memory })?, Shown::Whole)
-        }
+        Next::Lost(losses) => (serde_json::to_vec(&Lost::from(losses))?, Shown::Whole),
         Next::Event(event) => (serde_json::to_vec(&line(event, most_values))?, Shown::of(event)),
     };
     text.push(b'\n');
@@ -82,30 +89,26 @@ fn line(event: &Event, most_values: usize) -> Line<'_> {
     let is_tensor = event.kind == EventKind::Tensor;
     let is_text = matches!(event.kind, EventKind::Text | EventKind::Breakpoint);
     let mut line = Line {
+        version: VERSION,
         kind: event.kind.name(),
         code: event.kind.code(),
-        sequence: event.sequence,
-        time_ns: event.time_ns,
-        core: event.core,
+        sequence: Some(event.sequence),
+        time_ns: Some(event.time_ns),
+        core: Some(event.core),
         pipe: event.pipe,
         prefix: &event.prefix,
         iteration: event.iteration,
-        bytes: event.data.len(),
+        bytes: u64::try_from(event.data.len()).unwrap_or(u64::MAX),
         text: is_text.then(|| String::from_utf8_lossy(&event.data).into_owned()),
         dtype: is_tensor.then_some(&event.dtype),
         shape: is_tensor.then_some(&event.shape),
-        malformed: None,
-        statistics: None,
-        values: None,
-        values_left_out: None,
+        ..Line::default()
     };
     if is_tensor {
         match Tensor::of(event) {
             Ok(tensor) => {
-                line.statistics = Some(summary(&tensor.statistics()));
-                line.values = Some(tensor.values().take(most_values).map(json).collect());
-                let left_out = tensor.elements().saturating_sub(most_values);
-                line.values_left_out = (left_out > 0).then_some(left_out);
+                line.statistics = Some(Summary::from(&tensor.statistics()));
+                line.put_values(&tensor, most_values);
             }
             Err(reason) => line.malformed = Some(reason.to_string()),
         }
@@ -113,15 +116,33 @@ fn line(event: &Event, most_values: usize) -> Line<'_> {
     line
 }
 
-fn summary(found: &Statistics) -> Summary {
-    Summary {
-        min: found.min,
-        max: found.max,
-        mean: found.mean,
-        std: found.standard_deviation,
-        nan: found.nan,
-        inf: found.infinite,
-        zero: found.zero,
+impl Line<'_> {
+    /// Adds at most so many elements, and how many more there are.
+    pub(crate) fn put_values(&mut self, tensor: &Tensor<'_>, most_values: usize) {
+        self.values = Some(tensor.values().take(most_values).map(json).collect());
+        let left_out = tensor.elements().saturating_sub(most_values);
+        self.values_left_out = (left_out > 0).then_some(left_out);
+    }
+}
+
+impl From<&Statistics> for Summary {
+    fn from(found: &Statistics) -> Self {
+        Self {
+            min: found.min,
+            max: found.max,
+            mean: found.mean,
+            std: found.standard_deviation,
+            nan: found.nan,
+            inf: found.infinite,
+            zero: found.zero,
+        }
+    }
+}
+
+impl From<&Losses> for Lost {
+    fn from(losses: &Losses) -> Self {
+        let (events, bytes, memory) = (losses.events, losses.bytes, losses.memory);
+        Self { version: VERSION, kind: "lost", events, bytes, memory }
     }
 }
 
