@@ -8,6 +8,7 @@ mod backend;
 mod commands;
 mod error;
 mod memory;
+mod prints;
 mod program;
 mod queue;
 mod reach;
@@ -21,7 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use telltale_program_cache::{ProgramArguments, ProgramDescriptor};
+use telltale_debug_stream::{Stream, cores};
+use telltale_program_cache::{CoreCoord, ProgramArguments, ProgramDescriptor};
 use telltale_runtime::{DeviceDescription, Runtime};
 use telltale_schema::chip::ChipFacts;
 use telltale_schema::memory::MemoryKind;
@@ -32,13 +34,14 @@ pub use self::program::CompiledProgram;
 
 use self::commands::{Command, SpareWords, Worker};
 use self::memory::{LiveBuffers, OpenChip};
+use self::prints::Prints;
 use self::program::LoadedProgram;
 use self::queue::{Given, Queue};
 use self::reach::Memories;
 use self::residence::Residents;
 use crate::client::DeviceClient;
 use crate::kernels::{
-    ExecutionError, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters, Mark, Progress,
+    ExecutionError, Executor, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters, Mark, Progress,
 };
 use crate::machine::ChipDescription;
 
@@ -98,6 +101,7 @@ pub struct Accelerator {
     queue: Arc<Queue<Command>>,
     progress: Arc<Progress>,
     spare: Arc<SpareWords>,
+    prints: Prints,
     patience: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Disconnected when the thread ends.
@@ -131,13 +135,16 @@ impl Accelerator {
         let memories = Memories::reserve(&facts).map_err(OpenAcceleratorError::Memory)?;
         let (queue, progress) = (Arc::new(Queue::new()), Arc::new(Progress::default()));
         let (ending, ended) = sync_channel::<()>(0);
+        let prints = Prints::of(grid)?;
+        let printers = prints.printers();
         let spare = Arc::new(SpareWords::default());
         let thread = {
             let (chip, queue, progress, spare) =
                 (Arc::clone(&chip), Arc::clone(&queue), Arc::clone(&progress), Arc::clone(&spare));
             std::thread::Builder::new().name("accelerator".to_owned()).spawn(move || {
                 let _ending = ending;
-                Worker::new(chip, queue, progress, spare, memories, grid).work();
+                let executor = Executor::new(grid, printers);
+                Worker::new(chip, queue, progress, spare, memories, executor).work();
             })
         };
         let thread = thread.map_err(OpenAcceleratorError::Thread)?;
@@ -149,6 +156,7 @@ impl Accelerator {
             queue,
             progress,
             spare,
+            prints,
             patience: options.patience,
             thread: Mutex::new(Some(thread)),
             ended: Mutex::new(ended),
@@ -163,6 +171,28 @@ impl Accelerator {
     /// Columns and rows of the cores that programs can use; every core of it is there.
     pub fn grid(&self) -> (u16, u16) {
         self.grid
+    }
+
+    /// The number by which the process knows a core of the grid; none outside of it.
+    pub fn logical_core(&self, core: CoreCoord) -> Option<u32> {
+        self.prints.logical_core(core)
+    }
+
+    /// What kernels on a core of the grid print; none outside of it. Any one consumer may connect
+    /// to it, a client in C among them.
+    pub fn debug_stream(&self, core: CoreCoord) -> Option<&'static Stream> {
+        cores::stream(self.logical_core(core)?)
+    }
+
+    /// The same of all cores, row by row.
+    pub fn debug_streams(&self) -> impl Iterator<Item = &'static Stream> + use<> {
+        self.prints.streams()
+    }
+
+    /// Prints of kernels that could not be told, because they asked for what is not there. A text
+    /// in the place of each says why.
+    pub fn refused_prints(&self) -> u64 {
+        self.prints.refused()
     }
 
     /// Where this accelerator's kernels came from.

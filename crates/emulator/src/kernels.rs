@@ -14,6 +14,7 @@ mod fault;
 mod loaded;
 mod memory;
 mod plan;
+mod printing;
 mod progress;
 mod run;
 mod source;
@@ -36,5 +37,6 @@ pub(crate) use plan::{
     CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCircularBuffer, PlannedCore, PlannedKernel,
     PlannedSemaphore, Words,
 };
+pub(crate) use printing::Printer;
 pub(crate) use progress::{Mark, Progress};
 pub(crate) use run::Executor;

@@ -61,7 +61,10 @@ pub const MEMBERS: [Member; 24] = [
     // The C border names kinds and devices, so it needs the vocabulary beside the runtime.
     here("telltale-capi", &["telltale-runtime", "telltale-schema"]),
     here("telltale-nrt", &["telltale-debug-stream"]),
-    here("telltale-emulator", &["telltale-runtime", "telltale-program-cache", "telltale-schema"]),
+    here(
+        "telltale-emulator",
+        &["telltale-runtime", "telltale-debug-stream", "telltale-program-cache", "telltale-schema"],
+    ),
     here("telltale-node", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
     planned("telltale-cluster", &["telltale-wire", "telltale-schema"]),
     here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema"]),

@@ -100,11 +100,11 @@ impl Worker {
         progress: Arc<Progress>,
         spare: Arc<SpareWords>,
         memories: Memories,
-        grid: (u16, u16),
+        executor: Executor,
     ) -> Self {
         Self {
             reach: Reach::new(Arc::clone(&chip), memories),
-            executor: Executor::new(grid),
+            executor,
             chip,
             queue,
             progress,

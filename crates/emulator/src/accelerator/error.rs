@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use telltale_debug_stream::cores::NoCoresLeft;
 use telltale_program_cache::CoreCoord;
 use telltale_program_cache::slots::ArgumentsError;
 use telltale_schema::memory::MemoryKind;
@@ -44,6 +45,9 @@ pub enum OpenAcceleratorError {
         #[source]
         source: io::Error,
     },
+    /// The process has no numbers left for the chip's cores.
+    #[error(transparent)]
+    LogicalCores(#[from] NoCoresLeft),
     /// No thread can be started.
     #[error("cannot start the accelerator's thread: raise the limit of processes")]
     Thread(#[source] io::Error),

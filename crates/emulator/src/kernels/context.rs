@@ -6,10 +6,12 @@
 //! here panics or unwinds, and nothing that needs dropping is live where a kernel can be left.
 
 use std::cell::Cell;
+use std::ffi::c_char;
 
 use corosensei::Yielder;
 
 use super::fault::{Access, KernelFault};
+use super::printing::{self, Part, Printer};
 
 /// Circular buffers that a core can have.
 pub(crate) const CIRCULAR_BUFFERS: usize = 32;
@@ -45,6 +47,10 @@ pub(super) struct Calls {
     global_semaphore_write: extern "C" fn(&Core, u32, u32, u32, u32, u32),
     global_semaphore_wait: extern "C" fn(&Core, u32, u32, u32),
     fault: extern "C" fn(&Core, u32, u32, u32) -> !,
+    print_is_read: extern "C" fn(&Core) -> u32,
+    print_text: unsafe extern "C" fn(&Core, *const c_char, *const c_char),
+    print_scalar: unsafe extern "C" fn(&Core, *const c_char, u32, u64),
+    print_tile: unsafe extern "C" fn(&Core, *const c_char, u32, u32, *const Part),
 }
 
 /// One kernel on one core. C sees the fields up to `y`.
@@ -63,6 +69,8 @@ pub(super) struct Core {
     /// What the running program shares; set when the kernel starts.
     pub(super) surroundings: Cell<*const Surroundings>,
     pub(super) semaphores: Cell<*const SemaphoreValues>,
+    /// Where the core's prints go.
+    pub(super) printer: Cell<*const Printer>,
     pub(super) waiting: Cell<Waiting>,
 }
 
@@ -142,6 +150,10 @@ static CALLS: Calls = Calls {
     global_semaphore_write,
     global_semaphore_wait,
     fault,
+    print_is_read: printing::is_read,
+    print_text: printing::text,
+    print_scalar: printing::scalar,
+    print_tile: printing::tile,
 };
 
 // === impl CircularBuffer ===
@@ -175,7 +187,8 @@ impl CircularBuffer {
         self.pushed.get().wrapping_sub(self.popped.get())
     }
 
-    fn room(&self) -> u32 {
+    /// Pages that can be pushed.
+    pub(super) fn room(&self) -> u32 {
         self.pages.get().saturating_sub(self.filled())
     }
 }
@@ -196,6 +209,7 @@ impl Core {
             yielder: Cell::new(std::ptr::null()),
             surroundings: Cell::new(std::ptr::null()),
             semaphores: Cell::new(std::ptr::null()),
+            printer: Cell::new(std::ptr::null()),
             waiting: Cell::new(Waiting::Nothing),
         }
     }
@@ -232,6 +246,12 @@ impl Core {
         // SAFETY: while a kernel is alive, `semaphores` is its core's entry of the program's.
         let values = unsafe { &*self.semaphores.get() };
         values.get(usize::try_from(semaphore).ok()?)
+    }
+
+    pub(super) fn printer(&self) -> &Printer {
+        // SAFETY: the executor has one for each core of its grid, keeps them for as long as it
+        // lives, and gives a kernel its core's before it starts.
+        unsafe { &*self.printer.get() }
     }
 
     fn surroundings(&self) -> &Surroundings {

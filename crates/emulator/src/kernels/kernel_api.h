@@ -27,6 +27,8 @@ struct telltale_circular_buffer {
   uint32_t read_page;
 };
 
+struct telltale_part;
+
 /* The numbers of fault.rs. */
 enum telltale_fault {
   TELLTALE_FAULT_ARGUMENT = 1,
@@ -51,6 +53,12 @@ struct telltale_calls {
   void (*global_semaphore_write)(core_t *core, uint32_t x, uint32_t y, uint32_t address, uint32_t value, uint32_t add);
   void (*global_semaphore_wait)(core_t *core, uint32_t address, uint32_t value, uint32_t or_more);
   void (*fault)(core_t *core, uint32_t fault, uint32_t number, uint32_t limit) __attribute__((noreturn));
+  /* See kernel_print.h. */
+  uint32_t (*print_is_read)(core_t *core);
+  void (*print_text)(core_t *core, const char *prefix, const char *text);
+  void (*print_scalar)(core_t *core, const char *prefix, uint32_t dtype, uint64_t bits);
+  void (*print_tile)(core_t *core, const char *prefix, uint32_t buffer, uint32_t dtype,
+                     const struct telltale_part *part);
 };
 
 struct telltale_core {

@@ -20,6 +20,7 @@ use super::execution_error::{ExecutionError, MAX_WAITS, Wait, WaitsFor};
 use super::fault::Access;
 use super::memory::Memory;
 use super::plan::{CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCore};
+use super::printing::Printer;
 use super::progress::Progress;
 
 /// A kernel's stack. Host memory is taken for what is used of it, and a guard page ends it; the
@@ -35,6 +36,8 @@ pub(crate) struct Executor {
     idle: Vec<Box<Seat>>,
     stacks: Vec<DefaultStack>,
     semaphores: Vec<SemaphoreValues>,
+    /// Of each core of the grid, row by row. Kernels hold their addresses; it never changes.
+    printers: Box<[Printer]>,
     /// Whether the last program had any.
     has_semaphores: bool,
 }
@@ -74,10 +77,19 @@ struct Run<'a> {
 // === impl Executor ===
 
 impl Executor {
-    pub(crate) fn new(grid: (u16, u16)) -> Self {
+    /// For a grid of cores that each have a printer, row by row.
+    pub(crate) fn new(grid: (u16, u16), printers: Box<[Printer]>) -> Self {
         let cores = usize::from(grid.0) * usize::from(grid.1);
+        assert_eq!(printers.len(), cores, "each core has a printer");
         let semaphores = (0..cores).map(|_| [const { Cell::new(None) }; SEMAPHORES]).collect();
-        Self { grid, idle: Vec::new(), stacks: Vec::new(), semaphores, has_semaphores: false }
+        Self {
+            grid,
+            idle: Vec::new(),
+            stacks: Vec::new(),
+            semaphores,
+            printers,
+            has_semaphores: false,
+        }
     }
 
     /// Runs all kernels of `plan` to their end, with the argument words `words`.
@@ -277,6 +289,7 @@ impl<'a> Run<'a> {
             kernel.y.set(core.y.into());
             kernel.surroundings.set(self.surroundings);
             kernel.semaphores.set(&raw const self.executor.semaphores[core.place]);
+            kernel.printer.set(&raw const self.executor.printers[core.place]);
             kernel.waiting.set(Waiting::Nothing);
             let stack = self.executor.take_stack().map_err(ExecutionError::host_memory)?;
             let (entry, kernel) = (planned.code.entry(), &raw const *kernel);

@@ -10,7 +10,8 @@ use rustix::fs::OFlags;
 use telltale_program_cache::{KernelDescriptor, KernelSource, OptimisationLevel};
 
 /// What every kernel's source begins with.
-pub(super) const KERNEL_API: &str = include_str!("kernel_api.h");
+pub(super) const KERNEL_API: &str =
+    concat!(include_str!("kernel_api.h"), include_str!("kernel_print.h"));
 
 /// How large a kernel's source may be.
 const MAX_SOURCE_BYTES: u64 = 1 << 20;

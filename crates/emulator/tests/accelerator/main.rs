@@ -5,5 +5,6 @@
 mod bench;
 mod cached;
 mod kept;
+mod printing;
 mod refused;
 mod running;
