@@ -7,7 +7,11 @@
 pub mod clean;
 pub mod clock;
 pub mod collector;
+pub mod configuration;
+pub mod listen;
+pub mod log;
 pub mod observation;
+pub mod parts;
 mod patience;
 mod processes;
 pub mod reconcile;

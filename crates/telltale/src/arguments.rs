@@ -1,5 +1,7 @@
 //! The command line: shape, help texts, completion. Nothing is opened or started here.
 
+mod serve;
+
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +13,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind};
 
 use crate::exit::{self, Failure, Status};
+
+pub(crate) use serve::ServeArguments;
 
 /// Tells what every accelerator and process is doing.
 #[derive(Debug, Parser)]
@@ -27,6 +31,9 @@ pub(crate) enum Command {
     /// Show devices, the memory in use on them, and the processes that hold it
     #[command(after_help = SMI_HELP)]
     Smi(SmiArguments),
+    /// Collect again and again, and answer whoever may ask: the service of this machine
+    #[command(after_help = serve::HELP)]
+    Serve(ServeArguments),
     /// Watch two emulated chips while two processes train a small GPT on them
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArguments),

@@ -13,6 +13,7 @@ mod output;
 mod parent;
 mod private_directory;
 mod replay;
+mod serve;
 mod smi;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match arguments::parse() {
         Err(status) => return status,
         Ok(Command::Smi(arguments)) => smi::run(&arguments),
+        Ok(Command::Serve(arguments)) => serve::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
         Ok(Command::Gpt(arguments)) => gpt::run(&arguments),
         Ok(Command::Replay(arguments)) => replay::run(&arguments),

@@ -13,6 +13,7 @@ mod machines;
 mod names;
 mod nothing;
 mod replay;
+mod serve;
 mod terminal;
 mod told;
 mod usage;

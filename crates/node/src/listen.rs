@@ -1,0 +1,234 @@
+//! Where the service's servers listen: addresses as a person writes them, and sockets for them,
+//! bound here or handed over by systemd.
+//!
+//! Nothing here accepts a connection. A socket file that a service left behind is replaced; one
+//! that somebody serves is not, unless it stands in our own directory and is not ours.
+
+mod address;
+mod handed;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+pub use address::{Address, AddressError};
+pub use handed::{Handed, HandedError};
+
+/// The mode of a socket: every local user may ask, and is answered as it may be.
+const SOCKET_MODE: u32 = 0o666;
+
+/// A socket that listens and does not block.
+#[derive(Debug)]
+pub enum Listener {
+    /// A TCP port.
+    Tcp(TcpListener),
+    /// A file of the file system.
+    Unix(UnixListener),
+}
+
+/// A socket file that we made; dropping it removes the file, if it is still ours.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+/// Why nobody can listen at an address.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The port cannot be had.
+    #[error("cannot listen on {address}; choose another address, or end what has it")]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The socket file cannot be made.
+    #[error("cannot listen on {path}; choose another path, or make its directory writable")]
+    Unix {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody listens there.
+    #[error("another process listens on {path}; end it, or choose another path")]
+    Taken {
+        /// Where.
+        path: PathBuf,
+    },
+    /// There is something else.
+    #[error("{path} is there and is no socket; remove it, or choose another path")]
+    NotASocket {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A relative path without a runtime directory.
+    #[error("there is no runtime directory for {path}; write the whole path")]
+    NoDirectory {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+// === impl Listener ===
+
+impl Listener {
+    /// Listens at `address`; a relative path is in `directory`. With a socket file that is removed
+    /// at the end.
+    ///
+    /// # Errors
+    /// When the address cannot be had; the text says what to do.
+    pub fn bind(
+        address: &Address,
+        directory: Option<&Path>,
+    ) -> Result<(Self, Option<SocketFile>), BindError> {
+        match address {
+            Address::Tcp(address) => {
+                let failed = |source| BindError::Tcp { address: *address, source };
+                let listener = TcpListener::bind(address).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                Ok((Self::Tcp(listener), None))
+            }
+            Address::Unix(path) => {
+                let path = match directory {
+                    _ if path.is_absolute() => path.clone(),
+                    Some(directory) => directory.join(path),
+                    None => return Err(BindError::NoDirectory { path: path.clone() }),
+                };
+                let (listener, file) = bind_file(&path)?;
+                Ok((Self::Unix(listener), Some(file)))
+            }
+        }
+    }
+
+    /// Where it listens, as the system tells it.
+    pub fn address(&self) -> Option<Address> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok().map(Address::Tcp),
+            Self::Unix(listener) => {
+                let address = listener.local_addr().ok()?;
+                address.as_pathname().map(|path| Address::Unix(path.to_owned()))
+            }
+        }
+    }
+}
+
+fn bind_file(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
+    let failed = |source| BindError::Unix { path: path.to_owned(), source };
+    make_way(path)?;
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let identity = identity(path).map_err(failed)?;
+    Ok((listener, SocketFile { path: path.to_owned(), identity }))
+}
+
+/// Removes a socket file that nobody serves, or that somebody else has put into our directory.
+fn make_way(path: &Path) -> Result<(), BindError> {
+    let failed = |source| BindError::Unix { path: path.to_owned(), source };
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    if !found.file_type().is_socket() {
+        return Err(BindError::NotASocket { path: path.to_owned() });
+    }
+    let own_uid = rustix::process::geteuid().as_raw();
+    let directory_is_ours = path.parent().and_then(|parent| parent.metadata().ok());
+    let directory_is_ours = directory_is_ours.is_some_and(|directory| directory.uid() == own_uid);
+    let squatted = directory_is_ours && found.uid() != own_uid && found.uid() != 0;
+    if !squatted && UnixStream::connect(path).is_ok() {
+        return Err(BindError::Taken { path: path.to_owned() });
+    }
+    std::fs::remove_file(path).map_err(failed)
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = path.symlink_metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|found| found == self.identity) {
+            // What cannot be removed is replaced by the next service.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Address, BindError, Listener};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use telltale_harness::Scratch;
+
+    fn bind(address: &str, place: &Scratch) -> Result<(Listener, bool), BindError> {
+        let (listener, file) = Listener::bind(&address.parse().unwrap(), Some(place.path()))?;
+        let has_file = file.is_some();
+        std::mem::drop(file);
+        Ok((listener, has_file))
+    }
+
+    #[test]
+    fn a_socket_file_is_for_all_users_and_goes_with_its_service() {
+        let place = Scratch::new();
+        let path = place.join("telemetry.sock");
+        let address: Address = "unix:telemetry.sock".parse().unwrap();
+        let (listener, file) = Listener::bind(&address, Some(place.path())).unwrap();
+        assert_eq!(listener.address(), Some(Address::Unix(path.clone())));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o666);
+        let taken = Listener::bind(&address, Some(place.path()));
+        assert!(matches!(taken, Err(BindError::Taken { .. })), "{taken:?}");
+        drop((listener, file));
+        assert!(!path.exists());
+        // As a service that was killed leaves it.
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(UnixStream::connect(&path).is_err() && path.exists());
+        let (_listener, file) = Listener::bind(&address, Some(place.path())).unwrap();
+        drop(file);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_no_socket_stays() {
+        let place = Scratch::new();
+        std::fs::write(place.join("a"), "x").unwrap();
+        std::os::unix::fs::symlink(place.join("elsewhere"), place.join("b")).unwrap();
+        for name in ["unix:a", "unix:b"] {
+            assert!(matches!(bind(name, &place), Err(BindError::NotASocket { .. })), "{name}");
+        }
+        assert_eq!(std::fs::read(place.join("a")).unwrap(), b"x");
+        let none = Listener::bind(&"unix:a".parse().unwrap(), None);
+        assert!(matches!(none, Err(BindError::NoDirectory { .. })));
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_any_more_is_left() {
+        let place = Scratch::new();
+        let path = place.join("s");
+        let address = Address::Unix(path.clone());
+        let (_listener, file) = Listener::bind(&address, None).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        drop(file);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_port_is_had_once() {
+        let place = Scratch::new();
+        let (listener, has_file) = bind("127.0.0.1:0", &place).unwrap();
+        assert!(!has_file);
+        let Some(address) = listener.address() else { panic!("it has one") };
+        assert!(matches!(bind(&address.to_string(), &place), Err(BindError::Tcp { .. })));
+    }
+}

@@ -1,0 +1,176 @@
+//! The service's parts on one asynchronous runtime: their sockets, their tasks and their end.
+//!
+//! A part that ends by itself, by an error or a panic, ends the service: half a service that looks
+//! like a whole one helps nobody, and systemd starts it again.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use telltale_schema::text::with_causes;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+
+use crate::listen::{Address, BindError, Handed, Listener, SocketFile};
+use crate::log;
+
+/// How long all parts together may take to end. Beyond that they are ended where they are.
+pub const MOST_TIME_TO_END: Duration = Duration::from_millis(1500);
+
+/// The parts that run.
+#[derive(Debug)]
+pub struct Parts {
+    directory: Option<PathBuf>,
+    handed: Handed,
+    files: Vec<SocketFile>,
+    stop: watch::Sender<bool>,
+    names: Vec<(Id, &'static str)>,
+    running: JoinSet<Result<(), String>>,
+}
+
+/// A part has ended, and with it the service.
+#[derive(Debug, thiserror::Error)]
+#[error("the service's part {part} has ended: {why}")]
+pub struct PartEnded {
+    /// The part.
+    pub part: &'static str,
+    /// What it said.
+    pub why: String,
+}
+
+// === impl Parts ===
+
+impl Parts {
+    /// No parts yet. Sockets with a relative path are in `directory`, those that systemd handed
+    /// over in `handed`.
+    pub fn new(directory: Option<PathBuf>, handed: Handed) -> Self {
+        Self {
+            directory,
+            handed,
+            files: Vec::new(),
+            stop: watch::Sender::new(false),
+            names: Vec::new(),
+            running: JoinSet::new(),
+        }
+    }
+
+    /// The sockets of the part of this name: those that systemd handed over, else those of these
+    /// addresses, bound now.
+    ///
+    /// # Errors
+    /// When one of them cannot be had.
+    pub fn listen(
+        &mut self,
+        part: &'static str,
+        addresses: &[Address],
+    ) -> Result<Vec<Listener>, BindError> {
+        let mut listeners = self.handed.take(part);
+        if listeners.is_empty() {
+            for address in addresses {
+                let (listener, file) = Listener::bind(address, self.directory.as_deref())?;
+                listeners.push(listener);
+                self.files.extend(file);
+            }
+        }
+        for listener in &listeners {
+            let address = listener.address().map_or_else(String::new, |it| it.to_string());
+            log::info(&format!("{part} listens on {address}"));
+        }
+        Ok(listeners)
+    }
+
+    /// Ends when the service is to stop.
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut stop = self.stop.subscribe();
+        async move {
+            // An error means that the parts have gone, which is the end as well.
+            let _ = stop.wait_for(|stop| *stop).await;
+        }
+    }
+
+    /// Runs a part; on a current-thread runtime, that is, within it.
+    pub fn run<E: std::error::Error>(
+        &mut self,
+        part: &'static str,
+        task: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        let handle = self.running.spawn(async move { task.await.map_err(|e| with_causes(&e)) });
+        self.names.push((handle.id(), part));
+    }
+
+    /// Waits until a part ends by itself; for ever where there is none.
+    pub async fn ended(&mut self) -> PartEnded {
+        let Some(ended) = self.running.join_next_with_id().await else {
+            return std::future::pending().await;
+        };
+        let (id, why) = match ended {
+            Ok((id, Ok(()))) => (id, String::from("without a reason")),
+            Ok((id, Err(why))) => (id, why),
+            Err(error) => (error.id(), String::from("it panicked; the lines above say where")),
+        };
+        let part = self.names.iter().find(|(of, _)| *of == id).map_or("?", |(_, name)| name);
+        PartEnded { part, why }
+    }
+
+    /// Asks all to end, waits for them for [`MOST_TIME_TO_END`], and removes their socket files.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        let all = async { while self.running.join_next().await.is_some() {} };
+        if tokio::time::timeout(MOST_TIME_TO_END, all).await.is_err() {
+            log::warn("some connections did not end in time and were cut");
+            self.running.shutdown().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_TIME_TO_END, Parts};
+    use crate::listen::Handed;
+    use std::convert::Infallible;
+    use std::io;
+    use std::time::Instant;
+    use telltale_harness::Scratch;
+
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(future)
+    }
+
+    #[test]
+    fn the_end_of_one_part_is_told_by_its_name() {
+        wait(async {
+            let mut parts = Parts::new(None, Handed::default());
+            let stopped = parts.stopped();
+            parts.run("one", async move {
+                stopped.await;
+                Ok::<(), Infallible>(())
+            });
+            parts.run("two", async { Err(io::Error::other("no more")) });
+            let ended = parts.ended().await;
+            assert_eq!((ended.part, ended.why.as_str()), ("two", "no more"));
+            parts.run("three", async { panic!("as it may happen") as Result<(), Infallible> });
+            assert_eq!(parts.ended().await.part, "three");
+            parts.stop().await;
+        });
+    }
+
+    #[test]
+    fn sockets_go_with_the_parts_even_when_one_does_not_end() {
+        let place = Scratch::new();
+        wait(async {
+            let mut parts = Parts::new(Some(place.path().to_owned()), Handed::default());
+            let address = "unix:s".parse().unwrap();
+            let listeners = parts.listen("http", &[address]).unwrap();
+            assert!(place.join("s").exists());
+            parts.run("http", async move {
+                let _listeners = listeners;
+                std::future::pending::<Result<(), Infallible>>().await
+            });
+            let asked = Instant::now();
+            parts.stop().await;
+            assert!(asked.elapsed() >= MOST_TIME_TO_END);
+        });
+        assert!(!place.join("s").exists());
+    }
+}
