@@ -17,6 +17,7 @@ mod hold;
 pub mod layout;
 mod mapping;
 mod owner;
+pub mod peer;
 mod posting;
 mod reader;
 pub mod region;

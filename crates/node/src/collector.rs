@@ -124,6 +124,7 @@ impl Collector {
             devices: reconciled.devices,
             processes: reconciled.processes,
             closed_processes: found.closed,
+            withheld_processes: 0,
             sources,
         }
     }

@@ -4,6 +4,7 @@
 //! device node, never writes what another process owns, and believes nothing it reads.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod clean;
 pub mod clock;
 pub mod collector;

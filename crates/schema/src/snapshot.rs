@@ -44,6 +44,10 @@ pub struct Snapshot {
     /// names tell: they are in no figure. No source fails on that account.
     #[serde(default)]
     pub closed_processes: u64,
+    /// Processes that were left out for whoever this snapshot was made for, who may not see them:
+    /// they are in the devices' figures all the same.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub withheld_processes: u64,
     /// Each source that was asked, and how it went.
     pub sources: Vec<SourceStatus>,
 }
@@ -70,6 +74,10 @@ pub struct SourceError {
     pub reason: Absence,
     /// The cause and the remedy, for a person.
     pub detail: String,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Snapshot {

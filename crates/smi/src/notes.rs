@@ -11,7 +11,8 @@ const MOST_NAMED: usize = 8;
 
 /// A line for each thing, after an empty one; nothing if the tables say it all.
 pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
-    let lines = snapshot.devices.iter().flat_map(of_device).chain(closed(snapshot));
+    let others = closed(snapshot).into_iter().chain(withheld(snapshot));
+    let lines = snapshot.devices.iter().flat_map(of_device).chain(others);
     let page: String = lines.map(|line| text::painted(&line, Tone::Warning, style)).collect();
     if page.is_empty() { page } else { format!("\n{page}") }
 }
@@ -26,6 +27,19 @@ fn closed(snapshot: &Snapshot) -> Option<String> {
     Some(format!(
         "{whose} cannot be read and {verb} in no figure; run as root, or as the user telltale where \
          its directory is installed"
+    ))
+}
+
+/// Those that the service keeps from whoever asked it.
+fn withheld(snapshot: &Snapshot) -> Option<String> {
+    let (whose, verb) = match snapshot.withheld_processes {
+        0 => return None,
+        1 => (String::from("1 process of another user"), "is"),
+        many => (format!("{} processes of other users", quantity::count(many)), "are"),
+    };
+    Some(format!(
+        "{whose} {verb} in the devices' figures and not shown to you; ask as root or as a member of \
+         the service's group"
     ))
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn empty() -> Snapshot {
         devices: Vec::new(),
         processes: Vec::new(),
         closed_processes: 0,
+        withheld_processes: 0,
         sources: vec![source("tenstorrent", Vec::new(), 0)],
     }
 }

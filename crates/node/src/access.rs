@@ -1,0 +1,171 @@
+//! Who may see what of a snapshot: decided here for every server, from what the kernel or a server
+//! has verified of the caller. Nothing here opens a socket or trusts a number that a caller sent.
+//!
+//! Everyone sees the devices with their sums and counts, other users' share included. Which
+//! processes there are, what they are called and what they run is for root, the service's own
+//! user and group, and the processes' owner.
+
+mod redaction;
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fs, io};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use telltale_ledger::directory::OVERFLOW_UID;
+use telltale_ledger::peer::supplementary_groups;
+use telltale_schema::snapshot::Snapshot;
+
+pub use redaction::visible;
+
+/// The set-group-id bit, by which an installed runtime directory is told from a private one.
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// Users whose view of one snapshot is remembered.
+const MOST_REMEMBERED: usize = 16;
+
+/// Who asks, as far as it was verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// A process of this machine at the other end of a Unix socket, as the kernel knew it when it
+    /// connected.
+    Local {
+        /// Its effective user.
+        uid: u32,
+        /// Its effective group.
+        gid: u32,
+        /// Its supplementary groups.
+        groups: Vec<u32>,
+    },
+    /// Someone who sent the service's token.
+    Token,
+    /// Someone with a certificate that the configured authority signed.
+    Certificate,
+    /// Anyone else who reached a TCP port.
+    Anonymous,
+}
+
+/// What a caller may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sight {
+    /// All of it.
+    Everything,
+    /// The devices, and the processes of one user.
+    Own {
+        /// That user.
+        uid: u32,
+    },
+    /// The devices alone.
+    DevicesOnly,
+}
+
+/// Who sees everything, and what the others were shown last.
+#[derive(Debug)]
+pub struct AccessPolicy {
+    service_uid: u32,
+    group: Option<u32>,
+    shown: Mutex<Shown>,
+}
+
+/// One snapshot as different users may see it.
+#[derive(Debug, Default)]
+struct Shown {
+    of: Option<Arc<Snapshot>>,
+    to: Vec<(Sight, Arc<Snapshot>)>,
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// Who is at the other end of a Unix socket.
+    ///
+    /// # Errors
+    /// When `socket` is no connected Unix socket.
+    pub fn of_socket(socket: &impl AsFd) -> io::Result<Self> {
+        let peer = getsockopt(socket, PeerCredentials)?;
+        // What the kernel answers for a socket that has no peer on this machine.
+        if peer.uid() == u32::MAX {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "no peer of this machine"));
+        }
+        // A kernel without the question leaves the caller with fewer rights, never with more.
+        let groups = supplementary_groups(socket).unwrap_or_default();
+        Ok(Self::Local { uid: peer.uid(), gid: peer.gid(), groups })
+    }
+}
+
+// === impl AccessPolicy ===
+
+impl AccessPolicy {
+    /// A policy of a service that runs as `service_uid`, with the group whose members see
+    /// everything, if there is one.
+    ///
+    /// Group 0 and the overflow group are nobody's: containers run with group 0 as any user, and
+    /// the other stands for every group that has no number here.
+    #[must_use]
+    pub fn new(service_uid: u32, group: Option<u32>) -> Self {
+        let group = group.filter(|group| *group != 0 && *group != OVERFLOW_UID);
+        Self { service_uid, group, shown: Mutex::default() }
+    }
+
+    /// The policy of this process as the service of the runtime directory at `path`: an installed
+    /// one (mode 3777) belongs to the service's group, one of a user's own to no group at all,
+    /// because many users may share theirs.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked at.
+    pub fn of_directory(path: &Path) -> io::Result<Self> {
+        let status = fs::metadata(path)?;
+        let service_uid = rustix::process::geteuid().as_raw();
+        let trusted = status.uid() == service_uid || status.uid() == 0 || service_uid == 0;
+        let installed = trusted && status.mode() & SET_GROUP_ID != 0;
+        Ok(Self::new(service_uid, installed.then_some(status.gid())))
+    }
+
+    /// [`visible`], remembered for the newest snapshot: a page, a scrape and a stream of one user
+    /// share the work and the memory.
+    #[must_use]
+    pub fn visible(&self, snapshot: &Arc<Snapshot>, sight: Sight) -> Arc<Snapshot> {
+        if sight == Sight::Everything {
+            return Arc::clone(snapshot);
+        }
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if !shown.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, snapshot)) {
+            *shown = Shown { of: Some(Arc::clone(snapshot)), to: Vec::new() };
+        }
+        if let Some((_, found)) = shown.to.iter().find(|(whose, _)| *whose == sight) {
+            return Arc::clone(found);
+        }
+        let made = visible(snapshot, sight);
+        if shown.to.len() < MOST_REMEMBERED {
+            shown.to.push((sight, Arc::clone(&made)));
+        }
+        made
+    }
+}
+
+/// What `caller` may see.
+///
+/// The overflow user is nobody in particular, even where the service itself runs as that user:
+/// its number stands for everyone whom this namespace cannot name.
+#[must_use]
+pub fn sight(policy: &AccessPolicy, caller: &Caller) -> Sight {
+    match caller {
+        Caller::Token | Caller::Certificate => Sight::Everything,
+        Caller::Anonymous => Sight::DevicesOnly,
+        Caller::Local { uid: OVERFLOW_UID, .. } => Sight::DevicesOnly,
+        Caller::Local { uid, gid, groups } => {
+            let of_group =
+                policy.group.is_some_and(|group| *gid == group || groups.contains(&group));
+            if *uid == 0 || *uid == policy.service_uid || of_group {
+                Sight::Everything
+            } else {
+                Sight::Own { uid: *uid }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
