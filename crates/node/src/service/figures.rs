@@ -137,6 +137,7 @@ mod tests {
             devices: Vec::new(),
             processes: Vec::new(),
             closed_processes: 0,
+            withheld_processes: 0,
             sources: vec![SourceStatus {
                 name: "ledgers".to_owned(),
                 duration_ns: 250_000_000,
