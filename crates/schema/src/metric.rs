@@ -86,6 +86,20 @@ pub enum Scope {
     Service,
 }
 
+impl Scope {
+    /// The labels that tell the things of this scope from each other, first among a metric's.
+    /// Processes that have all of theirs in common share a row; a pid is no label, because each
+    /// new one would be a series that is never seen again.
+    pub const fn labels(self) -> &'static [&'static str] {
+        match self {
+            Self::Device => &["device"],
+            Self::Process => &["process", "user", "container_id", "pod_uid"],
+            Self::Source => &["source"],
+            Self::Service => &[],
+        }
+    }
+}
+
 /// One metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetricDefinition {

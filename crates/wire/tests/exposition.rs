@@ -46,7 +46,7 @@ fn encoded(format: Format, families: &[Family], text: &mut String) {
             let part = |odd: bool| {
                 let labels = labels.iter().enumerate().filter(move |(at, _)| (at % 2 == 1) == odd);
                 Labels::new(labels.map(|(_, (name, value))| (name.as_str(), value.as_str())))
-                    .unwrap()
+                    .expect("names are words")
             };
             let parts = [&part(false), &part(true)];
             match value {

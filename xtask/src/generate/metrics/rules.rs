@@ -1,6 +1,6 @@
 //! What a metric definition must obey: the naming rules of Prometheus and OpenMetrics, and ours.
 
-use telltale_schema::metric::{MetricKind, Scope, Unit};
+use telltale_schema::metric::{MetricKind, Unit};
 
 use super::Metric;
 
@@ -51,14 +51,9 @@ fn labels(metric: &Metric) -> Option<String> {
     if distinct.len() != metric.labels.len() {
         return Some("a label is there twice".to_owned());
     }
-    let own = match metric.scope {
-        Scope::Device => "device",
-        Scope::Process => "pid",
-        Scope::Source => "source",
-        Scope::Service => return None,
-    };
-    let present = metric.labels.iter().any(|label| label == own);
-    (!present).then(|| format!("its scope needs the label {own:?}"))
+    let own = metric.scope.labels();
+    let present = metric.labels.iter().zip(own).filter(|(label, own)| label == own).count();
+    (present < own.len()).then(|| format!("its scope's labels {own:?} must come first"))
 }
 
 fn words(metric: &Metric) -> Option<String> {

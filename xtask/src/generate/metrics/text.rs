@@ -71,7 +71,8 @@ pub(super) fn table(metrics: &[Metric]) -> String {
         "<!-- Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit. -->\n\n\
          # Metrics\n\n\
          Every metric that Telltale defines, by what one series belongs to. A value that is not known\n\
-         is left out, never written as 0 or -1; the last column says when that happens.\n",
+         is left out, never written as 0 or -1; the last column says when that happens. Processes with\n\
+         the same name, user and container share a row; [prometheus.md](prometheus.md) says how.\n",
     );
     for (scope, _, title) in SCOPES {
         section(&mut page, title, of_scope(metrics, scope));

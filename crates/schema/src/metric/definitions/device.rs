@@ -70,7 +70,6 @@ pub const DEVICE_INFO: &MetricDefinition = &MetricDefinition {
         "serial",
         "asic_id",
         "pci_address",
-        "driver_version",
         "firmware_version",
     ],
     scope: Scope::Device,
@@ -110,13 +109,13 @@ pub const DEVICE_MEMORY_GHOST_BYTES: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
-/// Most bytes seen in use on the device since collection began.
-pub const DEVICE_MEMORY_PEAK_BYTES: &MetricDefinition = &MetricDefinition {
-    name: "telltale_device_memory_peak_bytes",
+/// Bytes allocated in the device's memory space, all kinds that live there added up.
+pub const DEVICE_MEMORY_SPACE_USED_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_space_used_bytes",
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
-    help: "Most bytes seen in use on the device since collection began.",
-    labels: &["device", "kind"],
+    help: "Bytes allocated in the device's memory space, all kinds that live there added up.",
+    labels: &["device", "space"],
     scope: Scope::Device,
     since: "0.1.0",
 };

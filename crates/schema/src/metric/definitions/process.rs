@@ -8,7 +8,7 @@ pub const ENDPOINT_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Connections and queries that the process's endpoint gave up or refused, by reason.",
-    labels: &["pid", "reason"],
+    labels: &["process", "user", "container_id", "pod_uid", "reason"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -19,7 +19,7 @@ pub const ENDPOINT_QUERIES_TOTAL: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Queries that the process's endpoint answered.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -30,7 +30,7 @@ pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "What the process's recording runtime could not do, by step.",
-    labels: &["pid", "step"],
+    labels: &["process", "user", "container_id", "pod_uid", "step"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -41,7 +41,7 @@ pub const PROCESS_DOUBLE_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Frees of an address that had been freed already.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -52,7 +52,16 @@ pub const PROCESS_INFO: &MetricDefinition = &MetricDefinition {
     unit: Unit::None,
     kind: MetricKind::Info,
     help: "Identity of the process; a label that is not known is empty.",
-    labels: &["pid", "command", "user", "container_id", "pod_uid"],
+    labels: &[
+        "process",
+        "user",
+        "container_id",
+        "pod_uid",
+        "pid",
+        "namespace_pid",
+        "container_engine",
+        "command",
+    ],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -63,7 +72,7 @@ pub const PROCESS_KERNEL_CACHE_BYTES: &MetricDefinition = &MetricDefinition {
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
     help: "Bytes of compiled kernels that the process keeps.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -74,7 +83,7 @@ pub const PROCESS_KERNEL_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefin
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Compiled kernels that were pushed out of what the process keeps.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -85,7 +94,7 @@ pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &MetricDefi
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
     help: "Size of the L1 ring buffer that kernels are loaded through.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -96,7 +105,7 @@ pub const PROCESS_L1_RING_BUFFER_USED_BYTES: &MetricDefinition = &MetricDefiniti
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
     help: "Bytes in use of the L1 ring buffer that kernels are loaded through.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -107,7 +116,7 @@ pub const PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL: &MetricDefinition = &MetricDefin
     unit: Unit::Bytes,
     kind: MetricKind::Counter,
     help: "Bytes of all allocations the process has made on the device, freed ones included.",
-    labels: &["device", "pid", "kind"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -118,7 +127,7 @@ pub const PROCESS_MEMORY_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDefinitio
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Allocations the process has made on the device.",
-    labels: &["device", "pid", "kind"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -129,7 +138,7 @@ pub const PROCESS_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Gauge,
     help: "Buffers the process has allocated on the device and not freed.",
-    labels: &["device", "pid", "kind"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -140,7 +149,7 @@ pub const PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDe
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Allocations that the process's allocator refused.",
-    labels: &["device", "pid", "kind"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -151,7 +160,7 @@ pub const PROCESS_MEMORY_LIVE_BYTES: &MetricDefinition = &MetricDefinition {
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
     help: "Bytes the process has allocated on the device and not freed.",
-    labels: &["device", "pid", "kind"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -162,7 +171,7 @@ pub const PROCESS_MEMORY_PEAK_BYTES: &MetricDefinition = &MetricDefinition {
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
     help: "Most live bytes the process has had on the device.",
-    labels: &["device", "pid", "kind"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -173,7 +182,7 @@ pub const PROCESS_MEMORY_QUOTA_BYTES: &MetricDefinition = &MetricDefinition {
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
     help: "Bytes the process may have on the device.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "space"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -184,7 +193,7 @@ pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Operations the process has dispatched to the device.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -195,7 +204,7 @@ pub const PROCESS_PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinit
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Hits that were compared with a program described anew.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -206,7 +215,7 @@ pub const PROCESS_PROGRAM_CACHE_COLLISIONS_TOTAL: &MetricDefinition = &MetricDef
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Look-ups that met another program with the same hash and told it from theirs.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -217,7 +226,7 @@ pub const PROCESS_PROGRAM_CACHE_COMPILES_TOTAL: &MetricDefinition = &MetricDefin
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Programs that the process compiled.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -228,7 +237,7 @@ pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefi
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Programs that the process's program cache dropped to make room.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -239,7 +248,7 @@ pub const PROCESS_PROGRAM_CACHE_FAILED_CHECKS_TOTAL: &MetricDefinition = &Metric
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Hits that differed from the program described anew.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -250,7 +259,7 @@ pub const PROCESS_PROGRAM_CACHE_FAILED_COMPILES_TOTAL: &MetricDefinition = &Metr
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Programs that the process could not describe or compile.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -261,7 +270,7 @@ pub const PROCESS_PROGRAM_CACHE_HITS_TOTAL: &MetricDefinition = &MetricDefinitio
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Dispatches that found their program in the cache.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -272,7 +281,7 @@ pub const PROCESS_PROGRAM_CACHE_MISSES_TOTAL: &MetricDefinition = &MetricDefinit
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Dispatches that did not find their program in the cache.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -283,7 +292,7 @@ pub const PROCESS_PROGRAM_CACHE_PHASE_SECONDS: &MetricDefinition = &MetricDefini
     unit: Unit::Seconds,
     kind: MetricKind::Gauge,
     help: "Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.",
-    labels: &["pid", "phase"],
+    labels: &["process", "user", "container_id", "pod_uid", "phase"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -294,7 +303,7 @@ pub const PROCESS_PROGRAM_CACHE_WEIGHT_BYTES: &MetricDefinition = &MetricDefinit
     unit: Unit::Bytes,
     kind: MetricKind::Gauge,
     help: "What the programs in the process's program cache weigh, keys included.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -305,7 +314,7 @@ pub const PROCESS_PROGRAMS_CACHED: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Gauge,
     help: "Programs in the process's program cache.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -316,18 +325,18 @@ pub const PROCESS_PROGRAMS_LOADED: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Gauge,
     help: "Programs whose kernels are on the device at present.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
 
-/// When the process started, in seconds since 1970.
-pub const PROCESS_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
-    name: "telltale_process_start_time_seconds",
-    unit: Unit::Seconds,
-    kind: MetricKind::Gauge,
-    help: "When the process started, in seconds since 1970.",
-    labels: &["pid"],
+/// Allocations at an address that was still live; the old one was counted as freed.
+pub const PROCESS_REUSED_LIVE_ADDRESSES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_reused_live_addresses_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Allocations at an address that was still live; the old one was counted as freed.",
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -338,7 +347,7 @@ pub const PROCESS_THROTTLED: &MetricDefinition = &MetricDefinition {
     unit: Unit::None,
     kind: MetricKind::Gauge,
     help: "1 while the runtime holds the process back, 0 while it does not.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -349,7 +358,7 @@ pub const PROCESS_TRANSFERRED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition
     unit: Unit::Bytes,
     kind: MetricKind::Counter,
     help: "Bytes the process has moved to and from the device, as its runtime counts them.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid", "device", "direction"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -360,7 +369,18 @@ pub const PROCESS_UNKNOWN_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
     unit: Unit::Count,
     kind: MetricKind::Counter,
     help: "Frees of an address that the runtime never recorded.",
-    labels: &["device", "pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Allocations and frees that could not be recorded for want of room.
+pub const PROCESS_UNRECORDED_EVENTS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_unrecorded_events_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Allocations and frees that could not be recorded for want of room.",
+    labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
 };
@@ -371,7 +391,18 @@ pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &MetricDefinition {
     unit: Unit::Seconds,
     kind: MetricKind::Gauge,
     help: "How long the process's runtime has been recording.",
-    labels: &["pid"],
+    labels: &["process", "user", "container_id", "pod_uid"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Processes that the row stands for: alive, hidden in a PID namespace that cannot be seen, or dead with figures left behind that are in no sum.
+pub const PROCESSES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_processes",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Processes that the row stands for: alive, hidden in a PID namespace that cannot be seen, or dead with figures left behind that are in no sum.",
+    labels: &["process", "user", "container_id", "pod_uid", "state"],
     scope: Scope::Process,
     since: "0.1.0",
 };

@@ -13,12 +13,166 @@ pub const BUILD_INFO: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Processes of other users that the service may not look at, as far as the names of their files tell; they are in no figure.
+pub const CLOSED_PROCESSES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_closed_processes",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Processes of other users that the service may not look at, as far as the names of their files tell; they are in no figure.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
 /// How long the last collection took, all sources together.
 pub const COLLECTION_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
     name: "telltale_collection_duration_seconds",
     unit: Unit::Seconds,
     kind: MetricKind::Gauge,
     help: "How long the last collection took, all sources together.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Time that collections have taken, all of them together.
+pub const COLLECTION_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_collection_seconds_total",
+    unit: Unit::Seconds,
+    kind: MetricKind::Counter,
+    help: "Time that collections have taken, all of them together.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Collections that the service has made.
+pub const COLLECTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_collections_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Collections that the service has made.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Connections that are open by HTTP.
+pub const HTTP_CONNECTIONS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_http_connections",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Connections that are open by HTTP.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Connections closed by HTTP before their time: too many, too slow, or not understood.
+pub const HTTP_REFUSED_CONNECTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_http_refused_connections_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Connections closed by HTTP before their time: too many, too slow, or not understood.",
+    labels: &["reason"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Requests answered by HTTP, by status code.
+pub const HTTP_REQUESTS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_http_requests_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Requests answered by HTTP, by status code.",
+    labels: &["code"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// When the last collection began, in seconds since 1970.
+pub const LAST_COLLECTION_TIMESTAMP_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_last_collection_timestamp_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "When the last collection began, in seconds since 1970.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// What the service dropped because a queue of its own was full or its reader too slow.
+pub const QUEUE_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_queue_dropped_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "What the service dropped because a queue of its own was full or its reader too slow.",
+    labels: &["queue"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// How long the last text of metrics took to make; most scrapes get one that is made already.
+pub const SCRAPE_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_scrape_duration_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "How long the last text of metrics took to make; most scrapes get one that is made already.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Times that metrics were asked for by HTTP.
+pub const SCRAPES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_scrapes_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Times that metrics were asked for by HTTP.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Series left out of a text of metrics: process is in the row _other instead, the others are in none.
+pub const SERIES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_series_dropped_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Series left out of a text of metrics: process is in the row _other instead, the others are in none.",
+    labels: &["reason"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Processor time that the service has used, in user and kernel mode.
+pub const SERVICE_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_service_cpu_seconds_total",
+    unit: Unit::Seconds,
+    kind: MetricKind::Counter,
+    help: "Processor time that the service has used, in user and kernel mode.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// The service's memory that is resident.
+pub const SERVICE_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_service_resident_memory_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "The service's memory that is resident.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// When the service started, in seconds since 1970.
+pub const SERVICE_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_service_start_time_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "When the service started, in seconds since 1970.",
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
