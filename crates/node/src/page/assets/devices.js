@@ -1,0 +1,71 @@
+// The table of devices.
+
+import { bytes, digits, megahertz, value } from "./format.js";
+import { reading, share, space, text } from "./cells.js";
+
+const celsius = (degrees) => `${digits(degrees)} °C`;
+const watts = (power) => `${digits(power)} W`;
+
+/** One memory space of a device. */
+export function spaceOf(device, name) {
+  return device.spaces.find((one) => one.space === name);
+}
+
+function used(name) {
+  return (device) => value(spaceOf(device, name)?.used_bytes);
+}
+
+function holders(device) {
+  const known = value(device.holders);
+  if (!known) return reading(device.holders, String);
+  const untracked = known.filter((holder) => !holder.memory_known).length;
+  const cell = text(untracked ? `${known.length} (${untracked} untracked)` : known.length);
+  if (untracked) cell.title = "untracked: the driver says they hold the device, nobody says how much memory";
+  return cell;
+}
+
+/** The table's columns. */
+export const columns = [
+  { name: "id", title: "Device", cell: (device) => text(device.id), sort: (device) => device.place },
+  { name: "board", title: "Board", cell: (device) => text(device.identity.board_type), sort: (device) => device.identity.board_type },
+  { name: "dram", title: "DRAM", number: true, cell: (device) => space(spaceOf(device, "dram")), sort: used("dram") },
+  { name: "l1", title: "L1", number: true, cell: (device) => space(spaceOf(device, "l1")), sort: used("l1") },
+  {
+    name: "temperature", title: "Temperature", number: true,
+    cell: ({ telemetry }) => share(telemetry.temperature_celsius, telemetry.temperature_limit_celsius, celsius),
+    sort: ({ telemetry }) => value(telemetry.temperature_celsius),
+  },
+  {
+    name: "power", title: "Power", number: true,
+    cell: ({ telemetry }) => share(telemetry.power_watts, telemetry.power_limit_watts, watts),
+    sort: ({ telemetry }) => value(telemetry.power_watts),
+  },
+  {
+    name: "clock", title: "Clock", number: true,
+    cell: ({ telemetry }) => reading(telemetry.aiclk_hertz, megahertz),
+    sort: ({ telemetry }) => value(telemetry.aiclk_hertz),
+  },
+  { name: "holders", title: "Held by", number: true, cell: holders, sort: (device) => value(device.holders)?.length },
+];
+
+/** Facts of one device beside its plots, as pairs of words. */
+export function facts(device) {
+  const known = value(device.facts);
+  const parts = device.kinds.map((kind) => [
+    `${kind.kind}`,
+    `${bytes(kind.total_bytes)} = processes ${bytes(kind.processes_bytes)} + unattributed ${bytes(kind.unattributed_bytes)} + ghost ${bytes(kind.ghost_bytes)}`,
+  ]);
+  return [
+    ["board", device.identity.board_type],
+    ["PCI address", device.identity.pci ?? "none: it is reached through another chip"],
+    ["architecture", known?.architecture ?? "not known"],
+    ["worker cores", known?.worker_cores ?? "not known"],
+    ["firmware", Object.entries(device.telemetry.firmware).map(([name, version]) => `${name} ${version}`).join(", ") || "not known"],
+    ...parts,
+  ];
+}
+
+/** What the filter looks at. */
+export function words(device) {
+  return [device.id, device.identity.board_type, device.identity.pci ?? ""].join(" ").toLowerCase();
+}

@@ -1,0 +1,24 @@
+// What single keys do, wherever the focus is but in a field.
+
+/** `actions` maps a key to what it does. */
+export function keys(actions) {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, select, textarea")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (event.key === "j" || event.key === "k") {
+      move(event.key === "j" ? 1 : -1);
+    } else if (actions[event.key]) {
+      event.preventDefault();
+      actions[event.key]();
+    }
+  });
+}
+
+function move(by) {
+  const rows = [...document.querySelectorAll("tbody tr[tabindex]")].filter((row) => row.offsetParent);
+  const at = rows.indexOf(document.activeElement);
+  rows[Math.min(Math.max(at + by, 0), rows.length - 1)]?.focus();
+}

@@ -1,0 +1,96 @@
+// The table of processes.
+
+import { bytes, duration, value } from "./format.js";
+import { reading, text } from "./cells.js";
+
+/** A process's identity as one word: what tells it from another that had its pid. */
+export function identity(process) {
+  const known = process.identity;
+  if (!known) return `pid-${process.pid ?? "hidden"}`;
+  return `${known.pid_namespace}-${known.pid}-${known.start_time_ticks}`;
+}
+
+/** A row for each process and device that it holds, as `telltale smi` has them. */
+export function rows(snapshot) {
+  return snapshot.processes.flatMap((process, place) => {
+    const held = process.devices.length ? process.devices : [undefined];
+    return held.map((one) => {
+      const device = one && snapshot.devices[one.device];
+      return { process, held: one, device, key: `${identity(process)}@${device?.id ?? ""}#${process.identity ? "" : place}` };
+    });
+  });
+}
+
+function live(name) {
+  return ({ held }) => {
+    if (!held || held.accounting === "unknown") return undefined;
+    return held.spaces.find((one) => one.space === name)?.live_bytes ?? 0;
+  };
+}
+
+function peak({ held }) {
+  return held?.kinds.find((kind) => kind.kind === "dram")?.peak_bytes;
+}
+
+function memory(bytesOf, why) {
+  return (row) => {
+    const known = bytesOf(row);
+    return known === undefined ? text(undefined, why) : text(bytes(known));
+  };
+}
+
+function container({ process }) {
+  const known = process.container;
+  if (!known) return text("");
+  return { ...text(known.id.slice(0, 12)), title: `${known.engine} ${known.id}` };
+}
+
+const UNTRACKED = "it holds the device and nobody says how much memory it has";
+
+/** The table's columns. */
+export const columns = [
+  { name: "pid", title: "Pid", number: true, cell: ({ process }) => text(process.pid ?? undefined, "in a PID namespace that cannot be seen"), sort: ({ process }) => process.pid ?? undefined },
+  { name: "user", title: "User", cell: ({ process }) => reading(process.user, String), sort: ({ process }) => value(process.user) },
+  { name: "name", title: "Name", cell: ({ process }) => ({ ...text(process.name), title: value(process.command) ?? "" }), sort: ({ process }) => process.name },
+  { name: "container", title: "Container", cell: container, sort: ({ process }) => process.container?.id },
+  { name: "device", title: "Device", cell: ({ device }) => text(device?.id, "no device that is listed"), sort: ({ held }) => held?.device },
+  { name: "dram", title: "DRAM", number: true, cell: memory(live("dram"), UNTRACKED), sort: live("dram") },
+  { name: "peak", title: "DRAM peak", number: true, cell: memory(peak, "nobody recorded it"), sort: peak },
+  { name: "l1", title: "L1", number: true, cell: memory(live("l1"), UNTRACKED), sort: live("l1") },
+  { name: "buffers", title: "Buffers", number: true, cell: ({ held }) => text(held?.live_buffers, "nobody recorded them"), sort: ({ held }) => held?.live_buffers },
+  { name: "uptime", title: "Up", number: true, cell: ({ process }) => reading(process.uptime_seconds, duration), sort: ({ process }) => value(process.uptime_seconds) },
+  { name: "state", title: "State", cell: ({ process }) => text(process.state), sort: ({ process }) => process.state },
+];
+
+/** Facts of one process beside its plots, as pairs of words. */
+export function facts(process, devices) {
+  const parts = process.devices.flatMap((held) => held.kinds.map((kind) => [
+    `${devices[held.device]?.id ?? held.device} ${kind.kind}`,
+    `${bytes(kind.live_bytes)} live` + (kind.peak_bytes === undefined ? "" : `, ${bytes(kind.peak_bytes)} at most, ${kind.live_buffers} buffers, ${kind.allocations} allocations, ${kind.failed_allocations} failed`),
+  ]));
+  const metrics = process.metrics
+    .filter((metric) => !metric.name.startsWith("telltale_endpoint_"))
+    .map((metric) => [metric.name + labels(metric.labels), shown(metric.value)]);
+  return [
+    ["command", value(process.command) ?? "withheld or not known"],
+    ["known by", process.known_by ?? "the driver alone"],
+    ...parts, ...metrics,
+  ];
+}
+
+function labels(pairs) {
+  return pairs.length ? ` {${pairs.map(([name, of]) => `${name}=${of}`).join(", ")}}` : "";
+}
+
+function shown(of) {
+  if ("counter" in of) return String(of.counter);
+  if ("gauge" in of) return String(of.gauge);
+  const count = of.histogram.counts.reduce((sum, one) => sum + one, 0);
+  return count ? `${count} observations, mean ${(of.histogram.sum / count).toPrecision(3)}` : "no observations";
+}
+
+/** What the filter looks at. */
+export function words({ process, device }) {
+  return [process.name, value(process.user), value(process.command), process.pid, process.container?.id, process.state, device?.id]
+    .filter((word) => word !== undefined && word !== null).join(" ").toLowerCase();
+}
