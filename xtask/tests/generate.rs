@@ -77,7 +77,7 @@ fn a_right_definition_passes() {
 
 #[test]
 fn a_definition_that_breaks_a_rule_is_refused() {
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["name = 'device_power_watts'"], "must start with telltale_"),
         (&["name = 'telltale_device__power_watts'"], "lower-case words"),
         (&["name = 'telltale_devicePower_watts'"], "lower-case words"),
@@ -85,7 +85,8 @@ fn a_definition_that_breaks_a_rule_is_refused() {
         (&["kind = 'counter'"], "ends in _total"),
         (&["name = 'telltale_device_power_watts_total'"], "only a counter"),
         (&["kind = 'info'", "unit = 'none'"], "ends in _info"),
-        (&["labels = []"], "needs the label \"device\""),
+        (&["labels = []"], "its scope's labels [\"device\"] must come first"),
+        (&["scope = 'process'", "labels = ['user', 'process']"], "must come first"),
         (&["labels = ['device', 'address']"], "must not be used"),
         (&["labels = ['device', 'device']"], "twice"),
         (&["help = 'Power'"], "full stop"),
