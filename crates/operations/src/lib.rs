@@ -30,6 +30,7 @@ mod layer_norm;
 mod matmul;
 mod memory_order;
 mod movement;
+mod print;
 mod program;
 mod reduce;
 mod rows;
@@ -54,6 +55,7 @@ pub use layer_norm::{
 pub use matmul::{MatmulAttributes, MatmulFactory, MatmulOperation};
 pub use memory_order::TILE;
 pub use movement::{MoveAttributes, MoveOperation};
+pub use print::{MAX_PRINTED_BYTES, PRINTING_CORE, PrintAttributes, PrintOperation};
 pub use reduce::{ReduceAttributes, ReduceOperation, Reduction};
 pub use session::{OperationError, Session, Style};
 pub use softmax::{SoftmaxAttributes, SoftmaxBackwardOperation, SoftmaxOperation};

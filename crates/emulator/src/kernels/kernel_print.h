@@ -31,7 +31,7 @@
 #define device_print_tile(prefix, buffer, dtype, ...) \
   do { \
     if (device_print_is_read()) \
-      core->calls->print_tile(core, "" prefix "", (buffer), TELLTALE_DTYPE_##dtype, \
+      core->calls->print_tile(core, "" prefix "", (buffer), TELLTALE_DTYPE_OF(dtype), \
                               &(struct telltale_part){__VA_ARGS__}); \
   } while (0)
 
@@ -69,6 +69,10 @@ enum telltale_dtype {
   TELLTALE_DTYPE_float8e4m3fn_x4,
   TELLTALE_DTYPE_float8e5m2_x4
 };
+
+/* The number of a name, which may be a define. */
+#define TELLTALE_DTYPE_OF(name) TELLTALE_DTYPE_OF_(name)
+#define TELLTALE_DTYPE_OF_(name) TELLTALE_DTYPE_##name
 
 /* 0 where DEVICE_PRINT_OFF is defined, whatever comes first. */
 #define TELLTALE_PRINTS (!TELLTALE_IS_ON(DEVICE_PRINT_OFF))

@@ -4,6 +4,7 @@
 mod bench;
 mod differential;
 mod found_again;
+mod printed;
 mod random;
 mod reference;
 mod refusals;

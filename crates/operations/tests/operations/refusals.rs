@@ -55,6 +55,10 @@ fn operands_that_do_not_fit_are_named() {
     refused(session.concat(&[], 0), &["concat", "inputs"]);
     refused(session.concat(&[&a, &b], 0), &["concat", "`inputs[1]`", "[5, 6]"]);
     refused(session.layer_norm(&a, &vector, &row, 0.1), &["layer_norm", "`gamma`", "[7]"]);
+    let long = zeros(&bench, &[2, 65_537]);
+    refused(session.print("x", &long), &["print", "`x`", "262148 bytes"]);
+    refused(session.print(&"x".repeat(512), &a), &["print", "`prefix`", "511 bytes"]);
+    refused(session.print("\0", &a), &["print", "`prefix`"]);
     refused(session.embedding(&a, &b), &["embedding", "`tokens`", "Float32"]);
     refused(session.embedding(&tokens, &vector), &["embedding", "`table`"]);
     refused(session.cross_entropy(&a, &tokens), &["cross_entropy", "`targets`", "[2]", "[3]"]);
