@@ -14,13 +14,13 @@ const HEADS_FIRST: [usize; 4] = [0, 2, 1, 3];
 /// What the way back needs. Queries, keys and values are `[batch, heads, context, head width]`.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
+    pub(crate) queries: Tensor,
+    pub(crate) keys: Tensor,
+    pub(crate) values: Tensor,
     /// How much each token sees of each other one: `[batch, heads, context, context]`.
-    shares: Tensor,
+    pub(crate) shares: Tensor,
     /// What all heads found: `[rows, width]`.
-    found: Tensor,
+    pub(crate) found: Tensor,
 }
 
 /// The gradients of attention.

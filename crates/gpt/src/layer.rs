@@ -5,6 +5,7 @@ use telltale_operations::{
     Binary, LayerNorm, LayerNormGradients, OperationError, Session, Tensor, Unary,
 };
 
+use crate::activation::LayerActivation;
 use crate::attention::{self, Attention, AttentionGradients};
 use crate::config::Config;
 use crate::linear;
@@ -25,6 +26,25 @@ pub(crate) struct Layer {
     /// The feed-forward network before and after its GELU.
     wide: Tensor,
     bent: Tensor,
+}
+
+impl Layer {
+    /// The tensor that is called so.
+    pub(crate) fn activation(&self, which: LayerActivation) -> &Tensor {
+        match which {
+            LayerActivation::Input => &self.rows,
+            LayerActivation::AttentionNorm => &self.attention_norm.y,
+            LayerActivation::Queries => &self.attention.queries,
+            LayerActivation::Keys => &self.attention.keys,
+            LayerActivation::Values => &self.attention.values,
+            LayerActivation::Shares => &self.attention.shares,
+            LayerActivation::Found => &self.attention.found,
+            LayerActivation::Between => &self.between,
+            LayerActivation::FeedNorm => &self.feed_norm.y,
+            LayerActivation::Wide => &self.wide,
+            LayerActivation::Gelu => &self.bent,
+        }
+    }
 }
 
 /// The layer norm of rows.

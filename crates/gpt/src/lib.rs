@@ -10,6 +10,7 @@
 //! which gives the loss and a gradient for each of its [`Weights`], and AdamW changes the weights.
 #![forbid(unsafe_code)]
 
+mod activation;
 pub mod alphabet;
 mod attention;
 pub mod checkpoint;
@@ -22,6 +23,9 @@ pub mod text;
 mod training;
 mod weights;
 
+pub use activation::{
+    Activation, Activations, LayerActivation, ModelActivation, ParseActivationError,
+};
 pub use config::{Config, ConfigError};
 pub use model::{Gradients, forward, forward_and_backward};
 pub use training::{Batch, ResumeError, Training};

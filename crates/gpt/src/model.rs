@@ -5,6 +5,7 @@
 
 use telltale_operations::{Binary, LayerNorm, OperationError, Reduction, Session, Tensor};
 
+use crate::activation::Activations;
 use crate::alphabet::TOKENS;
 use crate::config::Config;
 use crate::layer::{self, Layer};
@@ -16,12 +17,13 @@ use crate::weights::Weights;
 pub type Gradients = Weights<Tensor>;
 
 /// What the way back needs.
-struct Forward {
-    layers: Vec<Layer>,
+#[derive(Debug)]
+pub(crate) struct Forward {
+    pub(crate) layers: Vec<Layer>,
     /// What the last layer gave.
-    rows: Tensor,
-    norm: LayerNorm,
-    logits: Tensor,
+    pub(crate) rows: Tensor,
+    pub(crate) norm: LayerNorm,
+    pub(crate) logits: Tensor,
 }
 
 /// The mean loss of a batch, as a tensor `[1]`.
@@ -38,17 +40,20 @@ pub fn forward(
     session.cross_entropy(&forward.logits, batch.targets())
 }
 
-/// The mean loss of a batch, as a tensor `[1]`, and its gradient for each weight.
+/// The mean loss of a batch, as a tensor `[1]`, and its gradient for each weight. In between, `look`
+/// is shown what was computed; operations that it dispatches must change none of it.
 ///
 /// # Errors
-/// When an operation fails.
+/// When an operation or `look` fails.
 pub fn forward_and_backward(
     session: &Session,
     config: &Config,
     weights: &Weights<Tensor>,
     batch: &Batch,
+    look: impl FnOnce(&Activations<'_>) -> Result<(), OperationError>,
 ) -> Result<(Tensor, Gradients), OperationError> {
     let mut forward = run(session, config, weights, batch)?;
+    look(&Activations(&forward))?;
     let loss = session.cross_entropy(&forward.logits, batch.targets())?;
     let for_logits = session.cross_entropy_backward(&forward.logits, batch.targets(), 1.0)?;
     let for_normed = session.matmul(PLAIN, &for_logits, &weights.tokens, None)?;

@@ -5,6 +5,7 @@ use rapidhash::v3::rapidhash_v3;
 use telltale_operations::{AdamW, AdamWState, OperationError, Session, Tensor, row_major};
 use telltale_program_cache::DataFormat;
 
+use crate::activation::Activations;
 use crate::checkpoint::{Checkpoint, Identity, Moments};
 use crate::config::{Config, ConfigError};
 use crate::model;
@@ -126,11 +127,24 @@ impl Training {
     /// # Errors
     /// When an operation fails.
     pub fn step(&mut self) -> Result<f32, OperationError> {
+        self.step_looking(|_, _| Ok(()))
+    }
+
+    /// The same, and shows `look` what was computed on the way to the loss. Operations that it
+    /// dispatches must change none of it.
+    ///
+    /// # Errors
+    /// When an operation or `look` fails.
+    pub fn step_looking(
+        &mut self,
+        look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
+    ) -> Result<f32, OperationError> {
         let config = self.identity.config;
         let batch = self.next_batch()?;
         let session = &self.session;
+        let look = |found: &Activations<'_>| look(session, found);
         let (loss, gradients) =
-            model::forward_and_backward(session, &config, &self.weights, &batch)?;
+            model::forward_and_backward(session, &config, &self.weights, &batch, look)?;
         let step = self.steps + 1;
         let optimiser = optimiser(step);
         let all = self.described.iter().zip(self.weights.iter()).zip(self.moments.iter());

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
 
 mod bench;
+mod printed;
 
 use bench::{Bench, Reference, SMALL};
 use telltale_emulator::KernelCounters;
