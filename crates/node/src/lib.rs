@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod alerts;
 pub mod clean;
 pub mod clock;
 pub mod collector;

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod memory;
 pub mod metric;
 pub mod process;
+pub mod quantity;
 pub mod reading;
 pub mod snapshot;
 pub mod text;

@@ -13,6 +13,16 @@ pub fn steers(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Text from outside with whatever could move the cursor, change colours or turn the direction
+/// of writing replaced by `?`.
+pub fn printable(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        // Nearly always, and many times faster for a long command line.
+        return text.to_owned();
+    }
+    text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
+}
+
 /// An error with all its causes, the outermost first, in one line if each of them is.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -27,7 +37,7 @@ pub fn with_causes(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{steers, with_causes};
+    use super::{printable, steers, with_causes};
 
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
@@ -55,5 +65,11 @@ mod tests {
         for one in "az09 ~é訓ğ€…אع".chars() {
             assert!(!steers(one), "{one:?}");
         }
+    }
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\nc\u{202e}d\u{9b}e"), "a?[2Jb?c?d?e");
+        assert_eq!(printable("zażółć 訓練"), "zażółć 訓練");
     }
 }

@@ -5,8 +5,9 @@
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::text::printable;
 
-use crate::{quantity, rows};
+use crate::rows;
 
 /// The names of the columns of [`devices`], as one row.
 pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,pci_address,\
@@ -105,7 +106,7 @@ fn row(fields: &[String], to: &mut String) {
         if place > 0 {
             to.push(',');
         }
-        to.push_str(&quoted(&quantity::printable(field)));
+        to.push_str(&quoted(&printable(field)));
     }
     to.push_str("\r\n");
 }

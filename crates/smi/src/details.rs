@@ -2,16 +2,18 @@
 //! device's total, and the reason for each absence.
 
 use telltale_schema::memory::MemorySpace;
+use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{
     Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse, Snapshot,
     Telemetry,
 };
+use telltale_schema::text::printable;
 
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, width, wrapped};
-use crate::{metrics, quantity, rows};
+use crate::{metrics, rows};
 
 /// The pages that `telltale smi --details` adds after the overview. Processes come first: they are
 /// what one looks for, and the sensors of a few devices fill a screen.
@@ -35,9 +37,9 @@ pub(crate) fn complaints(snapshot: &Snapshot, style: &Style) -> String {
             complain(format!(
                 "{}: {}: {} ({})",
                 source.name,
-                quantity::printable(&error.subject),
+                printable(&error.subject),
                 error.reason.words(),
-                quantity::printable(&error.detail)
+                printable(&error.detail)
             ));
         }
         if source.errors_dropped > 0 {
@@ -87,7 +89,7 @@ impl Page<'_> {
                 format!("not available: {}", absent.words())
             }
             Reading::Absent { absent, detail } => {
-                format!("not available: {} ({})", absent.words(), quantity::printable(detail))
+                format!("not available: {} ({})", absent.words(), printable(detail))
             }
         };
         self.line(name, &value);
@@ -99,7 +101,7 @@ impl Page<'_> {
 }
 
 fn device_section(device: &Device, page: &mut Page) {
-    page.heading(&format!("Device {}", quantity::printable(&device.id)));
+    page.heading(&format!("Device {}", printable(&device.id)));
     let identity = &device.identity;
     page.line("board", identity.board_type.name());
     if let Some(board) = identity.board_id {
@@ -186,7 +188,7 @@ fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
         }
     }
     for (name, version) in &telemetry.firmware {
-        page.line(&quantity::printable(name), &quantity::printable(version));
+        page.line(&printable(name), &printable(version));
     }
 }
 
@@ -222,22 +224,22 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
         ProcessState::Dead => " (ended: last known figures, in no total)",
         ProcessState::Hidden => " (not visible from this PID namespace)",
     };
-    let name = quantity::printable(&process.name);
+    let name = printable(&process.name);
     let gap = if name.is_empty() { "" } else { " " };
     page.heading(&format!("Process {pid}{gap}{name}{state}"));
-    page.reading("command", &process.command, |text| quantity::printable(text));
+    page.reading("command", &process.command, |text| printable(text));
     match (&process.user, process.uid.value()) {
         (Reading::Absent { .. }, Some(uid)) => {
             page.line("user", &format!("{uid} (a user id without a name in /etc/passwd)"));
         }
-        (user, _) => page.reading("user", user, |text| quantity::printable(text)),
+        (user, _) => page.reading("user", user, |text| printable(text)),
     }
     if let Some(inner) = process.namespace_pid {
         page.line("pid in its container", &inner.to_string());
     }
     if let Some(container) = &process.container {
         let text = format!("{} ({})", container.id, container.engine);
-        page.line("container", &quantity::printable(&text));
+        page.line("container", &printable(&text));
     }
     match process.known_by {
         Some(source) => page.line("memory known by", source.words()),
@@ -316,5 +318,5 @@ fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut Page) {
 
 fn id(snapshot: &Snapshot, held: &HeldDevice) -> String {
     let device = snapshot.devices.get(held.device);
-    device.map_or_else(|| String::from("unknown"), |device| quantity::printable(&device.id))
+    device.map_or_else(|| String::from("unknown"), |device| printable(&device.id))
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use telltale_schema::memory::MemorySpace;
+use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::text::printable;
 
-use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text;
@@ -72,7 +73,7 @@ fn row(device: &Device) -> Vec<Cell> {
     let (dram_used, dram) = space(device, MemorySpace::Dram);
     let (l1_used, l1) = space(device, MemorySpace::L1);
     vec![
-        Cell::new(quantity::printable(&device.id)),
+        Cell::new(printable(&device.id)),
         architecture,
         limited(&telemetry.temperature_celsius, &telemetry.temperature_limit_celsius, "C"),
         limited(&telemetry.power_watts, &telemetry.power_limit_watts, "W"),

@@ -8,7 +8,6 @@ mod devices;
 mod metrics;
 mod notes;
 mod processes;
-pub mod quantity;
 mod rows;
 mod style;
 mod summary;
@@ -21,6 +20,7 @@ pub use summary::summary;
 
 use devices::Idle;
 use telltale_schema::snapshot::Snapshot;
+use telltale_schema::text::printable;
 
 /// The two tables that `telltale smi` prints: devices, then the processes that hold them. Then a
 /// line for what they do not show, and one for each source that failed in part.
@@ -47,11 +47,11 @@ fn page(snapshot: &Snapshot, idle: Idle, style: &Style) -> String {
 /// A line above the tables, cut to the width.
 pub fn title(text: &str, style: &Style) -> String {
     let room = style.width.unwrap_or(usize::MAX);
-    Tone::Faint.paint(&text::cut(&quantity::printable(text), room, style), style) + "\n"
+    Tone::Faint.paint(&text::cut(&printable(text), room, style), style) + "\n"
 }
 
 /// Lines below the tables, wrapped to the width, after an empty one.
 pub fn note(text: &str, style: &Style) -> String {
-    let lines = text.lines().map(|line| text::wrapped(&quantity::printable(line), 2, style));
+    let lines = text.lines().map(|line| text::wrapped(&printable(line), 2, style));
     std::iter::once(String::from("\n")).chain(lines).collect()
 }

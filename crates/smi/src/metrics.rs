@@ -1,8 +1,8 @@
 //! What a process's endpoint tells besides memory, a line for each value.
 
+use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricSample, MetricValue, ProgramUse};
-
-use crate::quantity;
+use telltale_schema::text::printable;
 
 /// The beginning of the names of what an endpoint counts of itself: refusals and errors.
 const OF_ENDPOINTS: &str = "telltale_endpoint_";
@@ -14,11 +14,11 @@ pub(crate) fn is_idle_endpoint(sample: &MetricSample) -> bool {
 
 /// The name of a value, with its labels, and the value as text.
 pub(crate) fn line(sample: &MetricSample) -> (String, String) {
-    let mut name = quantity::printable(&sample.name);
+    let mut name = printable(&sample.name);
     if !sample.labels.is_empty() {
         let labels = sample.labels.iter().map(|(label, value)| format!("{label}={value:?}"));
         let labels = labels.collect::<Vec<_>>().join(",");
-        name.push_str(&format!("{{{}}}", quantity::printable(&labels)));
+        name.push_str(&format!("{{{}}}", printable(&labels)));
     }
     let value = match &sample.value {
         MetricValue::Counter(count) => quantity::count(*count),

@@ -1,8 +1,9 @@
 //! What the tables alone would hide: memory that no row explains, and holders that no row shows.
 
+use telltale_schema::quantity;
 use telltale_schema::snapshot::{Device, Holder, KindMemory, Snapshot};
+use telltale_schema::text::printable;
 
-use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::text;
 
@@ -51,7 +52,7 @@ fn of_device(device: &Device) -> Vec<String> {
         parts(device, |parts| parts.ghost_bytes, "in use by rows of dead processes in a region"),
         parts(device, |parts| parts.unattributed_bytes, "in use and in no process's row"),
     ];
-    let id = quantity::printable(&device.id);
+    let id = printable(&device.id);
     found.into_iter().flatten().map(|text| format!("{id}: {text}")).collect()
 }
 

@@ -1,12 +1,14 @@
 //! The table of processes: one row for each process and device, if it is not merely open.
 
 use telltale_schema::memory::MemorySpace;
+use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
+use telltale_schema::text::printable;
 
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
-use crate::{quantity, rows, text};
+use crate::{rows, text};
 
 /// The table, or a sentence that says why there is none.
 pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
@@ -44,7 +46,7 @@ fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec
             .pid
             .map_or_else(|| Cell::toned("hidden", Tone::Faint), |pid| Cell::new(pid.to_string())),
         owner(process),
-        device.map_or_else(Cell::absent, |device| Cell::new(quantity::printable(&device.id))),
+        device.map_or_else(Cell::absent, |device| Cell::new(printable(&device.id))),
         memory(MemorySpace::Dram),
         memory(MemorySpace::L1),
         Cell::count(held.and_then(|held| held.live_buffers)),
@@ -58,7 +60,7 @@ fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec
 
 fn owner(process: &Process) -> Cell {
     match (process.user.value(), process.uid.value()) {
-        (Some(user), _) => Cell::new(quantity::printable(user)),
+        (Some(user), _) => Cell::new(printable(user)),
         (None, Some(uid)) => Cell::new(uid.to_string()),
         (None, None) => Cell::absent(),
     }
@@ -73,10 +75,8 @@ fn command(process: &Process) -> Cell {
         _ => &process.name,
     };
     match process.state {
-        ProcessState::Dead => {
-            Cell::toned(format!("(ended) {}", quantity::printable(words)), Tone::Faint)
-        }
-        _ => Cell::new(quantity::printable(words)),
+        ProcessState::Dead => Cell::toned(format!("(ended) {}", printable(words)), Tone::Faint),
+        _ => Cell::new(printable(words)),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What each process has done so far: one row a process, device and kind, with peaks.
 
 use telltale_schema::snapshot::Snapshot;
+use telltale_schema::text::printable;
 
-use crate::quantity;
 use crate::style::Style;
 use crate::table::{Cell, Column, Table};
 
@@ -26,7 +26,7 @@ pub fn summary(snapshot: &Snapshot, style: &Style) -> String {
                 let recorded = kind.usage.recorded();
                 table.push(vec![
                     Cell::new(&pid),
-                    Cell::new(quantity::printable(id)),
+                    Cell::new(printable(id)),
                     Cell::new(kind.kind.name()),
                     Cell::bytes(Some(kind.usage.live_bytes())),
                     Cell::bytes(recorded.map(|usage| usage.peak_bytes)),

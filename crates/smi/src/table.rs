@@ -1,8 +1,8 @@
 //! A table that fits the width there is: columns give way in a stated order, the last one is cut.
 
-use crate::quantity;
 use crate::style::{Style, Tone};
 use crate::text::{self, cut};
+use telltale_schema::quantity;
 
 /// Which side of its column a text leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -71,7 +71,7 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
 /// A line on standard error, where whatever is not for standard output goes, or several, as a
 /// compiler's message has. Nobody is left to be told when that fails.
 pub(crate) fn tell(text: &str) {
-    let lines: Vec<_> = text.lines().map(telltale_smi::quantity::printable).collect();
+    let lines: Vec<_> = text.lines().map(telltale_schema::text::printable).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Status, Failure> {
         "{name}: {} records over {:.1} s, peak {}, on {}\n",
         trace.summary().records,
         trace.summary().duration_ns as f64 / 1e9,
-        telltale_smi::quantity::bytes(trace.summary().peak_live_bytes),
+        telltale_schema::quantity::bytes(trace.summary().peak_live_bytes),
         chip.name(),
     ))?;
     let report = match arguments.speed {

@@ -1,7 +1,7 @@
 //! What the trainings of a demo tell of themselves: a line for each below the tables.
 
+use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricValue, Process, ProcessState, Snapshot};
-use telltale_smi::quantity;
 
 use crate::gpt::{LOSS, SPEED, STEP};
 

@@ -34,5 +34,5 @@ pub(super) fn with(snapshot: &Snapshot, report: &CleanReport) -> Value {
 }
 
 fn one_line(text: &str) -> String {
-    telltale_smi::quantity::printable(text)
+    telltale_schema::text::printable(text)
 }

@@ -1,6 +1,4 @@
-//! Quantities as a person reads them, and text from outside made safe to print.
-
-use telltale_schema::text::steers;
+//! Quantities as a person reads them. Machine-readable output never goes through here.
 
 /// Bytes with a binary unit: `0 B`, `11.0 KiB`, `2.8 GiB`.
 pub fn bytes(bytes: u64) -> String {
@@ -49,19 +47,9 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
-/// Text from outside with whatever could move the cursor, change colours or turn the direction
-/// of writing replaced by `?`.
-pub fn printable(text: &str) -> String {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        // Nearly always, and many times faster for a long command line.
-        return text.to_owned();
-    }
-    text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, printable, span};
+    use super::{bytes, count, span};
 
     #[test]
     fn quantities_read_well_at_every_size() {
@@ -91,11 +79,5 @@ mod tests {
         ] {
             assert_eq!(span(value), text);
         }
-    }
-
-    #[test]
-    fn escape_sequences_do_not_reach_the_terminal() {
-        assert_eq!(printable("a\x1b[2Jb\nc\u{202e}d\u{9b}e"), "a?[2Jb?c?d?e");
-        assert_eq!(printable("zażółć 訓練"), "zażółć 訓練");
     }
 }

@@ -1,0 +1,94 @@
+//! What an alert is: a rule that is raised for a subject.
+
+use serde::Serialize;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::process::ProcessIdentity;
+
+/// How bad it is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Somebody should look at it today.
+    Warning,
+    /// Work is failing or about to.
+    Critical,
+}
+
+/// What an alert is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Subject {
+    /// A device.
+    Device {
+        /// Its id in the snapshot.
+        device: String,
+    },
+    /// One memory space of a device.
+    Space {
+        /// The device's id.
+        device: String,
+        /// The space.
+        space: MemorySpace,
+    },
+    /// A process on one device.
+    Process {
+        /// Who it is.
+        identity: ProcessIdentity,
+        /// The device's id.
+        device: String,
+    },
+    /// A source of readings.
+    Source {
+        /// Its name.
+        source: String,
+    },
+}
+
+/// How far an alert is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertState {
+    /// Its condition holds, not for long enough yet.
+    Pending,
+    /// It fires.
+    Firing,
+}
+
+/// A rule that is raised for a subject.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Alert {
+    /// The rule's name.
+    pub rule: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub subject: Subject,
+    /// The user whose process it is about, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// How far it is.
+    pub state: AlertState,
+    /// When the condition began to hold.
+    pub since: Timestamp,
+    /// When it fired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired_at: Option<Timestamp>,
+    /// What was measured last, in the unit of the rule's threshold.
+    pub value: f64,
+    /// A sentence for a person.
+    pub text: String,
+}
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transition {
+    /// The alert fires from now on.
+    Fired(Alert),
+    /// It no longer does; the alert as it last was.
+    Resolved(Alert),
+}

@@ -1,0 +1,294 @@
+use telltale_schema::chip::ChipIdentity;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{
+    Accounting, Device, HeldDevice, HeldKind, HeldUsage, KindMemory, Process, ProcessState,
+    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
+};
+
+use super::{AlertOptions, AlertState, Engine, Rule, RuleError, Transition};
+
+const SECOND: u64 = 1_000_000_000;
+const MIB: u64 = 1 << 20;
+const CAPACITY: u64 = 12 << 30;
+
+fn reading<T>(value: T) -> Reading<T> {
+    Reading::new(value, Timestamp(1))
+}
+
+fn device(used_bytes: u64) -> Device {
+    Device {
+        id: "a".to_owned(),
+        identity: ChipIdentity::default(),
+        facts: Reading::absent(Absence::Unknown, ""),
+        telemetry: Telemetry::absent(Absence::Unsupported, ""),
+        spaces: vec![SpaceUsage {
+            space: MemorySpace::Dram,
+            used_bytes: reading(used_bytes),
+            capacity_bytes: reading(CAPACITY),
+            capacity_source: None,
+        }],
+        kinds: Vec::new(),
+        holders: reading(Vec::new()),
+    }
+}
+
+fn process(pid: u32, live_bytes: u64, allocations: u64) -> Process {
+    let usage = MemoryUsage { live_bytes, allocations, ..MemoryUsage::default() };
+    let kinds = vec![HeldKind { kind: MemoryKind::Dram, usage: HeldUsage::Recorded(usage) }];
+    let mut held = HeldDevice { accounting: Accounting::Recorded, kinds, ..HeldDevice::default() };
+    held.add_up();
+    Process {
+        identity: Some(ProcessIdentity {
+            boot_id: [7; 16],
+            pid_namespace: 1,
+            pid,
+            start_time_ticks: 5,
+        }),
+        pid: Some(pid),
+        namespace_pid: None,
+        name: "train\x1b".to_owned(),
+        command: reading("train".to_owned()),
+        uid: reading(1000),
+        user: reading("ann".to_owned()),
+        container: None,
+        state: ProcessState::Alive,
+        known_by: None,
+        uptime_seconds: reading(1.0),
+        devices: vec![held],
+        faults: RecordingFaults::default(),
+        metrics: Vec::new(),
+    }
+}
+
+fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
+    Snapshot {
+        schema_version: SCHEMA_VERSION,
+        taken_at: Timestamp(1_000),
+        collected_in_ns: 1,
+        devices,
+        processes,
+        closed_processes: 0,
+        withheld_processes: 0,
+        sources: Vec::new(),
+    }
+}
+
+/// The default rule of this name, alone.
+fn only(name: &str) -> Engine {
+    Engine::new(Rule::defaults().into_iter().filter(|rule| rule.name == name).collect())
+}
+
+fn words(transitions: &[Transition]) -> Vec<&'static str> {
+    let word = |transition: &Transition| match transition {
+        Transition::Fired(_) => "fired",
+        Transition::Resolved(_) => "resolved",
+    };
+    transitions.iter().map(word).collect()
+}
+
+fn share(percent: u64) -> Snapshot {
+    snapshot(vec![device(CAPACITY / 100 * percent + 100)], Vec::new())
+}
+
+#[test]
+fn a_full_device_fires_after_its_time_and_clears_below_the_lower_threshold() {
+    let mut engine = only("device_memory_nearly_full");
+    let steps: [(u64, u64, &[&str]); 10] = [
+        (0, 96, &[]),
+        (29, 96, &[]),
+        (30, 97, &["fired"]),
+        (40, 92, &[]), // between the thresholds: goes on
+        (41, 80, &[]), // clear, but not for long enough
+        (90, 92, &[]), // so the time starts anew
+        (91, 80, &[]),
+        (150, 80, &[]),
+        (151, 80, &["resolved"]),
+        (200, 80, &[]),
+    ];
+    for (second, percent, expected) in steps {
+        let transitions = engine.step(second * SECOND, &share(percent));
+        assert_eq!(words(&transitions), expected, "second {second}");
+    }
+    assert_eq!(engine.alerts().count(), 0);
+}
+
+#[test]
+fn a_break_starts_the_time_anew_and_a_short_peak_never_fires() {
+    let mut engine = only("device_memory_nearly_full");
+    for (second, percent) in [(0, 96), (20, 93), (25, 96), (54, 96)] {
+        assert!(engine.step(second * SECOND, &share(percent)).is_empty(), "second {second}");
+    }
+    let alert = engine.alerts().next().unwrap();
+    assert_eq!((alert.state, alert.fired_at), (AlertState::Pending, None));
+    assert_eq!(words(&engine.step(55 * SECOND, &share(96))), ["fired"]);
+}
+
+#[test]
+fn what_cannot_be_read_neither_fires_nor_resolves() {
+    let mut engine = only("device_memory_nearly_full");
+    engine.step(0, &share(96));
+    let mut unknown = share(96);
+    unknown.devices[0].spaces[0].used_bytes = Reading::absent(Absence::Resetting, "");
+    assert!(engine.step(100 * SECOND, &unknown).is_empty());
+    assert_eq!(words(&engine.step(101 * SECOND, &share(96))), ["fired"]);
+    let before = engine.alerts().next().unwrap().clone();
+    assert!(engine.step(500 * SECOND, &unknown).is_empty());
+    assert_eq!(engine.alerts().next().unwrap(), &before, "the last words stay");
+}
+
+#[test]
+fn an_alert_ends_with_its_subject() {
+    let mut engine = only("device_memory_nearly_full");
+    engine.step(0, &share(96));
+    engine.step(30 * SECOND, &share(96));
+    let transitions = engine.step(31 * SECOND, &snapshot(Vec::new(), Vec::new()));
+    assert_eq!(words(&transitions), ["resolved"]);
+}
+
+/// Steps of a training: each allocates and frees 256 MiB over a floor that `floor` gives by second.
+fn train(engine: &mut Engine, seconds: u64, floor: impl Fn(u64) -> u64) -> Vec<Transition> {
+    let mut all = Vec::new();
+    for second in (0..seconds).step_by(5) {
+        let live = floor(second) + if second % 10 == 0 { 256 * MIB } else { 0 };
+        let seen = snapshot(vec![device(live)], vec![process(9, live, second)]);
+        all.extend(engine.step(second * SECOND, &seen));
+    }
+    all
+}
+
+#[test]
+fn a_leak_below_the_steps_of_a_training_is_found_with_its_time_to_exhaustion() {
+    let mut engine = only("memory_leak");
+    // 1 MiB a second: 12 GiB less 1 GiB last about three hours.
+    let transitions = train(&mut engine, 2400, |second| 1024 * MIB + second * MIB);
+    assert_eq!(words(&transitions), ["fired"]);
+    let Transition::Fired(alert) = &transitions[0] else { unreachable!() };
+    assert_eq!(alert.uid, Some(1000));
+    let slope = alert.value / MIB as f64;
+    assert!((0.98..1.02).contains(&slope), "{slope}");
+    assert!(alert.text.starts_with("train? (9) gains 3.5 GiB of dram an hour"), "{}", alert.text);
+}
+
+#[test]
+fn a_training_that_warms_up_or_loads_a_second_model_does_not_leak() {
+    let floors: [fn(u64) -> u64; 4] = [
+        |_| 1024 * MIB,
+        |second| if second < 600 { second * MIB } else { 600 * MIB },
+        |second| if second < 1000 { 1024 * MIB } else { 4096 * MIB },
+        |second| 8192 * MIB - second * MIB,
+    ];
+    for (case, floor) in floors.into_iter().enumerate() {
+        let mut engine = only("memory_leak");
+        assert_eq!(words(&train(&mut engine, 7200, floor)), [""; 0], "case {case}");
+    }
+}
+
+#[test]
+fn a_process_that_does_nothing_is_named_after_an_hour() {
+    let mut engine = only("idle_memory");
+    let at = |allocations| snapshot(vec![device(MIB)], vec![process(9, 2048 * MIB, allocations)]);
+    assert!(engine.step(0, &at(1)).is_empty());
+    assert!(engine.step(3000 * SECOND, &at(2)).is_empty());
+    assert!(engine.step(6599 * SECOND, &at(2)).is_empty());
+    assert_eq!(words(&engine.step(6600 * SECOND, &at(2))), ["fired"]);
+    assert_eq!(words(&engine.step(6601 * SECOND, &at(3))), ["resolved"]);
+}
+
+#[test]
+fn memory_of_the_dead_heat_and_failing_sources_are_found() {
+    let mut engine = Engine::new(Rule::defaults());
+    let mut seen = share(10);
+    seen.devices[0].kinds.push(KindMemory {
+        kind: MemoryKind::L1,
+        total_bytes: 2 * MIB,
+        processes_bytes: 0,
+        unattributed_bytes: 0,
+        ghost_bytes: 2 * MIB,
+        live_buffers: None,
+    });
+    seen.devices[0].telemetry.temperature_celsius = reading(74.0);
+    seen.devices[0].telemetry.temperature_limit_celsius = reading(75.0);
+    seen.sources.push(SourceStatus {
+        name: "tenstorrent".to_owned(),
+        duration_ns: 1,
+        errors: vec![SourceError {
+            subject: "x".to_owned(),
+            reason: Absence::TimedOut,
+            detail: "it hangs".to_owned(),
+        }],
+        errors_dropped: 3,
+    });
+    let mut fired = Vec::new();
+    for second in [0, 30, 60] {
+        for transition in engine.step(second * SECOND, &seen) {
+            let Transition::Fired(alert) = transition else { panic!("{transition:?}") };
+            fired.push((second, alert.rule));
+        }
+    }
+    let fired: Vec<_> = fired.iter().map(|(second, rule)| (*second, rule.as_str())).collect();
+    assert_eq!(fired, [(30, "device_hot"), (30, "source_down"), (60, "memory_of_the_dead")]);
+}
+
+#[test]
+fn changed_rules_resolve_what_they_no_longer_say() {
+    let mut engine = Engine::new(Rule::defaults());
+    engine.step(0, &share(96));
+    engine.step(30 * SECOND, &share(96));
+    let mut rules = Rule::defaults();
+    rules.reverse();
+    assert!(engine.replace_rules(rules.clone()).is_empty());
+    assert_eq!(engine.alerts().count(), 1);
+    rules.retain(|rule| rule.name != "device_memory_nearly_full");
+    assert_eq!(words(&engine.replace_rules(rules)), ["resolved"]);
+}
+
+fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
+    toml::from_str::<AlertOptions>(text).unwrap().rules()
+}
+
+#[test]
+fn configuration_changes_switches_off_and_adds_rules_by_name() {
+    assert_eq!(rules("").unwrap(), Rule::defaults());
+    let changed = rules(
+        "[[rule]]\nname = \"device_hot\"\nabove_ratio = 0.8\nclear_ratio = 0.7\n\
+         [[rule]]\nname = \"idle_memory\"\ndisabled = true\n\
+         [[rule]]\nname = \"l1_full\"\ncondition = \"capacity\"\nspace = \"l1\"\nfor_seconds = 5\n",
+    )
+    .unwrap();
+    let names: Vec<_> = changed.iter().map(|rule| rule.name.as_str()).collect();
+    let expected = [
+        "device_memory_nearly_full",
+        "memory_leak",
+        "memory_of_the_dead",
+        "device_hot",
+        "source_down",
+        "l1_full",
+    ];
+    assert_eq!(names, expected);
+    let hot = Rule::defaults().into_iter().find(|rule| rule.name == "device_hot").unwrap();
+    assert_eq!(changed[3].for_seconds, hot.for_seconds);
+    assert_ne!(changed[3].condition, hot.condition);
+    assert!(rules("without_defaults = true").unwrap().is_empty());
+}
+
+#[test]
+fn a_rule_that_is_not_understood_is_refused_with_the_remedy() {
+    let cases = [
+        ("[[rule]]\ncondition = \"leak\"", "no `name`"),
+        ("[[rule]]\nname = \"x\"", "no `condition`"),
+        ("[[rule]]\nname = \"x\"\ncondition = \"full\"", "there are capacity"),
+        ("[[rule]]\nname = \"device_hot\"\nspace = \"l1\"", "temperature has no `space`"),
+        ("[[rule]]\nname = \"device_hot\"\nclear_ratio = 1.5", "must not be above"),
+        ("[[rule]]\nname = \"device_hot\"\nabove_ratio = nan", "must be above 0"),
+        ("[[rule]]\nname = \"memory_leak\"\nwindow_seconds = 1", "at least 60"),
+        ("[[rule]]\nname = \"idle_memory\"\n[[rule]]\nname = \"idle_memory\"", "two alert rules"),
+    ];
+    for (text, expected) in cases {
+        let error = rules(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    assert!(toml::from_str::<AlertOptions>("[[rule]]\nname = \"x\"\nabove = 1").is_err());
+}
