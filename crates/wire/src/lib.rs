@@ -2,6 +2,7 @@
 //!
 //! [`FrameReader`] and [`FrameWriter`] cut a byte stream into messages without doing any I/O;
 //! [`Query`] and [`Reply`] are those messages once they have passed every limit of [`limits`].
+//! The node service's own messages are in [`telemetry`], with the feature `grpc`.
 //! Nothing here opens a socket or believes a length before the bytes are there.
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation)]
@@ -16,6 +17,8 @@ mod query;
 mod reply;
 mod report;
 mod shape;
+#[cfg(feature = "grpc")]
+pub mod telemetry;
 
 pub use frame::{FrameError, FrameReader, FrameWriter, frame};
 pub use query::{DeviceSelector, Query, QueryError, QueryKind};

@@ -40,6 +40,12 @@ pub enum ShapeError {
         /// How many bytes are allowed.
         limit_bytes: usize,
     },
+    /// There are too many limited fields together.
+    #[error("more than {limit} parts in one message")]
+    TooManyParts {
+        /// How many are allowed.
+        limit: usize,
+    },
     /// The bytes are no protobuf message.
     #[error("not a protobuf message")]
     Malformed(#[source] prost::DecodeError),
@@ -52,7 +58,30 @@ pub enum ShapeError {
 const MAX_LIMITED_FIELDS: usize = 16;
 
 /// Checks `message` and the messages in it against `limits`.
-pub(crate) fn check(mut message: &[u8], limits: &'static [FieldLimit]) -> Result<(), ShapeError> {
+pub(crate) fn check(message: &[u8], limits: &'static [FieldLimit]) -> Result<(), ShapeError> {
+    let mut unlimited = usize::MAX;
+    walk(message, limits, &mut unlimited)
+}
+
+/// As [`check`], and against a limit on all limited fields together, at whatever depth.
+#[cfg(feature = "grpc")]
+pub(crate) fn check_together(
+    message: &[u8],
+    limits: &'static [FieldLimit],
+    max_parts: usize,
+) -> Result<(), ShapeError> {
+    let mut left = max_parts;
+    walk(message, limits, &mut left).map_err(|error| match error {
+        ShapeError::TooManyParts { .. } => ShapeError::TooManyParts { limit: max_parts },
+        other => other,
+    })
+}
+
+fn walk(
+    mut message: &[u8],
+    limits: &'static [FieldLimit],
+    parts_left: &mut usize,
+) -> Result<(), ShapeError> {
     assert!(limits.len() <= MAX_LIMITED_FIELDS, "a message has more limits than fit");
     let mut counts = [0usize; MAX_LIMITED_FIELDS];
     while !message.is_empty() {
@@ -64,6 +93,7 @@ pub(crate) fn check(mut message: &[u8], limits: &'static [FieldLimit]) -> Result
             continue;
         };
         *count += 1;
+        *parts_left = parts_left.checked_sub(1).ok_or(ShapeError::TooManyParts { limit: 0 })?;
         if *count > limit.max_count {
             return Err(ShapeError::TooMany { field: limit.name, limit: limit.max_count });
         }
@@ -80,7 +110,7 @@ pub(crate) fn check(mut message: &[u8], limits: &'static [FieldLimit]) -> Result
         }
         let (inner, rest) = message.split_at_checked(length).ok_or(ShapeError::Truncated)?;
         if !limit.inner.is_empty() {
-            check(inner, limit.inner)?;
+            walk(inner, limit.inner, parts_left)?;
         }
         message = rest;
     }

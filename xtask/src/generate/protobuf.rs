@@ -1,6 +1,8 @@
 //! Protobuf messages: `crates/wire/proto/*.proto` become Rust, without a protoc binary.
 //!
 //! A package `telltale.endpoint.v1` becomes `crates/wire/src/generated/telltale_endpoint_v1.rs`.
+//! A file with services also becomes bytes, by which a server describes itself to its clients:
+//! `telemetry.proto` is `crates/wire/src/generated/telemetry_descriptors.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +18,11 @@ pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     if sources.is_empty() {
         return Ok(Vec::new());
     }
-    generate(&directory, &sources)?
+    let mut files = generate(&directory, &sources)?;
+    for source in &sources {
+        files.extend(descriptors(&directory, source)?);
+    }
+    files
         .into_iter()
         .map(|(name, code)| {
             let head = format!(
@@ -62,4 +68,37 @@ fn generate(directory: &Path, sources: &[PathBuf]) -> Result<Vec<(String, String
         .collect();
     packages.sort();
     Ok(packages)
+}
+
+/// Bytes of a descriptor in one line of code, each of which takes up to four characters.
+const BYTES_A_LINE: usize = 22;
+
+/// A file's name and its encoded `FileDescriptorSet` as code; none for a file without services.
+fn descriptors(directory: &Path, source: &Path) -> Result<Option<(String, String)>, GenerateError> {
+    let failed = |error: protox::Error| GenerateError::Protobuf { reason: format!("{error:?}") };
+    let mut compiler = protox::Compiler::new([directory]).map_err(failed)?;
+    compiler.include_source_info(false).include_imports(true).open_file(source).map_err(failed)?;
+    let set = compiler.file_descriptor_set();
+    if set.file.iter().all(|file| file.service.is_empty()) {
+        return Ok(None);
+    }
+    let bytes = compiler.encode_file_descriptor_set();
+    let lines: Vec<String> = bytes.chunks(BYTES_A_LINE).map(escaped).collect();
+    let name = source.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let code = format!(
+        "/// The file's `FileDescriptorSet`, encoded.\n\
+         pub static DESCRIPTORS: &[u8] = b\"\\\n    {}\\\n\";\n",
+        lines.join("\\\n    ")
+    );
+    Ok(Some((format!("{name}_descriptors"), code)))
+}
+
+/// Bytes as they stand in a byte string that goes on in the next line, where blanks are skipped.
+fn escaped(bytes: &[u8]) -> String {
+    let one = |byte: &u8| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(*byte)),
+        b'!'..=b'~' => char::from(*byte).to_string(),
+        other => format!("\\x{other:02x}"),
+    };
+    bytes.iter().map(one).collect()
 }

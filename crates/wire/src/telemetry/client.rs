@@ -1,0 +1,122 @@
+//! Asks a node service. Whom it may trust, and how it reaches it, its caller decides.
+
+use std::time::Duration;
+
+use prost::Message;
+use prost::bytes::Bytes;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::snapshot::Snapshot;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
+use tonic::{Request, Status, Streaming};
+
+use super::decode::{self, AnswerError, Update};
+use super::{MAX_ANSWER_BYTES, Payload, RawCodec, message};
+
+/// A node service at the other end of a channel.
+#[derive(Debug, Clone)]
+pub struct Client(tonic::client::Grpc<Channel>);
+
+/// The messages of a Watch, as they come.
+#[derive(Debug)]
+pub struct Updates(Streaming<Bytes>);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The service refused, or could not be reached.
+    #[error("the service did not answer the call: {}", .0.message())]
+    Refused(#[source] Box<Status>),
+    /// What came is no answer.
+    #[error("the service's answer cannot be used")]
+    Answer(#[from] AnswerError),
+}
+
+impl From<Status> for CallError {
+    fn from(status: Status) -> Self {
+        Self::Refused(Box::new(status))
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A client over this channel.
+    #[must_use]
+    pub fn new(channel: Channel) -> Self {
+        Self(tonic::client::Grpc::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES))
+    }
+
+    /// The machine as the caller may see it: as collected last, or collected for this call.
+    ///
+    /// # Errors
+    /// When the service refuses or its answer cannot be used.
+    pub async fn snapshot(&mut self, fresh: bool) -> Result<Snapshot, CallError> {
+        self.get(message::GetSnapshotRequest { fresh, at_unix_ns: None }).await
+    }
+
+    /// The machine at a past moment, as far as the service's history goes.
+    ///
+    /// # Errors
+    /// When the service refuses or its answer cannot be used.
+    pub async fn snapshot_at(&mut self, at: Timestamp) -> Result<Snapshot, CallError> {
+        self.get(message::GetSnapshotRequest { fresh: false, at_unix_ns: Some(at.0) }).await
+    }
+
+    async fn get(&mut self, request: message::GetSnapshotRequest) -> Result<Snapshot, CallError> {
+        let bytes = self.unary("GetSnapshot", &request).await?;
+        Ok(decode::snapshot_answer(&bytes)?.0)
+    }
+
+    /// The machine now and each time it changes, with at least this time between two messages.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn watch(&mut self, least_interval: Duration) -> Result<Updates, CallError> {
+        let least_interval_ms = u32::try_from(least_interval.as_millis()).unwrap_or(u32::MAX);
+        let request = message::WatchRequest { least_interval_ms };
+        let path = self.prepare("Watch").await?;
+        let request = Request::new(payload(&request));
+        let answer = self.0.server_streaming(request, path, RawCodec).await?;
+        Ok(Updates(answer.into_inner()))
+    }
+
+    /// Calls a method that answers once; the answer's bytes are not looked at.
+    ///
+    /// # Errors
+    /// When the service refuses.
+    pub async fn unary(
+        &mut self,
+        method: &'static str,
+        request: &impl Message,
+    ) -> Result<Bytes, CallError> {
+        let path = self.prepare(method).await?;
+        Ok(self.0.unary(Request::new(payload(request)), path, RawCodec).await?.into_inner())
+    }
+
+    async fn prepare(&mut self, method: &'static str) -> Result<PathAndQuery, CallError> {
+        let failed = |error: tonic::transport::Error| Status::from_error(Box::new(error));
+        self.0.ready().await.map_err(failed)?;
+        let path = format!("/{}/{method}", super::SERVICE);
+        Ok(path.parse().expect("the names of a service and a method make a path"))
+    }
+}
+
+// === impl Updates ===
+
+impl Updates {
+    /// The next message; none when the service has ended the stream.
+    ///
+    /// # Errors
+    /// When the service breaks off, or what it sent cannot be used.
+    pub async fn next(&mut self) -> Result<Option<Update>, CallError> {
+        match self.0.message().await? {
+            Some(bytes) => Ok(Some(decode::watch_message(&bytes)?)),
+            None => Ok(None),
+        }
+    }
+}
+
+fn payload(request: &impl Message) -> Payload {
+    Payload { shared: Bytes::new(), own: request.encode_to_vec() }
+}

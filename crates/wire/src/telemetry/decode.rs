@@ -1,0 +1,187 @@
+//! From the bytes of an answer to a snapshot. The bytes may be anyone's: they are counted and
+//! measured first, and what cannot be is an error, never a guess.
+
+mod device;
+mod process;
+
+use prost::Message as _;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Snapshot, SourceError, SourceStatus};
+
+use super::codes::Code;
+use super::{MAX_ANSWER_BYTES, limited, message};
+use crate::shape::{self, ShapeError};
+
+/// Why bytes are no answer of the service.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// They are too many.
+    #[error("an answer of {0} bytes, {MAX_ANSWER_BYTES} are allowed")]
+    TooLong(usize),
+    /// They break a limit.
+    #[error("the answer breaks a limit of the protocol")]
+    Limit(#[from] ShapeError),
+    /// They are no protobuf message.
+    #[error("not an answer of the service")]
+    Malformed(#[source] prost::DecodeError),
+    /// A field that every answer has is not there.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// A field has a value that cannot be, or that only a newer version knows.
+    #[error("{0} has a value that is not known here")]
+    Impossible(&'static str),
+}
+
+/// One message of Watch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// The machine; none in a message that says that nothing is new.
+    pub snapshot: Option<Snapshot>,
+    /// The number of the state.
+    pub sequence: u64,
+    /// States that were left out since the message before.
+    pub skipped: u64,
+}
+
+/// The snapshot and its number in an answer of GetSnapshot; a past one has no number.
+///
+/// # Errors
+/// When the bytes are no such answer, or break a limit.
+pub fn snapshot_answer(bytes: &[u8]) -> Result<(Snapshot, Option<u64>), AnswerError> {
+    check(bytes)?;
+    let answer = message::GetSnapshotResponse::decode(bytes).map_err(AnswerError::Malformed)?;
+    let found = answer.snapshot.ok_or(AnswerError::Missing("snapshot"))?;
+    Ok((snapshot(found)?, answer.sequence))
+}
+
+/// A message of Watch.
+///
+/// # Errors
+/// When the bytes are no such message, or break a limit.
+pub fn watch_message(bytes: &[u8]) -> Result<Update, AnswerError> {
+    check(bytes)?;
+    let answer = message::WatchResponse::decode(bytes).map_err(AnswerError::Malformed)?;
+    let (sequence, skipped) = (answer.sequence, answer.skipped);
+    Ok(Update { snapshot: answer.snapshot.map(snapshot).transpose()?, sequence, skipped })
+}
+
+fn check(bytes: &[u8]) -> Result<(), AnswerError> {
+    if bytes.len() > MAX_ANSWER_BYTES {
+        return Err(AnswerError::TooLong(bytes.len()));
+    }
+    shape::check_together(bytes, limited::SNAPSHOT_ANSWER, limited::MAX_PARTS)?;
+    Ok(())
+}
+
+fn snapshot(from: message::Snapshot) -> Result<Snapshot, AnswerError> {
+    let devices = from.devices.into_iter().map(device::device).collect::<Result<Vec<_>, _>>()?;
+    let described = &from.metric_descriptions;
+    let mut processes = Vec::with_capacity(from.processes.len());
+    for process in from.processes {
+        processes.push(process::process(process, devices.len(), described)?);
+    }
+    Ok(Snapshot {
+        schema_version: from.schema_version,
+        taken_at: Timestamp(from.taken_at_unix_ns),
+        collected_in_ns: from.collected_in_ns,
+        devices,
+        processes,
+        closed_processes: from.closed_processes,
+        withheld_processes: from.withheld_processes,
+        sources: from.sources.into_iter().map(source).collect(),
+    })
+}
+
+fn source(from: message::Source) -> SourceStatus {
+    let error = |error: message::SourceError| SourceError {
+        subject: error.subject,
+        reason: reason(error.reason),
+        detail: error.detail,
+    };
+    SourceStatus {
+        name: from.name,
+        duration_ns: from.duration_ns,
+        errors: from.errors.into_iter().map(error).collect(),
+        errors_dropped: from.errors_dropped,
+    }
+}
+
+/// A reason; one that a newer version knows is told as what it is here.
+fn reason(code: i32) -> Absence {
+    Absence::of_code(code).unwrap_or(Absence::NotUnderstood)
+}
+
+fn known<T: Code>(code: i32, field: &'static str) -> Result<T, AnswerError> {
+    T::of_code(code).ok_or(AnswerError::Impossible(field))
+}
+
+/// A number that has fewer bits here than on the wire.
+fn narrow<T: TryFrom<u32>>(value: u32, field: &'static str) -> Result<T, AnswerError> {
+    T::try_from(value).map_err(|_| AnswerError::Impossible(field))
+}
+
+/// A message of a reading: its outcome and its time.
+trait Outcome {
+    /// The type of the value.
+    type Value;
+
+    /// The value or its absence, and when the value was read.
+    fn outcome(self) -> Option<(Result<Self::Value, message::Absence>, u64)>;
+}
+
+macro_rules! outcomes {
+    ($($message:ident, $module:ident, $value:ty;)+) => {$(
+        impl Outcome for message::$message {
+            type Value = $value;
+
+            fn outcome(self) -> Option<(Result<$value, message::Absence>, u64)> {
+                use message::$module::Reading;
+                let outcome = match self.reading? {
+                    Reading::Value(value) => Ok(value),
+                    Reading::Absence(absence) => Err(absence),
+                };
+                Some((outcome, self.at_unix_ns))
+            }
+        }
+    )+};
+}
+
+outcomes! {
+    WholeReading, whole_reading, u64;
+    NumberReading, number_reading, f64;
+    TextReading, text_reading, String;
+    FactsReading, facts_reading, message::ChipFacts;
+    HoldersReading, holders_reading, message::Holders;
+}
+
+fn reading<T: Outcome>(
+    from: Option<T>,
+    field: &'static str,
+) -> Result<Reading<T::Value>, AnswerError> {
+    let (outcome, at) = from.and_then(Outcome::outcome).ok_or(AnswerError::Missing(field))?;
+    Ok(match outcome {
+        Ok(value) => Reading::new(value, Timestamp(at)),
+        Err(absence) => Reading::absent(reason(absence.reason), absence.detail),
+    })
+}
+
+/// A reading whose value may turn out to be impossible.
+fn checked<T: Outcome, U>(
+    from: Option<T>,
+    field: &'static str,
+    check: impl FnOnce(T::Value) -> Result<U, AnswerError>,
+) -> Result<Reading<U>, AnswerError> {
+    Ok(match reading(from, field)? {
+        Reading::Value { value, at } => Reading::Value { value: check(value)?, at },
+        Reading::Absent { absent, detail } => Reading::Absent { absent, detail },
+    })
+}
+
+/// A reading of a whole number that has 32 bits.
+fn short(
+    from: Option<message::WholeReading>,
+    field: &'static str,
+) -> Result<Reading<u32>, AnswerError> {
+    checked(from, field, |value| u32::try_from(value).map_err(|_| AnswerError::Impossible(field)))
+}

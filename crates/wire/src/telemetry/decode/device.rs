@@ -1,0 +1,113 @@
+//! Devices.
+
+use telltale_schema::chip::{
+    AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource, GalaxyPosition,
+};
+use telltale_schema::snapshot::{Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry};
+
+use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
+
+pub(super) fn device(from: message::Device) -> Result<Device, AnswerError> {
+    let holders = checked(from.holders, "holders", |list| {
+        let one = |holder: message::Holder| Holder {
+            pid: holder.pid,
+            open_descriptors: holder.open_descriptors,
+            memory_known: holder.memory_known,
+        };
+        Ok(list.holders.into_iter().map(one).collect())
+    })?;
+    let sensors = from.telemetry.ok_or(AnswerError::Missing("telemetry"))?;
+    Ok(Device {
+        id: from.id,
+        identity: identity(from.identity.ok_or(AnswerError::Missing("identity of a device"))?)?,
+        facts: checked(from.facts, "facts", facts)?,
+        telemetry: telemetry(sensors)?,
+        spaces: from.spaces.into_iter().map(space).collect::<Result<_, _>>()?,
+        kinds: from.kinds.into_iter().map(kind).collect::<Result<_, _>>()?,
+        holders,
+    })
+}
+
+fn identity(from: message::ChipIdentity) -> Result<ChipIdentity, AnswerError> {
+    let pci = from.pci_address.map(|text| text.parse());
+    let position = |galaxy: message::GalaxyPosition| -> Result<GalaxyPosition, AnswerError> {
+        Ok(GalaxyPosition {
+            tray: narrow(galaxy.tray, "tray")?,
+            nibble: narrow(galaxy.nibble, "nibble")?,
+        })
+    };
+    Ok(ChipIdentity {
+        driver_ordinal: from.driver_ordinal,
+        pci: pci.transpose().map_err(|_| AnswerError::Impossible("PCI address"))?,
+        asic_id: from.asic_id.map(AsicId),
+        board_id: from.board_id.map(BoardId),
+        board_type: BoardType::of_code(from.board_type).unwrap_or_default(),
+        location: narrow(from.location, "location")?,
+        galaxy: from.galaxy.map(position).transpose()?,
+        remote: from.remote,
+    })
+}
+
+fn facts(from: message::ChipFacts) -> Result<ChipFacts, AnswerError> {
+    Ok(ChipFacts {
+        architecture: known(from.architecture, "architecture")?,
+        dram_capacity_bytes: from.dram_capacity_bytes,
+        dram_channels: from.dram_channels,
+        l1_per_core_bytes: from.l1_per_core_bytes,
+        worker_cores: from.worker_cores,
+        grid: (from.grid_columns, from.grid_rows),
+        source: known(from.source, "source of facts")?,
+    })
+}
+
+fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
+    let firmware = from.firmware.into_iter().map(|one| (one.name, one.version));
+    Ok(Telemetry {
+        temperature_celsius: reading(from.temperature_celsius, "temperature")?,
+        temperature_limit_celsius: reading(from.temperature_limit_celsius, "temperature limit")?,
+        power_watts: reading(from.power_watts, "power")?,
+        power_limit_watts: reading(from.power_limit_watts, "power limit")?,
+        current_amperes: reading(from.current_amperes, "current")?,
+        current_limit_amperes: reading(from.current_limit_amperes, "current limit")?,
+        voltage_volts: reading(from.voltage_volts, "voltage")?,
+        voltage_limit_volts: reading(from.voltage_limit_volts, "voltage limit")?,
+        aiclk_hertz: reading(from.aiclk_hertz, "aiclk")?,
+        axiclk_hertz: reading(from.axiclk_hertz, "axiclk")?,
+        arcclk_hertz: reading(from.arcclk_hertz, "arcclk")?,
+        fan_revolutions_per_minute: reading(from.fan_revolutions_per_minute, "fan")?,
+        heartbeat_total: reading(from.heartbeat_total, "heartbeat")?,
+        thermal_trips_total: reading(from.thermal_trips_total, "thermal trips")?,
+        firmware: firmware.collect(),
+        pcie: from.pcie.into_iter().map(traffic).collect::<Result<_, _>>()?,
+    })
+}
+
+fn traffic(from: message::PcieTraffic) -> Result<PcieTraffic, AnswerError> {
+    Ok(PcieTraffic {
+        counter: from.counter,
+        noc: narrow(from.noc, "noc")?,
+        direction: known(from.direction, "direction")?,
+        bytes_total: reading(from.bytes_total, "bytes of a counter")?,
+        raw_flits: short(from.raw_flits, "flits of a counter")?,
+    })
+}
+
+fn space(from: message::SpaceUsage) -> Result<SpaceUsage, AnswerError> {
+    Ok(SpaceUsage {
+        space: known(from.space, "memory space")?,
+        used_bytes: reading(from.used_bytes, "use of a space")?,
+        capacity_bytes: reading(from.capacity_bytes, "capacity of a space")?,
+        capacity_source: FactSource::of_code(from.capacity_source),
+    })
+}
+
+fn kind(from: message::KindMemory) -> Result<KindMemory, AnswerError> {
+    Ok(KindMemory {
+        kind: known(from.kind, "memory kind")?,
+        total_bytes: from.total_bytes,
+        processes_bytes: from.processes_bytes,
+        unattributed_bytes: from.unattributed_bytes,
+        ghost_bytes: from.ghost_bytes,
+        live_buffers: from.live_buffers,
+    })
+}

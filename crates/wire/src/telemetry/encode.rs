@@ -1,0 +1,127 @@
+//! From a snapshot to the bytes of answers, field by field as `telemetry.proto` numbers them.
+//!
+//! Nothing is built in between: the service does this once a second and for each fresh query.
+
+mod device;
+mod process;
+mod writer;
+
+use prost::bytes::Bytes;
+use telltale_schema::metric::MetricDefinition;
+use telltale_schema::snapshot::{Process, Snapshot, SourceStatus};
+
+use super::codec::Payload;
+use super::codes::Code as _;
+use super::message;
+use process::Descriptions;
+use writer::Writer;
+
+/// About how many bytes a device and a process take; a better guess saves a copy, no more.
+const DEVICE_BYTES: usize = 1 << 10;
+const PROCESS_BYTES: usize = 1 << 10;
+
+/// A snapshot as field 1, which it is in every answer that has one. To be shared.
+#[must_use]
+pub fn snapshot(snapshot: &Snapshot) -> Bytes {
+    let devices = snapshot.devices.len().saturating_mul(DEVICE_BYTES);
+    let processes = snapshot.processes.len().saturating_mul(PROCESS_BYTES);
+    let mut to = Writer::with_room(devices.saturating_add(processes));
+    to.message(1, |to| fill(to, snapshot));
+    to.finish().into()
+}
+
+fn fill(to: &mut Writer, snapshot: &Snapshot) {
+    to.whole(1, snapshot.schema_version);
+    to.time(2, snapshot.taken_at);
+    to.whole(3, snapshot.collected_in_ns);
+    for device in &snapshot.devices {
+        to.message(4, |to| device::device(to, device));
+    }
+    let mut descriptions = Descriptions::default();
+    for process in &snapshot.processes {
+        to.message(5, |to| process::process(to, process, &mut descriptions));
+    }
+    to.whole(6, snapshot.closed_processes);
+    to.whole(7, snapshot.withheld_processes);
+    for status in &snapshot.sources {
+        to.message(8, |to| source(to, status));
+    }
+    descriptions.write(to, 9);
+}
+
+fn source(to: &mut Writer, status: &SourceStatus) {
+    to.text(1, &status.name);
+    to.whole(2, status.duration_ns);
+    for error in &status.errors {
+        to.message(3, |to| {
+            to.text(1, &error.subject);
+            to.code(2, error.reason);
+            to.text(3, &error.detail);
+        });
+    }
+    to.whole(4, status.errors_dropped);
+}
+
+/// An answer of GetSnapshot around a [`snapshot`].
+#[must_use]
+pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
+    let mut to = Writer::default();
+    to.maybe(2, sequence);
+    Payload { shared, own: to.finish() }
+}
+
+/// A message of Watch around a [`snapshot`]; with no bytes, one that says that nothing is new.
+#[must_use]
+pub fn watch_message(shared: Bytes, sequence: u64, skipped: u64) -> Payload {
+    let mut to = Writer::default();
+    to.whole(2, sequence);
+    to.whole(3, skipped);
+    Payload { shared, own: to.finish() }
+}
+
+/// An answer of ListDevices.
+#[must_use]
+pub fn devices(snapshot: &Snapshot, sequence: u64) -> Payload {
+    let mut to = Writer::with_room(snapshot.devices.len().saturating_mul(DEVICE_BYTES));
+    for device in &snapshot.devices {
+        to.message(1, |to| device::device(to, device));
+    }
+    to.time(2, snapshot.taken_at);
+    to.whole(3, sequence);
+    Payload { shared: Bytes::new(), own: to.finish() }
+}
+
+/// An answer of ListProcesses with those that are `wanted`.
+#[must_use]
+pub fn processes(snapshot: &Snapshot, sequence: u64, wanted: impl Fn(&Process) -> bool) -> Payload {
+    let mut to = Writer::default();
+    let mut descriptions = Descriptions::default();
+    for process in snapshot.processes.iter().filter(|process| wanted(process)) {
+        to.message(1, |to| process::process(to, process, &mut descriptions));
+    }
+    for device in &snapshot.devices {
+        to.set_bytes(2, device.id.as_bytes());
+    }
+    descriptions.write(&mut to, 3);
+    to.time(4, snapshot.taken_at);
+    to.whole(5, sequence);
+    to.whole(6, snapshot.closed_processes);
+    to.whole(7, snapshot.withheld_processes);
+    Payload { shared: Bytes::new(), own: to.finish() }
+}
+
+/// An answer of ListMetrics.
+#[must_use]
+pub fn metrics(definitions: &[&MetricDefinition]) -> Payload {
+    let one = |definition: &&MetricDefinition| message::MetricDefinition {
+        name: definition.name.to_owned(),
+        unit: definition.unit.suffix().unwrap_or_default().to_owned(),
+        kind: i32::try_from(definition.kind.code()).expect("a small number"),
+        help: definition.help.to_owned(),
+        labels: definition.labels.iter().map(|&label| label.to_owned()).collect(),
+        scope: i32::try_from(definition.scope.code()).expect("a small number"),
+        since: definition.since.to_owned(),
+    };
+    let answer = message::ListMetricsResponse { metrics: definitions.iter().map(one).collect() };
+    Payload { shared: Bytes::new(), own: prost::Message::encode_to_vec(&answer) }
+}

@@ -1,0 +1,123 @@
+//! Devices.
+
+use telltale_schema::chip::{ChipFacts, ChipIdentity};
+use telltale_schema::snapshot::{Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry};
+
+use super::writer::{Value, Writer};
+
+pub(super) fn device(to: &mut Writer, device: &Device) {
+    to.text(1, &device.id);
+    to.message(2, |to| identity(to, &device.identity));
+    to.reading(3, &device.facts);
+    to.message(4, |to| sensors(to, &device.telemetry));
+    for usage in &device.spaces {
+        to.message(5, |to| space(to, usage));
+    }
+    for parts in &device.kinds {
+        to.message(6, |to| kind(to, parts));
+    }
+    to.reading(7, &device.holders);
+}
+
+fn identity(to: &mut Writer, chip: &ChipIdentity) {
+    to.maybe(1, chip.driver_ordinal);
+    if let Some(pci) = chip.pci {
+        to.text(2, &pci.to_string());
+    }
+    if let Some(asic) = chip.asic_id {
+        to.fixed(3, asic.0);
+    }
+    if let Some(board) = chip.board_id {
+        to.fixed(4, board.0);
+    }
+    to.code(5, chip.board_type);
+    to.whole(6, chip.location);
+    if let Some(position) = chip.galaxy {
+        to.message(7, |to| {
+            to.whole(1, position.tray);
+            to.whole(2, position.nibble);
+        });
+    }
+    to.whole(8, chip.remote);
+}
+
+impl Value for ChipFacts {
+    fn write(&self, to: &mut Writer) {
+        to.message(1, |to| {
+            to.code(1, self.architecture);
+            to.whole(2, self.dram_capacity_bytes);
+            to.whole(3, self.dram_channels);
+            to.whole(4, self.l1_per_core_bytes);
+            to.whole(5, self.worker_cores);
+            to.whole(6, self.grid.0);
+            to.whole(7, self.grid.1);
+            to.code(8, self.source);
+        });
+    }
+}
+
+fn sensors(to: &mut Writer, telemetry: &Telemetry) {
+    to.reading(1, &telemetry.temperature_celsius);
+    to.reading(2, &telemetry.temperature_limit_celsius);
+    to.reading(3, &telemetry.power_watts);
+    to.reading(4, &telemetry.power_limit_watts);
+    to.reading(5, &telemetry.current_amperes);
+    to.reading(6, &telemetry.current_limit_amperes);
+    to.reading(7, &telemetry.voltage_volts);
+    to.reading(8, &telemetry.voltage_limit_volts);
+    to.reading(9, &telemetry.aiclk_hertz);
+    to.reading(10, &telemetry.axiclk_hertz);
+    to.reading(11, &telemetry.arcclk_hertz);
+    to.reading(12, &telemetry.fan_revolutions_per_minute);
+    to.reading(13, &telemetry.heartbeat_total);
+    to.reading(14, &telemetry.thermal_trips_total);
+    for (name, version) in &telemetry.firmware {
+        to.message(15, |to| {
+            to.text(1, name);
+            to.text(2, version);
+        });
+    }
+    for counter in &telemetry.pcie {
+        to.message(16, |to| traffic(to, counter));
+    }
+}
+
+fn traffic(to: &mut Writer, traffic: &PcieTraffic) {
+    to.text(1, &traffic.counter);
+    to.whole(2, traffic.noc);
+    to.code(3, traffic.direction);
+    to.reading(4, &traffic.bytes_total);
+    to.reading(5, &traffic.raw_flits);
+}
+
+fn space(to: &mut Writer, usage: &SpaceUsage) {
+    to.code(1, usage.space);
+    to.reading(2, &usage.used_bytes);
+    to.reading(3, &usage.capacity_bytes);
+    if let Some(source) = usage.capacity_source {
+        to.code(4, source);
+    }
+}
+
+fn kind(to: &mut Writer, parts: &KindMemory) {
+    to.code(1, parts.kind);
+    to.whole(2, parts.total_bytes);
+    to.whole(3, parts.processes_bytes);
+    to.whole(4, parts.unattributed_bytes);
+    to.whole(5, parts.ghost_bytes);
+    to.maybe(6, parts.live_buffers);
+}
+
+impl Value for Vec<Holder> {
+    fn write(&self, to: &mut Writer) {
+        to.message(1, |to| {
+            for holder in self {
+                to.message(1, |to| {
+                    to.maybe(1, holder.pid);
+                    to.whole(2, holder.open_descriptors);
+                    to.whole(3, holder.memory_known);
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! The limits of the service's answers, field by field. The numbers are those of
+//! `telemetry.proto`. What is not named here is once in a message, or as small as the bytes of it.
+
+use super::MAX_ANSWER_BYTES;
+use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
+use crate::shape::FieldLimit;
+
+/// Devices in one answer, and devices that one process holds.
+pub(crate) const MAX_DEVICES: usize = 1024;
+/// Processes in one answer.
+pub(crate) const MAX_PROCESSES: usize = 65_536;
+/// Metrics of one process, and descriptions of metrics in one answer.
+pub(crate) const MAX_METRICS: usize = 16_384;
+/// Memory kinds, spaces, counters, versions and labels of one owner.
+pub(crate) const MAX_SMALL: usize = 256;
+/// Holders of one device.
+pub(crate) const MAX_HOLDERS: usize = 65_536;
+/// Sources, and errors of one source.
+pub(crate) const MAX_SOURCES: usize = 1024;
+/// All of these together in one answer: a few bytes stand for a few hundred in memory.
+pub(crate) const MAX_PARTS: usize = 1 << 17;
+
+const fn many(
+    number: u32,
+    name: &'static str,
+    max_count: usize,
+    inner: &'static [FieldLimit],
+) -> FieldLimit {
+    FieldLimit { number, name, max_count, max_bytes: MAX_ANSWER_BYTES, inner }
+}
+
+const fn once(number: u32, name: &'static str, inner: &'static [FieldLimit]) -> FieldLimit {
+    many(number, name, 1, inner)
+}
+
+const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
+    FieldLimit { number, name, max_count: 1, max_bytes, inner: &[] }
+}
+
+/// Limits of an answer whose field 1 is a snapshot.
+pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] = &[once(1, "snapshots", SNAPSHOT)];
+
+const SNAPSHOT: &[FieldLimit] = &[
+    many(4, "devices", MAX_DEVICES, DEVICE),
+    many(5, "processes", MAX_PROCESSES, PROCESS),
+    many(8, "sources", MAX_SOURCES, SOURCE),
+    many(9, "descriptions of metrics", MAX_METRICS, DESCRIPTION),
+];
+
+/// Short, because each sample gets a copy.
+const DESCRIPTION: &[FieldLimit] = &[
+    text(1, "metric name", MAX_NAME_BYTES),
+    text(2, "metric help", MAX_TEXT_BYTES),
+    text(3, "metric unit", MAX_NAME_BYTES),
+];
+
+const DEVICE: &[FieldLimit] = &[
+    once(4, "sensors of a device", SENSORS),
+    many(5, "memory spaces of a device", MAX_SMALL, &[]),
+    many(6, "memory kinds of a device", MAX_SMALL, &[]),
+    once(7, "holders of a device", HOLDERS_READING),
+];
+
+const SENSORS: &[FieldLimit] = &[
+    many(15, "firmware versions of a device", MAX_SMALL, &[]),
+    many(16, "traffic counters of a device", MAX_SMALL, &[]),
+];
+
+const HOLDERS_READING: &[FieldLimit] = &[once(1, "lists of holders", HOLDERS)];
+
+const HOLDERS: &[FieldLimit] = &[many(1, "holders", MAX_HOLDERS, &[])];
+
+const PROCESS: &[FieldLimit] = &[
+    many(12, "devices of a process", MAX_DEVICES, HELD_DEVICE),
+    many(14, "metrics of a process", MAX_METRICS, METRIC),
+];
+
+const HELD_DEVICE: &[FieldLimit] = &[
+    many(4, "memory kinds of a process", MAX_SMALL, &[]),
+    many(5, "memory spaces of a process", MAX_SMALL, &[]),
+];
+
+const METRIC: &[FieldLimit] =
+    &[many(2, "labels of a metric", MAX_SMALL, &[]), once(5, "histograms of a metric", &[])];
+
+const SOURCE: &[FieldLimit] = &[many(3, "errors of a source", MAX_SOURCES, &[])];

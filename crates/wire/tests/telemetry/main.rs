@@ -1,0 +1,200 @@
+//! The node service's answers: what goes in comes out, and what nobody should believe is refused.
+
+mod arbitrary;
+
+use arbitrary::Drawn;
+use proptest::prelude::{ProptestConfig, any, proptest};
+use prost::Message;
+use prost::bytes::Bytes;
+use telltale_schema::metric::DEFINITIONS;
+use telltale_schema::snapshot::Snapshot;
+use telltale_wire::telemetry::decode::{AnswerError, snapshot_answer, watch_message};
+use telltale_wire::telemetry::{MAX_ANSWER_BYTES, Payload, encode, message};
+
+fn joined(payload: &Payload) -> Vec<u8> {
+    [&payload.shared[..], &payload.own[..]].concat()
+}
+
+fn answer(snapshot: &Snapshot) -> Vec<u8> {
+    joined(&encode::snapshot_answer(encode::snapshot(snapshot), Some(7)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_snapshot_comes_back_as_it_went(seed in any::<u64>()) {
+        let snapshot = Drawn(seed).snapshot();
+        let bytes = answer(&snapshot);
+        let (found, sequence) = snapshot_answer(&bytes).unwrap();
+        assert_eq!(found, snapshot);
+        assert_eq!(sequence, Some(7));
+        // Every field that was written is one of the .proto file: none is lost in its messages.
+        let message = message::GetSnapshotResponse::decode(&bytes[..]).unwrap();
+        assert_eq!(message.encoded_len(), bytes.len());
+    }
+
+    #[test]
+    fn any_bytes_are_an_answer_or_an_error(bytes in any::<Vec<u8>>()) {
+        let _ = snapshot_answer(&bytes);
+        let _ = watch_message(&bytes);
+    }
+
+    #[test]
+    fn damaged_answers_end_in_an_error_or_another_answer(
+        seed in any::<u64>(),
+        place in any::<usize>(),
+        byte in any::<u8>(),
+    ) {
+        let mut bytes = answer(&Drawn(seed).snapshot());
+        let place = place % bytes.len();
+        let _ = snapshot_answer(&bytes[..place]);
+        bytes[place] = byte;
+        let _ = snapshot_answer(&bytes);
+    }
+
+    #[test]
+    fn lists_have_the_same_devices_and_processes(seed in any::<u64>()) {
+        let snapshot = Drawn(seed).snapshot();
+        let whole = message::GetSnapshotResponse::decode(&answer(&snapshot)[..]).unwrap();
+        let whole = whole.snapshot.unwrap();
+        let bytes = joined(&encode::devices(&snapshot, 9));
+        let devices = message::ListDevicesResponse::decode(&bytes[..]).unwrap();
+        assert_eq!(devices.devices, whole.devices);
+        assert_eq!((devices.taken_at_unix_ns, devices.sequence), (snapshot.taken_at.0, 9));
+        let bytes = joined(&encode::processes(&snapshot, 9, |_| true));
+        let processes = message::ListProcessesResponse::decode(&bytes[..]).unwrap();
+        assert_eq!(processes.processes, whole.processes);
+        assert_eq!(processes.metric_descriptions, whole.metric_descriptions);
+        let ids = snapshot.devices.iter().map(|device| device.id.clone());
+        assert_eq!(processes.device_ids, ids.collect::<Vec<String>>());
+        let bytes = joined(&encode::processes(&snapshot, 9, |_| false));
+        assert_eq!(message::ListProcessesResponse::decode(&bytes[..]).unwrap().processes, []);
+    }
+}
+
+#[test]
+fn a_message_of_a_watch_has_its_numbers_with_or_without_a_snapshot() {
+    let snapshot = Drawn(5).snapshot();
+    let shared = encode::snapshot(&snapshot);
+    let update = watch_message(&joined(&encode::watch_message(shared, 12, 3))).unwrap();
+    assert_eq!((update.snapshot, update.sequence, update.skipped), (Some(snapshot), 12, 3));
+    let update = watch_message(&joined(&encode::watch_message(Bytes::new(), 12, 0))).unwrap();
+    assert_eq!((update.snapshot, update.sequence, update.skipped), (None, 12, 0));
+}
+
+#[test]
+fn metrics_of_one_description_carry_it_once() {
+    let snapshot = Drawn(1).snapshot();
+    let mut alike = snapshot.clone();
+    let process = snapshot.processes.iter().find(|one| !one.metrics.is_empty()).unwrap();
+    alike.processes = vec![process.clone(); 20];
+    let bytes = answer(&alike);
+    let message = message::GetSnapshotResponse::decode(&bytes[..]).unwrap().snapshot.unwrap();
+    assert!(message.metric_descriptions.len() <= process.metrics.len() / 2);
+    assert_eq!(snapshot_answer(&bytes).unwrap().0, alike);
+}
+
+#[test]
+fn every_metric_is_listed_with_its_unit_and_meaning() {
+    let bytes = joined(&encode::metrics(DEFINITIONS));
+    let list = message::ListMetricsResponse::decode(&bytes[..]).unwrap().metrics;
+    assert_eq!(list.len(), DEFINITIONS.len());
+    for (one, definition) in list.iter().zip(DEFINITIONS) {
+        assert_eq!((one.name.as_str(), one.help.as_str()), (definition.name, definition.help));
+        assert!(one.kind != 0 && one.scope != 0, "{one:?}");
+    }
+}
+
+/// An answer around a snapshot that `change` makes wrong.
+fn changed(change: impl FnOnce(&mut message::Snapshot)) -> Vec<u8> {
+    let bytes = answer(&Drawn(3).snapshot());
+    let mut answer = message::GetSnapshotResponse::decode(&bytes[..]).unwrap();
+    change(answer.snapshot.as_mut().unwrap());
+    answer.encode_to_vec()
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    type Change = fn(&mut message::Snapshot);
+    let cases: [(Change, &str); 9] = [
+        (|one| one.devices[0].identity = None, "identity of a device is missing"),
+        (|one| one.devices[0].telemetry = None, "telemetry is missing"),
+        (|one| one.devices[0].facts = None, "facts is missing"),
+        (
+            |one| one.devices[0].identity.as_mut().unwrap().pci_address = Some("x".to_owned()),
+            "PCI address has a value that is not known here",
+        ),
+        (
+            |one| one.devices[0].identity.as_mut().unwrap().location = 256,
+            "location has a value that is not known here",
+        ),
+        (
+            |one| one.devices[0].kinds.push(message::KindMemory::default()),
+            "memory kind has a value that is not known here",
+        ),
+        (
+            |one| {
+                one.processes[0].devices.push(message::HeldDevice {
+                    device: 1_000_000,
+                    ..message::HeldDevice::default()
+                })
+            },
+            "device of a process has a value that is not known here",
+        ),
+        (
+            |one| {
+                one.processes[0].metrics.push(message::MetricSample {
+                    description: 1_000_000,
+                    ..message::MetricSample::default()
+                })
+            },
+            "description of a metric has a value that is not known here",
+        ),
+        (
+            |one| one.processes[0].state = 99,
+            "state of a process has a value that is not known here",
+        ),
+    ];
+    for (change, expected) in cases {
+        let error = snapshot_answer(&changed(change)).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_reason_of_a_newer_version_is_still_a_reason() {
+    let bytes = changed(|one| {
+        let absence = message::Absence { reason: 999, detail: "new".to_owned() };
+        one.devices[0].facts = Some(message::FactsReading {
+            reading: Some(message::facts_reading::Reading::Absence(absence)),
+            at_unix_ns: 0,
+        });
+    });
+    let (snapshot, _) = snapshot_answer(&bytes).unwrap();
+    let absence = snapshot.devices[0].facts.absence();
+    assert_eq!(absence, Some((telltale_schema::reading::Absence::NotUnderstood, "new")));
+}
+
+#[test]
+fn few_bytes_cannot_ask_for_much_memory() {
+    let too_many = |change: fn(&mut message::Snapshot)| snapshot_answer(&changed(change));
+    let refused = [
+        too_many(|one| one.processes = vec![message::Process::default(); 65_537]),
+        too_many(|one| one.devices = vec![message::Device::default(); 1025]),
+        too_many(|one| {
+            one.processes[0].devices = vec![message::HeldDevice::default(); 1024];
+            one.processes = vec![one.processes[0].clone(); 200];
+        }),
+        too_many(|one| {
+            let help = "x".repeat(513);
+            let long = message::MetricDescription { help, ..message::MetricDescription::default() };
+            one.metric_descriptions.push(long);
+        }),
+        snapshot_answer(&vec![0; MAX_ANSWER_BYTES + 1]),
+    ];
+    for result in refused {
+        let error = result.unwrap_err();
+        assert!(matches!(error, AnswerError::Limit(_) | AnswerError::TooLong(_)), "{error}");
+    }
+}
