@@ -48,6 +48,8 @@ pub(crate) struct Queue {
     /// Whether there is or was a reader that has not finished yet.
     occupied: AtomicBool,
     descriptor: Locked<Option<Arc<OwnedFd>>>,
+    /// Whether the descriptor is for its owner to make unreadable, who has it for several queues.
+    is_shared: AtomicBool,
     descriptor_writes: AtomicU64,
 }
 
@@ -162,6 +164,7 @@ impl Queue {
             pool: Pool::new(),
             occupied: AtomicBool::new(false),
             descriptor: Locked::new(None),
+            is_shared: AtomicBool::new(false),
             descriptor_writes: AtomicU64::new(0),
         })
     }
@@ -172,18 +175,32 @@ impl Queue {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// Makes the one reader; events are accepted from here on.
-    pub(crate) fn connect(self: &Arc<Self>, wants_losses: bool) -> Result<Reader, Unconnected> {
+    /// Makes the one reader; events are accepted from here on. With a descriptor that is `shared`,
+    /// an eventfd is written to and never read.
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        wants_losses: bool,
+        shared: Option<&Arc<OwnedFd>>,
+    ) -> Result<Reader, Unconnected> {
         // SYNC: occupied
         if self.occupied.swap(true, Ordering::Acquire) {
             return Err(Unconnected::Occupied);
         }
-        self.open(wants_losses).inspect_err(|_| self.occupied.store(false, Ordering::Release))
+        self.open(wants_losses, shared)
+            .inspect_err(|_| self.occupied.store(false, Ordering::Release))
     }
 
-    fn open(self: &Arc<Self>, wants_losses: bool) -> Result<Reader, Unconnected> {
+    fn open(
+        self: &Arc<Self>,
+        wants_losses: bool,
+        shared: Option<&Arc<OwnedFd>>,
+    ) -> Result<Reader, Unconnected> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let descriptor = Arc::new(eventfd(0, flags).map_err(Unconnected::NoDescriptor)?);
+        let descriptor = match shared {
+            Some(descriptor) => Arc::clone(descriptor),
+            None => Arc::new(eventfd(0, flags).map_err(Unconnected::NoDescriptor)?),
+        };
+        self.is_shared.store(shared.is_some(), Ordering::Relaxed);
         let segment = Segment::map(0).ok_or(Unconnected::NoMemory)?;
         // SAFETY: the start of a new segment, which nobody else knows yet.
         unsafe { Place::at(segment.base(), 0).empty() };
@@ -347,6 +364,9 @@ impl Descriptor for Queue {
     }
 
     fn clear(&self) {
+        if self.is_shared.load(Ordering::Relaxed) {
+            return;
+        }
         if let Some(descriptor) = &*self.descriptor.lock() {
             // It was readable; if somebody else read it, there is nothing to clear.
             let _ = rustix::io::read(descriptor, &mut [0; 8]);

@@ -123,9 +123,11 @@ impl Stream {
         Ok(EventReader::new(self.connect_as_client(false)?, self.ending(false)))
     }
 
-    /// Connects a consumer that reads while no client does. `bell`, an eventfd, is written to when
-    /// a client wants its place ([`Stream::is_wanted`]), upon which it is to be dropped soon, and
-    /// when a client has gone, upon which it may be connected again.
+    /// Connects a consumer that reads while no client does. `bell`, an eventfd that may serve many
+    /// streams, is written to when something waits to be taken after [`Consumer::try_next`] found
+    /// nothing; when a client wants the standby's place ([`Stream::is_wanted`]), upon which it is to be
+    /// dropped soon; and when a client has gone, upon which it may be connected again. Reading the
+    /// bell is up to the caller, before it looks at the streams.
     ///
     /// # Errors
     /// As for [`Stream::connect`]; also while a client waits to be connected.
@@ -133,7 +135,7 @@ impl Stream {
         if !self.shared.standby.claim(bell) {
             return Err(ConnectError::Occupied);
         }
-        match self.queue.connect(true) {
+        match self.queue.connect(true, Some(bell)) {
             Ok(reader) => Ok(Consumer::new(reader, self.ending(true))),
             Err(refused) => {
                 self.shared.standby.give_up();
@@ -149,14 +151,14 @@ impl Stream {
     }
 
     fn connect_as_client(&self, wants_losses: bool) -> Result<Reader, ConnectError> {
-        match self.queue.connect(wants_losses) {
+        match self.queue.connect(wants_losses, None) {
             Err(Unconnected::Occupied) => {}
             outcome => return outcome.map_err(ConnectError::from),
         }
         let mut waiting = self.shared.standby.wait();
         loop {
             waiting.look();
-            match self.queue.connect(wants_losses) {
+            match self.queue.connect(wants_losses, None) {
                 Err(Unconnected::Occupied) => match waiting.found_taken() {
                     Taken::ByStandby => {}
                     Taken::ByAnother => return Err(ConnectError::Occupied),

@@ -61,7 +61,7 @@ fn wait(reader: &Reader) {
 
 fn connected(bounds: Bounds) -> (Arc<Queue>, Reader) {
     let queue = Queue::new(bounds);
-    let reader = queue.connect(true).ok().unwrap();
+    let reader = queue.connect(true, None).ok().unwrap();
     (queue, reader)
 }
 
@@ -106,7 +106,7 @@ fn after_the_end_of_a_connection_nothing_is_readable_and_nothing_accepted() {
         push(&queue, kind, 70_000).unwrap();
     }
     let kept = reader.as_fd().try_clone_to_owned().unwrap();
-    assert!(matches!(queue.connect(true), Err(Unconnected::Occupied)));
+    assert!(matches!(queue.connect(true, None), Err(Unconnected::Occupied)));
     drop(reader);
     let mut set = [PollFd::new(&kept, PollFlags::IN)];
     assert_eq!(poll(&mut set, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap(), 0);
@@ -114,7 +114,7 @@ fn after_the_end_of_a_connection_nothing_is_readable_and_nothing_accepted() {
     let totals = queue.totals();
     assert_eq!((totals.reserved, totals.unread, totals.waiting_bytes), (3, 3, 0));
     assert_eq!(totals.idle_bytes, 0, "memory is given back");
-    let mut reader = queue.connect(true).ok().unwrap();
+    let mut reader = queue.connect(true, None).ok().unwrap();
     push(&queue, 9, 10).unwrap();
     assert_eq!(take(&mut reader), Got::Event(3, 10));
 }
@@ -151,7 +151,7 @@ fn an_event_above_the_byte_budget_is_lost_and_wakes_who_wants_to_know() {
     assert_eq!(push(&queue, 1, 0), too_large);
     assert_eq!(take(&mut reader), Got::Event(2, 3_936));
     drop(reader);
-    let mut reader = queue.connect(false).ok().unwrap();
+    let mut reader = queue.connect(false, None).ok().unwrap();
     assert_eq!(push(&queue, 1, 5_000), too_large);
     assert!(!readable(&reader), "this reader asked for events only");
     assert_eq!(take(&mut reader), Got::Nothing);

@@ -73,3 +73,32 @@ fn a_standby_that_does_not_leave_keeps_its_place() {
     drop(client);
     assert!(stream.connect_standby(&bell).is_ok());
 }
+
+#[test]
+fn one_bell_tells_of_the_events_of_many_streams() {
+    let streams = [(); 5].map(|()| stream(100));
+    let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+    let mut standbys = streams.each_ref().map(|stream| stream.connect_standby(&bell).unwrap());
+    const ROUNDS: u32 = 2_000;
+    std::thread::scope(|scope| {
+        for stream in &streams {
+            let publisher = stream.publisher();
+            scope.spawn(move || {
+                for number in 0..ROUNDS {
+                    while publish(&publisher, "x", number) != Published::Queued {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+        let mut events = [0; 5];
+        while events != [ROUNDS; 5] {
+            rustix::io::read(&*bell, &mut [0; 8]).unwrap();
+            for (standby, events) in standbys.iter_mut().zip(&mut events) {
+                while let Some(next) = standby.try_next().unwrap() {
+                    *events += u32::from(matches!(next, Next::Event(_)));
+                }
+            }
+        }
+    });
+}
