@@ -144,6 +144,12 @@ impl Stream {
         }
     }
 
+    /// Whether somebody is connected.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.queue.is_connected()
+    }
+
     /// Whether a client waits for the standby to make room.
     #[must_use]
     pub fn is_wanted(&self) -> bool {

@@ -44,6 +44,15 @@ typedef struct telltale_debug_counts_s {
 /* Tells a core's counts. NRT_INVALID: no such core, a null pointer, or a child of fork. */
 NRT_STATUS telltale_debug_counts(int logical_nc_idx, telltale_debug_counts_s *counts);
 
+/*
+ * Waits until everything that was published before the call, on all cores, has been read by its
+ * client or written by the default consumer; not for cores that nobody reads.
+ *
+ *   NRT_TIMEOUT  not within so many milliseconds
+ *   NRT_INVALID  a child of fork
+ */
+NRT_STATUS telltale_debug_drain(uint32_t timeout_ms);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use telltale_debug_stream::{Publisher, Stream, cores};
+use telltale_runtime::debug_output;
 
 use crate::forks;
 use crate::status::Status;
@@ -44,6 +45,7 @@ pub(crate) fn count() -> u32 {
             let _ = writeln!(std::io::stderr(), "telltale: {problem}");
         }
         cores::ensure(wanted);
+        debug_output::start();
     });
     cores::count()
 }

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_int};
 
+use telltale_runtime::debug_output;
+
 use crate::forks::refuse_child;
 use crate::status::{Status, guarded};
 use crate::{connections, cores};
@@ -17,17 +19,19 @@ pub extern "C" fn nrt_init(
         refuse_child()?;
         cores::count();
         connections::open_table();
+        debug_output::start();
         Ok(())
     })
 }
 
-/// Ends all connections.
+/// Ends all connections, and the default consumer once it has written what waits.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrt_close() {
     // There is nobody to tell of a failure.
     let _ = guarded(|| {
         refuse_child()?;
         connections::close_table();
+        debug_output::stop();
         Ok(())
     });
 }

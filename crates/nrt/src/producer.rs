@@ -3,10 +3,12 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::slice;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use telltale_debug_stream::{
     Cause, MAX_DIMENSIONS, MAX_DTYPE_BYTES, MAX_PREFIX_BYTES, Published, TensorEvent,
 };
+use telltale_runtime::debug_output;
 
 use crate::abi::Counts;
 use crate::cores;
@@ -116,6 +118,16 @@ pub unsafe extern "C" fn telltale_debug_counts(
         // SAFETY: not null, and the caller vouches for the rest.
         unsafe { counts.write(found) };
         Ok(())
+    })
+}
+
+/// Waits until everything published so far has been read, or written by the default consumer.
+#[unsafe(no_mangle)]
+pub extern "C" fn telltale_debug_drain(timeout_ms: u32) -> Status {
+    guarded(|| {
+        refuse_child()?;
+        let in_time = debug_output::drain(Duration::from_millis(timeout_ms.into()));
+        if in_time { Ok(()) } else { Err(Status::TIMEOUT) }
     })
 }
 

@@ -17,6 +17,8 @@ impl Status {
     pub const INVALID: Self = Self(2);
     /// No memory or no descriptor.
     pub const RESOURCE: Self = Self(4);
+    /// It was not done in time.
+    pub const TIMEOUT: Self = Self(5);
     /// The stream holds as much as it may.
     pub const QUEUE_FULL: Self = Self(7);
     /// Nobody is connected, or the library was closed.

@@ -17,6 +17,7 @@
 #![deny(unsafe_code)]
 
 mod cold;
+pub mod debug_output;
 mod device;
 mod endpoint;
 mod index;

@@ -1,10 +1,14 @@
 //! What must happen when the process forks or exits, and which signals our thread gets: none.
-//! The one file of this crate with unsafe code: these calls have no safe form.
+//! This module has the crate's only unsafe code: these calls have no safe form.
 //!
 //! State that changes seldom (sessions, registered metrics) lies behind one lock. A forking
 //! thread takes that lock first, so the child finds the state whole, and both sides release it
 //! afterwards. What belongs to the parent is recognised in the child by its epoch and left alone:
 //! neither removed nor unmapped. Nothing here is called while a counter is updated.
+
+mod fatal_signals;
+
+pub(crate) use fatal_signals::{flush_before_death, let_faults_through};
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};

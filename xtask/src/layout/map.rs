@@ -60,7 +60,8 @@ pub const MEMBERS: [Member; 24] = [
     ),
     // The C border names kinds and devices, so it needs the vocabulary beside the runtime.
     here("telltale-capi", &["telltale-runtime", "telltale-schema"]),
-    here("telltale-nrt", &["telltale-debug-stream"]),
+    // The default consumer and its signals are the runtime's.
+    here("telltale-nrt", &["telltale-debug-stream", "telltale-runtime"]),
     here(
         "telltale-emulator",
         &["telltale-runtime", "telltale-debug-stream", "telltale-program-cache", "telltale-schema"],
@@ -127,7 +128,7 @@ pub const UNSAFE_ALLOWED: [(&str, &str); 8] = [
     ("crates/debug-stream/src/queue", "the event queue"),
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
-    ("crates/runtime/src/process_hooks.rs", "fork and signal hooks"),
+    ("crates/runtime/src/process_hooks", "fork and signal hooks"),
     ("crates/bench/src/seed.rs", "calls to the C++ baseline"),
 ];
 

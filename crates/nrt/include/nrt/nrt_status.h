@@ -15,7 +15,7 @@ typedef enum {
     NRT_INVALID = 2, /* The call was wrong, or a client is connected already. */
     NRT_INVALID_HANDLE = 3,
     NRT_RESOURCE = 4, /* No memory or no descriptor. */
-    NRT_TIMEOUT = 5,
+    NRT_TIMEOUT = 5, /* Not done in time. */
     NRT_HW_ERROR = 6,
     NRT_QUEUE_FULL = 7, /* The stream holds as much as it may. */
     NRT_LOAD_NOT_ENOUGH_NC = 9,

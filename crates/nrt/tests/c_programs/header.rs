@@ -139,5 +139,5 @@ fn the_library_exports_what_the_headers_declare_and_nothing_else() {
         return skip(test, "needs nm from binutils");
     };
     assert_eq!(exported, declared());
-    assert_eq!(exported.len(), 9);
+    assert_eq!(exported.len(), 10);
 }

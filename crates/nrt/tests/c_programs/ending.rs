@@ -1,0 +1,201 @@
+//! The default consumer: what was published is in its files however the process ends, and the
+//! process ends as it would have without.
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::installed::{install, program};
+use telltale_harness::{Scratch, wait_until};
+
+const EVENTS: u64 = 300;
+const DIRECTORY: &str = "NEURON_RT_DEBUG_OUTPUT_DIR";
+/// Signals that end a process, by the number that Linux gives them on all machines we build for.
+const SIGNALS: [i32; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 15];
+const TERMINATED: i32 = 15;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program, built once.
+fn ending() -> &'static Path {
+    static BUILT: OnceLock<(Scratch, PathBuf)> = OnceLock::new();
+    let build = || {
+        let scratch = Scratch::new();
+        let built = program("ending.c", &install(&scratch));
+        (scratch, built)
+    };
+    &BUILT.get_or_init(build).1
+}
+
+/// The program with a default consumer that writes below `directory`.
+fn command(directory: &Path, events: u64, way: &str, signal: i32) -> Command {
+    let mut command = Command::new(ending());
+    for name in ["NEURON_RT_VISIBLE_CORES", "NEURON_RT_NUM_CORES", "NEURON_RT_DEBUG_SAVE_BINARY"] {
+        command.env_remove(name);
+    }
+    // More than are published by those that do not publish for ever.
+    command.env("NEURON_RT_DEBUG_STREAM_BUFFER_SIZE", "1000");
+    command.env(DIRECTORY, directory).args([&events.to_string(), way, &signal.to_string()]);
+    command
+}
+
+fn ended(way: &str, signal: i32) -> (Scratch, Output) {
+    let scratch = Scratch::new();
+    let output = command(scratch.path(), EVENTS, way, signal).output().unwrap();
+    (scratch, output)
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The numbers that the events under `directory` hold, by iteration; each must be whole.
+fn saved(directory: &Path) -> Vec<(u64, u32)> {
+    let place = directory.join("number/core_0");
+    let Ok(entries) = std::fs::read_dir(&place) else { return Vec::new() };
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let iterations = names.filter_map(|name| name.parse().ok());
+    let mut found: Vec<(u64, u32)> = iterations
+        .map(|iteration: u64| {
+            let event = place.join(iteration.to_string());
+            let data = std::fs::read(event.join("tensor_data.bin")).unwrap();
+            let metadata = std::fs::read_to_string(event.join("metadata.txt")).unwrap();
+            assert!(metadata.contains("dtype = uint32\n"), "{metadata}");
+            assert!(metadata.ends_with(&format!("iteration = {iteration}\n")), "{metadata}");
+            (iteration, u32::from_ne_bytes(data.try_into().unwrap()))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+fn check_all_saved(directory: &Path, context: &str) {
+    let expected: Vec<_> = (0..EVENTS).map(|event| (event, event as u32)).collect();
+    assert_eq!(saved(directory), expected, "{context}");
+}
+
+#[test]
+fn everything_is_written_when_the_process_ends_by_itself() {
+    for (way, code) in [("return", 7), ("exit", 8), ("close", 0), ("drain", 0), ("fork", 0)] {
+        let (scratch, output) = ended(way, 0);
+        assert_eq!(output.status.code(), Some(code), "{way}: {}", told(&output));
+        check_all_saved(scratch.path(), way);
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let printed = lines.lines().filter(|line| line.starts_with("[core 0] number#")).count();
+        assert_eq!(printed as u64, EVENTS, "{way}");
+        assert_eq!(lines.lines().next(), Some(FIRST_LINE), "{way}");
+    }
+}
+
+const FIRST_LINE: &str =
+    "[core 0] number#0: uint32 (1), min 0, max 0, mean 0, std 0, 0 nan, 0 inf, 1 zero";
+
+#[test]
+fn underscore_exit_loses_what_waits_and_leaves_what_is_there_whole() {
+    let (scratch, output) = ended("_exit", 0);
+    assert_eq!(output.status.code(), Some(9));
+    let saved = saved(scratch.path());
+    assert!(saved.len() as u64 <= EVENTS, "{}", saved.len());
+}
+
+#[test]
+fn everything_is_written_before_each_signal_ends_the_process() {
+    for signal in SIGNALS {
+        let (scratch, output) = ended("raise", signal);
+        assert_eq!(output.status.signal(), Some(signal), "{}", told(&output));
+        check_all_saved(scratch.path(), &format!("signal {signal}"));
+    }
+    for (way, signal) in [("abort", 6), ("fault", 11), ("fault in a thread", 11)] {
+        let (scratch, output) = ended(way, 0);
+        assert_eq!(output.status.signal(), Some(signal), "{way}: {}", told(&output));
+        check_all_saved(scratch.path(), way);
+    }
+}
+
+#[test]
+fn handlers_that_were_there_before_run_and_decide() {
+    for signal in [2, 10, 15] {
+        let (_, output) = ended("plain", signal);
+        assert_eq!((output.status.code(), told(&output)), (Some(3), "plain\n".to_owned()));
+        let (scratch, output) = ended("detailed", signal);
+        let expected = (Some(signal), "detailed, from ourselves\n".to_owned());
+        assert_eq!((output.status.signal(), told(&output)), expected);
+        if signal != 10 {
+            check_all_saved(scratch.path(), &format!("handled signal {signal}"));
+        }
+        let (_, output) = ended("ignored", signal);
+        assert_eq!((output.status.code(), told(&output)), (Some(3), String::new()));
+        let (_, output) = ended("late", signal);
+        assert_eq!((output.status.code(), told(&output)), (Some(3), "plain\n".to_owned()));
+    }
+}
+
+#[test]
+fn a_producer_that_never_stops_does_not_keep_the_process_alive() {
+    let (scratch, output) = ended("busy", TERMINATED);
+    assert_eq!(output.status.signal(), Some(TERMINATED), "{}", told(&output));
+    assert!(saved(scratch.path()).len() as u64 >= EVENTS);
+}
+
+#[test]
+fn a_killed_process_leaves_whole_events_and_the_next_one_goes_on() {
+    let scratch = Scratch::new();
+    let mut killed = command(scratch.path(), 0, "endless", 0);
+    killed.stdout(std::process::Stdio::null());
+    let mut child = killed.spawn().unwrap();
+    let has_some = || scratch.join("number/core_0/3").exists();
+    wait_until("some events are there", PATIENCE, has_some);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = saved(scratch.path());
+    let output = command(scratch.path(), EVENTS, "return", 0).output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    let after = saved(scratch.path());
+    assert_eq!(after[..before.len()], before[..], "what was there is left alone");
+    assert_eq!(after.len(), before.len() + EVENTS as usize);
+    let iterations: BTreeSet<u64> = after.iter().map(|(iteration, _)| *iteration).collect();
+    assert_eq!(iterations, (0..after.len() as u64).collect());
+}
+
+#[test]
+fn the_default_consumer_steps_aside_for_a_client_and_comes_back() {
+    let (scratch, output) = ended("client", 0);
+    assert!(output.status.success(), "{}", told(&output));
+    let saved = saved(scratch.path());
+    let values: Vec<u32> = saved.into_iter().map(|(_, value)| value).collect();
+    let expected: Vec<u32> = (0..EVENTS as u32).chain([78]).collect();
+    assert_eq!(values, expected, "77 went to the client");
+}
+
+#[test]
+fn closing_ends_it_and_beginning_anew_begins_it_anew() {
+    let (scratch, output) = ended("close and begin", 0);
+    assert!(output.status.success(), "{}", told(&output));
+    assert_eq!(saved(scratch.path()).len() as u64, EVENTS + 1);
+}
+
+#[test]
+fn what_cannot_be_saved_is_told_once_and_ends_nothing() {
+    let scratch = Scratch::new();
+    let file = scratch.join("file");
+    std::fs::write(&file, "in the way").unwrap();
+    let output = command(&file, EVENTS, "return", 0).output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    let told = told(&output);
+    assert!(told.starts_with("telltale: cannot save a debug event in "), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "in the way");
+    let printed = String::from_utf8_lossy(&output.stdout).lines().count();
+    assert_eq!(printed as u64, 2 * EVENTS, "each event is printed");
+}
+
+#[test]
+fn nothing_is_written_or_printed_unless_asked_for() {
+    let mut plain = command(Path::new(""), 0, "return", 0);
+    let output = plain.output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!((output.stdout.len(), output.stderr.len()), (0, 0));
+}

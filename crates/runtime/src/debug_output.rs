@@ -1,0 +1,133 @@
+//! The debug stream's default consumer: with `NEURON_RT_DEBUG_OUTPUT_DIR` set, one thread reads the
+//! streams of all logical cores that no client reads, writes each event's files and prints it.
+//!
+//! What waits is written before the process ends, by whatever way it can be told of: exit, and
+//! every deadly signal but SIGKILL. The thread never ends the workload: what cannot be written is
+//! told once and counted.
+
+mod environment;
+mod flush;
+mod standard;
+mod writer;
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+use telltale_debug_stream::cores;
+use telltale_schema::text::with_causes;
+
+pub use environment::{DIRECTORY_VARIABLE, SAVE_BINARY_VARIABLE};
+pub(crate) use flush::before_death;
+
+use crate::process_hooks;
+use environment::Settings;
+use standard::tell;
+use writer::Writer;
+
+/// Stack of the thread: events and their texts are on the heap.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Whether there is a default consumer, and what it was made from.
+static STATE: Mutex<State> = Mutex::new(State::Unread);
+
+enum State {
+    /// The environment has not been looked at.
+    Unread,
+    /// It asks for none.
+    Unwanted,
+    /// It asks for one, which may run.
+    Wanted(Settings),
+}
+
+/// Why there is no default consumer.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("cannot make its event descriptor; raise the limit on open files (ulimit -n)")]
+    Event(#[source] std::io::Error),
+    #[error("cannot start its thread; raise the limit on processes (ulimit -u)")]
+    Spawn(#[source] std::io::Error),
+}
+
+/// Starts the default consumer if the environment asks for one, and has it look for logical cores
+/// that are new. To be called whenever there are new ones; whether it runs. A child of `fork` has
+/// none.
+pub fn start() -> bool {
+    if flush::is_foreign() {
+        return false;
+    }
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let State::Unread = &*state {
+        let (settings, problems) = Settings::read(|name| std::env::var_os(name));
+        problems.iter().for_each(|problem| tell(problem));
+        *state = settings.map_or(State::Unwanted, State::Wanted);
+    }
+    let State::Wanted(settings) = &*state else { return false };
+    if flush::is_running() {
+        return flush::ring();
+    }
+    match begin(settings.clone()) {
+        Ok(()) => true,
+        Err(error) => {
+            let error = with_causes(&error);
+            tell(&format!("debug events are not written to files: {error}"));
+            *state = State::Unwanted;
+            false
+        }
+    }
+}
+
+/// Waits until what was published before this call, on any core, has been taken by its client or
+/// written by the default consumer; whether that came to pass in time. Where nobody reads, nothing
+/// is waited for.
+#[must_use]
+pub fn drain(patience: Duration) -> bool {
+    let deadline = std::time::Instant::now().checked_add(patience);
+    let left = || {
+        let left = deadline.map(|at| at.saturating_duration_since(std::time::Instant::now()));
+        left.unwrap_or(Duration::MAX)
+    };
+    let streams = (0..cores::count()).filter_map(cores::stream);
+    let taken =
+        streams.map(|stream| stream.wait_until_taken(left())).fold(true, |all, one| all & one);
+    taken && flush::written_within(left())
+}
+
+/// Ends the default consumer after it has written what waits; [`start`] starts it again. Gives up
+/// waiting for it when nothing gets written for five seconds.
+pub fn stop() {
+    if !flush::is_foreign() {
+        let _state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+        flush::stop();
+    }
+}
+
+fn begin(settings: Settings) -> Result<(), StartError> {
+    let bell = match flush::bell() {
+        Some(bell) => bell,
+        None => {
+            let made = eventfd(0, EventfdFlags::CLOEXEC);
+            let made: OwnedFd = made.map_err(|error| StartError::Event(error.into()))?;
+            flush::set_bell(Arc::new(made))
+        }
+    };
+    let mut writer = Writer::new(settings, bell);
+    // Events that the caller publishes next are kept already.
+    writer.connect();
+    process_hooks::flush_before_death();
+    let builder =
+        std::thread::Builder::new().name("telltale debug".to_owned()).stack_size(STACK_BYTES);
+    flush::begins();
+    let started = process_hooks::with_signals_blocked(|| {
+        builder.spawn(move || {
+            process_hooks::let_faults_through();
+            flush::is_this_thread();
+            writer.run();
+        })
+    });
+    started.map(|_| ()).map_err(|error| {
+        flush::ended();
+        StartError::Spawn(error)
+    })
+}
