@@ -27,6 +27,11 @@ pub(crate) fn cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
 
+/// CPU time that this thread has used.
+pub(crate) fn thread_cpu() -> std::time::Duration {
+    std::time::Duration::from_nanos(nanoseconds(clock_gettime(ClockId::ThreadCPUTime)))
+}
+
 /// A kernel time as nanoseconds; a wall clock set before 1970 counts as 1970.
 fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -1,10 +1,12 @@
 //! The collector: asks every source and makes a snapshot, once or again and again.
 
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_ledger::LedgerReading;
+use telltale_ledger::directory::RuntimeDirectory;
 use telltale_schema::clock::Clock;
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
@@ -55,6 +57,16 @@ pub struct Collector {
     clock: Arc<dyn Clock>,
     hardware: TenstorrentSource,
     processes: Processes,
+    endpoints: EndpointUse,
+}
+
+/// What one collection asks, beside who holds the chips and the ledgers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// Whether the chips' sensors are read.
+    pub sensors: bool,
+    /// When endpoints are asked.
+    pub endpoints: EndpointUse,
 }
 
 impl Collector {
@@ -84,20 +96,26 @@ impl Collector {
             containers,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
-        let places = Places { runtime_dir, endpoints, containers, patience, deadline };
+        let places = Places { runtime_dir, containers, patience, deadline };
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
         let limits = (patience, deadline);
         let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
-        Ok(Self { clock, hardware, processes })
+        Ok(Self { clock, hardware, processes, endpoints })
     }
 
     /// Asks every source once.
     pub fn collect(&mut self) -> Snapshot {
+        self.collect_round(Round { sensors: true, endpoints: self.endpoints })
+    }
+
+    /// Asks the sources of one round; what it leaves out is as it was told last.
+    pub fn collect_round(&mut self, round: Round) -> Snapshot {
         let taken_at = self.clock.now();
         let started_ns = self.clock.monotonic_ns();
-        let hardware = self.hardware.read();
-        let found = self.processes.look(&holders(&hardware));
+        let hardware =
+            if round.sensors { self.hardware.read() } else { self.hardware.read_holders() };
+        let found = self.processes.look(&holders(&hardware), round.endpoints);
         let mut sources = vec![hardware.status];
         sources.extend(found.statuses);
         let observations = Observations {
@@ -139,6 +157,22 @@ impl Collector {
     /// so that [`Self::read_memory`] does.
     pub fn watch(&mut self) {
         self.processes.watch();
+    }
+
+    /// The directories that the last [`Self::collect`] looked into.
+    pub fn directories(&self) -> &[Arc<RuntimeDirectory>] {
+        self.processes.directories()
+    }
+
+    /// Where it looks for runtime directories on this machine, whether or not one is there.
+    pub fn places(&self) -> Vec<PathBuf> {
+        self.processes.main_places()
+    }
+
+    /// A descriptor that is readable when a process that is watched has ended and no collection
+    /// has taken note of it yet; none before [`Self::watch`].
+    pub fn ends(&self) -> Option<BorrowedFd<'_>> {
+        self.processes.ends()
     }
 
     /// Memory alone, from the ledgers that the last [`Self::collect`] found: hands `take` the pid

@@ -23,6 +23,6 @@ pub mod tenstorrent;
 pub mod tree;
 
 pub use clean::{CleanReport, Cleaned, clean};
-pub use collector::{CollectOptions, Collector};
+pub use collector::{CollectOptions, Collector, Round};
 pub use processes::EndpointUse;
 pub use tenstorrent::Sensors;

@@ -3,6 +3,7 @@
 //!
 //! Nothing of another process is written, and nothing is believed before the kernel confirms it.
 
+mod answered;
 mod answers;
 mod claims;
 mod cleaning;
@@ -22,6 +23,7 @@ mod told;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +41,7 @@ use crate::observation::{MemoryClaim, ProcessObservation, RegionObservation, Row
 use crate::patience::{self, Patience};
 use crate::report::Report;
 use crate::tree::Tree;
+use answered::{Answer, Answered};
 use answers::{Asking, Believed, Remembered};
 use closed::Closed;
 use described::{Description, Descriptions, unseen};
@@ -64,7 +67,6 @@ pub enum EndpointUse {
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     pub(crate) runtime_dir: Option<PathBuf>,
-    pub(crate) endpoints: EndpointUse,
     pub(crate) containers: bool,
     pub(crate) patience: Duration,
     pub(crate) deadline: Duration,
@@ -103,6 +105,9 @@ pub(crate) struct Processes {
     remembered: Remembered,
     descriptions: Descriptions,
     environments: Patience,
+    /// The directories that the last look found.
+    directories: Vec<Arc<RuntimeDirectory>>,
+    answered: Answered,
 }
 
 /// What is known of one identity.
@@ -113,7 +118,6 @@ struct Known {
     memory: MemoryClaim,
     started_at: Option<Timestamp>,
     faults: telltale_schema::snapshot::RecordingFaults,
-    told: Option<telltale_wire::Report>,
 }
 
 /// A runtime directory of this round: its number here, itself, and what is in it.
@@ -147,27 +151,36 @@ impl Processes {
             remembered: Remembered::new(),
             descriptions,
             environments: Patience::default(),
+            directories: Vec::new(),
+            answered: Answered::default(),
         }
     }
 
     /// Looks once.
-    pub(crate) fn look(&mut self, holders: &Holders) -> Found {
+    pub(crate) fn look(&mut self, holders: &Holders, endpoints: EndpointUse) -> Found {
         let mut found = Found::default();
         let now = (self.clock.now(), self.clock.monotonic_ns());
         let (mut report, mut closed) = (Report::default(), Closed::default());
         let mut listed = self.list_main(&mut report);
         let containers = self.list_containers(holders, &mut listed, &mut report);
+        self.directories = listed.iter().map(|(_, directory, _)| Arc::clone(directory)).collect();
         self.read_ledgers(holders, &listed, (&mut report, &mut closed));
         found.statuses.push(report.finish("ledgers", &*self.clock, now.1));
 
         let started_ns = self.clock.monotonic_ns();
         let mut report = Report::default();
-        let believed = self.ask_endpoints(holders, &listed, (&mut report, &mut closed));
+        let mut believed =
+            self.ask_endpoints(endpoints, holders, &listed, (&mut report, &mut closed));
         found.closed = closed.count();
         found.statuses.push(report.finish("endpoints", &*self.clock, started_ns));
+        for (identity, answer) in &mut believed {
+            let whole = endpoints == EndpointUse::Always;
+            self.answered.note(*identity, whole, || Answer::of(&mut answer.told, started_ns));
+        }
 
         let started_ns = self.clock.monotonic_ns();
         let known = self.gather(believed);
+        self.answered.keep(|identity| known.contains_key(identity), started_ns);
         let living = known.values().filter_map(|one| one.standing.pid());
         let pids = living.chain(holders.pids.iter().copied());
         self.descriptions.prepare(pids, &self.procfs, now);
@@ -204,6 +217,25 @@ impl Processes {
     /// Watches all that live from now on, so that a sweep sees their end.
     pub(crate) fn watch(&mut self) {
         self.ledgers.watch_all(&self.procfs);
+        self.ledgers.watch_others(&self.procfs, self.descriptions.started());
+    }
+
+    /// The directories that the last look found.
+    pub(crate) fn directories(&self) -> &[Arc<RuntimeDirectory>] {
+        &self.directories
+    }
+
+    /// Where runtime directories of this machine and user may be.
+    pub(crate) fn main_places(&self) -> Vec<PathBuf> {
+        let root = self.tree.is_emulated().then(|| self.tree.path());
+        let environment = DirectoryEnvironment::of_this_process();
+        let explicit = self.places.runtime_dir.as_deref();
+        RuntimeDirectory::places_for_reading(explicit, root, &environment)
+    }
+
+    /// What is readable when a watched process has ended.
+    pub(crate) fn ends(&self) -> Option<BorrowedFd<'_>> {
+        self.ledgers.ends()
     }
 
     /// The runtime directories of this machine and user.
@@ -287,12 +319,16 @@ impl Processes {
         self.numbers.retain(|_, number| numbers.contains(number));
         self.remembered.retain(|(number, ..), _| numbers.contains(number));
         self.ledgers.update_liveness(&self.procfs, &checks);
+        for pid in self.ledgers.take_ended_others() {
+            self.descriptions.forget(pid);
+        }
         self.descriptions.take_seen(checks.into_seen());
         self.ledgers.read(report);
     }
 
     fn ask_endpoints(
         &mut self,
+        which: EndpointUse,
         holders: &Holders,
         listed: &[Listed],
         (report, closed): (&mut Report, &mut Closed),
@@ -300,7 +336,7 @@ impl Processes {
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
         let limits = Limits { peer: self.places.patience, all: self.places.deadline };
         let mut asking = Asking {
-            which: self.places.endpoints,
+            which,
             limits,
             checks: &checks,
             ledgers: &mut self.ledgers,
@@ -332,8 +368,8 @@ impl Processes {
                 memory: claims::of_ledger(reading),
                 started_at: Some(reading.started_at),
                 faults: reading.faults,
-                told: believed.remove(&reading.owner).map(|answer| answer.told),
             });
+            believed.remove(&reading.owner);
         }
         for (identity, answer) in believed {
             all.entry(identity).or_insert_with(|| Known {
@@ -343,7 +379,6 @@ impl Processes {
                 memory: claims::of_report(&answer.told),
                 started_at: answer.told.started_at,
                 faults: answer.told.faults,
-                told: Some(answer.told),
             });
         }
         all
@@ -373,14 +408,15 @@ impl Processes {
             unseen(identity, &known.name, (known.uid, user), state, own, now.0)
         });
         if process.state != ProcessState::Dead {
-            let told = known.told.as_ref().and_then(|told| told.uptime_ns);
+            let answer = self.answered.of(&identity);
+            let told = answer.and_then(|answer| answer.uptime_ns(now.1));
             let uptime_ns = told.or_else(|| Some(now.0.since_ns(known.started_at?)));
             if let Some(uptime_ns) = uptime_ns {
                 process.uptime_seconds = Reading::new(seconds(uptime_ns), now.0);
             }
+            process.metrics = answer.map(|answer| answer.metrics.clone()).unwrap_or_default();
         }
         process.faults = known.faults;
-        process.metrics = known.told.map(told::metrics).unwrap_or_default();
         ProcessObservation { process, memory: Some(known.memory) }
     }
 

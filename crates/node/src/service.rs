@@ -4,9 +4,11 @@
 //! published last and never touches a driver or a workload.
 
 mod bell;
+mod changes;
 mod collecting;
 mod figures;
 mod published;
+mod schedule;
 mod tally;
 mod view;
 

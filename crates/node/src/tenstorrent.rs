@@ -23,7 +23,7 @@ use crate::report::Report;
 use crate::tree::{Tree, Unreadable};
 use chip::{FileRead, OpenChip};
 use decode::Complaints;
-use fields::{Item, is_wanted, items};
+use fields::{Item, Place, is_wanted, items};
 
 pub use fields::Sensors;
 pub use pids::DriverVersion;
@@ -104,11 +104,20 @@ impl TenstorrentSource {
 
     /// Reads every chip once.
     pub fn read(&mut self) -> HardwareReading {
+        self.read_those(|_| true)
+    }
+
+    /// Reads who holds the chips; all else is as it was read last, with its own time.
+    pub fn read_holders(&mut self) -> HardwareReading {
+        self.read_those(|item| item.place == Place::Proc)
+    }
+
+    fn read_those(&mut self, are_meant: fn(Item) -> bool) -> HardwareReading {
         let started_ns = self.clock.monotonic_ns();
         let mut report = Report::default();
         let driver = self.driver(&mut report);
         self.enumerate(&mut report);
-        self.read_files();
+        self.read_files(are_meant);
         let mut chips = Vec::with_capacity(self.chips.len());
         let now_ns = self.clock.monotonic_ns();
         for chip in &mut self.chips {
@@ -200,13 +209,15 @@ impl TenstorrentSource {
         }
     }
 
-    /// Reads every file that is due.
-    fn read_files(&mut self) {
+    /// Reads every file that is meant and due.
+    fn read_files(&mut self, are_meant: fn(Item) -> bool) {
         let now_ns = self.clock.monotonic_ns();
         let mut tasks: Vec<(TaskName, FileRead)> = Vec::new();
         for chip in &self.chips {
             for (number, (index, item)) in (0..).zip(self.items.iter().enumerate()) {
-                if let Some(read) = chip.due(index, *item, now_ns) {
+                if are_meant(*item)
+                    && let Some(read) = chip.due(index, *item, now_ns)
+                {
                     tasks.push((TaskName { group: chip.ordinal, item: number }, read));
                 }
             }

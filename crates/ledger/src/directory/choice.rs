@@ -75,26 +75,46 @@ impl RuntimeDirectory {
         root: Option<&Path>,
         environment: &DirectoryEnvironment,
     ) -> Vec<Result<Self, DirectoryError>> {
-        let under_root = root.map(|root| root.join("run/tt"));
-        if let Some(path) = explicit.or(under_root.as_deref()) {
-            return vec![Self::open(path, Purpose::Reading)];
+        let (paths, all) = Self::reading_candidates(explicit, root, environment);
+        let opened = paths.iter().map(|(path, is_private)| {
+            if *is_private {
+                Self::open_private(path, Purpose::Reading)
+            } else {
+                Self::open(path, Purpose::Reading)
+            }
+        });
+        if !all {
+            return opened.collect();
         }
-        if let Some(path) = named(None, environment) {
-            return vec![Self::open(&path, Purpose::Reading)];
+        opened.filter(|one| !one.as_ref().is_err_and(DirectoryError::is_missing)).collect()
+    }
+
+    /// Where [`Self::for_reading`] looks, whether or not there is a directory.
+    pub fn places_for_reading(
+        explicit: Option<&Path>,
+        root: Option<&Path>,
+        environment: &DirectoryEnvironment,
+    ) -> Vec<PathBuf> {
+        let (paths, _) = Self::reading_candidates(explicit, root, environment);
+        paths.into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// Paths with whether each must be private, and whether some of them may be missing.
+    fn reading_candidates(
+        explicit: Option<&Path>,
+        root: Option<&Path>,
+        environment: &DirectoryEnvironment,
+    ) -> (Vec<(PathBuf, bool)>, bool) {
+        let under_root = root.map(|root| root.join("run/tt"));
+        let one = explicit.map(Path::to_path_buf).or(under_root);
+        if let Some(path) = one.or_else(|| named(None, environment)) {
+            return (vec![(path, false)], false);
         }
         let private = in_xdg_directory(environment)
             .into_iter()
             .chain([in_temporary_directory(environment)])
             .map(|path| (path, true));
-        let candidates = [(environment.installed.clone(), false)].into_iter().chain(private);
-        let opened = candidates.map(|(path, is_private)| {
-            if is_private {
-                Self::open_private(&path, Purpose::Reading)
-            } else {
-                Self::open(&path, Purpose::Reading)
-            }
-        });
-        opened.filter(|one| !one.as_ref().is_err_and(DirectoryError::is_missing)).collect()
+        ([(environment.installed.clone(), false)].into_iter().chain(private).collect(), true)
     }
 }
 

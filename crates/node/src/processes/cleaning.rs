@@ -11,6 +11,7 @@ use telltale_ledger::{LedgerReader, OpenError};
 use telltale_schema::clock::Clock;
 use telltale_schema::text::with_causes;
 
+use super::EndpointUse;
 use super::endpoints::is_listening;
 use super::identity::{Checks, Standing};
 use super::{Holders, Processes};
@@ -76,7 +77,7 @@ impl Processes {
         if !scan.is_ok_and(|scan| scan.regions.iter().any(Result::is_ok)) {
             return;
         }
-        for region in self.look(holders).regions {
+        for region in self.look(holders, EndpointUse::WhereNeeded).regions {
             let dead = region.rows.iter().filter(|row| row.owner == RowOwner::Nobody);
             let count = dead.clone().count();
             let bytes: u128 =

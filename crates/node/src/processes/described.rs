@@ -138,6 +138,11 @@ impl Descriptions {
         self.users.name(uid, procfs, now)
     }
 
+    /// The processes that are described, with their start times.
+    pub(crate) fn started(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.by_pid.iter().map(|(pid, description)| (*pid, description.start_time_ticks))
+    }
+
     /// Lets go of all but these.
     pub(crate) fn keep(&mut self, pids: &std::collections::BTreeSet<u32>) {
         self.seen.clear();

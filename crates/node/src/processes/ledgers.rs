@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use telltale_ledger::directory::{EntryStatus, Listing, RuntimeDirectory};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
@@ -66,6 +67,10 @@ pub(crate) struct Ledgers {
     followed: BTreeMap<Origin, Followed>,
     sweep: LedgerSweep,
     watch: Option<Watch>,
+    /// Processes without a ledger here whose end is watched, too: pid, start time and number.
+    others: BTreeMap<(u32, u64), u64>,
+    /// Those of them that have ended and that nobody has asked for.
+    ended_others: Vec<u32>,
     next_token: u64,
     /// How often liveness was looked at.
     rounds: u32,
@@ -220,6 +225,46 @@ impl Ledgers {
         }
     }
 
+    /// Watches those of these processes (by pid and start time) whose ledgers are not followed, and
+    /// none but these.
+    pub(crate) fn watch_others(
+        &mut self,
+        procfs: &Procfs,
+        described: impl Iterator<Item = (u32, u64)>,
+    ) {
+        let Some(watch) = &mut self.watch else { return };
+        let ours: BTreeSet<u32> =
+            self.followed.values().filter_map(|one| one.standing.pid()).collect();
+        let meant = described.filter(|(pid, _)| !ours.contains(pid)).take(MAX_LEDGERS);
+        let meant: BTreeSet<(u32, u64)> = meant.collect();
+        self.others.retain(|process, token| {
+            let keep = meant.contains(process);
+            if !keep {
+                watch.forget(*token);
+            }
+            keep
+        });
+        for (pid, start) in meant {
+            if self.others.contains_key(&(pid, start)) {
+                continue;
+            }
+            self.next_token += 1;
+            let token = self.next_token;
+            if watch.follow(pid, token).is_ok() {
+                if procfs.start_time(pid) == Some(start) {
+                    self.others.insert((pid, start), token);
+                } else {
+                    watch.forget(token);
+                }
+            }
+        }
+    }
+
+    /// What is readable when one that is watched has ended.
+    pub(crate) fn ends(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(Watch::descriptor)
+    }
+
     /// Marks those whose end the kernel has reported.
     pub(crate) fn take_ends(&mut self) {
         let Some(watch) = &mut self.watch else { return };
@@ -236,6 +281,19 @@ impl Ledgers {
                 watch.forget(one.token);
             }
         }
+        self.others.retain(|(pid, _), token| {
+            let keep = !ended.contains(token);
+            if !keep {
+                watch.forget(*token);
+                self.ended_others.push(*pid);
+            }
+            keep
+        });
+    }
+
+    /// Processes without a ledger that have ended since the last call.
+    pub(crate) fn take_ended_others(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.ended_others)
     }
 
     /// Copies every ledger of a process that lives or may live, and once each of the dead.

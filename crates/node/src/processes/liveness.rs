@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -34,6 +34,11 @@ impl Watch {
         epoll::add(&self.epoll, &descriptor, data, epoll::EventFlags::IN)?;
         self.descriptors.insert(token, descriptor);
         Ok(())
+    }
+
+    /// What is readable when one has ended.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 
     /// Lets go of a process.

@@ -6,7 +6,7 @@ use telltale_wire::{DeviceReport, Report};
 
 /// Everything in a report that has no place of its own in a snapshot: first what every runtime
 /// can tell, then the application's own metrics.
-pub(crate) fn metrics(report: Report) -> Vec<MetricSample> {
+pub(crate) fn metrics(report: &mut Report) -> Vec<MetricSample> {
     let mut samples = Vec::new();
     let mut put = |name, value: Option<u64>| samples.extend(sample(name, &[], value));
     if let Some(programs) = &report.programs {
@@ -26,7 +26,7 @@ pub(crate) fn metrics(report: Report) -> Vec<MetricSample> {
     for device in &report.devices {
         of_device(device, &mut samples);
     }
-    samples.extend(report.metrics);
+    samples.append(&mut report.metrics);
     samples
 }
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn everything_that_was_told_is_a_defined_metric() {
-        let samples = metrics(report());
+        let samples = metrics(&mut report());
         assert_eq!(samples.len(), 13);
         let value = |name: &str| {
             let full = format!("telltale_process_{name}");
@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn what_was_not_told_is_left_out() {
-        let report = Report {
+        let mut report = Report {
             programs: None,
             kernel_cache: None,
             devices: vec![DeviceReport::default()],
             ..report()
         };
-        assert_eq!(metrics(report), []);
+        assert_eq!(metrics(&mut report), []);
     }
 }

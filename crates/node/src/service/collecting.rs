@@ -1,15 +1,21 @@
-//! What the collecting thread does: collects when it is time or when somebody asks, and publishes.
+//! What the collecting thread does: collects when the schedule says so, publishes, and waits for
+//! processes that come and go.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use super::figures::Figures;
-use super::view::{Publisher, Shared, View};
-use crate::clock::SystemClock;
-use crate::collector::Collector;
 use telltale_schema::clock::Clock;
+
+use super::changes::Changes;
+use super::figures::Figures;
+use super::schedule::{Cause, Schedule, Step, Taken};
+use super::tally::Tally;
+use super::view::{Publisher, Shared, View};
+use crate::clock::{SystemClock, thread_cpu};
+use crate::collector::{Collector, Round};
+use crate::log;
+use crate::processes::EndpointUse;
 
 /// The thread's own state.
 pub(crate) struct Collecting {
@@ -17,51 +23,154 @@ pub(crate) struct Collecting {
     shared: Arc<Shared>,
     publisher: Publisher,
     figures: Figures,
+    schedule: Schedule,
+    changes: Option<Changes>,
+    overflows: Tally,
+    /// It has been told that something cannot be watched.
+    complained: bool,
 }
 
 // === impl Collecting ===
 
 impl Collecting {
-    /// Collects for the first time.
+    /// Collects everything for the first time.
     pub(crate) fn begin(mut collector: Collector, shared: Arc<Shared>) -> (Self, View) {
         let mut figures = Figures::new(SystemClock.now());
         shared.begin();
-        let snapshot = Arc::new(collector.collect());
+        let now = Instant::now();
+        let mut schedule = Schedule::new(shared.interval(), now);
+        let round = Round { sensors: true, endpoints: EndpointUse::Always };
+        let begun = Begun::now();
+        schedule.begin(Cause::Interval);
+        let snapshot = Arc::new(collector.collect_round(round));
+        schedule.end(Cause::Interval, round, begun.taken(), Instant::now());
         figures.count(&snapshot);
         let own = figures.now(shared.tallies().all(), SystemClock.now());
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
-        (Self { collector, shared, publisher, figures }, view)
+        let changes = Changes::new();
+        if let Err(error) = &changes {
+            log::warn(&format!(
+                "new processes are seen at the next interval only: the system gives no inotify \
+                 descriptor: {error}; raise fs.inotify.max_user_instances"
+            ));
+        }
+        let overflows = shared.tallies().of("directory_events");
+        let mut collecting = Self {
+            collector,
+            shared,
+            publisher,
+            figures,
+            schedule,
+            changes: changes.ok(),
+            overflows,
+            complained: false,
+        };
+        collecting.follow();
+        // What came while nothing was watched.
+        collecting.schedule.note_change();
+        (collecting, view)
     }
 
     /// Goes on until it is asked to stop.
     pub(crate) fn run(&mut self) {
-        let mut due = Instant::now() + self.shared.interval();
         while !self.shared.is_asked_to_stop() {
-            let now = Instant::now();
-            if now >= due || self.shared.is_fresh_wanted() {
-                self.collect();
-                // A late collection is not made up for.
-                due = (due + self.shared.interval()).max(Instant::now());
-                continue;
+            self.schedule.set_interval(self.shared.interval(), Instant::now());
+            match self.schedule.next(Instant::now(), self.shared.is_fresh_wanted()) {
+                Step::Collect(cause, round) => {
+                    self.shared.beat(Instant::now());
+                    self.collect(cause, round);
+                }
+                Step::Wait { until, for_changes } => {
+                    self.shared.beat(until);
+                    self.wait(until, for_changes);
+                }
             }
-            self.wait(due - now);
         }
     }
 
-    fn collect(&mut self) {
-        self.publisher.begin();
-        let snapshot = Arc::new(self.collector.collect());
+    fn collect(&mut self, cause: Cause, round: Round) {
+        let begun = Begun::now();
+        self.schedule.begin(cause);
+        if round.sensors && round.endpoints == EndpointUse::Always {
+            self.publisher.begin();
+        }
+        let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot);
         let own = self.figures.now(self.shared.tallies().all(), SystemClock.now());
         self.publisher.publish(snapshot, own);
+        self.follow();
+        self.schedule.end(cause, round, begun.taken(), Instant::now());
     }
 
-    /// Waits until something is to be done, but no longer than `span`.
-    fn wait(&self, span: Duration) {
-        let mut descriptors = [PollFd::new(self.shared.bell(), PollFlags::IN)];
+    /// Watches the processes and directories that the last collection has found.
+    fn follow(&mut self) {
+        self.collector.watch();
+        let Some(changes) = &mut self.changes else { return };
+        let missed = changes.follow(self.collector.directories(), &self.collector.places());
+        if missed > 0 && !self.complained {
+            log::warn(&format!(
+                "runtime directories that cannot be watched: {missed}; what is new there is seen \
+                 at the next interval; raise fs.inotify.max_user_watches"
+            ));
+        }
+        self.complained = missed > 0;
+    }
+
+    /// Waits until something is to be done, but no longer than `until`.
+    fn wait(&mut self, until: Instant, for_changes: bool) {
+        let bell = self.shared.bell();
+        let mut descriptors = vec![PollFd::new(bell, PollFlags::IN)];
+        if for_changes {
+            let ends = self.collector.ends();
+            descriptors.extend(ends.map(|ends| PollFd::from_borrowed_fd(ends, PollFlags::IN)));
+            let changes = self.changes.as_ref();
+            descriptors.extend(changes.map(|changes| PollFd::new(changes, PollFlags::IN)));
+        }
+        let span = until.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(span).ok();
         // An error (a signal) only means that we look earlier.
         let _ = poll(&mut descriptors, timeout.as_ref());
-        self.shared.bell().silence();
+        let something = descriptors.iter().skip(1).any(|one| !one.revents().is_empty());
+        bell.silence();
+        if something {
+            self.look_at_changes();
+        }
+    }
+
+    /// Takes note of what has come or gone.
+    fn look_at_changes(&mut self) {
+        let Some(changes) = &mut self.changes else { return self.schedule.note_change() };
+        let change = changes.take();
+        self.overflows.add(u64::from(change.overflown));
+        if change.relevant || self.has_ended() {
+            self.schedule.note_change();
+        } else {
+            // Files of others in a directory that everybody writes to are not to keep us busy.
+            self.schedule.note_noise(Instant::now());
+        }
+    }
+
+    /// Whether a process has ended that the next collection is to see.
+    fn has_ended(&self) -> bool {
+        let Some(ends) = self.collector.ends() else { return false };
+        let mut descriptors = [PollFd::from_borrowed_fd(ends, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut descriptors, Some(&now)).is_ok_and(|found| found > 0)
+    }
+}
+
+/// When a collection began, by two clocks.
+struct Begun {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Begun {
+    fn now() -> Self {
+        Self { at: Instant::now(), cpu: thread_cpu() }
+    }
+
+    fn taken(&self) -> Taken {
+        Taken { time: self.at.elapsed(), cpu: thread_cpu().saturating_sub(self.cpu) }
     }
 }

@@ -16,6 +16,10 @@ use super::tally::{Tallies, Tally};
 /// Intervals after which what was published last is too old to call the service ready.
 const READY_INTERVALS: u32 = 3;
 
+/// How long a collection may take before its thread counts as stuck: all deadlines together, and
+/// as much again for a machine that is busy.
+const LONGEST_COLLECTION: Duration = Duration::from_secs(20);
+
 /// Why there is no fresh publication.
 #[derive(Debug, thiserror::Error)]
 pub enum FreshError {
@@ -67,6 +71,9 @@ pub(crate) struct Shared {
     /// The number of the last such collection that somebody waits for.
     wanted: AtomicU64,
     stop: AtomicBool,
+    /// When the thread's next sign of life is due at the latest, counted from `started`.
+    alive_until_ns: AtomicU64,
+    started: Instant,
     tallies: Tallies,
 }
 
@@ -114,6 +121,16 @@ impl View {
             return Err(NotReady::TooOld { age, allowed });
         }
         Ok(())
+    }
+
+    /// Whether the collecting thread still runs and is not stuck.
+    pub fn is_alive(&self) -> bool {
+        self.latest.has_changed().is_ok() && self.shared.is_alive()
+    }
+
+    /// From now on collects each `interval`.
+    pub fn set_interval(&self, interval: Duration) {
+        self.shared.set_interval(interval);
     }
 
     /// The time from one collection to the next.
@@ -194,6 +211,8 @@ impl Shared {
             begun: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            alive_until_ns: AtomicU64::new(nanoseconds(LONGEST_COLLECTION)),
+            started: Instant::now(),
             tallies: Tallies::default(),
         })
     }
@@ -204,6 +223,11 @@ impl Shared {
 
     pub(crate) fn interval(&self) -> Duration {
         Duration::from_nanos(self.interval_ns.load(Ordering::Relaxed))
+    }
+
+    fn set_interval(&self, interval: Duration) {
+        self.interval_ns.store(nanoseconds(interval), Ordering::Relaxed);
+        self.bell.ring();
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {
@@ -225,6 +249,18 @@ impl Shared {
 
     pub(crate) fn begin(&self) {
         self.begun.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A sign of life of the collecting thread, which waits until `next` at the latest before it
+    /// collects.
+    pub(crate) fn beat(&self, next: Instant) {
+        let until = next.saturating_duration_since(self.started) + LONGEST_COLLECTION;
+        self.alive_until_ns.store(nanoseconds(until), Ordering::Relaxed);
+    }
+
+    /// Whether the thread has not missed its next sign of life.
+    pub(crate) fn is_alive(&self) -> bool {
+        nanoseconds(self.started.elapsed()) <= self.alive_until_ns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn ask_to_stop(&self) {

@@ -10,5 +10,6 @@ mod machines;
 mod memory;
 mod regions;
 mod reopening;
+mod serving;
 mod users;
 mod workload;

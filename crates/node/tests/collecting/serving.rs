@@ -1,0 +1,104 @@
+//! The service sees processes come and go at once: here its interval is an hour.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use telltale_emulator::MachineKind;
+use telltale_harness::wait_until;
+use telltale_node::service::{Service, ServiceOptions, View};
+use telltale_schema::snapshot::{Process, ProcessState};
+
+use crate::memory::Bench;
+use crate::workload::{Role, start};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn serve(bench: &Bench) -> Service {
+    let interval = Duration::from_secs(3600);
+    Service::start(ServiceOptions { collect: bench.options(), interval }).unwrap()
+}
+
+fn process(view: &View, pid: u32) -> Option<Process> {
+    let latest = view.latest();
+    latest.snapshot.processes.iter().find(|one| one.pid == Some(pid)).cloned()
+}
+
+fn is_alive(view: &View, pid: u32) -> bool {
+    process(view, pid).is_some_and(|one| one.state == ProcessState::Alive)
+}
+
+#[test]
+fn a_process_is_seen_when_it_begins_and_when_it_is_killed() {
+    let bench = Bench::new(MachineKind::N150);
+    let service = serve(&bench);
+    let view = service.view();
+    for role in [Role::Ledger, Role::LedgerAndEndpoint, Role::Endpoint, Role::HandedLedger] {
+        let mut child = start(&bench.child(role, 1000));
+        let pid = child.id();
+        wait_until("its begin to be seen", PATIENCE, || is_alive(&view, pid));
+        wait_until("its memory to be seen", PATIENCE, || {
+            view.latest().snapshot.devices[0].kinds.iter().any(|kind| kind.total_bytes == 1000)
+        });
+        child.kill();
+        wait_until("its end to be seen", PATIENCE, || !is_alive(&view, pid));
+        let latest = view.latest();
+        let total = latest.snapshot.devices[0].kinds.iter().map(|kind| kind.total_bytes);
+        assert_eq!(total.sum::<u64>(), 0, "{role:?}: the dead are in no total");
+        telltale_node::clean(bench.options()).unwrap();
+        wait_until("what it left to be gone", PATIENCE, || process(&view, pid).is_none());
+    }
+}
+
+#[test]
+fn processes_of_a_directory_that_is_made_later_are_seen() {
+    let bench = Bench::new(MachineKind::N150);
+    fs::remove_dir(&bench.directory).unwrap();
+    let service = serve(&bench);
+    let view = service.view();
+    for _ in 0..2 {
+        assert!(!view.latest().snapshot.processes.iter().any(|one| one.pid.is_some()));
+        fs::create_dir(&bench.directory).unwrap();
+        let child = start(&bench.child(Role::LedgerAndEndpoint, 1000));
+        wait_until("it to be seen", PATIENCE, || is_alive(&view, child.id()));
+        fs::remove_dir_all(&bench.directory).unwrap();
+        wait_until("it to be gone", PATIENCE, || process(&view, child.id()).is_none());
+    }
+}
+
+#[test]
+fn many_changes_are_few_collections() {
+    let bench = Bench::new(MachineKind::N150);
+    let service = serve(&bench);
+    let view = service.view();
+    let before = (Instant::now(), view.latest().sequence);
+    let name = bench.directory.join("metrics_7.sock");
+    for _ in 0..2000 {
+        fs::write(&name, "").unwrap();
+        fs::remove_file(&name).unwrap();
+    }
+    let collections = view.latest().sequence - before.1;
+    let milliseconds = u64::try_from(before.0.elapsed().as_millis()).unwrap();
+    // The gap between two is 15 ms at least.
+    assert!(collections <= milliseconds / 15 + 2, "{collections} in {milliseconds} ms");
+    // The last change is seen, too.
+    let child = start(&bench.child(Role::Ledger, 1000));
+    wait_until("a process to be seen", PATIENCE, || is_alive(&view, child.id()));
+}
+
+#[test]
+fn files_of_others_bring_no_collection() {
+    let bench = Bench::new(MachineKind::N150);
+    let service = serve(&bench);
+    let view = service.view();
+    let child = start(&bench.child(Role::Ledger, 1000));
+    wait_until("a process to be seen", PATIENCE, || is_alive(&view, child.id()));
+    let before = view.latest().sequence;
+    for number in 0..200 {
+        fs::write(bench.directory.join(format!("{number}")), "").unwrap();
+    }
+    let child = start(&bench.child(Role::Ledger, 1000));
+    wait_until("the next process to be seen", PATIENCE, || is_alive(&view, child.id()));
+    // Two for its begin, and perhaps two for what came just before.
+    let collections = view.latest().sequence - before;
+    assert!(collections <= 5, "{collections}");
+}
