@@ -18,6 +18,7 @@
 
 mod cold;
 pub mod debug_output;
+mod debug_streams;
 mod device;
 mod endpoint;
 mod index;
@@ -34,6 +35,7 @@ mod session;
 mod tracker;
 mod waiting;
 
+pub use debug_streams::MAX_SHOWN_CORES;
 pub use device::{Device, DeviceDescription, MAX_DEVICES};
 pub use options::{Misread, Options, Regions};
 pub use problem::{OnProblem, Problem, Step};

@@ -4,12 +4,14 @@ use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricSample, MetricValue, ProgramUse};
 use telltale_schema::text::printable;
 
-/// The beginning of the names of what an endpoint counts of itself: refusals and errors.
-const OF_ENDPOINTS: &str = "telltale_endpoint_";
+/// The beginnings of the names of what is told only when it has happened: what an endpoint counts of
+/// itself, refusals and errors; and what became of the events of each core.
+const QUIET: [&str; 2] = ["telltale_endpoint_", "telltale_process_debug_"];
 
-/// Whether the value is one that an endpoint counts of itself, and nothing has happened yet.
-pub(crate) fn is_idle_endpoint(sample: &MetricSample) -> bool {
-    sample.name.starts_with(OF_ENDPOINTS) && sample.value == MetricValue::Counter(0)
+/// Whether the value is one of those, and nothing has happened yet.
+pub(crate) fn is_quiet(sample: &MetricSample) -> bool {
+    let is_zero = matches!(sample.value, MetricValue::Counter(0) | MetricValue::Gauge(0.0));
+    is_zero && QUIET.iter().any(|start| sample.name.starts_with(start))
 }
 
 /// The name of a value, with its labels, and the value as text.
@@ -46,7 +48,7 @@ pub(crate) fn programs(programs: &ProgramUse) -> String {
 mod tests {
     use telltale_schema::snapshot::{MetricSample, MetricValue, ProgramUse};
 
-    use super::{line, programs};
+    use super::{is_quiet, line, programs};
 
     #[test]
     fn a_share_is_cut_and_absent_before_the_first_dispatch() {
@@ -57,6 +59,26 @@ mod tests {
         ];
         for ((cached, hits, dispatches), text) in cases {
             assert_eq!(programs(&ProgramUse { cached, hits, dispatches }), text);
+        }
+    }
+
+    #[test]
+    fn what_has_not_happened_is_quiet_unless_the_application_tells_it() {
+        for (name, value, expected) in [
+            ("telltale_process_debug_events_lost_total", MetricValue::Counter(0), true),
+            ("telltale_process_debug_events_lost_total", MetricValue::Counter(1), false),
+            ("telltale_process_debug_waiting_bytes", MetricValue::Gauge(0.0), true),
+            ("telltale_endpoint_errors_total", MetricValue::Counter(0), true),
+            ("jobs_total", MetricValue::Counter(0), false),
+        ] {
+            let sample = MetricSample {
+                name: name.to_owned(),
+                help: String::new(),
+                unit: String::new(),
+                labels: Vec::new(),
+                value,
+            };
+            assert_eq!(is_quiet(&sample), expected, "{sample:?}");
         }
     }
 

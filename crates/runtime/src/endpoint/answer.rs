@@ -11,6 +11,7 @@ use telltale_wire::{
 
 use super::connection::Outgoing;
 use super::counts::{Counts, problem_sample};
+use crate::debug_streams;
 use crate::device::{Activity, DeviceDescription};
 use crate::process_hooks;
 use crate::program_caches::{self, ProgramCaches};
@@ -138,6 +139,7 @@ fn report(
         metrics = counts.samples();
         metrics.extend(inner.problems.counts().map(|(step, count)| problem_sample(step, count)));
         metrics.extend(caches.as_ref().map(program_caches::samples).into_iter().flatten());
+        metrics.extend(debug_streams::samples());
         metrics.extend(samples(&told.series));
     }
     Ok(Report {

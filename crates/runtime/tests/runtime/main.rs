@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod asking;
+mod debug_streams;
 mod degraded;
 mod documented;
 mod endpoint;

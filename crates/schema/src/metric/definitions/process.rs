@@ -35,6 +35,105 @@ pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// 1 while somebody reads the core's debug stream, 0 while nobody does.
+pub const PROCESS_DEBUG_CONNECTED: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_connected",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 while somebody reads the core's debug stream, 0 while nobody does.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Events of the core that its client or the default consumer took.
+pub const PROCESS_DEBUG_EVENTS_DELIVERED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_events_delivered_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Events of the core that its client or the default consumer took.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Events of the core that its filter did not want.
+pub const PROCESS_DEBUG_EVENTS_FILTERED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_events_filtered_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Events of the core that its filter did not want.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Events of the core that found no room: for their number (events), their bytes, or for want of memory.
+pub const PROCESS_DEBUG_EVENTS_LOST_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_events_lost_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Events of the core that found no room: for their number (events), their bytes, or for want of memory.",
+    labels: &["process", "user", "container_id", "pod_uid", "core", "cause"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Events of the core that passed its filter while somebody was connected, lost ones included.
+pub const PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_events_published_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Events of the core that passed its filter while somebody was connected, lost ones included.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Events of the core that waited when a connection ended.
+pub const PROCESS_DEBUG_EVENTS_UNREAD_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_events_unread_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Events of the core that waited when a connection ended.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Events of the core that the default consumer could not write to files or could not print.
+pub const PROCESS_DEBUG_EVENTS_UNSAVED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_events_unsaved_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Events of the core that the default consumer could not write to files or could not print.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// Events of the core that wait to be read.
+pub const PROCESS_DEBUG_EVENTS_WAITING: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_events_waiting",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Events of the core that wait to be read.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
+/// What the events of the core that wait to be read hold, headers included.
+pub const PROCESS_DEBUG_WAITING_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_debug_waiting_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "What the events of the core that wait to be read hold, headers included.",
+    labels: &["process", "user", "container_id", "pod_uid", "core"],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
 /// Frees of an address that had been freed already.
 pub const PROCESS_DOUBLE_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_double_frees_total",
