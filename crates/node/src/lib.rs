@@ -18,6 +18,7 @@ mod patience;
 mod processes;
 pub mod reconcile;
 mod report;
+pub mod samples;
 pub mod service;
 pub mod tenstorrent;
 pub mod tree;

@@ -1,0 +1,183 @@
+//! Rows of processes: those that have name, user and container in common are one, and those beyond
+//! the limit are the row [`OTHER`].
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::snapshot::{HeldKind, Process, ProcessState, Snapshot};
+
+use super::carry::{Carry, Place};
+use super::entry::{Entry, fold};
+use super::label_sets::{Pair, SetId};
+use super::process::Making;
+use super::{OTHER, Sample, SampleOptions, Samples};
+
+/// What the processes of a row have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct RowKey<'a> {
+    process: Cow<'a, str>,
+    user: Cow<'a, str>,
+    container_id: Cow<'a, str>,
+    pod_uid: Cow<'a, str>,
+    /// The pid, where each process has a row of its own.
+    pid: Cow<'a, str>,
+}
+
+/// One row.
+struct Row<'a> {
+    key: RowKey<'a>,
+    members: Vec<&'a Process>,
+    live_bytes: u64,
+    series: usize,
+}
+
+impl<'a> RowKey<'a> {
+    fn of(process: &'a Process, options: &SampleOptions) -> Self {
+        let user = match (process.user.value(), process.uid.value()) {
+            (Some(name), _) if !name.is_empty() => Cow::Borrowed(name.as_str()),
+            (_, Some(uid)) => Cow::Owned(uid.to_string()),
+            // No row but the one for others is without a user.
+            _ => Cow::Borrowed("unknown"),
+        };
+        let container = process.container.as_ref();
+        let pid = process.pid.filter(|_| options.process_pids);
+        Self {
+            process: Cow::Borrowed(&process.name),
+            user,
+            container_id: container.map(|it| it.id.as_str()).unwrap_or_default().into(),
+            pod_uid: container.and_then(|it| it.pod_uid.as_deref()).unwrap_or_default().into(),
+            pid: pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+        }
+    }
+
+    fn into_pairs(self) -> [Pair<'a>; 5] {
+        [
+            ("process".into(), self.process),
+            ("user".into(), self.user),
+            ("container_id".into(), self.container_id),
+            ("pod_uid".into(), self.pod_uid),
+            ("pid".into(), self.pid),
+        ]
+    }
+
+    fn to_owned(&self) -> RowKey<'static> {
+        let owned = |text: &Cow<'a, str>| Cow::Owned(text.as_ref().to_owned());
+        RowKey {
+            process: owned(&self.process),
+            user: owned(&self.user),
+            container_id: owned(&self.container_id),
+            pod_uid: owned(&self.pod_uid),
+            pid: owned(&self.pid),
+        }
+    }
+}
+
+/// Adds the samples of all processes.
+pub(super) fn add<'a>(
+    samples: &mut Samples<'a>,
+    snapshot: &'a Arc<Snapshot>,
+    options: &SampleOptions,
+    carry: &mut Carry,
+) {
+    let mut rows = rows(snapshot, options);
+    let others = rows.split_off(shown(&rows, options.process_series));
+    carry.turn(snapshot, places(&rows, &others), options);
+    let mut making = Making::new(samples, snapshot, *options);
+    let mut entries = Vec::new();
+    for row in rows {
+        for process in &row.members {
+            making.entries(process, &mut entries);
+            let Making { samples, applications, .. } = &mut making;
+            applications.entries(samples, process, options, &mut entries);
+        }
+        let place = Place::Row(row.key.to_owned());
+        if row.members.len() > 1 || carry.has(&place) {
+            fold(&mut entries);
+            carry.apply(&place, making.samples, &mut entries);
+        }
+        let set = making.samples.sets.of(row.key.into_pairs());
+        put(making.samples, set, &mut entries);
+    }
+    for process in others.iter().flat_map(|row| &row.members) {
+        making.entries(process, &mut entries);
+        let registered = process.metrics.iter().filter(|it| !super::process::is_ours(&it.name));
+        let registered = u64::try_from(registered.count()).unwrap_or(u64::MAX);
+        making.samples.dropped.application += registered;
+    }
+    let dropped = others.iter().map(|row| row.series).sum::<usize>();
+    making.samples.dropped.process += u64::try_from(dropped).unwrap_or(u64::MAX);
+    if !others.is_empty() {
+        fold(&mut entries);
+        carry.apply(&Place::Other, making.samples, &mut entries);
+        let set = making.samples.sets.one("process", OTHER);
+        put(making.samples, set, &mut entries);
+    }
+}
+
+/// How many rows, from the first on, have no more series than this together.
+fn shown(rows: &[Row<'_>], mut room: usize) -> usize {
+    let beyond = rows.iter().position(|row| match room.checked_sub(row.series) {
+        Some(left) => {
+            room = left;
+            false
+        }
+        None => true,
+    });
+    beyond.unwrap_or(rows.len())
+}
+
+/// All rows, those with most memory first.
+fn rows<'a>(snapshot: &'a Snapshot, options: &SampleOptions) -> Vec<Row<'a>> {
+    let mut by_key: BTreeMap<RowKey<'a>, Row<'a>> = BTreeMap::new();
+    for process in &snapshot.processes {
+        let key = RowKey::of(process, options);
+        let row = by_key.entry(key).or_insert_with_key(|key| Row {
+            key: key.clone(),
+            members: Vec::new(),
+            live_bytes: 0,
+            series: 0,
+        });
+        row.members.push(process);
+        row.live_bytes = row.live_bytes.saturating_add(live_bytes(process));
+        row.series += Making::series_of(process);
+    }
+    let mut rows: Vec<Row<'a>> = by_key.into_values().collect();
+    // Stable, so that rows with as much are in the order of their keys.
+    rows.sort_by_key(|row| Reverse(row.live_bytes));
+    rows
+}
+
+fn live_bytes(process: &Process) -> u64 {
+    if process.state == ProcessState::Dead {
+        return 0;
+    }
+    let kinds = process.devices.iter().flat_map(|held| &held.kinds);
+    kinds.map(|HeldKind { usage, .. }| usage.live_bytes()).fold(0, u64::saturating_add)
+}
+
+/// Where each process is counted.
+fn places(rows: &[Row<'_>], others: &[Row<'_>]) -> HashMap<ProcessIdentity, Place> {
+    let living = |process: &&Process| process.state != ProcessState::Dead;
+    let mut places = HashMap::new();
+    for row in rows {
+        let place = Place::Row(row.key.to_owned());
+        let members = row.members.iter().copied().filter(living);
+        let identities = members.filter_map(|process| process.identity);
+        places.extend(identities.map(|identity| (identity, place.clone())));
+    }
+    let members = others.iter().flat_map(|row| row.members.iter().copied()).filter(living);
+    places.extend(members.filter_map(|process| Some((process.identity?, Place::Other))));
+    places
+}
+
+/// Makes samples of a row's entries, as far as their values are known.
+fn put<'a>(samples: &mut Samples<'a>, row: SetId, entries: &mut Vec<Entry<'a>>) {
+    for Entry { family, second, third, value, .. } in entries.drain(..) {
+        if let Some(value) = value {
+            samples.families[family].samples.push(Sample { sets: [row, second, third], value });
+        }
+    }
+}

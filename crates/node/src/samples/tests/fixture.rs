@@ -1,0 +1,235 @@
+//! A machine that has everything, for tests of what is told of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use telltale_schema::chip::{AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
+use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{
+    Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory,
+    MetricSample, MetricValue, PcieTraffic, Process, ProcessSource, ProcessState, RecordingFaults,
+    SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
+};
+
+use crate::samples::HttpFigures;
+use crate::service::{Published, QueueDrops, ServiceFigures, SourceFigures};
+
+/// When everything happens.
+pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
+
+fn now<T>(value: T) -> Reading<T> {
+    Reading::new(value, NOW)
+}
+
+/// A device with this number, all of whose sensors answer.
+pub(crate) fn device(number: u64) -> Device {
+    let identity = ChipIdentity {
+        asic_id: Some(AsicId(0x1000 + number)),
+        board_id: Some(BoardId(0x0100_0146_1190_302b)),
+        pci: Some("0000:03:00.0".parse().unwrap()),
+        board_type: BoardType::N300,
+        ..ChipIdentity::default()
+    };
+    let traffic = |noc, direction| PcieTraffic {
+        counter: "mst_rd_data_word_sent".to_owned(),
+        noc,
+        direction,
+        bytes_total: now(64 * u64::from(noc) + 32),
+        raw_flits: now(1),
+    };
+    let telemetry = Telemetry {
+        temperature_celsius: now(48.5),
+        temperature_limit_celsius: now(75.0),
+        power_watts: now(30.25),
+        power_limit_watts: now(85.0),
+        current_amperes: now(21.0),
+        current_limit_amperes: now(160.0),
+        voltage_volts: now(0.72),
+        voltage_limit_volts: now(0.95),
+        aiclk_hertz: now(1_000_000_000),
+        axiclk_hertz: now(900_000_000),
+        arcclk_hertz: now(540_000_000),
+        fan_revolutions_per_minute: now(1200),
+        heartbeat_total: now(77),
+        thermal_trips_total: now(0),
+        firmware: BTreeMap::from([("tt_fw_bundle_ver".to_owned(), "18.7.0.0".to_owned())]),
+        pcie: vec![
+            traffic(0, TrafficDirection::HostToDevice),
+            traffic(1, TrafficDirection::HostToDevice),
+            traffic(0, TrafficDirection::DeviceToHost),
+        ],
+    };
+    let kind = KindMemory {
+        kind: MemoryKind::Dram,
+        total_bytes: 1000,
+        processes_bytes: 900,
+        unattributed_bytes: 60,
+        ghost_bytes: 40,
+        live_buffers: Some(9),
+    };
+    let space = SpaceUsage {
+        space: MemorySpace::Dram,
+        used_bytes: now(1000),
+        capacity_bytes: now(12 << 30),
+        capacity_source: Some(FactSource::BoardTable),
+    };
+    Device {
+        id: identity.display_id(),
+        facts: now(ChipFacts::of_board(BoardType::N300).unwrap()),
+        identity,
+        telemetry,
+        spaces: vec![space],
+        kinds: vec![kind],
+        holders: now(vec![Holder { pid: Some(7), open_descriptors: 1, memory_known: false }]),
+    }
+}
+
+/// A process with this pid, name and user, and so many bytes on the first device.
+pub(crate) fn process(pid: u32, name: &str, user: &str, live_bytes: u64) -> Process {
+    let usage = MemoryUsage {
+        live_bytes,
+        live_buffers: 1,
+        peak_bytes: live_bytes + 1,
+        allocations: 10,
+        allocated_bytes: live_bytes + 100,
+        failed_allocations: 2,
+    };
+    let kind = HeldKind { kind: MemoryKind::Dram, usage: HeldUsage::Recorded(usage) };
+    let mut held =
+        HeldDevice { accounting: Accounting::Recorded, kinds: vec![kind], ..HeldDevice::default() };
+    held.add_up();
+    let boot_id = [7; 16];
+    let start_time_ticks = u64::from(pid) * 10;
+    let identity = ProcessIdentity { boot_id, pid_namespace: 1, pid, start_time_ticks };
+    Process {
+        identity: Some(identity),
+        pid: Some(pid),
+        namespace_pid: None,
+        name: name.to_owned(),
+        command: now(format!("{name} --secret {pid}")),
+        uid: now(1000),
+        user: now(user.to_owned()),
+        container: None,
+        state: ProcessState::Alive,
+        known_by: Some(ProcessSource::Ledger),
+        uptime_seconds: now(f64::from(pid)),
+        devices: vec![held],
+        faults: RecordingFaults { double_frees: 1, ..RecordingFaults::default() },
+        metrics: Vec::new(),
+    }
+}
+
+/// A metric that a process registers.
+pub(crate) fn metric(name: &str, labels: &[(&str, &str)], value: MetricValue) -> MetricSample {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    MetricSample {
+        name: name.to_owned(),
+        help: "What the application says.".to_owned(),
+        unit: String::new(),
+        labels: labels.iter().map(owned).collect(),
+        value,
+    }
+}
+
+/// Everything that a runtime can tell, about this device.
+pub(crate) fn told(device: &str) -> Vec<MetricSample> {
+    let told = DEFINITIONS.iter().filter(|definition| definition.scope == Scope::Process);
+    told.map(|definition| {
+        let own = definition.scope.labels().len();
+        let labels: Vec<(&str, &str)> = definition.labels[own..]
+            .iter()
+            .map(|label| (*label, if *label == "device" { device } else { "some_word" }))
+            .collect();
+        let value = match definition.kind {
+            MetricKind::Counter => MetricValue::Counter(5),
+            _ => MetricValue::Gauge(1.5),
+        };
+        metric(definition.name, &labels, value)
+    })
+    .collect()
+}
+
+/// A machine of these.
+pub(crate) fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Arc<Snapshot> {
+    let error = SourceError {
+        subject: "metrics_7.sock".to_owned(),
+        reason: Absence::TimedOut,
+        detail: String::new(),
+    };
+    let source = |name: &str, errors| SourceStatus {
+        name: name.to_owned(),
+        duration_ns: 1_500_000,
+        errors,
+        errors_dropped: 0,
+    };
+    Arc::new(Snapshot {
+        schema_version: SCHEMA_VERSION,
+        taken_at: NOW,
+        collected_in_ns: 2_000_000,
+        devices,
+        processes,
+        closed_processes: 3,
+        withheld_processes: 0,
+        sources: vec![source("tenstorrent", Vec::new()), source("endpoints", vec![error])],
+    })
+}
+
+/// One device, one process that tells everything, one in a container.
+pub(crate) fn everything() -> Arc<Snapshot> {
+    let device = device(1);
+    let mut telling = process(7, "train", "ada", 500);
+    telling.metrics = told(&device.id);
+    telling.metrics.extend([
+        metric("steps", &[("phase", "warm \"up\"\n")], MetricValue::Counter(3)),
+        metric("loss", &[], MetricValue::Gauge(0.5)),
+        metric(
+            "latency_seconds",
+            &[],
+            MetricValue::Histogram { bounds: vec![0.5], counts: vec![1, 2], sum: 3.0 },
+        ),
+    ]);
+    let mut contained = process(8, "serve", "bob", 400);
+    contained.container = Some(Container {
+        id: "c".repeat(64),
+        engine: "docker".to_owned(),
+        pod_uid: Some("0b5e-1".to_owned()),
+    });
+    snapshot(vec![device], vec![telling, contained])
+}
+
+/// The service's own figures.
+pub(crate) fn figures() -> ServiceFigures {
+    let source = |name: &str, errors| SourceFigures { name: name.to_owned(), errors, seconds: 0.5 };
+    ServiceFigures {
+        started_at: Timestamp(NOW.0 - 60_000_000_000),
+        cpu_seconds: 0.25,
+        resident_bytes: now(9 << 20),
+        collections: 60,
+        collection_seconds: 0.1,
+        drops: vec![QueueDrops { queue: "stream", total: 4 }],
+        sources: vec![source("tenstorrent", 0), source("endpoints", 12)],
+    }
+}
+
+/// A publication of it.
+pub(crate) fn published(sequence: u64, snapshot: Arc<Snapshot>) -> Published {
+    let (service, made_at) = (figures(), Instant::now());
+    Published { sequence, snapshot, service, made_at, fresh: 0 }
+}
+
+/// An HTTP server's figures.
+pub(crate) fn http() -> HttpFigures {
+    HttpFigures {
+        scrapes: 4,
+        text_seconds: Some(0.001),
+        requests: vec![(200, 5)],
+        connections: 1,
+        refused: vec![("too_many", 0)],
+        ..HttpFigures::default()
+    }
+}
