@@ -136,6 +136,19 @@ fn lines_of_every_type_come_back_with_the_same_values() {
 }
 
 #[test]
+fn lines_hold_the_bytes_of_what_has_no_values() {
+    let malformed = Event { data: vec![0, 0xab], ..event(1, "a", Dtype::Float32) };
+    let items = [some_items()[3].clone(), item(&malformed)];
+    for expected in items {
+        let mut line = Vec::new();
+        write_item_line(&mut line, &expected, Some(6)).unwrap();
+        assert_eq!(read(&line).unwrap(), [expected]);
+    }
+    let bad = br#"{"kind":"user","type":300,"data":"0g"}"#;
+    assert_eq!(unreadable(&read(bad).unwrap()), 1);
+}
+
+#[test]
 fn what_a_line_leaves_out_is_absent_and_not_nothing() {
     let mut line = Vec::new();
     write_item_line(&mut line, &item(&event(4, "a", Dtype::Int16)), None).unwrap();

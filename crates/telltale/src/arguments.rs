@@ -1,5 +1,6 @@
 //! The command line: shape, help texts, completion. Nothing is opened or started here.
 
+mod events;
 mod serve;
 
 use std::io;
@@ -14,6 +15,7 @@ use telltale_emulator::{Fault, MachineKind};
 
 use crate::exit::{self, Failure, Status};
 
+pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use serve::ServeArguments;
 
 /// Tells what every accelerator and process is doing.
@@ -43,6 +45,9 @@ pub(crate) enum Command {
     /// Replay an allocation trace on an emulated device, recording as a runtime would
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArguments),
+    /// Show what kernels printed: list, filter, follow and convert captured debug events
+    #[command(after_help = events::HELP)]
+    Events(Box<EventsArguments>),
     /// Run an emulated machine in a directory, for use with --root
     #[command(after_help = emulate_help())]
     Emulate(EmulateArguments),

@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM as something to wait for. A second one ends the process at once.
 
 use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +47,20 @@ impl Interrupt {
     /// Whether the command should end.
     pub(crate) fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Waits until `other` is readable, asked to end, or for `most`; true when asked.
+    pub(crate) fn wait_for(&self, other: BorrowedFd<'_>, most: Option<Duration>) -> bool {
+        if !self.asked() {
+            let timeout = most.and_then(|most| Timespec::try_from(most).ok());
+            let mut descriptors = [
+                PollFd::new(&self.bell, PollFlags::IN),
+                PollFd::from_borrowed_fd(other, PollFlags::IN),
+            ];
+            // EINTR and everything else: the caller looks again.
+            let _ = rustix::event::poll(&mut descriptors, timeout.as_ref());
+        }
+        self.asked()
     }
 
     /// Sleeps for `span` or until asked to end; true when asked.

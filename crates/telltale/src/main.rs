@@ -6,6 +6,7 @@ mod chips;
 mod demo;
 mod descriptors;
 mod emulate;
+mod events;
 mod exit;
 mod gpt;
 mod interrupt;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Ok(Command::Gpt(arguments)) => gpt::run(&arguments),
         Ok(Command::Replay(arguments)) => replay::run(&arguments),
         Ok(Command::Emulate(arguments)) => emulate::run(&arguments),
+        Ok(Command::Events(arguments)) => events::run(&arguments),
         Ok(Command::Completions(arguments)) => arguments::print_completions(&arguments),
     };
     exit::code(outcome)

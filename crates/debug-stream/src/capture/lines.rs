@@ -33,6 +33,7 @@ struct Found {
     text: Option<String>,
     dtype: Option<String>,
     shape: Option<Vec<u64>>,
+    data: Option<String>,
     statistics: Option<FoundStatistics>,
     values: Option<Vec<Number>>,
     events: Option<u64>,
@@ -148,11 +149,13 @@ fn facts(event: &CapturedEvent) -> Line<'_> {
 
 fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> Line<'_> {
     let mut line = facts(event);
+    // As many bytes as values, where they are wanted whole.
+    let bytes = |data: &[u8]| most_values.filter(|most| data.len() <= *most).map(|_| hex(data));
     match (event.kind, event.data()) {
         (EventKind::Text | EventKind::Breakpoint, Some(data)) => {
             line.text = Some(String::from_utf8_lossy(data).into_owned());
         }
-        (EventKind::Tensor, Some(_)) => match event.tensor() {
+        (EventKind::Tensor, Some(data)) => match event.tensor() {
             Ok(tensor) => {
                 line.statistics = Some(Summary::from(&tensor.statistics()));
                 match most_values {
@@ -160,8 +163,12 @@ fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> Line<'_> {
                     None => line.values_left_out = Some(tensor.elements()),
                 }
             }
-            Err(reason) => line.malformed = Some(reason.to_string()),
+            Err(reason) => {
+                line.malformed = Some(reason.to_string());
+                line.data = bytes(data);
+            }
         },
+        (EventKind::User(_) | EventKind::Unknown(_), Some(data)) => line.data = bytes(data),
         _ => line.statistics = event.statistics().as_ref().map(Summary::from),
     }
     line
@@ -207,10 +214,10 @@ fn event(found: Found) -> Result<CapturedEvent, String> {
     }
     let kind = EventKind::from_code(code);
     let told = found.statistics.map(Statistics::from);
-    let data = match kind {
-        EventKind::Text | EventKind::Breakpoint => found.text.map(String::into_bytes),
-        EventKind::Tensor => found.values.and_then(|values| encoded(&dtype, &shape, &values)),
-        EventKind::User(_) | EventKind::Unknown(_) => None,
+    let data = match (kind, found.data) {
+        (EventKind::Text | EventKind::Breakpoint, _) => found.text.map(String::into_bytes),
+        (_, Some(data)) => Some(unhex(&data).ok_or("its data are no hexadecimal digits")?),
+        (_, None) => found.values.and_then(|values| encoded(&dtype, &shape, &values)),
     };
     let held = data.as_ref().and_then(|data| u64::try_from(data.len()).ok());
     let bytes = found.bytes.or(held).unwrap_or(0);
@@ -243,6 +250,19 @@ fn encoded(dtype: &str, shape: &[u64], values: &[Number]) -> Option<Vec<u8>> {
     }
     let mut data = Vec::with_capacity(values.len() * dtype.element_bytes());
     values.iter().all(|value| dtype.encode(value.0, &mut data)).then_some(data)
+}
+
+fn hex(data: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = data.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?));
+    bytes.collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty())
 }
 
 impl From<FoundStatistics> for Statistics {

@@ -36,6 +36,9 @@ pub(crate) struct Line<'event> {
     pub(crate) dtype: Option<&'event str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shape: Option<&'event [u64]>,
+    /// The bytes of what has no values, each as two hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) malformed: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ mod cleaning;
 mod command;
 mod demo;
 mod emulate;
+mod events;
 mod faults;
 mod gpt;
 mod machines;

@@ -9,11 +9,11 @@ use telltale_harness::Scratch;
 
 use crate::command::{said, telltale};
 
-const COMMANDS: [&str; 6] = ["smi", "demo", "gpt", "replay", "emulate", "completions"];
+const COMMANDS: [&str; 7] = ["smi", "demo", "gpt", "replay", "events", "emulate", "completions"];
 
 #[test]
 fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 26] = [
         (&[], "Usage"),
         (&["frobnicate"], "frobnicate"),
         (&["smi", "--frobnicate"], "--frobnicate"),
@@ -29,6 +29,14 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
         (&["gpt", "--steps", "many"], "invalid digit"),
         (&["replay"], "<TRACE>"),
         (&["replay", "train", "--speed", "fast"], "neither `max` nor a number"),
+        (&["events"], "<CAPTURE>"),
+        (&["events", "x", "--core", "5-2"], "ends before it begins"),
+        (&["events", "x", "--dtype", "float"], "[possible values: int8,"),
+        (&["events", "x", "--type", "tensors"], "none of tensor, text"),
+        (&["events", "x", "--every", "0"], "0 is not in 1.."),
+        (&["events", "x", "--convert", "npy"], "--output <OUT>"),
+        (&["events", "x", "--convert", "csv", "-o", "y"], "[possible values: npy,"),
+        (&["events", "x", "-f", "--convert", "raw", "-o", "y"], "--follow"),
         (&["emulate", "--machine", "n151", "--root", "/tmp/x"], "[possible values: n150"),
         (&["emulate", "--machine", "n150"], "--root"),
         (

@@ -1,0 +1,255 @@
+//! The command line of `telltale events`.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use telltale_debug_stream::{Dtype, EventKind, TextStyle};
+
+/// The most events that `--last` holds back.
+const MOST_LAST: u64 = 1_000_000;
+
+pub(super) const HELP: &str = "\
+A line is an event: seconds since the first one, core, prefix#iteration, type, shape, bytes (where
+there is room), and of the finite numbers min, mean and max. What was lost stands where it was lost.
+Malformed events are shown and counted; they end nothing. Names are cut to the terminal's width.
+
+CAPTURE is a directory that events were dumped to (by us or by Neuron's own consumers), a file of
+JSON lines, an event file (--convert raw), or - for either file on standard input.
+
+Exit status: 0 all was read, or Ctrl-C ended --follow; 1 something was malformed or unreadable, or
+not all could be converted; 2 nothing could be read, or the output could not be written; 64 wrong
+usage. Lost events are told and are no failure.
+
+Examples:
+  telltale events dumps                              all events in order
+  telltale events dumps --prefix 'layer.*.attn' --core 0-3 --last 20
+  telltale events dumps -f --print                   numbers as they come, until Ctrl-C
+  telltale events dumps --summary                    per core and prefix
+  telltale events dumps --json | jq 'select(.statistics.nan > 0)'
+  telltale events dumps --convert npy -o arrays      arrays/<prefix>/core_<n>/<iteration>.npy
+  telltale events dumps --convert raw -o run.events  one file with every byte";
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArguments {
+    /// A directory of dumped events, a file of them, or - for standard input
+    #[arg(value_name = "CAPTURE")]
+    pub(crate) capture: PathBuf,
+    /// Go on with what is added, until Ctrl-C; wait for a capture that is not there yet
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) wanted: Wanted,
+    #[command(flatten)]
+    pub(crate) shown: Shown,
+    #[command(flatten)]
+    pub(crate) conversion: ConversionArguments,
+}
+
+/// Which events are wanted.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which events (all conditions must hold)")]
+pub(crate) struct Wanted {
+    /// Only of these cores: 0, 2-5, 8-, or several with commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) core: Vec<Numbers>,
+    /// Only with a prefix like this: * stands for any characters, ? for one; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) prefix: Vec<String>,
+    /// Only of these data types
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = dtypes())]
+    pub(crate) dtype: Vec<String>,
+    /// Only these iterations of their core and prefix: 7, 10-20, 100-, -5
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) iteration: Vec<Numbers>,
+    /// Only of these types: tensor, text, breakpoint, user, unknown, or a number
+    #[arg(long = "type", value_name = "TYPES", value_delimiter = ',')]
+    pub(crate) kind: Vec<WantedKind>,
+    /// Only from so many seconds on, as the first column counts them
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) since: Option<f64>,
+    /// Of each core and prefix the first of these, and then every Nth
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) every: Option<u64>,
+    /// Of all these the last N; with --follow, then those that come
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_LAST))]
+    pub(crate) last: Option<u64>,
+}
+
+/// How events are shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What is shown")]
+pub(crate) struct Shown {
+    /// Also the numbers of each tensor, as NumPy prints them; in JSON its values
+    #[arg(short, long)]
+    pub(crate) print: bool,
+    /// Also standard deviation, and how many are 0, not a number or infinite
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Instead of events a line for each core and prefix
+    #[arg(long, conflicts_with_all = ["stats", "print"])]
+    pub(crate) summary: bool,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The most digits behind the point
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = small(17))]
+    precision: u64,
+    /// Cut tensors with more than N elements in the middle; JSON leaves out those behind the Nth
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    threshold: u64,
+    /// How many elements of each end then remain
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = small(1_000))]
+    edge_items: u64,
+    /// Columns of a line of numbers
+    #[arg(long, value_name = "N", default_value_t = 75, value_parser = small(10_000))]
+    width: u64,
+}
+
+/// What events become.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Converting")]
+pub(crate) struct ConversionArguments {
+    /// Write the events into files instead of showing them
+    #[arg(long, value_name = "FORM", value_enum, requires = "output")]
+    #[arg(conflicts_with_all = ["follow", "summary", "json"])]
+    pub(crate) convert: Option<Form>,
+    /// The file, or for npy and safetensors the directory, that is made; - for standard output
+    #[arg(short, long, value_name = "OUT", requires = "convert")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long, requires = "convert")]
+    pub(crate) force: bool,
+}
+
+/// A form that events can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// A directory with a NumPy file for each tensor
+    Npy,
+    /// A directory with a safetensors file for each tensor
+    Safetensors,
+    /// An event file: every event with its exact bytes
+    Raw,
+    /// Lines of JSON with all values
+    Jsonl,
+    /// What --print shows
+    Text,
+}
+
+/// A range of numbers, both ends included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Numbers(pub(crate) RangeInclusive<u64>);
+
+/// A type of event that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WantedKind {
+    /// All with this name.
+    Named(&'static str),
+    /// The one with this number.
+    Numbered(u32),
+}
+
+// === impl Shown ===
+
+impl Shown {
+    /// How tensors are printed.
+    pub(crate) fn style(&self) -> TextStyle {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        TextStyle {
+            precision: number(self.precision),
+            threshold: number(self.threshold),
+            edge_items: number(self.edge_items),
+            width: number(self.width),
+        }
+    }
+}
+
+impl FromStr for Numbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || String::from("neither a number nor a range such as 2-5, 8- or -3");
+        let number = |text: &str, absent: u64| match text {
+            "" => Ok(absent),
+            digits => digits.parse::<u64>().map_err(|_| wrong()),
+        };
+        let range = match text.split_once('-') {
+            None => {
+                let one = text.parse::<u64>().map_err(|_| wrong())?;
+                one..=one
+            }
+            Some(("", "")) => return Err(wrong()),
+            Some((first, last)) => number(first, 0)?..=number(last, u64::MAX)?,
+        };
+        if range.is_empty() {
+            Err(String::from("the range ends before it begins"))
+        } else {
+            Ok(Self(range))
+        }
+    }
+}
+
+impl FromStr for WantedKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(code) = text.parse() {
+            return Ok(Self::Numbered(code));
+        }
+        let kinds = [
+            EventKind::Tensor,
+            EventKind::Text,
+            EventKind::Breakpoint,
+            EventKind::User(0),
+            EventKind::Unknown(0),
+        ];
+        let name = kinds.map(EventKind::name).into_iter().find(|name| *name == text);
+        name.map(Self::Named).ok_or_else(|| {
+            String::from("none of tensor, text, breakpoint, user, unknown, and no number")
+        })
+    }
+}
+
+/// Parses the name of a data type, and tells shells which there are.
+fn dtypes() -> PossibleValuesParser {
+    PossibleValuesParser::new(Dtype::ALL.map(Dtype::name))
+}
+
+/// A number from 0 to a limit.
+fn small(most: u64) -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(..=most)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
+        _ => Err(String::from("not a number of seconds")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Numbers, WantedKind};
+
+    #[test]
+    fn ranges_have_both_ends_or_one() {
+        for (text, expected) in
+            [("7", 7..=7), ("2-5", 2..=5), ("8-", 8..=u64::MAX), ("-3", 0..=3), ("0-0", 0..=0)]
+        {
+            assert_eq!(text.parse(), Ok(Numbers(expected)), "{text}");
+        }
+        for bad in ["", "-", "a", "5-2", "1-2-3", "1.5", "--3", " 1"] {
+            assert!(bad.parse::<Numbers>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn types_have_names_and_numbers() {
+        assert_eq!("user".parse(), Ok(WantedKind::Named("user")));
+        assert_eq!("300".parse(), Ok(WantedKind::Numbered(300)));
+        assert!("tensors".parse::<WantedKind>().is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! `telltale events`: captured debug events, shown as they are or written in another form.
+
+mod conversion;
+mod follow;
+mod listing;
+mod selection;
+mod source;
+mod summary;
+mod tally;
+mod target;
+mod words;
+
+use telltale_debug_stream::capture::{Item, Unreadable};
+
+use crate::arguments::EventsArguments;
+use crate::exit::{Failure, Status};
+use crate::output::Output;
+use conversion::Conversion;
+use listing::Listing;
+use selection::{Last, Selection};
+use source::Source;
+use summary::Summary;
+use tally::Tally;
+
+/// What becomes of the items of a capture.
+struct Events<'arguments> {
+    selection: Selection<'arguments>,
+    /// Until the end of what is there when it starts.
+    last: Option<Last>,
+    tally: Tally,
+    reading: Reading<'arguments>,
+}
+
+/// What is made of them.
+enum Reading<'arguments> {
+    Listing(Listing<'arguments>),
+    Summary(Summary),
+    Conversion(Box<Conversion>),
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &EventsArguments) -> Result<Status, Failure> {
+    let output = Output::detect();
+    let (conversion, shown) = (&arguments.conversion, &arguments.shown);
+    let reading = match (conversion.convert, &conversion.output) {
+        (Some(form), Some(out)) => {
+            let conversion = Conversion::begin(form, out, conversion.force, shown.style())?;
+            Reading::Conversion(Box::new(conversion))
+        }
+        _ if shown.summary => Reading::Summary(Summary::new(shown.json)),
+        _ => Reading::Listing(Listing::new(shown, &output)),
+    };
+    let mut events = Events {
+        selection: Selection::new(&arguments.wanted),
+        last: arguments.wanted.last.map(Last::new),
+        tally: Tally::default(),
+        reading,
+    };
+    if arguments.follow {
+        follow::run(&arguments.capture, &mut events)?;
+    } else {
+        let mut source = Source::open(&arguments.capture)?;
+        while let Some(item) = source.next_item()? {
+            events.take(item)?;
+        }
+        while let Some(item) = source.next_left() {
+            events.take(item)?;
+        }
+    }
+    events.finish(&output)
+}
+
+// === impl Events ===
+
+impl Events<'_> {
+    /// Takes the next item of the capture.
+    fn take(&mut self, item: Item) -> Result<(), Failure> {
+        if !self.selection.wants(&item) {
+            return Ok(());
+        }
+        match &mut self.last {
+            Some(last) => {
+                last.push(item);
+                Ok(())
+            }
+            None => self.use_item(item),
+        }
+    }
+
+    /// Shows what was held back, and from now on everything at once.
+    fn catch_up(&mut self) -> Result<(), Failure> {
+        if let Some(last) = self.last.take() {
+            self.tally.not_held = last.too_many;
+            for item in last.into_items() {
+                self.use_item(item)?;
+            }
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        match &mut self.reading {
+            Reading::Listing(listing) => listing.flush(),
+            Reading::Summary(_) | Reading::Conversion(_) => Ok(()),
+        }
+    }
+
+    fn use_item(&mut self, item: Item) -> Result<(), Failure> {
+        let item = loaded(item);
+        self.tally.count(&item);
+        let started_ns = self.selection.started_ns;
+        match &mut self.reading {
+            Reading::Listing(listing) => listing.take(&item, started_ns),
+            Reading::Summary(summary) => {
+                summary.take(&item);
+                Ok(())
+            }
+            Reading::Conversion(conversion) => conversion.take(&item, started_ns),
+        }
+    }
+
+    fn finish(mut self, output: &Output) -> Result<Status, Failure> {
+        self.catch_up()?;
+        let mut not_converted = 0;
+        match self.reading {
+            Reading::Listing(_) => {}
+            Reading::Summary(summary) => {
+                let (started_ns, width) = (self.selection.started_ns, output.style().width);
+                output.print(&summary.page(&self.tally, started_ns, width))?;
+            }
+            Reading::Conversion(conversion) => not_converted = conversion.finish(output)?,
+        }
+        self.tally.tell();
+        Ok(self.tally.status().after(not_converted > 0))
+    }
+}
+
+/// The item with its data, which may be in a file that cannot be read.
+fn loaded(mut item: Item) -> Item {
+    if let Item::Event(event) = &mut item
+        && let Err(error) = event.load()
+    {
+        let place = words::name_of(event);
+        return Item::Unreadable(Unreadable { place, reason: format!("its data: {error}") });
+    }
+    item
+}
