@@ -1,0 +1,210 @@
+//! The directory that the history is in: ours alone, with a lock for the one who writes.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+/// The database's name in the directory.
+const DATABASE: &str = "history.db";
+/// The name of the file whose lock the writer holds.
+const LOCK: &str = "history.lock";
+/// Databases that were moved aside because they could not be read; with so many there, no other is
+/// made, so that a disk that breaks files does not fill up with them.
+const MAX_BROKEN: usize = 3;
+
+/// Why the directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// It cannot be made or looked at.
+    #[error("cannot use the state directory {path}; name another one with --state-dir")]
+    Use {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Another user could read or change what is in it.
+    #[error(
+        "the state directory {path} belongs to user {owner}, not to the user of this process; run \
+         as that user, or name another directory with --state-dir"
+    )]
+    Owner {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Somebody writes a history there already.
+    #[error(
+        "another service writes the history in {path}; end it, or name another directory with \
+         --state-dir"
+    )]
+    Taken {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Too many files were moved aside.
+    #[error(
+        "{MAX_BROKEN} databases in {path} were moved aside as broken; look at the disk, and remove \
+         {DATABASE}.broken.*"
+    )]
+    Broken {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+/// The directory of the one who writes, as long as this lives.
+#[derive(Debug)]
+pub(super) struct OwnDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Where the service keeps its state unless told otherwise: `$STATE_DIRECTORY` (which systemd
+/// sets), `/var/lib/telltale` for root, else `$XDG_STATE_HOME/telltale` or
+/// `~/.local/state/telltale`. None where a user has no home.
+#[must_use]
+pub fn default_directory() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(given) = set("STATE_DIRECTORY") {
+        // systemd separates several by colons; the first is the unit's own.
+        let first = given.to_str().and_then(|text| text.split(':').next()).map(PathBuf::from);
+        return Some(first.unwrap_or_else(|| PathBuf::from(&given)));
+    }
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib/telltale"));
+    }
+    let state = set("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || set("HOME").map(|home| Path::new(&home).join(".local/state"));
+    Some(state.or_else(home)?.join("telltale"))
+}
+
+/// Where the database of a directory is.
+#[must_use]
+pub fn database_in(directory: &Path) -> PathBuf {
+    directory.join(DATABASE)
+}
+
+// === impl OwnDirectory ===
+
+impl OwnDirectory {
+    /// Makes the directory if it is not there, closes it to others, and takes its lock.
+    pub(super) fn take(path: &Path) -> Result<Self, DirectoryError> {
+        let failed = |source| DirectoryError::Use { path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        // SQLite refuses links on the way to its file, and /var may be one.
+        let path = path.canonicalize().map_err(failed)?;
+        let found = fs::metadata(&path).map_err(failed)?;
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(DirectoryError::Owner { path, owner: found.uid() });
+        }
+        if found.mode() & 0o077 != 0 {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+        }
+        let lock = private_file(&path.join(LOCK)).map_err(failed)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(DirectoryError::Taken { path }),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
+    /// The database's file, there and closed to others.
+    pub(super) fn database(&self) -> Result<PathBuf, DirectoryError> {
+        let path = self.path.join(DATABASE);
+        private_file(&path)
+            .map_err(|source| DirectoryError::Use { path: self.path.clone(), source })?;
+        Ok(path)
+    }
+
+    /// Moves the database aside, as it is; gives its new place.
+    pub(super) fn set_aside(&self) -> Result<PathBuf, DirectoryError> {
+        let failed = |source| DirectoryError::Use { path: self.path.clone(), source };
+        let free = (1..=MAX_BROKEN)
+            .map(|number| format!("{DATABASE}.broken.{number}"))
+            .find(|name| !self.path.join(name).exists());
+        let Some(name) = free else {
+            return Err(DirectoryError::Broken { path: self.path.clone() });
+        };
+        // The log first: without its database it is nothing, and the other way round the new
+        // database would take it for its own.
+        for suffix in ["-wal", "-shm", ""] {
+            let from = self.path.join(format!("{DATABASE}{suffix}"));
+            match fs::rename(&from, self.path.join(format!("{name}{suffix}"))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            }
+        }
+        Ok(self.path.join(name))
+    }
+}
+
+/// Opens a file that only its owner may read, and makes it if it is not there. Never follows a link.
+fn private_file(path: &Path) -> io::Result<File> {
+    let no_links = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag of open(2) is an int");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.custom_flags(no_links).open(path)?;
+    if file.metadata()?.mode() & 0o077 != 0 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::{DirectoryError, MAX_BROKEN, OwnDirectory};
+    use telltale_harness::Scratch;
+
+    #[test]
+    fn the_directory_is_closed_to_others_and_has_one_writer() {
+        let scratch = Scratch::new();
+        let path = scratch.join("a/b");
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let own = OwnDirectory::take(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        assert!(matches!(OwnDirectory::take(&path), Err(DirectoryError::Taken { .. })));
+        let database = own.database().unwrap();
+        assert_eq!(fs::metadata(&database).unwrap().mode() & 0o777, 0o600);
+        drop(own);
+        OwnDirectory::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let scratch = Scratch::new();
+        let target = scratch.join("target");
+        fs::write(&target, "precious").unwrap();
+        let path = scratch.join("state");
+        fs::create_dir(&path).unwrap();
+        symlink(&target, path.join("history.db")).unwrap();
+        let own = OwnDirectory::take(&path).unwrap();
+        assert!(matches!(own.database(), Err(DirectoryError::Use { .. })));
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+    }
+
+    #[test]
+    fn broken_files_are_moved_aside_whole_and_not_without_end() {
+        let scratch = Scratch::new();
+        let own = OwnDirectory::take(scratch.path()).unwrap();
+        for number in 1..=MAX_BROKEN {
+            fs::write(scratch.join("history.db"), format!("{number}")).unwrap();
+            fs::write(scratch.join("history.db-wal"), "log").unwrap();
+            let aside = own.set_aside().unwrap();
+            assert_eq!(fs::read_to_string(&aside).unwrap(), format!("{number}"));
+            assert!(!scratch.join("history.db-wal").exists());
+        }
+        fs::write(scratch.join("history.db"), "kept").unwrap();
+        assert!(matches!(own.set_aside(), Err(DirectoryError::Broken { .. })));
+        assert_eq!(fs::read_to_string(scratch.join("history.db")).unwrap(), "kept");
+    }
+}

@@ -1,0 +1,358 @@
+//! The machine at a past moment, put together again from its series. What is not kept is absent,
+//! with that reason; sums are made as they are for the present.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use telltale_schema::chip::ChipIdentity;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::memory::{MemoryKind, MemorySpace};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{
+    Accounting, Device, HeldDevice, HeldKind, HeldUsage, KindMemory, Process, ProcessState,
+    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceStatus, SpaceUsage, Telemetry,
+};
+
+use super::blocks::{self, Block, TIERS};
+use super::buckets;
+use super::figure::{self, Figure, SENSORS};
+use super::reader::{ReadHistoryError, Reader, milliseconds};
+use super::recorder::MACHINE;
+use super::rows::ProcessRow;
+use super::samples::{self, Item};
+use super::{moment, part, stored};
+
+/// The machine as it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Past {
+    /// What was known then, as far as it is kept; `taken_at` is the moment that it is of.
+    pub snapshot: Snapshot,
+    /// How long a span its figures are means over, in milliseconds; 0 where they are of that very
+    /// moment.
+    pub resolution_ms: u64,
+}
+
+/// What one subject's series say of the moment.
+type Figures = Vec<(Figure, Item)>;
+
+// === impl Reader ===
+
+impl Reader {
+    /// The machine at the last moment up to `at` of which there is something.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or has nothing so old.
+    pub fn snapshot_at(&self, at: Timestamp) -> Result<Past, ReadHistoryError> {
+        let connection = self.connection.unchecked_transaction()?;
+        let at_ms = milliseconds(at);
+        let Some((block, place)) = place_of(&connection, at_ms)? else {
+            return Err(ReadHistoryError::NothingThen(beginning(&connection, at)?));
+        };
+        let at_ms = match block.resolution_ms {
+            0 => block.sampled_ms.get(place).copied().unwrap_or(block.start_ms),
+            step => {
+                let offset = i64::try_from(place).unwrap_or(0).saturating_mul(step);
+                (first_span_ms(&block) + offset).max(block.start_ms)
+            }
+        };
+        let at = moment(at_ms);
+        let figures = figures_at(&connection, &block, place)?;
+        let snapshot = put_together(&connection, block.id, &figures, at)?;
+        Ok(Past { snapshot, resolution_ms: block.resolution_ms.unsigned_abs() })
+    }
+}
+
+/// The finest block that has something of this moment, or of the last one before it, and the place
+/// of that in it.
+fn place_of(connection: &Connection, at_ms: i64) -> rusqlite::Result<Option<(Block, usize)>> {
+    let mut best: Option<Block> = None;
+    for tier in &TIERS {
+        let Some(last) = blocks::last_before(connection, tier, at_ms)? else { continue };
+        // A coarser block is better only if it reaches nearer to the moment.
+        let reach = |block: &Block| block.end_ms.min(at_ms);
+        if best.as_ref().is_none_or(|best| reach(best) < reach(&last)) {
+            best = Some(last);
+        }
+    }
+    Ok(best.map(|block| {
+        let place = match block.resolution_ms {
+            0 => block.sampled_ms.partition_point(|sampled| *sampled <= at_ms).saturating_sub(1),
+            step => {
+                let last_ms = block.end_ms.saturating_sub(1).max(block.start_ms);
+                let since = at_ms.min(last_ms).saturating_sub(first_span_ms(&block));
+                usize::try_from(since / step).unwrap_or(0)
+            }
+        };
+        (block, place)
+    }))
+}
+
+fn first_span_ms(block: &Block) -> i64 {
+    block.start_ms.div_euclid(block.resolution_ms) * block.resolution_ms
+}
+
+/// Why there is nothing of a moment.
+fn beginning(connection: &Connection, at: Timestamp) -> rusqlite::Result<String> {
+    let text = "SELECT min(start_ms) FROM block";
+    let first: Option<i64> = connection.query_row(text, [], |row| row.get(0))?;
+    let format = telltale_schema::calendar::format;
+    Ok(match first {
+        None => String::from("the history is still empty; its first lines come within seconds"),
+        Some(first) => format!(
+            "the history has nothing of {}; it begins at {}",
+            format(at),
+            format(moment(first))
+        ),
+    })
+}
+
+/// What each subject's series say at a place of a block.
+fn figures_at(
+    connection: &Connection,
+    block: &Block,
+    place: usize,
+) -> rusqlite::Result<BTreeMap<i64, Figures>> {
+    let mut statement = connection.prepare("SELECT subject, series FROM part WHERE block = ?")?;
+    let mut rows = statement.query([block.id])?;
+    let mut all = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let bytes: Vec<u8> = row.get(1)?;
+        let mut rest = bytes.as_slice();
+        let mut figures = Vec::new();
+        while let Some((code, series)) = part::take(&mut rest) {
+            let item = item_at(block, series, place);
+            figures.extend(Figure::from_code(code).zip(item));
+        }
+        if !figures.is_empty() {
+            all.insert(row.get(0)?, figures);
+        }
+    }
+    Ok(all)
+}
+
+/// What a series says at a place: what was sampled, or the mean over the span.
+fn item_at(block: &Block, series: &[u8], place: usize) -> Option<Item> {
+    if block.resolution_ms == 0 {
+        return samples::read(series, block.sampled_ms.len())?.get(place).copied().flatten();
+    }
+    let mut found = None;
+    buckets::read(series, block.resolution_ms.unsigned_abs(), |at, bucket| {
+        if at == place {
+            found = match (bucket.rounded_mean(), bucket.absent) {
+                (Some(mean), _) => Some(Item::Value(mean)),
+                (None, reason) => reason.map(Item::Absent),
+            };
+        }
+    })?;
+    found
+}
+
+fn put_together(
+    connection: &Connection,
+    block: i64,
+    figures: &BTreeMap<i64, Figures>,
+    at: Timestamp,
+) -> rusqlite::Result<Snapshot> {
+    let mut places = BTreeMap::new();
+    let mut devices = Vec::new();
+    let text = "SELECT subject.id, device.id, name, identity, facts, firmware FROM subject \
+        JOIN device ON device.id = subject.device WHERE subject.process IS NULL ORDER BY device.id";
+    let mut statement = connection.prepare(text)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let Some(figures) = figures.get(&row.get(0)?) else { continue };
+        places.insert(row.get::<_, i64>(1)?, devices.len());
+        devices.push(device(row, figures, at)?);
+    }
+    let machine = figures.get(&MACHINE).map_or(&[][..], Vec::as_slice);
+    Ok(Snapshot {
+        schema_version: SCHEMA_VERSION,
+        taken_at: at,
+        collected_in_ns: 0,
+        devices,
+        processes: processes(connection, block, figures, &places, at)?,
+        closed_processes: value(machine, Figure::Closed).unwrap_or(0),
+        withheld_processes: 0,
+        sources: vec![SourceStatus {
+            name: String::from("history"),
+            duration_ns: 0,
+            errors: Vec::new(),
+            errors_dropped: 0,
+        }],
+    })
+}
+
+fn processes(
+    connection: &Connection,
+    block: i64,
+    figures: &BTreeMap<i64, Figures>,
+    places: &BTreeMap<i64, usize>,
+    at: Timestamp,
+) -> rusqlite::Result<Vec<Process>> {
+    let text = format!(
+        "SELECT {} FROM process WHERE id IN (SELECT process FROM part JOIN subject \
+         ON subject.id = part.subject WHERE part.block = ?) ORDER BY pid, start_ticks",
+        stored::PROCESS_COLUMNS
+    );
+    let mut statement = connection.prepare(&text)?;
+    let rows = statement.query_map([block], stored::process)?;
+    let mut processes = Vec::new();
+    for row in rows {
+        let mut row = row?;
+        stored::fill(connection, &mut row)?;
+        if let Some(figures) = figures.get(&row.track.subject).map(Vec::as_slice) {
+            processes.push((row, figures));
+        }
+    }
+    let of_subject = |subject| figures.get(&subject).map_or(&[][..], Vec::as_slice);
+    Ok(processes
+        .into_iter()
+        .map(|(row, own)| {
+            let held = row.held.iter().filter_map(|held| {
+                let place = places.get(&held.device)?;
+                held_device(*place, of_subject(held.track.subject))
+            });
+            let held = held.collect();
+            process(row, own, held, at)
+        })
+        .collect())
+}
+
+fn device(
+    row: &rusqlite::Row<'_>,
+    figures: &[(Figure, Item)],
+    at: Timestamp,
+) -> rusqlite::Result<Device> {
+    let (identity, facts, firmware): (String, String, String) =
+        (row.get(3)?, row.get(4)?, row.get(5)?);
+    let identity: ChipIdentity = serde_json::from_str(&identity).unwrap_or_default();
+    let mut telemetry = Telemetry::absent(Absence::NotKept, "");
+    telemetry.firmware = serde_json::from_str(&firmware).unwrap_or_default();
+    for (which, sensor) in SENSORS.iter().enumerate() {
+        if let Some(item) = item(figures, Figure::Sensor(which)) {
+            (sensor.put)(&mut telemetry, figure::reading(item, at));
+        }
+    }
+    let facts = serde_json::from_str(&facts)
+        .unwrap_or_else(|_| Reading::absent(Absence::NotUnderstood, "in the history"));
+    Ok(Device {
+        id: row.get(2)?,
+        identity,
+        facts,
+        telemetry,
+        spaces: MemorySpace::ALL
+            .into_iter()
+            .filter_map(|space| usage(space, figures, at))
+            .collect(),
+        kinds: MemoryKind::ALL.into_iter().filter_map(|kind| parts(kind, figures)).collect(),
+        holders: Reading::absent(Absence::NotKept, ""),
+    })
+}
+
+fn usage(space: MemorySpace, figures: &[(Figure, Item)], at: Timestamp) -> Option<SpaceUsage> {
+    let bytes = |figure| item(figures, figure).map(|item| whole(figure::reading(item, at)));
+    let used_bytes = bytes(Figure::SpaceUsed(space))?;
+    let capacity_bytes = bytes(Figure::SpaceCapacity(space))
+        .unwrap_or_else(|| Reading::absent(Absence::NotKept, ""));
+    Some(SpaceUsage { space, used_bytes, capacity_bytes, capacity_source: None })
+}
+
+/// The parts of a kind; over a span each is a mean, rounded, and what living processes have is what
+/// is left, so that the parts add up.
+fn parts(kind: MemoryKind, figures: &[(Figure, Item)]) -> Option<KindMemory> {
+    let total_bytes = value(figures, Figure::KindTotal(kind))?;
+    let ghost = value(figures, Figure::KindGhost(kind)).unwrap_or(0).min(total_bytes);
+    let rest = total_bytes - ghost;
+    let unattributed = value(figures, Figure::KindUnattributed(kind)).unwrap_or(0).min(rest);
+    Some(KindMemory {
+        kind,
+        total_bytes,
+        processes_bytes: rest - unattributed,
+        unattributed_bytes: unattributed,
+        ghost_bytes: ghost,
+        live_buffers: value(figures, Figure::KindBuffers(kind)),
+    })
+}
+
+fn held_device(device: usize, figures: &[(Figure, Item)]) -> Option<HeldDevice> {
+    let accounting = match value(figures, Figure::Accounting)? {
+        0 => Accounting::Recorded,
+        1 => Accounting::BytesOnly,
+        2 => Accounting::OpenOnly,
+        _ => Accounting::Unknown,
+    };
+    let kinds = MemoryKind::ALL.into_iter().filter_map(|kind| {
+        let live_bytes = value(figures, Figure::Live(kind))?;
+        // Counts of allocations and the peak of that time are not kept.
+        Some(HeldKind { kind, usage: HeldUsage::BytesOnly { live_bytes } })
+    });
+    let open = value(figures, Figure::OpenDescriptors).unwrap_or(0);
+    let mut held = HeldDevice {
+        device,
+        open_descriptors: u32::try_from(open).unwrap_or(u32::MAX),
+        accounting,
+        kinds: kinds.collect(),
+        ..HeldDevice::default()
+    };
+    held.add_up();
+    held.live_buffers = value(figures, Figure::Buffers);
+    Some(held)
+}
+
+fn process(
+    row: ProcessRow,
+    figures: &[(Figure, Item)],
+    devices: Vec<HeldDevice>,
+    at: Timestamp,
+) -> Process {
+    let known = row.described;
+    let fault = |which| value(figures, Figure::Fault(which)).unwrap_or(0);
+    let since = |recording_ms| at.since_ns(moment(recording_ms));
+    Process {
+        identity: Some(row.identity),
+        pid: known.shown_pid,
+        namespace_pid: (known.shown_pid != Some(row.identity.pid)).then_some(row.identity.pid),
+        name: known.name,
+        command: known.command,
+        uid: known.uid,
+        user: known.user,
+        container: known.container,
+        state: match value(figures, Figure::State) {
+            Some(2) => ProcessState::Hidden,
+            _ => ProcessState::Alive,
+        },
+        known_by: known.known_by,
+        uptime_seconds: match known.recording_ms {
+            Some(recording_ms) => Reading::new(seconds(since(recording_ms)), at),
+            None => Reading::absent(Absence::NotKept, ""),
+        },
+        devices,
+        faults: RecordingFaults {
+            double_frees: fault(0),
+            unknown_frees: fault(1),
+            reused_live_addresses: fault(2),
+            unrecorded_events: fault(3),
+        },
+        metrics: Vec::new(),
+    }
+}
+
+fn item(figures: &[(Figure, Item)], figure: Figure) -> Option<Item> {
+    figures.iter().find(|(known, _)| *known == figure).map(|(_, item)| *item)
+}
+
+fn value(figures: &[(Figure, Item)], figure: Figure) -> Option<u64> {
+    match item(figures, figure)? {
+        Item::Value(value) => u64::try_from(value).ok(),
+        Item::Absent(_) => None,
+    }
+}
+
+fn whole(reading: Reading<i64>) -> Reading<u64> {
+    reading.map(|value| u64::try_from(value).unwrap_or(0))
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}

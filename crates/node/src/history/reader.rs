@@ -1,0 +1,387 @@
+//! Reading the history: series over a span of time.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use super::answer::{
+    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, Series, Subjects,
+};
+use super::blocks::{self, Block, TIERS};
+use super::buckets::{Bucket, Buckets};
+use super::choice::{ProcessChoice, identity_text};
+use super::database::{self, DatabaseError};
+use super::figure::Figure;
+use super::rows::ProcessRow;
+use super::{moment, part, stored};
+use crate::access::Sight;
+
+/// What is shown of devices and processes where no metric was asked for, as a query names it.
+const USUAL: [&str; 4] = ["temperature_celsius", "power_watts", "aiclk", "space"];
+
+/// Why the history could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadHistoryError {
+    /// SQLite failed.
+    #[error("reading the history failed; if it is damaged, telltale serve begins a new one")]
+    Sqlite(#[from] rusqlite::Error),
+    /// There is nothing so old, or nothing at all.
+    #[error("{0}")]
+    NothingThen(String),
+    /// The process that was asked for is not there, or the caller may not see it.
+    #[error(
+        "the history has no process {choice} that you may see; `telltale history` shows which it has"
+    )]
+    NoProcess {
+        /// What was asked for.
+        choice: ProcessChoice,
+    },
+    /// No metric has this name.
+    #[error("the history keeps no metric {0}; docs/history.md lists those it keeps")]
+    NoMetric(String),
+}
+
+/// A history that is open to be read, whoever writes it.
+#[derive(Debug)]
+pub struct Reader {
+    pub(super) connection: Connection,
+}
+
+/// Whose series one is.
+#[derive(Debug, Clone)]
+struct Subject {
+    id: i64,
+    device: Option<String>,
+    process: Option<PastProcess>,
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// Opens the history at `path`; see [`super::database_in`].
+    ///
+    /// # Errors
+    /// When there is none, it is closed to this user, damaged, or a newer version's.
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
+        Ok(Self { connection: database::open_to_read(path)? })
+    }
+
+    /// Series over time, of what `sight` may see.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or a name stands for nothing.
+    pub fn query(
+        &self,
+        query: &HistoryQuery,
+        sight: Sight,
+    ) -> Result<HistoryAnswer, ReadHistoryError> {
+        let wanted = figures(&query.metrics)?;
+        let snapshot = self.connection.unchecked_transaction()?;
+        let step_ms = query.step();
+        let (from_ms, to_ms) = (milliseconds(query.from), milliseconds(query.to));
+        let empty = Buckets::covering(from_ms, to_ms, step_ms);
+        let chosen = chosen_blocks(&snapshot, from_ms, to_ms, step_ms)?;
+        let mut answer = HistoryAnswer {
+            from: moment(empty.begins_ms()),
+            step_ms,
+            points: empty.all().len(),
+            series: Vec::new(),
+            series_left_out: 0,
+        };
+        for subject in subjects(&snapshot, query, from_ms, sight)? {
+            let mut all: Vec<(Figure, Buckets)> = Vec::new();
+            for block in &chosen {
+                let Some(bytes) = blocks::part(&snapshot, block.id, subject.id)? else { continue };
+                add_part(block, &bytes, &wanted, &empty, &mut all);
+            }
+            for (figure, buckets) in all {
+                match answer.series.len() < MAX_SERIES {
+                    true => answer.series.extend(series(figure, &subject, &buckets)),
+                    false => answer.series_left_out += 1,
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The processes that a choice names and `sight` may see, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or there is none.
+    pub fn find(
+        &self,
+        choice: &ProcessChoice,
+        sight: Sight,
+    ) -> Result<Vec<PastProcess>, ReadHistoryError> {
+        Ok(self.rows(choice, sight)?.iter().map(past_process).collect())
+    }
+
+    pub(super) fn rows(
+        &self,
+        choice: &ProcessChoice,
+        sight: Sight,
+    ) -> Result<Vec<ProcessRow>, ReadHistoryError> {
+        let mut found = chosen_processes(&self.connection, choice)?;
+        found.retain(|row| may_see(sight, row));
+        match found.is_empty() {
+            true => Err(ReadHistoryError::NoProcess { choice: choice.clone() }),
+            false => Ok(found),
+        }
+    }
+}
+
+/// Adds a subject's series of one block, as far as they are wanted.
+fn add_part(
+    block: &Block,
+    bytes: &[u8],
+    wanted: &dyn Fn(Figure) -> bool,
+    empty: &Buckets,
+    to: &mut Vec<(Figure, Buckets)>,
+) {
+    let mut rest = bytes;
+    while let Some((code, series)) = part::take(&mut rest) {
+        let Some(figure) = Figure::from_code(code).filter(|figure| wanted(*figure)) else {
+            continue;
+        };
+        let place = to.iter().position(|(known, _)| *known == figure).unwrap_or_else(|| {
+            to.push((figure, empty.clone()));
+            to.len() - 1
+        });
+        block.add_to(series, &mut to[place].1);
+    }
+}
+
+fn series(figure: Figure, subject: &Subject, buckets: &Buckets) -> Option<Series> {
+    let definition = figure.definition()?;
+    let scale = figure.scale();
+    let column = |value: &dyn Fn(&Bucket) -> Option<f64>| -> Vec<Option<f64>> {
+        buckets.all().iter().map(|bucket| value(bucket).map(|value| value / scale)).collect()
+    };
+    let mut absent: Vec<_> = buckets.all().iter().map(|bucket| bucket.absent).collect();
+    if absent.iter().all(Option::is_none) {
+        absent.clear();
+    }
+    Some(Series {
+        metric: definition.name.to_owned(),
+        unit: definition.unit.suffix().unwrap_or_default().to_owned(),
+        label: figure.label().map(|(name, value)| (name.to_owned(), value.to_owned())),
+        device: subject.device.clone(),
+        process: subject.process.clone(),
+        least: column(&|bucket| bucket.extremes.map(|(least, _)| float(least))),
+        mean: column(&Bucket::mean),
+        greatest: column(&|bucket| bucket.extremes.map(|(_, greatest)| float(greatest))),
+        absent,
+    })
+}
+
+/// A whole number of at most 2^53 as it is, a larger one to 16 digits.
+#[allow(clippy::cast_precision_loss)]
+fn float(value: i64) -> f64 {
+    value as f64
+}
+
+/// Blocks that cover this time once: the coarsest that the step's spans are made of, finer ones where
+/// these are not there yet, coarser ones where nothing else is left.
+pub(super) fn chosen_blocks(
+    connection: &Connection,
+    from_ms: i64,
+    to_ms: i64,
+    step_ms: u64,
+) -> rusqlite::Result<Vec<Block>> {
+    let step = i64::try_from(step_ms).unwrap_or(i64::MAX);
+    let fits = |resolution: i64| resolution == 0 || step % resolution == 0;
+    let fitting = TIERS.iter().rev().filter(|tier| fits(tier.resolution_ms));
+    let too_long = TIERS.iter().filter(|tier| !fits(tier.resolution_ms));
+    let mut chosen: Vec<Block> = Vec::new();
+    for tier in fitting.chain(too_long) {
+        for block in blocks::overlapping(connection, tier, from_ms, to_ms)? {
+            let (first, last) = block.sampled;
+            let covers = |other: &Block| other.sampled.0 <= last && first <= other.sampled.1;
+            if !chosen.iter().any(covers) {
+                chosen.push(block);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Whose series are asked for and may be seen, devices first.
+fn subjects(
+    connection: &Connection,
+    query: &HistoryQuery,
+    from_ms: i64,
+    sight: Sight,
+) -> Result<Vec<Subject>, ReadHistoryError> {
+    let mut found = Vec::new();
+    let is_asked = |device: &str| {
+        query.devices.is_empty() || query.devices.iter().any(|wanted| wanted == device)
+    };
+    let devices = device_names(connection)?;
+    let name = |id: i64| devices.iter().find(|(known, _)| *known == id).map(|(_, name)| name);
+    if query.subjects != Subjects::Processes && query.processes.is_empty() {
+        let text = "SELECT id, device FROM subject WHERE process IS NULL AND device IS NOT NULL \
+            ORDER BY device";
+        let mut statement = connection.prepare(text)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let device = name(row.get(1)?).filter(|device| is_asked(device));
+            if let Some(device) = device {
+                let device = Some(device.clone());
+                found.push(Subject { id: row.get(0)?, device, process: None });
+            }
+        }
+    }
+    if query.subjects == Subjects::Devices {
+        return Ok(found);
+    }
+    for process in asked_processes(connection, query, from_ms)? {
+        if !may_see(sight, &process) {
+            continue;
+        }
+        let past = past_process(&process);
+        for held in &process.held {
+            if let Some(device) = name(held.device).filter(|device| is_asked(device)) {
+                found.push(Subject {
+                    id: held.track.subject,
+                    device: Some(device.clone()),
+                    process: Some(past.clone()),
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The processes of a query; where none is named, those that were there in its time.
+fn asked_processes(
+    connection: &Connection,
+    query: &HistoryQuery,
+    from_ms: i64,
+) -> rusqlite::Result<Vec<ProcessRow>> {
+    if query.processes.is_empty() {
+        let text = format!(
+            "SELECT {} FROM process WHERE last_seen_ms >= ? AND first_seen_ms <= ? \
+             ORDER BY last_seen_ms DESC, id DESC LIMIT ?",
+            stored::PROCESS_COLUMNS
+        );
+        // Each has one series or more, so that there are never more of them.
+        let most = MAX_SERIES as u64;
+        return filled(
+            connection,
+            &text,
+            params![from_ms, milliseconds(query.to), most.cast_signed()],
+        );
+    }
+    let mut found: Vec<ProcessRow> = Vec::new();
+    for choice in &query.processes {
+        for row in chosen_processes(connection, choice)? {
+            if found.iter().all(|known| known.id != row.id) {
+                found.push(row);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The processes that a choice names, the newest first.
+fn chosen_processes(
+    connection: &Connection,
+    choice: &ProcessChoice,
+) -> rusqlite::Result<Vec<ProcessRow>> {
+    let (condition, values): (&str, Vec<rusqlite::types::Value>) = match choice {
+        ProcessChoice::Identity(identity) => {
+            let row = stored::find(connection, identity)?;
+            return Ok(row.into_iter().collect());
+        }
+        ProcessChoice::Pid(pid) => ("shown_pid = ?1 OR pid = ?1", vec![i64::from(*pid).into()]),
+        ProcessChoice::PidAndStart(pid, start) => (
+            "(shown_pid = ?1 OR pid = ?1) AND start_ticks = ?2",
+            vec![i64::from(*pid).into(), start.cast_signed().into()],
+        ),
+        ProcessChoice::Name(name) => ("name = ?1", vec![name.clone().into()]),
+    };
+    let text = format!(
+        "SELECT {} FROM process WHERE {condition} ORDER BY last_seen_ms DESC, id DESC \
+         LIMIT {MAX_SERIES}",
+        stored::PROCESS_COLUMNS
+    );
+    filled(connection, &text, rusqlite::params_from_iter(values))
+}
+
+fn filled(
+    connection: &Connection,
+    text: &str,
+    values: impl rusqlite::Params,
+) -> rusqlite::Result<Vec<ProcessRow>> {
+    let mut statement = connection.prepare(text)?;
+    let rows = statement.query_map(values, stored::process)?;
+    let mut rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    for row in &mut rows {
+        stored::fill(connection, row)?;
+    }
+    Ok(rows)
+}
+
+pub(super) fn device_names(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
+    let mut statement = connection.prepare("SELECT id, name FROM device ORDER BY id")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+pub(super) fn past_process(row: &ProcessRow) -> PastProcess {
+    let known = &row.described;
+    PastProcess {
+        identity: row.identity,
+        key: identity_text(&row.identity),
+        pid: known.shown_pid,
+        name: known.name.clone(),
+        command: known.command.value().cloned(),
+        uid: known.uid.value().copied(),
+        user: known.user.value().cloned(),
+    }
+}
+
+/// Whether a caller may see a process: as it is with the living, one of their own.
+pub(super) fn may_see(sight: Sight, row: &ProcessRow) -> bool {
+    match sight {
+        Sight::Everything => true,
+        Sight::Own { uid } => row.described.uid.value() == Some(&uid),
+        Sight::DevicesOnly => false,
+    }
+}
+
+/// Which figures these names stand for.
+fn figures(names: &[String]) -> Result<impl Fn(Figure) -> bool + use<>, ReadHistoryError> {
+    let all: Vec<Figure> = (0..u16::MAX).filter_map(Figure::from_code).collect();
+    let mut wanted: Vec<Figure> = Vec::new();
+    if names.is_empty() {
+        let is_usual = |figure: &Figure| match figure {
+            Figure::SpaceCapacity(_) => false,
+            _ => USUAL.iter().any(|name| is_named(*figure, name)),
+        };
+        wanted.extend(all.iter().filter(|figure| is_usual(figure)));
+    }
+    for name in names {
+        let before = wanted.len();
+        wanted.extend(all.iter().filter(|figure| is_named(**figure, name)));
+        if wanted.len() == before {
+            return Err(ReadHistoryError::NoMetric(name.clone()));
+        }
+    }
+    Ok(move |figure| wanted.contains(&figure))
+}
+
+/// Whether a name is that of a figure's metric, a part of it at a `_`, or its label.
+fn is_named(figure: Figure, name: &str) -> bool {
+    let Some(definition) = figure.definition() else { return false };
+    let label = figure.label();
+    label.is_some_and(|(key, value)| key == name || value == name)
+        || format!("_{}_", definition.name).contains(&format!("_{name}_"))
+}
+
+/// A moment in milliseconds since 1970.
+pub(super) fn milliseconds(moment: telltale_schema::clock::Timestamp) -> i64 {
+    i64::try_from(moment.0 / 1_000_000).expect("2^64 ns are 2^45 ms")
+}
+
+const _: () = assert!(MAX_POINTS < super::buckets::MAX_BUCKETS, "an answer fits into spans");

@@ -1,0 +1,354 @@
+//! The thread that writes: a bounded queue of snapshots at one end, the database at the other. What
+//! goes wrong is told, counted and tried again; the service goes on.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use telltale_schema::clock::Clock;
+use telltale_schema::process::parse_boot_id;
+use telltale_schema::snapshot::Snapshot;
+use telltale_schema::text::with_causes;
+
+use super::database::{DatabaseError, is_damage};
+use super::directory::{DirectoryError, OwnDirectory};
+use super::recorder::{ClosedBlock, Recorder};
+use super::store::{Store, StoreError};
+use super::{HistoryOptions, blocks};
+use crate::log;
+
+/// Snapshots that wait; a thread that writes for longer misses some, which is counted.
+const MAX_WAITING: usize = 16;
+/// Blocks that wait for a disk with room.
+const MAX_UNWRITTEN: usize = 6;
+/// The time from one try to open a database that does not open to the next.
+const RETRY: Duration = Duration::from_secs(10);
+/// The time from one look for old processes to the next.
+const TIDYING: Duration = Duration::from_secs(300);
+/// Coarser blocks that are made in a row, before the queue is looked at again.
+const MAX_COARSER: usize = 4;
+
+/// Why no history is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The database cannot.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// The system gives no thread.
+    #[error("the system gives the history no thread; raise its limits")]
+    Thread(#[source] std::io::Error),
+}
+
+/// How the history does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HistoryFigures {
+    /// Snapshots that were recorded.
+    pub recorded: u64,
+    /// Snapshots that were not, because the thread was busy or the database closed.
+    pub missed: u64,
+    /// Blocks that were lost, because the disk was full or failed for too long.
+    pub lost_blocks: u64,
+    /// Times that writing failed.
+    pub failures: u64,
+    /// Processes and devices, over all snapshots, for which there was no room.
+    pub left_out: u64,
+    /// Bytes on the disk.
+    pub bytes: u64,
+    /// What is wrong now; none when all is well.
+    pub problem: Option<String>,
+}
+
+/// Keeps the history. Dropping it writes all there is, and ends its thread.
+pub struct Writer {
+    queue: Option<SyncSender<Offer>>,
+    clock: Arc<dyn Clock>,
+    counts: Arc<Counts>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A snapshot, and when it was offered, on a clock that never goes back.
+type Offer = (Arc<Snapshot>, u64);
+
+#[derive(Debug, Default)]
+struct Counts {
+    recorded: AtomicU64,
+    missed: AtomicU64,
+    lost_blocks: AtomicU64,
+    failures: AtomicU64,
+    left_out: AtomicU64,
+    bytes: AtomicU64,
+    problem: Mutex<Option<String>>,
+}
+
+// === impl Writer ===
+
+impl Writer {
+    /// Keeps a history in `directory`, of snapshots that come each `interval` or more often.
+    ///
+    /// # Errors
+    /// When the directory cannot be used, another service writes there, or a newer version did. A
+    /// damaged database is moved aside; a disk that is full is tried again.
+    pub fn start(
+        directory: &Path,
+        options: &HistoryOptions,
+        interval: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, HistoryError> {
+        let own = OwnDirectory::take(directory)?;
+        let counts = Arc::new(Counts::default());
+        let (queue, offers) = sync_channel(MAX_WAITING);
+        let mut thread = Thread {
+            path: own.database()?,
+            own,
+            options: options.clone(),
+            interval,
+            open: None,
+            tried: None,
+            unwritten: VecDeque::new(),
+            tidied: Instant::now(),
+            counts: Arc::clone(&counts),
+        };
+        match thread.open() {
+            Err(HistoryError::Database(error @ DatabaseError::Sqlite { .. })) => {
+                thread.counts.has_problem(&with_causes(&error));
+            }
+            opened => opened?,
+        }
+        let thread = std::thread::Builder::new()
+            .name("telltale-history".to_owned())
+            .stack_size(512 << 10)
+            .spawn(move || thread.run(&offers))
+            .map_err(HistoryError::Thread)?;
+        Ok(Self { queue: Some(queue), clock, counts, thread: Some(thread) })
+    }
+
+    /// Offers a snapshot, and never waits: one that finds the queue full is counted as missed.
+    pub fn offer(&self, snapshot: Arc<Snapshot>) {
+        let offer = (snapshot, self.clock.monotonic_ns());
+        let Some(queue) = &self.queue else { return };
+        match queue.try_send(offer) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.counts.missed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How the history does.
+    #[must_use]
+    pub fn figures(&self) -> HistoryFigures {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let problem = self.counts.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        HistoryFigures {
+            recorded: count(&self.counts.recorded),
+            missed: count(&self.counts.missed),
+            lost_blocks: count(&self.counts.lost_blocks),
+            failures: count(&self.counts.failures),
+            left_out: count(&self.counts.left_out),
+            bytes: count(&self.counts.bytes),
+            problem: problem.clone(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Writer").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic was told by its hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread has.
+struct Thread {
+    own: OwnDirectory,
+    path: PathBuf,
+    options: HistoryOptions,
+    interval: Duration,
+    open: Option<(Store, Recorder)>,
+    /// When opening was last tried, where it failed.
+    tried: Option<Instant>,
+    /// Blocks that wait to be written, the oldest first.
+    unwritten: VecDeque<ClosedBlock>,
+    tidied: Instant,
+    counts: Arc<Counts>,
+}
+
+// === impl Thread ===
+
+impl Thread {
+    fn run(mut self, offers: &Receiver<Offer>) {
+        loop {
+            match offers.recv_timeout(RETRY) {
+                Ok((snapshot, monotonic_ns)) => self.record(&snapshot, monotonic_ns),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.finish();
+        if let Some((store, _)) = &self.open {
+            store.tidy();
+        }
+    }
+
+    fn record(&mut self, snapshot: &Snapshot, monotonic_ns: u64) {
+        self.open_again();
+        let Some((store, recorder)) = &mut self.open else {
+            self.counts.missed.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let closed = recorder.record(snapshot, monotonic_ns, |identity| store.find(identity));
+        self.counts.recorded.fetch_add(1, Ordering::Relaxed);
+        self.counts.left_out.store(recorder.left_out, Ordering::Relaxed);
+        if let Some(block) = closed {
+            self.write(Some(block));
+        }
+    }
+
+    /// Writes what there is of the open block, at the end.
+    fn finish(&mut self) {
+        let block = self.open.as_mut().and_then(|(_, recorder)| recorder.finish());
+        if self.open.is_some() {
+            self.write(block);
+        }
+    }
+
+    fn write(&mut self, block: Option<ClosedBlock>) {
+        self.unwritten.extend(block);
+        let Some((store, recorder)) = &mut self.open else { return };
+        let written = store.write(&self.unwritten, recorder).and_then(|()| {
+            self.unwritten.clear();
+            for _ in 0..MAX_COARSER {
+                if !store.make_coarser()? {
+                    break;
+                }
+            }
+            if self.tidied.elapsed() > TIDYING {
+                self.tidied = Instant::now();
+                store.forget_processes()?;
+            }
+            Ok(())
+        });
+        self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
+        match written {
+            Ok(()) => self.counts.has_no_problem(),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn failed(&mut self, error: &StoreError) {
+        self.counts.failures.fetch_add(1, Ordering::Relaxed);
+        self.counts.has_problem(&with_causes(error));
+        while self.unwritten.len() > MAX_UNWRITTEN {
+            self.unwritten.pop_front();
+            self.counts.lost_blocks.fetch_add(1, Ordering::Relaxed);
+        }
+        if let StoreError::Sqlite(source) = error
+            && is_damage(source)
+        {
+            // What is in memory belongs to the rows of the file that is given up.
+            let lost = u64::try_from(self.unwritten.len()).unwrap_or(u64::MAX);
+            self.counts.lost_blocks.fetch_add(lost, Ordering::Relaxed);
+            self.unwritten.clear();
+            self.open = None;
+            if let Err(error) = self.start_anew() {
+                self.counts.has_problem(&with_causes(&error));
+            }
+        }
+    }
+
+    /// Tries to open a database that did not open before, now and then.
+    fn open_again(&mut self) {
+        if self.open.is_some() || self.tried.is_some_and(|tried| tried.elapsed() < RETRY) {
+            return;
+        }
+        match self.open() {
+            Ok(()) => self.counts.has_no_problem(),
+            Err(error) => {
+                self.counts.failures.fetch_add(1, Ordering::Relaxed);
+                self.counts.has_problem(&with_causes(&error));
+            }
+        }
+    }
+
+    /// Opens the database; one that is damaged is moved aside and a new one begun.
+    fn open(&mut self) -> Result<(), HistoryError> {
+        self.tried = Some(Instant::now());
+        match self.open_as_it_is() {
+            Err(DatabaseError::Broken { .. }) => self.start_anew(),
+            opened => Ok(opened?),
+        }
+    }
+
+    fn start_anew(&mut self) -> Result<(), HistoryError> {
+        let aside = self.own.set_aside()?;
+        log::warn(&format!(
+            "the history was damaged; it is now {}, as it was, and a new one is begun",
+            aside.display()
+        ));
+        self.path = self.own.database()?;
+        Ok(self.open_as_it_is()?)
+    }
+
+    fn open_as_it_is(&mut self) -> Result<(), DatabaseError> {
+        let store = Store::open(&self.path, self.options.max_mebibytes.saturating_mul(1 << 20))?;
+        let block_ms = i64::try_from(self.options.write_seconds).unwrap_or(i64::MAX);
+        let recorder = store
+            .recorder(block_ms.saturating_mul(1000), self.longest_ms(), boot_id())
+            .map_err(|source| match is_damage(&source) {
+                true => DatabaseError::Broken { path: self.path.clone() },
+                false => DatabaseError::Sqlite { path: self.path.clone(), source },
+            })?;
+        self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
+        self.open = Some((store, recorder));
+        Ok(())
+    }
+
+    /// What a sample stands for at most: a few late collections are no gap.
+    fn longest_ms(&self) -> u64 {
+        let interval_ms = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
+        let most = blocks::LONGEST_SAMPLE_MS.unsigned_abs();
+        interval_ms.saturating_mul(3).max(5_000).min(most)
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Notes what is wrong, and tells it once.
+    fn has_problem(&self, words: &str) {
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        if problem.as_deref() != Some(words) {
+            log::warn(&format!("no history is written: {words}"));
+            *problem = Some(words.to_owned());
+        }
+    }
+
+    fn has_no_problem(&self) {
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        if problem.take().is_some() {
+            log::info("the history is written again");
+        }
+    }
+}
+
+/// The machine's boot, by which processes of earlier ones are told to have ended.
+fn boot_id() -> Option<[u8; 16]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    parse_boot_id(&text)
+}
