@@ -1,4 +1,4 @@
-/* Publishes events and ends in the way that it is told to: ending EVENTS WAY [SIGNAL].
+/* Publishes events and ends in the way that it is told to: ending EVENTS WAY [SIGNAL [PREFIX]].
  *
  * What handlers of its own say goes to standard error, where the default consumer says nothing. */
 #include <pthread.h>
@@ -54,6 +54,12 @@ int main(int argc, char **argv) {
         CHECK(sigaction(number, &action, NULL) == 0);
     } else if (is(way, "ignored")) {
         signal(number, SIG_IGN);
+    }
+    if (is(way, "prefix")) {
+        CHECK(argc == 5);
+        for (uint32_t event = 0; event < events; event++)
+            OK(telltale_debug_publish_tensor(0, argv[4], 1, "uint32", NULL, 0, &event, 4));
+        return 0;
     }
     for (uint32_t event = 0; event < events; event++)
         OK(publish(0, event));

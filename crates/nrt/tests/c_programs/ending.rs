@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::installed::{install, program};
-use telltale_harness::{Scratch, wait_until};
+use telltale_harness::{Scratch, needs_pid_namespaces, needs_root, wait_until};
 
 const EVENTS: u64 = 300;
 const DIRECTORY: &str = "NEURON_RT_DEBUG_OUTPUT_DIR";
@@ -190,6 +190,81 @@ fn what_cannot_be_saved_is_told_once_and_ends_nothing() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "in the way");
     let printed = String::from_utf8_lossy(&output.stdout).lines().count();
     assert_eq!(printed as u64, 2 * EVENTS, "each event is printed");
+}
+
+#[test]
+fn a_full_disk_is_told_once_and_what_fits_is_whole() {
+    const NAME: &str = "nrt::a_full_disk_is_told_once_and_what_fits_is_whole";
+    if !needs_root(NAME) || !needs_pid_namespaces(NAME) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let [full, copy] = ["full", "copy"].map(|name| scratch.join(name));
+    std::fs::create_dir(&full).unwrap();
+    let inner = command(&full, EVENTS, "return", 0);
+    let script = "mount -t tmpfs -o size=256k none \"$0\" || exit 99; copy=$1; shift; \
+                  \"$@\"; code=$?; cp -r \"$0\" \"$copy\"; exit $code";
+    let mut outer = Command::new("unshare");
+    outer.args(["--mount", "sh", "-c", script]).arg(&full).arg(&copy);
+    outer.arg(inner.get_program()).args(inner.get_args()).env(DIRECTORY, &full);
+    let output = outer.output().unwrap();
+    let told = told(&output);
+    assert_eq!(output.status.code(), Some(7), "{told}");
+    assert!(told.contains("No space left on device"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let saved = saved(&copy);
+    assert!(!saved.is_empty() && (saved.len() as u64) < EVENTS, "{}", saved.len());
+    for (iteration, value) in saved {
+        assert_eq!(iteration, u64::from(value), "a number that could not be saved is left out");
+    }
+}
+
+#[test]
+fn hostile_prefixes_make_one_directory_inside() {
+    let long = "x/".repeat(255) + "x";
+    for prefix in ["/etc/passwd", "../../up", "..", ".", "a/b", "\x1b[31m\n", "", &long, "\u{202e}"]
+    {
+        let scratch = Scratch::new();
+        let inside = scratch.join("inside");
+        let mut publish = command(&inside, 2, "prefix", 0);
+        let output = publish.arg(prefix).output().unwrap();
+        assert!(output.status.success(), "{prefix:?}: {}", told(&output));
+        let names = |directory: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(directory).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        assert_eq!(names(scratch.path()), ["inside"], "{prefix:?}");
+        let found = names(&inside);
+        assert_eq!(found.len(), 1, "{prefix:?}: {found:?}");
+        assert!(found[0].chars().all(|one| one.is_ascii_graphic()), "{prefix:?}: {found:?}");
+        let place = inside.join(&found[0]).join("core_0");
+        let iterations: BTreeSet<String> = names(&place).into_iter().collect();
+        assert_eq!(iterations, ["0", "1"].map(str::to_owned).into(), "{prefix:?}");
+        assert!(output.stdout.is_empty(), "its pipe is standard error");
+        let steers = |one: char| one.is_control() && one != '\n' || one == '\u{202e}';
+        assert!(!told(&output).contains(steers), "{prefix:?}: {:?}", told(&output));
+    }
+}
+
+#[test]
+fn the_umask_and_the_wish_for_bytes_alone_are_respected() {
+    use std::os::unix::fs::PermissionsExt;
+    for (umask, directories, files) in [("077", 0o700, 0o600), ("022", 0o755, 0o644)] {
+        let scratch = Scratch::new();
+        let inside = scratch.join("new/inside");
+        let inner = command(&inside, 1, "return", 0);
+        let mut outer = Command::new("sh");
+        outer.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]);
+        outer.arg(inner.get_program()).args(inner.get_args());
+        outer.env(DIRECTORY, &inside).env("NEURON_RT_DEBUG_SAVE_BINARY", "1");
+        assert_eq!(outer.output().unwrap().status.code(), Some(7));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        let event = inside.join("number/core_0/0");
+        assert_eq!([mode(&inside), mode(&event)], [directories; 2], "{umask}");
+        assert_eq!(mode(&event.join("tensor_data.bin")), files, "{umask}");
+        assert!(event.join("metadata.txt").exists());
+        assert!(!event.join("formatted_tensor.txt").exists());
+    }
 }
 
 #[test]
