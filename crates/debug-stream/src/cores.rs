@@ -11,7 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::options::StreamOptions;
+use crate::filter::Filter;
+use crate::options::{FILTER_VARIABLE, StreamOptions};
 use crate::stream::Stream;
 
 /// The most logical cores of a process: more than three trays of 32 chips have.
@@ -94,26 +95,52 @@ fn ensure_held(_: &mut MutexGuard<'static, Vec<Range<u32>>>, count: u32) {
     for core in self::count()..count {
         let slot = usize::try_from(core).ok().and_then(|index| STREAMS.get(index));
         if let Some(slot) = slot {
-            slot.get_or_init(|| Stream::new(core, bounds()));
+            slot.get_or_init(|| Stream::new(core, options()));
         }
         // SYNC: cores
         COUNT.store(core + 1, Ordering::Release);
     }
 }
 
-/// The bounds that the environment sets.
-fn bounds() -> StreamOptions {
-    static BOUNDS: OnceLock<(u64, u64)> = OnceLock::new();
-    let &(max_events, max_bytes) = BOUNDS.get_or_init(|| {
-        let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
-        let (options, misread) = StreamOptions::from_variables(variable);
-        for problem in misread {
+/// What the environment says of every stream, told once where it cannot be used.
+struct Environment {
+    max_events: u64,
+    max_bytes: u64,
+    /// The text of the filter; each stream has one of its own, which counts for itself.
+    filter: Option<String>,
+}
+
+/// A stream's options, as the environment sets them.
+fn options() -> StreamOptions {
+    static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+    let Environment { max_events, max_bytes, filter } = ENVIRONMENT.get_or_init(|| {
+        let (environment, problems) = environment(|name| {
+            let value = std::env::var_os(name)?;
+            Some(value.to_string_lossy().into_owned())
+        });
+        for problem in problems {
             // Whoever has no standard error cannot be told.
             let _ = writeln!(std::io::stderr(), "telltale: {problem}");
         }
-        (options.max_events, options.max_bytes)
+        environment
     });
-    StreamOptions { max_events, max_bytes, filter: None }
+    let filter = filter.as_ref().and_then(|text| text.parse().ok());
+    StreamOptions { max_events: *max_events, max_bytes: *max_bytes, filter }
+}
+
+fn environment(variable: impl Fn(&str) -> Option<String>) -> (Environment, Vec<String>) {
+    let (options, misread) = StreamOptions::from_variables(&variable);
+    let mut problems: Vec<String> = misread.iter().map(ToString::to_string).collect();
+    let text = variable(FILTER_VARIABLE);
+    let filter = text.filter(|text| match text.parse::<Filter>() {
+        Ok(_) => !text.trim().is_empty(),
+        Err(error) => {
+            problems.push(format!("{FILTER_VARIABLE}: {error}; nothing is filtered"));
+            false
+        }
+    });
+    let StreamOptions { max_events, max_bytes, .. } = options;
+    (Environment { max_events, max_bytes, filter }, problems)
 }
 
 // === impl DeviceCores ===
@@ -149,6 +176,28 @@ impl Drop for DeviceCores {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_that_cannot_be_read_is_told_and_filters_nothing() {
+        for (text, filter, told) in [
+            (None, None, None),
+            (Some(" "), None, None),
+            (Some("core=1;every=2"), Some("core=1;every=2"), None),
+            (
+                Some("every=0"),
+                None,
+                Some(
+                    "TELLTALE_DEBUG_FILTER: every=\"0\" is not a positive whole number; nothing is \
+                     filtered",
+                ),
+            ),
+        ] {
+            let lookup = |name: &str| text.filter(|_| name == FILTER_VARIABLE).map(str::to_owned);
+            let (environment, problems) = environment(lookup);
+            assert_eq!(environment.filter.as_deref(), filter);
+            assert_eq!(problems.first().map(String::as_str), told);
+        }
+    }
 
     /// One test for all, because the numbers are the process's.
     #[test]

@@ -1,9 +1,13 @@
 //! Which events are wanted, decided before a tensor is copied.
 
+mod text;
+
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::event::Fields;
+
+pub use text::FilterError;
 
 /// What an event must be to be queued; by default anything is wanted.
 #[derive(Debug, Default)]

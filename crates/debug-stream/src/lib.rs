@@ -50,10 +50,10 @@ pub use dtype::{Dtype, Value};
 pub use event::{
     Event, EventKind, EventView, FIRST_USER_TYPE, MAX_DIMENSIONS, MAX_DTYPE_BYTES, MAX_PREFIX_BYTES,
 };
-pub use filter::{Filter, Pattern};
+pub use filter::{Filter, FilterError, Pattern};
 pub use options::{
-    BUFFER_BYTES_VARIABLE, BUFFER_SIZE_VARIABLE, DEFAULT_MAX_BYTES, DEFAULT_MAX_EVENTS, Misread,
-    StreamOptions,
+    BUFFER_BYTES_VARIABLE, BUFFER_SIZE_VARIABLE, DEFAULT_MAX_BYTES, DEFAULT_MAX_EVENTS,
+    FILTER_VARIABLE, Misread, StreamOptions,
 };
 pub use publisher::{Published, Publisher, TensorEvent};
 pub use queue::{Cause, Losses};

@@ -6,6 +6,9 @@ use crate::filter::Filter;
 pub const BUFFER_SIZE_VARIABLE: &str = "NEURON_RT_DEBUG_STREAM_BUFFER_SIZE";
 /// The variable with the bytes of events that may wait.
 pub const BUFFER_BYTES_VARIABLE: &str = "TELLTALE_DEBUG_STREAM_BYTES";
+/// The variable with the filter of the streams in [`crate::cores`], in the form that
+/// [`Filter`] is read from.
+pub const FILTER_VARIABLE: &str = "TELLTALE_DEBUG_FILTER";
 /// How many events may wait if nobody says otherwise, as Neuron documents it.
 pub const DEFAULT_MAX_EVENTS: u64 = 65_536;
 /// How many bytes of events may wait if nobody says otherwise: small tensors reach the bound on

@@ -78,7 +78,7 @@ unsafe fn publish(
         let dtype = String::from_utf8_lossy(dtype);
         let event = TensorEvent { prefix: &prefix, dtype: &dtype, shape, data, pipe };
         match core.publisher.tensor(&event) {
-            // Streams of this library have no filter.
+            // What nobody wants is no failure of the publisher.
             Published::Queued | Published::Filtered => Ok(()),
             Published::Lost(Cause::Events | Cause::Bytes) => Err(Status::QUEUE_FULL),
             Published::Lost(Cause::Memory) => Err(Status::RESOURCE),

@@ -17,6 +17,13 @@ const DIRECTORY: &str = "NEURON_RT_DEBUG_OUTPUT_DIR";
 /// Signals that end a process, by the number that Linux gives them on all machines we build for.
 const SIGNALS: [i32; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 15];
 const TERMINATED: i32 = 15;
+/// What would change what the programs do.
+const VARIABLES: [&str; 4] = [
+    "NEURON_RT_VISIBLE_CORES",
+    "NEURON_RT_NUM_CORES",
+    "NEURON_RT_DEBUG_SAVE_BINARY",
+    "TELLTALE_DEBUG_FILTER",
+];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, built once.
@@ -33,7 +40,7 @@ fn ending() -> &'static Path {
 /// The program with a default consumer that writes below `directory`.
 fn command(directory: &Path, events: u64, way: &str, signal: i32) -> Command {
     let mut command = Command::new(ending());
-    for name in ["NEURON_RT_VISIBLE_CORES", "NEURON_RT_NUM_CORES", "NEURON_RT_DEBUG_SAVE_BINARY"] {
+    for name in VARIABLES {
         command.env_remove(name);
     }
     // More than are published by those that do not publish for ever.
@@ -264,6 +271,24 @@ fn the_umask_and_the_wish_for_bytes_alone_are_respected() {
         assert_eq!(mode(&event.join("tensor_data.bin")), files, "{umask}");
         assert!(event.join("metadata.txt").exists());
         assert!(!event.join("formatted_tensor.txt").exists());
+    }
+}
+
+#[test]
+fn a_filter_of_the_environment_holds_for_programs_in_c() {
+    for (filter, expected, told_lines) in [
+        ("every=100", &[0, 100, 200][..], 0),
+        ("prefix=nothing*;core=0", &[], 0),
+        ("core=zero", &[0, 1, 2], 1),
+    ] {
+        let scratch = Scratch::new();
+        let events = if told_lines > 0 { 3 } else { EVENTS };
+        let mut filtered = command(scratch.path(), events, "return", 0);
+        let output = filtered.env("TELLTALE_DEBUG_FILTER", filter).output().unwrap();
+        assert_eq!(output.status.code(), Some(7), "{filter}: {}", told(&output));
+        assert_eq!(told(&output).lines().count(), told_lines, "{filter}");
+        let values: Vec<u32> = saved(scratch.path()).into_iter().map(|(_, value)| value).collect();
+        assert_eq!(values, expected, "{filter}");
     }
 }
 
