@@ -14,6 +14,7 @@ use telltale_debug_stream::capture::{Item, Unreadable};
 
 use crate::arguments::EventsArguments;
 use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 use conversion::Conversion;
 use listing::Listing;
@@ -41,38 +42,68 @@ enum Reading<'arguments> {
 /// Runs the command.
 pub(crate) fn run(arguments: &EventsArguments) -> Result<Status, Failure> {
     let output = Output::detect();
-    let (conversion, shown) = (&arguments.conversion, &arguments.shown);
-    let reading = match (conversion.convert, &conversion.output) {
-        (Some(form), Some(out)) => {
-            let conversion = Conversion::begin(form, out, conversion.force, shown.style())?;
-            Reading::Conversion(Box::new(conversion))
-        }
-        _ if shown.summary => Reading::Summary(Summary::new(shown.json)),
-        _ => Reading::Listing(Listing::new(shown, &output)),
-    };
-    let mut events = Events {
-        selection: Selection::new(&arguments.wanted),
-        last: arguments.wanted.last.map(Last::new),
-        tally: Tally::default(),
-        reading,
-    };
     if arguments.follow {
-        follow::run(&arguments.capture, &mut events)?;
-    } else {
-        let mut source = Source::open(&arguments.capture)?;
-        while let Some(item) = source.next_item()? {
-            events.take(item)?;
-        }
-        while let Some(item) = source.next_left() {
-            events.take(item)?;
-        }
+        let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+        let mut events = Events::begin(arguments, &output)?;
+        follow::run(&arguments.capture, &interrupt, &mut events)?;
+        return events.finish(&output);
     }
+    // Whoever only reads may be ended at any time.
+    let interrupt = arguments.conversion.convert.map(|_| Interrupt::listen()).transpose();
+    let interrupt = interrupt.map_err(|error| Failure::because(&error))?;
+    let mut source = Source::open(&arguments.capture, interrupt.as_ref())?;
+    let mut events = Events::begin(arguments, &output)?;
+    events.take_all(&mut source, interrupt.as_ref())?;
     events.finish(&output)
 }
 
 // === impl Events ===
 
-impl Events<'_> {
+impl<'arguments> Events<'arguments> {
+    fn begin(
+        arguments: &'arguments EventsArguments,
+        output: &'arguments Output,
+    ) -> Result<Self, Failure> {
+        let (conversion, shown) = (&arguments.conversion, &arguments.shown);
+        let reading = match (conversion.convert, &conversion.output) {
+            (Some(form), Some(out)) => {
+                let conversion = Conversion::begin(form, out, conversion.force, shown.style())?;
+                Reading::Conversion(Box::new(conversion))
+            }
+            _ if shown.summary => Reading::Summary(Summary::new(shown.json)),
+            _ => Reading::Listing(Listing::new(shown, output)),
+        };
+        Ok(Self {
+            selection: Selection::new(&arguments.wanted),
+            last: arguments.wanted.last.map(Last::new),
+            tally: Tally::default(),
+            reading,
+        })
+    }
+
+    /// Takes what there is, to its end.
+    fn take_all(
+        &mut self,
+        source: &mut Source<'_>,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<(), Failure> {
+        let check = || match interrupt {
+            Some(interrupt) if interrupt.asked() => {
+                Err(Failure::Told(String::from("interrupted; nothing was written")))
+            }
+            _ => Ok(()),
+        };
+        while let Some(item) = source.next_item()? {
+            check()?;
+            self.take(item)?;
+        }
+        check()?;
+        while let Some(item) = source.next_left() {
+            self.take(item)?;
+        }
+        Ok(())
+    }
+
     /// Takes the next item of the capture.
     fn take(&mut self, item: Item) -> Result<(), Failure> {
         if !self.selection.wants(&item) {

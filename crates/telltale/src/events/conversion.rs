@@ -18,7 +18,6 @@ use super::target::{NewDirectory, NewFile, cannot_write};
 use super::words::plural;
 use crate::arguments::Form;
 use crate::exit::{self, Failure};
-use crate::interrupt::Interrupt;
 use crate::output::Output;
 
 /// How often a terminal is told how far it is.
@@ -30,7 +29,6 @@ pub(super) struct Conversion {
     target: Target,
     wanted: PathBuf,
     rows: Rows,
-    interrupt: Interrupt,
     /// When a terminal was last told how far it is.
     told_at: Option<Instant>,
     has_told: bool,
@@ -54,7 +52,6 @@ impl Conversion {
         replaces: bool,
         style: TextStyle,
     ) -> Result<Self, Failure> {
-        let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
         let is_directory = matches!(form, Form::Npy | Form::Safetensors);
         let mut target = if is_directory {
             Target::Directory(NewDirectory::begin(out, replaces)?)
@@ -74,7 +71,6 @@ impl Conversion {
             target,
             wanted: out.to_owned(),
             rows,
-            interrupt,
             told_at: io::stderr().is_terminal().then(Instant::now),
             has_told: false,
             written: 0,
@@ -88,11 +84,6 @@ impl Conversion {
 
     /// Writes an item.
     pub(super) fn take(&mut self, item: &Item, started_ns: Option<u64>) -> Result<(), Failure> {
-        if self.interrupt.asked() {
-            self.end_progress();
-            let words = format!("interrupted; nothing was left at {}", self.wanted.display());
-            return Err(Failure::Told(words));
-        }
         let outcome = match self.form {
             Form::Raw => self.target.put(|out| write_event_record(out, item)),
             Form::Jsonl => self.target.put(|out| write_item_line(out, item, Some(usize::MAX))),

@@ -1,7 +1,7 @@
 //! Going on with what is added to a capture, until Ctrl-C. Half an event waits for its other half.
 
 use std::fs::File;
-use std::io::{self, Read, Stdin};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use telltale_debug_stream::capture::{Capture, Directory, Item, Sequential, Watch};
 
 use super::Events;
-use super::source::{STANDARD_INPUT, cannot_open, cannot_read};
+use super::source::{STANDARD_INPUT, Source, cannot_open, cannot_read};
 use super::words::plural;
 use crate::exit::{self, Failure};
 use crate::interrupt::Interrupt;
@@ -22,17 +22,14 @@ const UNTOLD: Duration = Duration::from_secs(1);
 /// Likewise a directory of which not everything could be watched.
 const UNWATCHED: Duration = Duration::from_secs(2);
 
-/// Standard input that is waited for together with Ctrl-C.
-struct Waiting<'interrupt> {
-    input: Stdin,
-    interrupt: &'interrupt Interrupt,
-}
-
 /// Takes what there is and what comes, until interrupted or gone.
-pub(super) fn run(path: &Path, events: &mut Events<'_>) -> Result<(), Failure> {
-    let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+pub(super) fn run(
+    path: &Path,
+    interrupt: &Interrupt,
+    events: &mut Events<'_>,
+) -> Result<(), Failure> {
     if path.as_os_str() == STANDARD_INPUT {
-        return standard_input(&interrupt, events);
+        return standard_input(path, interrupt, events);
     }
     let mut is_told = false;
     while !path.exists() {
@@ -44,7 +41,7 @@ pub(super) fn run(path: &Path, events: &mut Events<'_>) -> Result<(), Failure> {
             return Ok(());
         }
     }
-    if path.is_dir() { directory(path, &interrupt, events) } else { file(path, &interrupt, events) }
+    if path.is_dir() { directory(path, interrupt, events) } else { file(path, interrupt, events) }
 }
 
 fn directory(path: &Path, interrupt: &Interrupt, events: &mut Events<'_>) -> Result<(), Failure> {
@@ -141,14 +138,18 @@ fn open(path: &Path) -> Result<Sequential<File>, Failure> {
     }
 }
 
-fn standard_input(interrupt: &Interrupt, events: &mut Events<'_>) -> Result<(), Failure> {
-    let mut reader = Sequential::new(Waiting { input: io::stdin(), interrupt });
-    while let Some(item) = reader.next_item().map_err(cannot_read)? {
+fn standard_input(
+    path: &Path,
+    interrupt: &Interrupt,
+    events: &mut Events<'_>,
+) -> Result<(), Failure> {
+    let mut source = Source::open(path, Some(interrupt))?;
+    while let Some(item) = source.next_item()? {
         // Whoever writes it may wait for an answer.
         events.take(item)?;
         events.flush()?;
     }
-    while let Some(item) = reader.next_left() {
+    while let Some(item) = source.next_left() {
         events.take(item)?;
     }
     Ok(())
@@ -159,15 +160,5 @@ fn take_all<R: Read>(reader: &mut Sequential<R>, events: &mut Events<'_>) -> Res
         let item: Option<Item> = reader.next_item().map_err(cannot_read)?;
         let Some(item) = item else { return Ok(()) };
         events.take(item)?;
-    }
-}
-
-impl Read for Waiting<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A closed input is readable too, and ends it.
-        if self.interrupt.wait_for(self.input.as_fd(), None) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        self.input.read(buffer)
     }
 }

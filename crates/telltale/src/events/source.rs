@@ -1,25 +1,37 @@
 //! Where events are read from: a path, or standard input.
 
-use std::io::{self, Stdin};
+use std::io::{self, Read, Stdin};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use telltale_debug_stream::capture::{Capture, Item, OpenError, ReadError, Sequential};
 
 use crate::exit::Failure;
+use crate::interrupt::Interrupt;
 
 /// The path that stands for standard input.
 pub(super) const STANDARD_INPUT: &str = "-";
 
 /// A capture that is read to its end.
-pub(super) enum Source {
+pub(super) enum Source<'interrupt> {
     Capture(Capture),
-    StandardInput(Sequential<Stdin>),
+    StandardInput(Sequential<Waiting<'interrupt>>),
 }
 
-impl Source {
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+/// Standard input, waited for together with Ctrl-C where that does not end the process by itself.
+pub(super) struct Waiting<'interrupt> {
+    input: Stdin,
+    interrupt: Option<&'interrupt Interrupt>,
+}
+
+impl<'interrupt> Source<'interrupt> {
+    pub(super) fn open(
+        path: &Path,
+        interrupt: Option<&'interrupt Interrupt>,
+    ) -> Result<Self, Failure> {
         if path.as_os_str() == STANDARD_INPUT {
-            return Ok(Self::StandardInput(Sequential::new(io::stdin())));
+            let waiting = Waiting { input: io::stdin(), interrupt };
+            return Ok(Self::StandardInput(Sequential::new(waiting)));
         }
         Ok(Self::Capture(Capture::open(path).map_err(cannot_open)?))
     }
@@ -38,6 +50,17 @@ impl Source {
             Self::Capture(capture) => capture.next_left(),
             Self::StandardInput(input) => input.next_left(),
         }
+    }
+}
+
+impl Read for Waiting<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // A closed input is readable too, and ends it.
+        let input = self.input.as_fd();
+        if self.interrupt.is_some_and(|interrupt| interrupt.wait_for(input, None)) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.input.read(buffer)
     }
 }
 

@@ -13,9 +13,9 @@ use telltale_debug_stream::sink::{DefaultConsumer, Saved, write_json_line};
 use telltale_debug_stream::{
     Event, EventKind, Losses, Next, Stream, StreamOptions, TensorEvent, TextStyle,
 };
-use telltale_harness::{Scratch, skip};
+use telltale_harness::{Scratch, skip, wait_until};
 
-use crate::command::{Running, Said, said, telltale};
+use crate::command::{PATIENCE, Running, Said, said, telltale};
 
 /// Publishes through a stream what a kernel would, and has the default consumer keep it.
 fn capture(root: &Path, iterations: u16) {
@@ -269,6 +269,31 @@ fn what_cannot_be_read_or_written_is_told_in_one_sentence() {
         let told = said(telltale().arg("events").arg(&lines).args(more).stdout(full()));
         told.complains(2, &["standard output", "No space left"]);
     }
+}
+
+#[test]
+fn nothing_is_left_of_what_failed_or_was_interrupted() {
+    let place = Scratch::new();
+    let (out, whole) = (place.join("out"), lines());
+    fs::write(place.join("lines"), whole.repeat(200)).unwrap();
+    let too_large = "trap '' XFSZ; ulimit -f 8; exec \"$0\" events \"$1\" --convert raw -o \"$2\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", too_large, env!("CARGO_BIN_EXE_telltale")]);
+    let failed = said(command.arg(place.join("lines")).arg(&out));
+    failed.complains(2, &["out failed", "File too large", "-o"]);
+    for (form, out) in [("raw", &out), ("npy", &out)] {
+        let mut command = telltale();
+        let arguments = ["events", "-", "--convert", form, "-o"];
+        command.args(arguments).arg(out).stdin(Stdio::piped());
+        let mut running = Running::start(&mut command);
+        let mut input = running.child.child().stdin.take().unwrap();
+        input.write_all(&whole).unwrap();
+        let begun = || fs::read_dir(place.path()).unwrap().count() == 2;
+        wait_until("the conversion to begin", PATIENCE, begun);
+        running.child.interrupt();
+        assert_eq!(running.status(), Some(2));
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "the lines alone");
 }
 
 #[test]
