@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use telltale_debug_stream::{Stream, cores};
 use telltale_program_cache::{CoreCoord, ProgramArguments, ProgramDescriptor};
-use telltale_runtime::{DeviceDescription, Runtime};
+use telltale_runtime::{DeviceDescription, Runtime, debug_output};
 use telltale_schema::chip::ChipFacts;
 use telltale_schema::memory::MemoryKind;
 
@@ -137,6 +137,8 @@ impl Accelerator {
         let (ending, ended) = sync_channel::<()>(0);
         let prints = Prints::of(grid)?;
         let printers = prints.printers();
+        // Before anything runs, so that nothing is printed for nobody.
+        debug_output::start();
         let spare = Arc::new(SpareWords::default());
         let thread = {
             let (chip, queue, progress, spare) =

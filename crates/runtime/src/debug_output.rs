@@ -10,7 +10,9 @@ mod flush;
 mod standard;
 mod writer;
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -59,9 +61,7 @@ pub fn start() -> bool {
     }
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     if let State::Unread = &*state {
-        let (settings, problems) = Settings::read(|name| std::env::var_os(name));
-        problems.iter().for_each(|problem| tell(problem));
-        *state = settings.map_or(State::Unwanted, State::Wanted);
+        *state = State::of(|name| std::env::var_os(name));
     }
     let State::Wanted(settings) = &*state else { return false };
     if flush::is_running() {
@@ -76,6 +76,19 @@ pub fn start() -> bool {
             false
         }
     }
+}
+
+/// Asks for a default consumer that writes below `directory`, whatever the environment says of
+/// that. Only before [`start`] is called first, for which files would be in two places; whether it
+/// was not.
+pub fn write_below(directory: &Path) -> bool {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let State::Unread = &*state else { return false };
+    *state = State::of(|name| match name {
+        DIRECTORY_VARIABLE => Some(directory.into()),
+        _ => std::env::var_os(name),
+    });
+    true
 }
 
 /// Waits until what was published before this call, on any core, has been taken by its client or
@@ -100,6 +113,15 @@ pub fn stop() {
     if !flush::is_foreign() {
         let _state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
         flush::stop();
+    }
+}
+
+impl State {
+    /// What variables ask for. Says what is wrong with them.
+    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let (settings, problems) = Settings::read(variable);
+        problems.iter().for_each(|problem| tell(problem));
+        settings.map_or(Self::Unwanted, Self::Wanted)
     }
 }
 

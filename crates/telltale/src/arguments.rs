@@ -14,6 +14,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind};
 
 use crate::exit::{self, Failure, Status};
+use crate::gpt::Print;
 
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use serve::ServeArguments;
@@ -84,6 +85,10 @@ cache on, off or checked, and when it is stopped and resumed. Without --root the
 emulated n300 inside this process. Kernels are C sources; the first run compiles them with $CC or cc
 and keeps them in $TELLTALE_KERNEL_CACHE, else $XDG_CACHE_HOME/telltale/kernels.
 
+With --print a kernel prints an activation into the chip's debug stream. Of a layer, counted from 0:
+input, attention_norm, queries, keys, values, shares, found, between, feed_norm, wide, gelu; of the
+model: output, norm, logits. The weights do not depend on it.
+
 Exit status: 0 all steps were done or Ctrl-C ended it, 1 the last checkpoint could not be written,
 2 the training failed or did not begin, 64 wrong usage.
 
@@ -91,6 +96,8 @@ Examples:
   telltale gpt --steps 100
   telltale gpt --checkpoint DIR            Ctrl-C leaves a checkpoint
   telltale gpt --checkpoint DIR --resume   and this goes on from it
+  telltale gpt --print 1.gelu:every=10 --print logits
+  telltale gpt --print 1.gelu --debug-output-dir DIR
   telltale gpt --steps 20 --cache off --weights-digest";
 
 const REPLAY_HELP: &str = "\
@@ -209,6 +216,14 @@ pub(crate) struct GptArguments {
     /// $TELLTALE_PROGRAM_CACHE, on]
     #[arg(long, value_name = "MODE", value_parser = ["on", "off", "check"])]
     pub(crate) cache: Option<String>,
+    /// Print what steps compute: this activation in the first step and each Nth from there
+    /// (repeatable; see below)
+    #[arg(long, value_name = "[LAYER.]NAME[:every=N]")]
+    pub(crate) print: Vec<Print>,
+    /// Write what is printed, and the loss of each step, to files below DIR instead of showing it,
+    /// and a line for each to standard output [default: $NEURON_RT_DEBUG_OUTPUT_DIR, none]
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
+    pub(crate) debug_output_dir: Option<PathBuf>,
     /// At the end print a digest of all weights' bits
     #[arg(long)]
     pub(crate) weights_digest: bool,

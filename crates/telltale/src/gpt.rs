@@ -5,6 +5,7 @@
 
 mod keeping;
 mod machine;
+mod prints;
 mod progress;
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use telltale_gpt::text::Text;
 use telltale_gpt::{Config, Training};
 use telltale_operations::Session;
 use telltale_program_cache::{CacheMode, CacheOptions, ProgramCache};
-use telltale_runtime::{Options, Runtime};
+use telltale_runtime::{Options, Runtime, debug_output};
 
 use crate::arguments::{GptArguments, GptSizes};
 use crate::exit::{Failure, Status};
@@ -23,6 +24,8 @@ use crate::output::Output;
 use crate::parent;
 use keeping::Keeper;
 use machine::Machine;
+pub(crate) use prints::Print;
+use prints::Prints;
 use progress::Progress;
 pub(crate) use progress::{LOSS, SPEED, STEP};
 
@@ -33,8 +36,10 @@ pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
         return Ok(Status::Fine);
     }
     let mode = mode(arguments)?;
+    let config = config(&arguments.sizes);
+    arguments.print.iter().try_for_each(|print| print.check(&config))?;
     let text = Text::documentation();
-    let identity = Training::identity_of(config(&arguments.sizes), arguments.seed, &text)
+    let identity = Training::identity_of(config, arguments.seed, &text)
         .map_err(|error| Failure::because(&error))?;
     // Whoever cannot keep checkpoints is told so before anything starts.
     let keeper = Keeper::open(arguments, &identity)?;
@@ -59,6 +64,9 @@ fn train(
         root: arguments.place.root.clone(),
         ..Options::new(concat!("telltale gpt ", env!("CARGO_PKG_VERSION")))
     });
+    if let Some(directory) = &arguments.debug_output_dir {
+        debug_output::write_below(directory);
+    }
     let (ordinal, chip) = machine.chip(arguments.device)?;
     let options = AcceleratorOptions {
         root: Some(machine.root().to_owned()),
@@ -78,7 +86,11 @@ fn train(
         None => Training::begin(session, config(&arguments.sizes), arguments.seed, text),
     };
     let mut training = training.map_err(|error| Failure::because(&error))?;
-    let mut progress = Progress::begin(Output::detect(), arguments.json, &runtime);
+    // Where events are written to files, nothing is read here.
+    let reads = !debug_output::start();
+    let stream = Prints::stream(training.session());
+    let prints = Prints::begin(&arguments.print, stream, reads, runtime.registry())?;
+    let mut progress = Progress::begin(Output::detect(), arguments.json, &runtime, prints);
     progress.tell_start(&training, &name)?;
     let wanted = arguments.steps.unwrap_or(u64::MAX);
     while training.steps() < wanted && !interrupt.asked() {

@@ -6,6 +6,7 @@ use serde_json::json;
 use telltale_gpt::Training;
 use telltale_runtime::{Gauge, Registry, Runtime};
 
+use super::prints::Prints;
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -21,6 +22,7 @@ pub(super) struct Progress {
     output: Output,
     json: bool,
     registry: Registry,
+    prints: Prints,
     /// From the first step on: before it there is no value to show.
     gauges: Option<Gauges>,
 }
@@ -32,8 +34,8 @@ struct Gauges {
 }
 
 impl Progress {
-    pub(super) fn begin(output: Output, json: bool, runtime: &Runtime) -> Self {
-        Self { output, json, registry: runtime.registry(), gauges: None }
+    pub(super) fn begin(output: Output, json: bool, runtime: &Runtime, prints: Prints) -> Self {
+        Self { output, json, registry: runtime.registry(), prints, gauges: None }
     }
 
     /// What is trained, and where.
@@ -63,8 +65,15 @@ impl Progress {
     /// Does a step and tells of it.
     pub(super) fn step(&mut self, training: &mut Training) -> Result<(), Failure> {
         let started = Instant::now();
-        let loss = training.step().map_err(|error| Failure::because(&error))?;
-        self.tell_step(training, loss, started.elapsed())
+        let step = training.steps() + 1;
+        let prints = &self.prints;
+        let loss = training
+            .step_looking(|session, found| prints.print(step, session, found))
+            .map_err(|error| Failure::because(&error))?;
+        let took = started.elapsed();
+        self.prints.print_loss(loss);
+        self.tell_step(training, loss, took)?;
+        self.prints.show(&self.output, self.json)
     }
 
     fn tell_step(&mut self, training: &Training, loss: f32, took: Duration) -> Result<(), Failure> {

@@ -17,20 +17,20 @@ const SMALL: [&str; 10] =
 const CHECKPOINT: &str = "gpt.checkpoint";
 
 /// A training of a small model whose machine and records are below `place`.
-fn gpt(place: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn gpt(place: &Path, arguments: &[&str]) -> Command {
     let mut command = telltale();
     command.arg("gpt").args(SMALL).args(arguments);
     command.arg("--runtime-dir").arg(place).env("XDG_RUNTIME_DIR", place);
     command
 }
 
-fn lines(said: &Said) -> Vec<Value> {
+pub(crate) fn lines(said: &Said) -> Vec<Value> {
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
     said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The digest in the last line.
-fn digest(said: &Said) -> String {
+pub(crate) fn digest(said: &Said) -> String {
     lines(said).last().unwrap()["weights_digest"].as_str().unwrap().to_owned()
 }
 

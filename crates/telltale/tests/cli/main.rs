@@ -13,6 +13,7 @@ mod gpt;
 mod machines;
 mod names;
 mod nothing;
+mod printed;
 mod replay;
 mod serve;
 mod terminal;
