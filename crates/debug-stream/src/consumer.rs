@@ -67,8 +67,7 @@ impl Consumer {
         loop {
             let iterations = &mut self.iterations;
             let taken = self.reader.take(|record| {
-                let view =
-                    EventView::read(record.kind, record.sequence, record.time_ns, record.body)?;
+                let view = EventView::read(record)?;
                 Some(view.to_event(count(iterations, view.prefix)))
             });
             return Ok(Some(match taken {
@@ -208,8 +207,7 @@ impl EventReader {
         let mut read = Some(read);
         loop {
             let taken = self.reader.take(|record| {
-                let view =
-                    EventView::read(record.kind, record.sequence, record.time_ns, record.body)?;
+                let view = EventView::read(record)?;
                 read.take().map(|read| read(&view))
             });
             match taken {

@@ -1,8 +1,8 @@
-//! What an event says, and how it lies in the queue: a fixed part, the prefix, and the data.
+//! What an event says, and what the queue carries of it: facts, the prefix as its name, the data.
 //!
-//! The layout is private to the process. Nothing here knows the queue or the C structures.
+//! The meaning of the facts is private to the process. Nothing here knows the C structures.
 
-use crate::queue::{Body, DATA_ALIGNMENT, FIXED_BYTES};
+use crate::queue::{Draft, Facts, Record};
 
 /// The longest prefix that the published structure holds, without its final zero.
 pub const MAX_PREFIX_BYTES: usize = 511;
@@ -53,7 +53,7 @@ pub struct EventView<'queue> {
     pub shape: [u64; MAX_DIMENSIONS],
     /// How many dimensions it has.
     pub rank: usize,
-    /// The tensor, the text, or the bytes of a user type. Aligned to 16 bytes.
+    /// The tensor, the text, or the bytes of a user type. Aligned to 64 bytes.
     pub data: &'queue [u8],
 }
 
@@ -81,14 +81,6 @@ pub struct Event {
     pub shape: Vec<u64>,
     /// See [`EventView::data`].
     pub data: Vec<u8>,
-}
-
-/// What a publisher puts into the queue.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Encoded<'event> {
-    pub(crate) fixed: [u8; FIXED_BYTES],
-    pub(crate) prefix: &'event [u8],
-    pub(crate) data: &'event [u8],
 }
 
 /// The fields of an event before they are encoded.
@@ -141,75 +133,77 @@ impl EventKind {
     }
 }
 
-// === impl Encoded ===
+// === impl Fields ===
 
-impl<'event> Encoded<'event> {
-    /// Lays an event out; none when it has more dimensions than can be told. A prefix or name that
-    /// is too long is cut.
+impl Fields<'_> {
+    /// The event as it is queued; none when it has more dimensions than can be told. A prefix or
+    /// name that is too long is cut.
     #[inline(always)]
-    pub(crate) fn new(fields: &Fields<'event>) -> Option<Self> {
-        let prefix = cut(fields.prefix, MAX_PREFIX_BYTES).as_bytes();
-        let dtype = cut(fields.dtype, MAX_DTYPE_BYTES).as_bytes();
-        let rank = u32::try_from(fields.shape.len()).ok()?;
-        if fields.shape.len() > MAX_DIMENSIONS {
+    pub(crate) fn draft(&self, kind: EventKind) -> Option<Draft<'_>> {
+        if self.shape.len() > MAX_DIMENSIONS {
             return None;
         }
-        let mut fixed = [0; FIXED_BYTES];
-        fixed[0..4].copy_from_slice(&fields.core.to_ne_bytes());
-        fixed[4..8].copy_from_slice(&fields.pipe.to_ne_bytes());
-        fixed[8..8 + dtype.len()].copy_from_slice(dtype);
-        for (to, dimension) in fixed[24..88].chunks_exact_mut(8).zip(fields.shape) {
-            to.copy_from_slice(&dimension.to_ne_bytes());
-        }
-        let prefix_bytes = u32::try_from(prefix.len()).ok()?;
-        fixed[88..92].copy_from_slice(&prefix_bytes.to_ne_bytes());
-        fixed[92..96].copy_from_slice(&rank.to_ne_bytes());
-        Some(Self { fixed, prefix, data: fields.data })
+        Some(Draft {
+            facts: Facts {
+                numbers: [kind.code(), self.core, self.pipe],
+                text: short_text(cut(self.dtype, MAX_DTYPE_BYTES).as_bytes()),
+            },
+            dimensions: self.shape,
+            name: cut(self.prefix, MAX_PREFIX_BYTES).as_bytes(),
+            data: self.data,
+        })
     }
+}
 
-    /// What goes into the queue.
-    #[inline(always)]
-    pub(crate) fn body(&self) -> Body<'_> {
-        Body { fixed: &self.fixed, name: self.prefix, data: self.data }
-    }
+/// Up to 15 bytes, with zeros behind them; put together in registers, because what is stored in
+/// small pieces can be loaded as a whole only after all earlier stores have left the processor.
+#[inline(always)]
+fn short_text(text: &[u8]) -> [u8; MAX_DTYPE_BYTES + 1] {
+    let joined = if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        let shift = 8 * (text.len() - 8);
+        u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << shift
+    } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        let shift = 8 * (text.len() - 4);
+        u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << shift
+    } else {
+        text.iter().rev().fold(0, |joined, &byte| joined << 8 | u128::from(byte))
+    };
+    joined.to_le_bytes()
 }
 
 /// The first bytes of a text, at most so many, without half a character at the end.
 #[inline(always)]
 fn cut(text: &str, most_bytes: usize) -> &str {
+    if text.len() <= most_bytes { text } else { shorten(text, most_bytes) }
+}
+
+#[cold]
+fn shorten(text: &str, most_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(most_bytes)]
 }
 
 // === impl EventView ===
 
 impl<'queue> EventView<'queue> {
-    /// Reads what [`Encoded`] laid out; none if that is not what it is.
+    /// Reads what [`Fields::draft`] wrote; none if that is not what it is.
     #[inline]
-    pub(crate) fn read(code: u32, sequence: u64, time_ns: u64, body: &'queue [u8]) -> Option<Self> {
-        let (fixed, rest) = body.split_first_chunk::<FIXED_BYTES>()?;
-        let dtype = fixed.get(8..24)?;
-        let dtype = dtype.split(|&byte| byte == 0).next()?;
+    pub(crate) fn read(record: &Record<'queue>) -> Option<Self> {
+        let body = record.body;
+        let [code, core, pipe] = body.facts.numbers;
         let mut shape = [0; MAX_DIMENSIONS];
-        for (dimension, bytes) in shape.iter_mut().zip(fixed.get(24..88)?.as_chunks::<8>().0) {
-            *dimension = u64::from_ne_bytes(*bytes);
-        }
-        let number = |at: usize| {
-            let bytes = fixed.get(at..)?.first_chunk::<4>()?;
-            Some(u32::from_ne_bytes(*bytes))
-        };
-        let prefix_bytes = usize::try_from(number(88)?).ok()?;
-        let prefix = rest.get(..prefix_bytes)?;
+        let rank = body.dimensions.len();
+        shape.get_mut(..rank)?.copy_from_slice(body.dimensions);
         Some(Self {
             kind: EventKind::from_code(code),
-            sequence,
-            time_ns,
-            core: number(0)?,
-            pipe: number(4)?,
-            prefix,
-            dtype,
+            sequence: record.sequence,
+            time_ns: record.time_ns,
+            core,
+            pipe,
+            prefix: body.name,
+            dtype: body.facts.text.split(|&byte| byte == 0).next()?,
             shape,
-            rank: usize::try_from(number(92)?).ok()?.min(MAX_DIMENSIONS),
-            data: rest.get(prefix_bytes.next_multiple_of(DATA_ALIGNMENT)..)?,
+            rank,
+            data: body.data,
         })
     }
 
@@ -234,17 +228,10 @@ impl<'queue> EventView<'queue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn body(fields: &Fields<'_>) -> Option<Vec<u8>> {
-        let encoded = Encoded::new(fields)?;
-        let Body { fixed, name, data } = encoded.body();
-        let mut body = [fixed, name].concat();
-        body.resize(body.len().next_multiple_of(DATA_ALIGNMENT), 0);
-        Some([&body, data].concat())
-    }
+    use crate::queue::Body;
 
     #[test]
-    fn what_is_laid_out_is_read_back() {
+    fn what_is_encoded_is_read_back() {
         let long = "é".repeat(400);
         for (prefix, dtype, shape, data) in [
             ("", "", &[][..], &b""[..]),
@@ -253,17 +240,29 @@ mod tests {
             (&long, "float8e4m3fn_x4", &[u64::MAX], b""),
         ] {
             let fields = Fields { core: 3, pipe: 1, prefix, dtype, shape, data };
-            let body = body(&fields).unwrap();
-            let view = EventView::read(1, 9, 8, &body).unwrap();
+            let draft = fields.draft(EventKind::Tensor).unwrap();
+            let Draft { facts, dimensions, name, data: queued } = draft;
+            let body = Body { time_ns: 0, facts: &facts, dimensions, name, data: queued };
+            let record = Record { sequence: 9, time_ns: 8, body };
+            let damaged = Record { body: Body { dimensions: &[1; 9], ..body }, ..record };
+            assert_eq!(EventView::read(&damaged), None);
+            let view = EventView::read(&record).unwrap();
             assert_eq!((view.kind, view.sequence, view.time_ns), (EventKind::Tensor, 9, 8));
             let event = view.to_event(None);
             assert_eq!((event.core, event.pipe, event.dtype.as_str()), (3, 1, dtype));
             assert!(prefix.starts_with(&event.prefix) && event.prefix.len() <= MAX_PREFIX_BYTES);
             assert!(event.prefix.len() + 1 >= prefix.len().min(MAX_PREFIX_BYTES));
             assert_eq!((event.shape.as_slice(), event.data.as_slice()), (shape, data));
-            for length in 0..FIXED_BYTES + view.prefix.len() {
-                assert_eq!(EventView::read(1, 9, 8, &body[..length]), None, "{length}");
-            }
+        }
+    }
+
+    #[test]
+    fn a_name_of_any_length_is_kept_whole() {
+        let text = b"abcdefghijklmno";
+        for length in 0..=MAX_DTYPE_BYTES {
+            let expected: [u8; 16] =
+                std::array::from_fn(|at| if at < length { text[at] } else { 0 });
+            assert_eq!(short_text(&text[..length]), expected, "{length}");
         }
     }
 
@@ -271,7 +270,7 @@ mod tests {
     fn nine_dimensions_cannot_be_told() {
         let fields =
             Fields { core: 0, pipe: 0, prefix: "", dtype: "int8", shape: &[1; 9], data: b"" };
-        assert!(body(&fields).is_none());
+        assert!(fields.draft(EventKind::Tensor).is_none());
     }
 
     #[test]

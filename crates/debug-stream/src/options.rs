@@ -20,8 +20,8 @@ pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 pub struct StreamOptions {
     /// How many events may wait to be read.
     pub max_events: u64,
-    /// How many bytes they may have together. An event of n bytes of data counts for about
-    /// n + 192 bytes and its prefix.
+    /// How many bytes they may have together. An event of n bytes of data counts for n + 64, its
+    /// prefix and 8 for each dimension, rounded up to the next 64.
     pub max_bytes: u64,
     /// Which events are wanted; all, if there is none.
     pub filter: Option<Filter>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::event::{Encoded, EventKind, FIRST_USER_TYPE, Fields};
+use crate::event::{EventKind, FIRST_USER_TYPE, Fields};
 use crate::queue::{Cause, Queue, Refused};
 use crate::stream::Shared;
 
@@ -104,8 +104,8 @@ impl Publisher {
         if self.shared.filters() && !self.shared.wants(fields) {
             return Published::Filtered;
         }
-        let Some(encoded) = Encoded::new(fields) else { return Published::Unrepresentable };
-        match self.queue.push(kind.code(), &encoded.body()) {
+        let Some(draft) = fields.draft(kind) else { return Published::Unrepresentable };
+        match self.queue.push(&draft) {
             Ok(()) => Published::Queued,
             Err(Refused::Lost(cause)) => Published::Lost(cause),
             Err(Refused::Disconnected) => Published::Disconnected,

@@ -10,11 +10,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::time::{ClockId, clock_gettime};
 
 use self::lock::Locked;
 use self::pool::Pool;
-use self::record::{HEADER_BYTES, Place, Stamp};
+use self::record::{HEADER_BYTES, Place, Size};
 use self::segment::{SEGMENT_BYTES, Segment, class_of};
 use crate::doorbell::{Descriptor, Doorbell, Progress};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
@@ -28,8 +27,10 @@ mod record;
 mod registration;
 mod segment;
 
-pub(crate) use self::reader::{Reader, Taken};
-pub(crate) use self::record::{Body, DATA_ALIGNMENT, FIXED_BYTES};
+pub(crate) use self::reader::{Reader, Record, Taken};
+#[cfg(test)]
+pub(crate) use self::record::Body;
+pub(crate) use self::record::{Draft, Facts};
 #[cfg(feature = "tokio")]
 pub(crate) use self::registration::register;
 
@@ -89,18 +90,23 @@ pub(crate) enum Refused {
     Disconnected,
 }
 
-/// Where producers are. Positions and sums go on from one connection to the next.
+/// Where producers are. Positions and sums go on from one connection to the next. What every event
+/// needs comes first, in the cache line of the lock.
+#[repr(C)]
 struct Tail {
-    open: bool,
     /// The segment that is being filled; the consumer's, or what it will get to.
     base: Option<NonNull<u8>>,
     offset: usize,
     reserved: u64,
     reserved_bytes: u64,
-    /// The consumer's progress when it was last looked at: each look fetches a line of its cache.
-    seen_taken: u64,
-    seen_taken_bytes: u64,
+    /// What `reserved` and `reserved_bytes` may become before the consumer's progress has to be
+    /// looked at again: each look fetches a line of its cache.
+    room_until: u64,
+    room_until_bytes: u64,
+    open: bool,
     lost: Losses,
+    /// What the newest event in the chain, or the consumer's connection, tells of these.
+    told: Losses,
     high_water: u64,
     unread: u64,
 }
@@ -134,19 +140,6 @@ pub(crate) enum Unconnected {
     Occupied,
     NoDescriptor(rustix::io::Errno),
     NoMemory,
-}
-
-/// The bytes that an event is charged with.
-fn charged(body_bytes: usize) -> usize {
-    HEADER_BYTES.saturating_add(body_bytes.next_multiple_of(HEADER_BYTES))
-}
-
-/// Monotonic time as of the last tick of the kernel, which costs a few nanoseconds to know.
-fn coarse_time_ns() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    let [seconds, nanoseconds] =
-        [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
-    seconds * 1_000_000_000 + nanoseconds
 }
 
 // === impl Queue ===
@@ -211,81 +204,99 @@ impl Queue {
         let told_lost = if wants_losses { told.sum() } else { u64::MAX };
         self.progress.told_lost.store(told_lost, Ordering::Relaxed);
         (tail.base, tail.offset, tail.open) = (Some(segment.base()), 0, true);
+        tail.told = told;
         drop(tail);
         self.connected.store(true, Ordering::Relaxed);
         Ok(Reader::new(Arc::clone(self), descriptor, segment, told, wants_losses))
     }
 
     /// Puts an event at the end. It is copied once.
-    #[inline]
-    pub(crate) fn push(&self, kind: u32, body: &Body<'_>) -> Result<(), Refused> {
+    #[inline(always)]
+    pub(crate) fn push(&self, draft: &Draft<'_>) -> Result<(), Refused> {
         // The locks and the descriptor of a parent are nothing for its child to touch.
         if process::generation() != self.generation.load(Ordering::Relaxed) {
             return Err(Refused::Disconnected);
         }
-        let body_bytes = body.bytes();
-        let outside = if record::is_outside(body_bytes) {
-            let Some(segment) = self.segment_for(body_bytes) else {
-                return Err(self.lose_for_want_of_memory());
-            };
-            Some(segment)
+        let size = Size::of(draft).ok_or(Refused::Lost(Cause::Bytes))?;
+        let (reserved, outside) = if size.is_outside() {
+            let (reserved, segment) = self.reserve_outside(size)?;
+            (reserved, Some(segment.into_base()))
         } else {
-            None
+            (self.reserve(size)?, None)
         };
-        let reserved = match self.reserve(body_bytes) {
-            Ok(reserved) => reserved,
-            Err(refused) => {
-                if let Some(segment) = outside {
-                    self.pool.put(segment);
-                }
-                return Err(refused);
-            }
-        };
-        let outside = outside.map(Segment::into_base);
-        // SAFETY: the place was reserved just now for this many bytes, and the segment is of the
-        // class that holds them.
-        unsafe { reserved.place.write(kind, body, outside) };
+        // SAFETY: the place was reserved just now for this many bytes, and a segment is of the
+        // class that holds the data.
+        unsafe { reserved.place.write(draft, size, outside) };
         self.bell.event(reserved.position, &self.progress, self);
         Ok(())
     }
 
-    /// Memory for a body of its own, outside of the producers' lock.
+    /// A place for an event whose data has a segment of its own, and that segment.
     #[cold]
-    fn segment_for(&self, body_bytes: usize) -> Option<Segment> {
-        if u64::try_from(body_bytes).unwrap_or(u64::MAX) > self.bounds.bytes {
+    fn reserve_outside(&self, size: Size) -> Result<(Reserved, Segment), Refused> {
+        let segment = self.segment_for(size).ok_or_else(|| self.lose_for_want_of_memory())?;
+        match self.reserve(size) {
+            Ok(reserved) => Ok((reserved, segment)),
+            Err(refused) => {
+                self.pool.put(segment);
+                Err(refused)
+            }
+        }
+    }
+
+    /// Memory for data of its own, outside of the producers' lock.
+    fn segment_for(&self, size: Size) -> Option<Segment> {
+        if size.charged() > self.bounds.bytes {
             // It will be refused; nothing needs to be mapped for that.
             return self.pool.take(0).or_else(|| Segment::map(0));
         }
-        let class = class_of(body_bytes)?;
+        let class = class_of(size.data_bytes())?;
         self.pool.take(class).or_else(|| Segment::map(class))
     }
 
     #[inline(always)]
-    fn reserve(&self, body_bytes: usize) -> Result<Reserved, Refused> {
-        let distance = record::distance(body_bytes);
-        let bytes = u64::try_from(charged(body_bytes)).unwrap_or(u64::MAX);
+    fn reserve(&self, size: Size) -> Result<Reserved, Refused> {
+        let (distance, bytes) = (size.distance(), size.charged());
+        let mut tail = self.tail.lock();
+        if tail.is_known_to_have_room(bytes) && tail.fits(distance) {
+            return Ok(tail.reserve(distance, bytes));
+        }
+        drop(tail);
+        self.reserve_with_care(distance, bytes)
+    }
+
+    /// What is behind the glance of [`Self::reserve`]: looks how far the consumer is, goes on in
+    /// another segment, tells of what was lost.
+    #[cold]
+    fn reserve_with_care(&self, distance: usize, bytes: u64) -> Result<Reserved, Refused> {
         let mut spare = None;
         loop {
             let mut tail = self.tail.lock();
             if !tail.open {
                 return Err(Refused::Disconnected);
             }
-            if let Some(cause) = tail.no_room(bytes, self.bounds, &self.progress) {
+            let taken = self.progress.taken.load(Ordering::Acquire);
+            let taken_bytes = self.progress.taken_bytes.load(Ordering::Relaxed);
+            if let Some(cause) = tail.no_room(bytes, self.bounds, taken, taken_bytes) {
                 return Err(self.lose(tail, cause));
             }
-            if tail.fits(distance) {
-                return Ok(tail.reserve(distance, bytes));
-            }
-            if let Some(segment) = spare.take().or_else(|| self.pool.take(0)) {
+            if !tail.fits(distance + HEADER_BYTES) {
+                let Some(segment) = spare.take().or_else(|| self.pool.take(0)) else {
+                    drop(tail);
+                    // Taking memory from the kernel takes microseconds: other producers go ahead.
+                    spare = Segment::map(0);
+                    if spare.is_none() {
+                        return Err(self.lose_for_want_of_memory());
+                    }
+                    continue;
+                };
                 tail.go_on_in(segment);
-                return Ok(tail.reserve(distance, bytes));
             }
-            drop(tail);
-            // Taking memory from the kernel takes microseconds: other producers go ahead.
-            spare = Segment::map(0);
-            if spare.is_none() {
-                return Err(self.lose_for_want_of_memory());
-            }
+            tail.tell_losses();
+            // Until then, there cannot be more waiting than there ever were.
+            tail.room_until = taken.saturating_add(tail.high_water);
+            tail.room_until_bytes = taken_bytes.wrapping_add(self.bounds.bytes);
+            return Ok(tail.reserve(distance, bytes));
         }
     }
 
@@ -298,6 +309,8 @@ impl Queue {
     #[cold]
     fn lose(&self, mut tail: lock::Inside<'_, Tail>, cause: Cause) -> Refused {
         tail.lost.add(cause);
+        // The next event that is accepted has to tell of it.
+        tail.end_room();
         let lost = tail.lost.sum();
         self.lost.store(lost, Ordering::Relaxed);
         // SYNC: last loss. Either this sees that the consumer has taken all, or the consumer, when
@@ -321,6 +334,7 @@ impl Queue {
         self.connected.store(false, Ordering::Relaxed);
         let mut tail = self.tail.lock();
         tail.open = false;
+        tail.end_room();
         tail.unread += tail.reserved - self.progress.taken.load(Ordering::Relaxed);
         tail.reserved
     }
@@ -390,45 +404,51 @@ impl Drop for Queue {
 impl Tail {
     fn new() -> Self {
         Self {
-            open: false,
             base: None,
             offset: 0,
             reserved: 0,
             reserved_bytes: 0,
-            seen_taken: 0,
-            seen_taken_bytes: 0,
+            room_until: 0,
+            room_until_bytes: 0,
+            open: false,
             lost: Losses::default(),
+            told: Losses::default(),
             high_water: 0,
             unread: 0,
         }
     }
 
-    /// Why an event of this size cannot be accepted now.
+    /// Whether an event of this size can be accepted without a look at the consumer. Never while
+    /// the queue is closed, and never after a loss that no event in the chain tells of.
     #[inline(always)]
-    fn no_room(&mut self, bytes: u64, bounds: Bounds, progress: &Progress) -> Option<Cause> {
-        if self.excess(bytes, bounds).is_some()
-            || self.reserved - self.seen_taken >= self.high_water
-        {
-            self.seen_taken = progress.taken.load(Ordering::Acquire);
-            self.seen_taken_bytes = progress.taken_bytes.load(Ordering::Relaxed);
-            let cause = self.excess(bytes, bounds);
-            let waiting = self.reserved - self.seen_taken + u64::from(cause.is_none());
-            self.high_water = self.high_water.max(waiting);
-            return cause;
-        }
-        None
+    fn is_known_to_have_room(&self, bytes: u64) -> bool {
+        self.reserved < self.room_until
+            && bytes <= self.room_until_bytes.wrapping_sub(self.reserved_bytes)
     }
 
-    #[inline(always)]
-    fn excess(&self, bytes: u64, bounds: Bounds) -> Option<Cause> {
-        let waiting_bytes = self.reserved_bytes.wrapping_sub(self.seen_taken_bytes);
-        if self.reserved - self.seen_taken >= bounds.events {
-            Some(Cause::Events)
-        } else if waiting_bytes.saturating_add(bytes) > bounds.bytes {
-            Some(Cause::Bytes)
-        } else {
-            None
+    /// Makes the next producer look with care.
+    fn end_room(&mut self) {
+        self.room_until = self.reserved;
+    }
+
+    /// Why an event of this size cannot be accepted now.
+    fn no_room(
+        &mut self,
+        bytes: u64,
+        bounds: Bounds,
+        taken: u64,
+        taken_bytes: u64,
+    ) -> Option<Cause> {
+        let waiting = self.reserved - taken;
+        let waiting_bytes = self.reserved_bytes.wrapping_sub(taken_bytes);
+        if waiting >= bounds.events {
+            return Some(Cause::Events);
         }
+        if waiting_bytes.saturating_add(bytes) > bounds.bytes {
+            return Some(Cause::Bytes);
+        }
+        self.high_water = self.high_water.max(waiting + 1);
+        None
     }
 
     /// Whether an event and the header behind it fit into the segment.
@@ -441,6 +461,22 @@ impl Tail {
         let base = self.base.expect("an open queue has a segment");
         // SAFETY: `fits` left room for one more header behind everything reserved.
         unsafe { Place::at(base, self.offset) }
+    }
+
+    /// Puts what no event tells of before the next one. There is room for a header.
+    fn tell_losses(&mut self) {
+        if self.told == self.lost {
+            return;
+        }
+        self.told = self.lost;
+        let place = self.place();
+        self.offset += HEADER_BYTES;
+        // SAFETY: the segment is mapped; the place is the next one, and what is behind it is nobody's
+        // yet, inside the lock.
+        unsafe {
+            self.place().empty();
+            place.tell(self.told);
+        }
     }
 
     /// Continues the chain in a new segment.
@@ -464,14 +500,9 @@ impl Tail {
         self.offset += distance;
         self.reserved += 1;
         self.reserved_bytes = self.reserved_bytes.wrapping_add(bytes);
-        let sequence = position + self.lost.sum();
-        let stamp = Stamp { sequence, time_ns: coarse_time_ns(), lost: self.lost };
-        // SAFETY: the segment is mapped; the place was just reserved here, inside the lock, and what
-        // is behind it is nobody's yet.
-        unsafe {
-            place.stamp(stamp);
-            self.place().empty();
-        }
+        // SAFETY: the segment is mapped; what is behind the place that was just reserved here, inside
+        // the lock, is nobody's yet.
+        unsafe { self.place().empty() };
         Reserved { place, position }
     }
 }

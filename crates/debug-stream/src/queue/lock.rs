@@ -7,8 +7,8 @@ use std::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicBool, Ordering, wait_a_little};
 
-/// A value that one thread at a time may touch. A cache line of its own.
-#[repr(align(64))]
+/// A value that one thread at a time may touch. It begins in the cache line of the lock.
+#[repr(C, align(64))]
 pub(super) struct Locked<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,

@@ -4,10 +4,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::record::{Found, Place, distance, is_outside};
+use super::record::{Body, Found, HEADER_BYTES, Place, Size, coarse_time_ns};
 use super::segment::{Segment, class_of};
 use super::{Losses, Queue, process};
 use crate::sync::{Ordering, wait_a_little};
+
+/// How often the reader looks for another event before it silences the descriptor, if events have
+/// come in quick succession: about a microsecond. To silence it and to ring it again are a system
+/// call each, and a reader that sleeps costs its producer several microseconds to wake.
+const MOST_LOOKS: u32 = 64;
+/// How often it looks if they have not.
+const FEWEST_LOOKS: u32 = 8;
 
 /// The one consumer. Dropping it ends the connection; what was not read is counted as unread.
 pub(crate) struct Reader {
@@ -17,6 +24,10 @@ pub(crate) struct Reader {
     /// The losses that were taken, or passed over by a reader that does not want them.
     told: Losses,
     wants_losses: bool,
+    /// The time of the newest event so far.
+    time_ns: u64,
+    /// How often to look for another event before the descriptor is silenced.
+    looks: u32,
     generation: u32,
 }
 
@@ -25,14 +36,16 @@ struct Cursor {
     /// The segment it is in. What lies before `offset` nobody else uses any more.
     segment: Segment,
     offset: usize,
+    /// What had been lost before the event here.
+    lost: Losses,
 }
 
 /// An event as it lies in the queue.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'queue> {
-    pub(crate) kind: u32,
     pub(crate) sequence: u64,
     pub(crate) time_ns: u64,
-    pub(crate) body: &'queue [u8],
+    pub(crate) body: Body<'queue>,
 }
 
 /// What a reader gets.
@@ -55,9 +68,18 @@ impl Reader {
         told: Losses,
         wants_losses: bool,
     ) -> Self {
-        let cursor = Cursor { segment, offset: 0 };
+        let cursor = Cursor { segment, offset: 0, lost: told };
         let generation = process::generation();
-        Self { queue, descriptor, cursor, told, wants_losses, generation }
+        Self {
+            queue,
+            descriptor,
+            cursor,
+            told,
+            wants_losses,
+            time_ns: 0,
+            looks: FEWEST_LOOKS,
+            generation,
+        }
     }
 
     /// Takes what is next: `read` sees an event before it is given up.
@@ -72,14 +94,16 @@ impl Reader {
             return taken;
         }
         // SAFETY: `waits` just found an event, and the cursor goes on only below, after `read`.
-        let (kind, stamp, body) = unsafe { self.cursor.place().event() };
-        if self.wants_losses && stamp.lost != self.told {
-            return Taken::Lost(self.tell(stamp.lost));
+        let body = unsafe { self.cursor.place().event() };
+        let lost = self.cursor.lost;
+        if self.wants_losses && lost != self.told {
+            return Taken::Lost(self.tell(lost));
         }
-        let record = Record { kind, sequence: stamp.sequence, time_ns: stamp.time_ns, body };
-        let result = read(&record);
-        let body_bytes = body.len();
-        self.go_on(body_bytes);
+        // Two producers may have looked at the clock in another order than they took their turns.
+        self.time_ns = self.time_ns.max(body.time_ns);
+        let sequence = self.taken() + lost.sum();
+        let result = read(&Record { sequence, time_ns: self.time_ns, body });
+        self.go_on();
         self.after_taking();
         Taken::Event(result)
     }
@@ -106,10 +130,10 @@ impl Reader {
         self.queue.progress.taken.load(Ordering::Relaxed)
     }
 
-    fn go_on(&mut self, body_bytes: usize) {
+    /// Leaves the event behind that was found.
+    fn go_on(&mut self) {
         let progress = &self.queue.progress;
-        self.cursor.go_on(body_bytes, &self.queue);
-        let bytes = u64::try_from(super::charged(body_bytes)).unwrap_or(u64::MAX);
+        let bytes = self.cursor.go_on(&self.queue);
         // Only this thread stores here. What is passed is not touched again: segments go back to
         // the producers through the pool's lock.
         let taken_bytes = progress.taken_bytes.load(Ordering::Relaxed).wrapping_add(bytes);
@@ -119,21 +143,38 @@ impl Reader {
     }
 
     fn after_taking(&mut self) {
+        if !self.cursor.waits(&self.queue) {
+            self.look_again();
+        }
         let (cursor, queue, told, mut more) = (&mut self.cursor, &*self.queue, self.told, true);
         let waits = || {
             more = cursor.waits(queue);
-            more || cursor.loss_before(queue, told).is_some()
+            more || cursor.last_loss(queue, told).is_some()
         };
         queue.bell.taken(waits, queue);
         if !more {
-            queue.pool.shrink(super::coarse_time_ns());
+            queue.pool.shrink(coarse_time_ns());
         }
+    }
+
+    /// Looks for an event that comes in a moment. Looks are far between, because each takes the
+    /// event's first cache line away from its producer.
+    #[cold]
+    fn look_again(&mut self) {
+        for _ in 0..self.looks {
+            std::hint::spin_loop();
+            if self.cursor.waits(&self.queue) {
+                self.looks = MOST_LOOKS;
+                return;
+            }
+        }
+        self.looks = (self.looks / 2).max(FEWEST_LOOKS);
     }
 
     /// What there is to take when no event is; none if one has come meanwhile.
     #[cold]
     fn take_the_last_loss<R>(&mut self) -> Option<Taken<R>> {
-        if let Some(lost) = self.cursor.loss_before(&self.queue, self.told) {
+        if let Some(lost) = self.cursor.last_loss(&self.queue, self.told) {
             let lost = self.tell(lost);
             self.after_taking();
             return Some(Taken::Lost(lost));
@@ -142,9 +183,9 @@ impl Reader {
             return None;
         }
         let (cursor, queue, told) = (&mut self.cursor, &*self.queue, self.told);
-        let waits = || cursor.waits(queue) || cursor.loss_before(queue, told).is_some();
+        let waits = || cursor.waits(queue) || cursor.last_loss(queue, told).is_some();
         queue.bell.nothing(waits, queue);
-        queue.pool.shrink(super::coarse_time_ns());
+        queue.pool.shrink(coarse_time_ns());
         Some(Taken::Nothing)
     }
 
@@ -161,10 +202,7 @@ impl Reader {
         let mut attempts = 0;
         while self.queue.progress.taken.load(Ordering::Relaxed) < reserved {
             if self.cursor.waits(&self.queue) {
-                // SAFETY: `waits` just found an event.
-                let (_, _, body) = unsafe { self.cursor.place().event() };
-                let body_bytes = body.len();
-                self.go_on(body_bytes);
+                self.go_on();
             } else {
                 wait_a_little(&mut attempts);
             }
@@ -212,28 +250,28 @@ impl Cursor {
                 Found::Event => return true,
                 Found::Nothing => return false,
                 Found::Jump(base) => self.jump(base, queue),
+                Found::Lost(lost) => self.pass(lost),
             }
         }
     }
 
-    /// What was lost before the next event, or after the last one if all have been taken; none if
-    /// the reader knows, or does not want to, or if a whole event has come, which tells of it.
-    fn loss_before(&mut self, queue: &Queue, told: Losses) -> Option<Losses> {
+    /// What was lost after the last event, if all have been taken; none if the reader knows, or does
+    /// not want to. Every other event tells by itself what was lost before it.
+    fn last_loss(&self, queue: &Queue, told: Losses) -> Option<Losses> {
         // SYNC: last loss
         if !queue.has_untold_losses() {
             return None;
         }
         let tail = queue.tail.lock();
-        let lost = if tail.reserved == queue.progress.taken.load(Ordering::Relaxed) {
-            tail.lost
-        } else if self.waits(queue) {
-            return None;
-        } else {
-            // SAFETY: an event is reserved and its turn has come; `waits` went to its place, inside
-            // the lock.
-            unsafe { self.place().lost_before() }
-        };
-        (lost != told).then_some(lost)
+        let all_taken = tail.reserved == queue.progress.taken.load(Ordering::Relaxed);
+        (all_taken && tail.lost != told).then_some(tail.lost)
+    }
+
+    /// Goes on behind what was lost.
+    #[cold]
+    fn pass(&mut self, lost: Losses) {
+        self.lost = lost;
+        self.offset += HEADER_BYTES;
     }
 
     #[cold]
@@ -245,23 +283,28 @@ impl Cursor {
         self.offset = 0;
     }
 
-    /// Leaves the event here behind.
+    /// Leaves the event here behind; returns the bytes that it was charged with.
     #[inline(always)]
-    fn go_on(&mut self, body_bytes: usize, queue: &Queue) {
-        if is_outside(body_bytes) {
-            self.give_up_body(body_bytes, queue);
-        }
-        self.offset += distance(body_bytes);
-    }
-
-    #[cold]
-    fn give_up_body(&self, body_bytes: usize, queue: &Queue) {
+    fn go_on(&mut self, queue: &Queue) -> u64 {
         // SAFETY: the caller stands at an event that it found.
-        let base = unsafe { self.place().outside() };
-        if let (Some(base), Some(class)) = (base, class_of(body_bytes)) {
-            // SAFETY: the producer gave up a segment of the class of this body, and each event is
+        let (size, outside) = unsafe { self.place().size() };
+        if let Some(base) = outside {
+            // SAFETY: the producer gave up a segment of the class of this data, and each event is
             // left behind once.
-            queue.pool.put(unsafe { Segment::from_base(base, class) });
+            unsafe { give_up(base, size, queue) };
         }
+        self.offset += size.distance();
+        size.charged()
     }
+}
+
+/// Takes back the segment of an event's data.
+///
+/// # Safety
+/// The segment is of the class of this size, and nobody else does this or uses it.
+#[cold]
+unsafe fn give_up(base: NonNull<u8>, size: Size, queue: &Queue) {
+    let class = class_of(size.data_bytes()).expect("a segment of this class was made");
+    // SAFETY: as the caller promises.
+    queue.pool.put(unsafe { Segment::from_base(base, class) });
 }

@@ -22,8 +22,8 @@ enum Got {
 
 fn take(reader: &mut Reader) -> Got {
     let taken = reader.take(|record| {
-        let data = &record.body[FIXED_BYTES..];
-        let marks = data.iter().all(|&byte| byte == mark(record.kind));
+        let Body { facts, data, .. } = record.body;
+        let marks = data.iter().all(|&byte| byte == mark(facts.numbers[0]));
         assert!(marks, "the bytes are those of the event");
         Got::Event(record.sequence, data.len())
     });
@@ -44,7 +44,8 @@ fn push(queue: &Queue, kind: u32, bytes: usize) -> Result<(), Refused> {
 }
 
 fn push_data(queue: &Queue, kind: u32, data: &[u8]) -> Result<(), Refused> {
-    queue.push(kind, &Body { fixed: &[0; FIXED_BYTES], name: b"", data })
+    let facts = Facts { numbers: [kind, 0, 0], ..Facts::default() };
+    queue.push(&Draft { facts, dimensions: &[], name: b"", data })
 }
 
 fn readable(reader: &Reader) -> bool {
@@ -146,10 +147,10 @@ fn an_event_above_the_byte_budget_is_lost_and_wakes_who_wants_to_know() {
     assert!(readable(&reader));
     assert_eq!(take(&mut reader), Got::Lost(Losses { bytes: 2, ..Losses::default() }));
     assert!(!readable(&reader));
-    // 64 bytes of header and 96 of facts belong to an event's size.
-    assert_eq!(push(&queue, 1, 3_936), Ok(()));
+    // 64 bytes of header belong to an event's size.
+    assert_eq!(push(&queue, 1, 4_032), Ok(()));
     assert_eq!(push(&queue, 1, 0), too_large);
-    assert_eq!(take(&mut reader), Got::Event(2, 3_936));
+    assert_eq!(take(&mut reader), Got::Event(2, 4_032));
     drop(reader);
     let mut reader = queue.connect(false, None).ok().unwrap();
     assert_eq!(push(&queue, 1, 5_000), too_large);
@@ -211,12 +212,11 @@ fn a_reader_that_panics_has_not_taken_the_event() {
 /// Pushes numbered events of changing lengths, and counts those that were refused.
 fn produce(queue: &Queue, producer: u32, rounds: u64, refused: &AtomicU64) {
     let data = [mark(producer); 900];
-    let mut fixed = [0; FIXED_BYTES];
+    let facts = Facts { numbers: [producer, 0, 0], ..Facts::default() };
     for number in 0..rounds {
         let length = usize::try_from(number % 900).unwrap();
-        fixed[..8].copy_from_slice(&number.to_ne_bytes());
-        let body = Body { fixed: &fixed, name: b"", data: &data[..length] };
-        if queue.push(producer, &body).is_err() {
+        let draft = Draft { facts, dimensions: &[number], name: b"", data: &data[..length] };
+        if queue.push(&draft).is_err() {
             refused.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -256,9 +256,10 @@ fn stress(producers: u32, bounds: Bounds, waits_each_time: bool) {
             let taken = reader.take(|record| {
                 assert_eq!(record.sequence, next, "gaps are losses that were told");
                 next += 1;
-                let producer = newest.get_mut(record.kind as usize)?;
-                let number = u64::from_ne_bytes(record.body[..8].try_into().unwrap());
-                assert!(record.body[FIXED_BYTES..].iter().all(|&byte| byte == mark(record.kind)));
+                let Body { facts, data, dimensions, .. } = record.body;
+                let [producer, ..] = facts.numbers;
+                assert!(producer == u32::MAX || data.iter().all(|&byte| byte == mark(producer)));
+                let (producer, &number) = (newest.get_mut(producer as usize)?, dimensions.first()?);
                 assert!(producer.is_none_or(|before| before < number), "out of order");
                 *producer = Some(number);
                 Some(())
