@@ -3,6 +3,7 @@
 use telltale_runtime::{Quota, RingBuffer, Traffic};
 
 use crate::abi::{Device, structure};
+use crate::debug_streams;
 use crate::describe::{description, memory_kind, memory_space};
 use crate::runtimes::RuntimeHandle;
 use crate::status::{Status, Wrong, borrowed, give, guarded, take_back};
@@ -24,6 +25,7 @@ pub unsafe extern "C" fn telltale_device_open(
     guarded(|| {
         // SAFETY: the caller vouches for both unless they are null.
         let (runtime, device) = unsafe { (borrowed(runtime)?, structure(device)?) };
+        debug_streams::look_for_library();
         let make = || Ok(DeviceHandle(runtime.0.open_device(description(device)?)));
         // SAFETY: the caller vouches for the place unless it is null.
         unsafe { give(opened, make) }

@@ -5,6 +5,7 @@
 //! crosses the border.
 
 mod abi;
+mod debug_streams;
 mod describe;
 mod devices;
 mod metrics;

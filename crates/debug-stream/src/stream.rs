@@ -242,6 +242,16 @@ impl From<Unconnected> for ConnectError {
     }
 }
 
+// === impl StreamCounters ===
+
+impl StreamCounters {
+    /// Whether anybody ever connected and something came of it, or is connected now.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.connected || self.produced > 0 || self.filtered > 0
+    }
+}
+
 // === impl Shared ===
 
 impl Shared {

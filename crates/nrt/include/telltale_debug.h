@@ -44,6 +44,25 @@ typedef struct telltale_debug_counts_s {
 /* Tells a core's counts. NRT_INVALID: no such core, a null pointer, or a child of fork. */
 NRT_STATUS telltale_debug_counts(int logical_nc_idx, telltale_debug_counts_s *counts);
 
+/* What became of one core's events. */
+typedef struct telltale_debug_core_s {
+    uint32_t logical_nc_idx; /* The core. */
+    uint32_t connected;      /* 1 while somebody reads, else 0. */
+    telltale_debug_counts_s counts;
+    uint64_t filtered;      /* Events that TELLTALE_DEBUG_FILTER did not want. */
+    uint64_t unsaved;       /* Events that the default consumer could not write or print. */
+    uint64_t waiting_bytes; /* What the events that wait hold. */
+} telltale_debug_core_s;
+
+/*
+ * Tells of all cores that were used; libtelltale shows them on the process's endpoint with it. Does not
+ * begin the use of the library. *count is how many there are, of which the first `room` are told;
+ * struct_size is sizeof(telltale_debug_core_s). NRT_INVALID: a null pointer, another size, or a child of
+ * fork.
+ */
+NRT_STATUS telltale_debug_read_cores(telltale_debug_core_s *cores, size_t struct_size, size_t room,
+                                     size_t *count);
+
 /*
  * Waits until everything that was published before the call, on all cores, has been read by its
  * client or written by the default consumer; not for cores that nobody reads.

@@ -52,6 +52,19 @@ pub struct Counts {
     pub dropped_memory: u64,
 }
 
+/// `telltale_debug_core_s`.
+#[allow(missing_docs)] // The header says what each field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct CoreCounts {
+    pub logical_nc_idx: u32,
+    pub connected: u32,
+    pub counts: Counts,
+    pub filtered: u64,
+    pub unsaved: u64,
+    pub waiting_bytes: u64,
+}
+
 /// What an event became.
 pub(crate) enum Made {
     /// A structure that is the caller's to free.

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use telltale_debug_stream::{Publisher, Stream, cores};
+use telltale_debug_stream::{Publisher, Stream, StreamCounters, cores};
 use telltale_runtime::debug_output;
 
 use crate::forks;
@@ -61,6 +61,19 @@ pub(crate) fn one(index: c_int) -> Result<&'static Core, Status> {
     count();
     let stream = cores::stream(number).ok_or(Status::INVALID)?;
     Ok(slot.get_or_init(|| Core::new(stream)))
+}
+
+/// The cores that were used so far, with their counters and the events that C clients did not get
+/// for want of memory. Begins nothing.
+pub(crate) fn used() -> impl Iterator<Item = (u32, StreamCounters, u64)> {
+    let streams = (0..cores::count()).filter_map(cores::stream);
+    let found = streams.map(|stream| {
+        let index = usize::try_from(stream.core()).ok();
+        let slot = index.and_then(|index| CORES.get(index)).and_then(OnceLock::get);
+        let unallocated = slot.map_or(0, |core| core.unallocated.load(Ordering::Relaxed));
+        (stream.core(), stream.counters(), unallocated)
+    });
+    found.filter(|(_, counters, _)| counters.is_used())
 }
 
 /// Whether it is known, at a glance, that nobody reads the events of this core.

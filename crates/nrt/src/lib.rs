@@ -10,16 +10,18 @@ mod abi;
 mod client;
 mod connections;
 mod cores;
+mod counts;
 mod forks;
 mod identity;
 mod lifetime;
 mod producer;
 mod status;
 
-pub use abi::{Counts, EventHeader, TensorPayload};
+pub use abi::{CoreCounts, Counts, EventHeader, TensorPayload};
 pub use client::{
     nrt_debug_client_connect, nrt_debug_client_connect_close, nrt_debug_client_read_one_event,
 };
+pub use counts::{telltale_debug_counts, telltale_debug_read_cores};
 pub use lifetime::{nrt_close, nrt_get_visible_nc_count, nrt_init};
-pub use producer::{telltale_debug_counts, telltale_debug_drain, telltale_debug_publish_tensor};
+pub use producer::{telltale_debug_drain, telltale_debug_publish_tensor};
 pub use status::{STATUSES, Status, nrt_get_status_as_str};

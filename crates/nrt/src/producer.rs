@@ -1,8 +1,7 @@
-//! `telltale_debug.h`: what a runtime in C publishes with, and what became of it.
+//! `telltale_debug.h`: what a runtime in C publishes with, and waits for.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::slice;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use telltale_debug_stream::{
@@ -10,7 +9,6 @@ use telltale_debug_stream::{
 };
 use telltale_runtime::debug_output;
 
-use crate::abi::Counts;
 use crate::cores;
 use crate::forks::refuse_child;
 use crate::status::{Status, guarded};
@@ -85,39 +83,6 @@ unsafe fn publish(
             Published::Disconnected => Err(Status::CLOSED),
             Published::Unrepresentable => Err(Status::INVALID),
         }
-    })
-}
-
-/// Tells what became of a core's events.
-///
-/// # Safety
-/// `counts` is null or points to memory for them.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn telltale_debug_counts(
-    logical_nc_idx: c_int,
-    counts: *mut Counts,
-) -> Status {
-    if counts.is_null() {
-        return Status::INVALID;
-    }
-    guarded(|| {
-        refuse_child()?;
-        let core = cores::one(logical_nc_idx)?;
-        let found = core.stream.counters();
-        let unallocated = core.unallocated.load(Ordering::Relaxed);
-        let found = Counts {
-            produced: found.produced,
-            // A count that is a moment older may be smaller.
-            delivered: found.delivered.saturating_sub(unallocated),
-            waiting: found.waiting,
-            unread: found.unread,
-            dropped_events: found.lost.events,
-            dropped_bytes: found.lost.bytes,
-            dropped_memory: found.lost.memory + unallocated,
-        };
-        // SAFETY: not null, and the caller vouches for the rest.
-        unsafe { counts.write(found) };
-        Ok(())
     })
 }
 

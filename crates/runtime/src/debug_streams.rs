@@ -1,7 +1,9 @@
 //! The debug streams of the process's logical cores, as its endpoint shows them.
 //!
-//! They are read when somebody asks. A core that was never connected to is not shown, and of many
+//! They are read when somebody asks, those of another library through the function that it gave. A core that was never connected to is not shown, and of many
 //! cores those with the most events are: the others appear as one sum.
+
+use std::sync::OnceLock;
 
 use telltale_debug_stream::{Losses, StreamCounters, cores};
 use telltale_schema::metric::MetricDefinition;
@@ -18,16 +20,27 @@ pub const MAX_SHOWN_CORES: usize = 64;
 /// The label's value for the sum of the others.
 const OTHERS: &str = "others";
 
+/// What tells of streams that another library of this process has: each core with its counters.
+pub type OtherStreams = fn() -> Vec<(u32, StreamCounters)>;
+
+static OTHERS_SOURCE: OnceLock<OtherStreams> = OnceLock::new();
+
+/// Shows the streams of another library of this process, too; the first call counts. The function
+/// is called on the endpoint's thread, whenever somebody asks.
+pub fn show_other_debug_streams(source: OtherStreams) {
+    let _ = OTHERS_SOURCE.set(source);
+}
+
 /// The streams' metrics.
 pub(crate) fn samples() -> Vec<MetricSample> {
     let streams = (0..cores::count()).filter_map(cores::stream);
-    of(streams.map(|stream| (stream.core(), stream.counters())).collect())
+    let ours = streams.map(|stream| (stream.core(), stream.counters()));
+    let others = OTHERS_SOURCE.get().map(|source| source()).unwrap_or_default();
+    of(ours.chain(others).collect())
 }
 
 fn of(mut found: Vec<(u32, StreamCounters)>) -> Vec<MetricSample> {
-    found.retain(|(_, counters)| {
-        counters.connected || counters.produced > 0 || counters.filtered > 0
-    });
+    found.retain(|(_, counters)| counters.is_used());
     // Stable: of those with as many events the first ones stay.
     found.sort_by_key(|(_, counters)| std::cmp::Reverse(counters.produced));
     let others = found.split_off(found.len().min(MAX_SHOWN_CORES));

@@ -35,13 +35,14 @@ mod session;
 mod tracker;
 mod waiting;
 
-pub use debug_streams::MAX_SHOWN_CORES;
+pub use debug_streams::{MAX_SHOWN_CORES, OtherStreams, show_other_debug_streams};
 pub use device::{Device, DeviceDescription, MAX_DEVICES};
 pub use options::{Misread, Options, Regions};
 pub use problem::{OnProblem, Problem, Step};
 pub use program_caches::MAX_PROGRAM_CACHES;
 pub use registry::{Counter, Gauge, Histogram, MAX_SERIES, Registry};
 pub use runtime::Runtime;
+pub use telltale_debug_stream::{Losses, StreamCounters};
 pub use telltale_ledger::region::writer::RegionLayout;
 pub use telltale_schema::chip::{ChipFacts, ChipIdentity};
 pub use telltale_schema::memory::{MemoryKind, MemorySpace};

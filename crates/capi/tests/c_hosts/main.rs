@@ -1,5 +1,6 @@
 //! libtelltale as C and C++ programs meet it: installed, compiled against, linked both ways.
 
+mod both;
 mod forks;
 mod header;
 mod installed;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::installed::{here, install};
 use telltale_harness::{Scratch, compile_c, compile_cpp, skip};
-use telltale_nrt::{Counts, EventHeader, STATUSES, TensorPayload};
+use telltale_nrt::{CoreCounts, Counts, EventHeader, STATUSES, TensorPayload};
 
 fn include(option: &str) -> String {
     format!("{option}{}", here().join("include").display())
@@ -30,6 +30,7 @@ fn the_library_and_the_headers_agree_on_every_structure_and_status() {
         format!("sizeof(ndebug_stream_event_header_t) == {}", size_of::<EventHeader>()),
         format!("_Alignof(ndebug_stream_event_header_t) == {}", align_of::<EventHeader>()),
         format!("sizeof(telltale_debug_counts_s) == {}", size_of::<Counts>()),
+        format!("sizeof(telltale_debug_core_s) == {}", size_of::<CoreCounts>()),
         format!(
             "offsetof(ndebug_stream_event_header_t, type) == {}",
             offset_of!(EventHeader, event_type)
@@ -139,5 +140,5 @@ fn the_library_exports_what_the_headers_declare_and_nothing_else() {
         return skip(test, "needs nm from binutils");
     };
     assert_eq!(exported, declared());
-    assert_eq!(exported.len(), 10);
+    assert_eq!(exported.len(), 11);
 }
