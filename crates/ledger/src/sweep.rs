@@ -53,9 +53,9 @@ impl LedgerSweep {
     /// Takes a ledger into the set and reads it once.
     pub fn insert(&mut self, mut reader: LedgerReader) -> SweepKey {
         let outcome = reader.read().map(|_| ());
-        // Without a map, this ledger is read alone.
-        let mapping = Mapping::readable(reader.descriptor(), MOST_SWEPT_BYTES).ok();
-        let swept = Some(Swept { reader, mapping, outcome });
+        let mut swept = Swept { reader, mapping: None, outcome };
+        swept.map_what_is_used();
+        let swept = Some(swept);
         let key = self.holes.pop().unwrap_or(self.swept.len());
         match self.swept.get_mut(key) {
             Some(hole) => *hole = swept,
@@ -160,6 +160,18 @@ impl Swept {
 
     fn read_alone(&mut self) {
         self.outcome = self.reader.read().map(|_| ());
+        self.map_what_is_used();
+    }
+
+    /// Maps the pages that are used now, if they were not: the kernel gives memory of this process
+    /// to pages around the one that is touched, but to none beyond the map. Without a map, the
+    /// ledger is read alone.
+    fn map_what_is_used(&mut self) {
+        let length = self.reader.expected_bytes().next_multiple_of(PAGE_BYTES);
+        let mapped = self.mapping.as_ref().map_or(0, Mapping::length);
+        if length > mapped && length <= MOST_SWEPT_BYTES {
+            self.mapping = Mapping::readable(self.reader.descriptor(), length).ok();
+        }
     }
 
     fn last(&self) -> Result<&LedgerReading, &ReadError> {

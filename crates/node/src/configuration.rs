@@ -1,13 +1,34 @@
 //! What can be configured, part by part, with the values that hold when nothing is said.
 
+mod keys;
+mod layers;
+mod text;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::collector::CollectOptions;
 use crate::log::Level;
 use crate::service::ServiceOptions;
+
+pub use keys::{Key, Kind, keys_of};
+pub use layers::{
+    Argument, ConfigurationError, Effective, Layers, Origin, check_file, variable_of,
+};
+pub use text::Problem;
+
+/// The shortest and the longest time from one collection to the next, in seconds.
+const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
+/// Keys, or tables of keys, that a running service takes over when it is told to read its
+/// configuration again. All others need a restart.
+const RELOADABLE: [&str; 2] = ["interval_seconds", "log_level"];
+
+/// Letters that a name may be away from the one that was meant.
+const NEAR: usize = 3;
 
 /// The configuration of the service. Each part has a table of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +43,7 @@ pub struct Configuration {
     /// directory for root or the user.
     pub state_dir: Option<PathBuf>,
     /// The time from one collection to the next, in seconds, from 0.1 to 3600.
+    #[serde(deserialize_with = "interval_seconds")]
     pub interval_seconds: f64,
     /// What is logged: `error`, `warn`, `info` or `debug`.
     pub log_level: Level,
@@ -42,6 +64,36 @@ impl Default for Configuration {
 // === impl Configuration ===
 
 impl Configuration {
+    /// Every key that can be set.
+    pub fn keys() -> Vec<Key> {
+        keys_of::<Self>()
+    }
+
+    /// The values as a file would have them; a key without a value is left out.
+    ///
+    /// # Panics
+    /// When a part has options that no file could have.
+    pub fn table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("options are plain values")
+    }
+
+    /// The keys that differ and that a running service does not take over.
+    pub fn needing_restart(&self, other: &Self) -> Vec<String> {
+        let (ours, theirs) = (self.table(), other.table());
+        let differs = |path: &str| text::lookup(&ours, path) != text::lookup(&theirs, path);
+        let fixed = |path: &str| {
+            let within = |one: &str| path == one || path.starts_with(&format!("{one}."));
+            !RELOADABLE.iter().any(|one| within(one))
+        };
+        let keys = Self::keys().into_iter().map(|key| key.path);
+        keys.filter(|path| fixed(path) && differs(path)).collect()
+    }
+
+    /// The time from one collection to the next.
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs_f64(self.interval_seconds)
+    }
+
     /// What the collecting thread needs of it.
     pub fn service(&self) -> ServiceOptions {
         let collect = CollectOptions {
@@ -49,6 +101,41 @@ impl Configuration {
             runtime_dir: self.runtime_dir.clone(),
             ..CollectOptions::default()
         };
-        ServiceOptions { collect, interval: Duration::from_secs_f64(self.interval_seconds) }
+        ServiceOptions { collect, interval: self.interval() }
     }
 }
+
+/// Reads a time from one collection to the next.
+fn interval_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let seconds = f64::deserialize(deserializer)?;
+    if INTERVAL_SECONDS.contains(&seconds) {
+        return Ok(seconds);
+    }
+    let (least, most) = (INTERVAL_SECONDS.start(), INTERVAL_SECONDS.end());
+    Err(D::Error::custom(format!("{seconds} is not from {least} to {most} seconds")))
+}
+
+/// The name that was probably meant.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.map(|one| (distance(name, one), one)).min()?;
+    (near.0 <= NEAR && near.0 * 2 < name.len()).then_some(near.1)
+}
+
+/// How many letters have to be changed, added or taken away (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = above + 1;
+        for (left, &there) in other.iter().enumerate() {
+            let changed = corner + usize::from(letter != there);
+            corner = row[left + 1];
+            row[left + 1] = changed.min(corner + 1).min(row[left] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests;

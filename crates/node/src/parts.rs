@@ -5,12 +5,14 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_schema::text::with_causes;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
+use crate::configuration::Configuration;
 use crate::listen::{Address, BindError, Handed, Listener, SocketFile};
 use crate::log;
 
@@ -24,6 +26,7 @@ pub struct Parts {
     handed: Handed,
     files: Vec<SocketFile>,
     stop: watch::Sender<bool>,
+    configuration: watch::Sender<Arc<Configuration>>,
     names: Vec<(Id, &'static str)>,
     running: JoinSet<Result<(), String>>,
 }
@@ -43,12 +46,17 @@ pub struct PartEnded {
 impl Parts {
     /// No parts yet. Sockets with a relative path are in `directory`, those that systemd handed
     /// over in `handed`.
-    pub fn new(directory: Option<PathBuf>, handed: Handed) -> Self {
+    pub fn new(
+        configuration: Arc<Configuration>,
+        directory: Option<PathBuf>,
+        handed: Handed,
+    ) -> Self {
         Self {
             directory,
             handed,
             files: Vec::new(),
             stop: watch::Sender::new(false),
+            configuration: watch::Sender::new(configuration),
             names: Vec::new(),
             running: JoinSet::new(),
         }
@@ -77,6 +85,17 @@ impl Parts {
             log::info(&format!("{part} listens on {address}"));
         }
         Ok(listeners)
+    }
+
+    /// The configuration now and after each time that it is read again, for a part that takes some
+    /// of it over while it runs.
+    pub fn configuration(&self) -> watch::Receiver<Arc<Configuration>> {
+        self.configuration.subscribe()
+    }
+
+    /// Hands out a configuration that was read again.
+    pub fn reconfigure(&self, configuration: Arc<Configuration>) {
+        self.configuration.send_replace(configuration);
     }
 
     /// Ends when the service is to stop.
@@ -129,8 +148,14 @@ mod tests {
     use crate::listen::Handed;
     use std::convert::Infallible;
     use std::io;
+    use std::path::PathBuf;
+    use std::sync::Arc;
     use std::time::Instant;
     use telltale_harness::Scratch;
+
+    fn parts(directory: Option<PathBuf>) -> Parts {
+        Parts::new(Arc::default(), directory, Handed::default())
+    }
 
     fn wait<T>(future: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -140,7 +165,7 @@ mod tests {
     #[test]
     fn the_end_of_one_part_is_told_by_its_name() {
         wait(async {
-            let mut parts = Parts::new(None, Handed::default());
+            let mut parts = parts(None);
             let stopped = parts.stopped();
             parts.run("one", async move {
                 stopped.await;
@@ -159,7 +184,7 @@ mod tests {
     fn sockets_go_with_the_parts_even_when_one_does_not_end() {
         let place = Scratch::new();
         wait(async {
-            let mut parts = Parts::new(Some(place.path().to_owned()), Handed::default());
+            let mut parts = parts(Some(place.path().to_owned()));
             let address = "unix:s".parse().unwrap();
             let listeners = parts.listen("http", &[address]).unwrap();
             assert!(place.join("s").exists());

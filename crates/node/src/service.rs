@@ -14,6 +14,7 @@ mod view;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -55,7 +56,12 @@ pub enum StartError {
 pub struct Service {
     view: View,
     thread: Option<JoinHandle<()>>,
+    /// Disconnected when the thread ends.
+    ended: Receiver<()>,
 }
+
+/// How long the end of a collection is waited for. One that hangs is left behind: the process ends.
+const STOP_PATIENCE: Duration = Duration::from_millis(400);
 
 // === impl Service ===
 
@@ -67,7 +73,8 @@ impl Service {
     pub fn start(options: ServiceOptions) -> Result<Self, StartError> {
         let collector = Collector::new(options.collect)?;
         let shared = Arc::new(Shared::new(options.interval).map_err(StartError::System)?);
-        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let (tell, told) = sync_channel(1);
+        let (end, ended) = sync_channel::<()>(1);
         let thread = std::thread::Builder::new()
             .name("telltale-collect".to_owned())
             .spawn(move || {
@@ -75,10 +82,11 @@ impl Service {
                 // The receiver waits for just this.
                 let _ = tell.send(view);
                 collecting.run();
+                drop(end);
             })
             .map_err(StartError::System)?;
         match told.recv() {
-            Ok(view) => Ok(Self { view, thread: Some(thread) }),
+            Ok(view) => Ok(Self { view, thread: Some(thread), ended }),
             Err(_) => Err(StartError::First),
         }
     }
@@ -92,7 +100,8 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.view.shared().ask_to_stop();
-        if let Some(thread) = self.thread.take() {
+        let ended = self.ended.recv_timeout(STOP_PATIENCE) == Err(RecvTimeoutError::Disconnected);
+        if let Some(thread) = self.thread.take().filter(|_| ended) {
             // A panic has been told by its hook; there is nothing to add.
             let _ = thread.join();
         }

@@ -17,7 +17,7 @@ use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
 
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
-pub(crate) use serve::ServeArguments;
+pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
 
 /// Tells what every accelerator and process is doing.
 #[derive(Debug, Parser)]
@@ -35,8 +35,11 @@ pub(crate) enum Command {
     #[command(after_help = SMI_HELP)]
     Smi(SmiArguments),
     /// Collect again and again, and answer whoever may ask: the service of this machine
-    #[command(after_help = serve::HELP)]
+    #[command(after_help = serve::SERVE_HELP)]
     Serve(ServeArguments),
+    /// Check or show the service's configuration
+    #[command(after_help = serve::CONFIG_HELP)]
+    Config(ConfigArguments),
     /// Watch two emulated chips while two processes train a small GPT on them
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArguments),

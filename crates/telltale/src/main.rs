@@ -3,6 +3,7 @@
 
 mod arguments;
 mod chips;
+mod config;
 mod demo;
 mod descriptors;
 mod emulate;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
         Ok(Command::Smi(arguments)) => smi::run(&arguments),
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
+        Ok(Command::Config(arguments)) => config::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
         Ok(Command::Gpt(arguments)) => gpt::run(&arguments),
         Ok(Command::Replay(arguments)) => replay::run(&arguments),

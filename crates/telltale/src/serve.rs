@@ -1,9 +1,14 @@
 //! `telltale serve`: the node service, from its configuration to its end.
 
+mod systemd;
+
+use std::io;
+use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
-use telltale_node::configuration::Configuration;
+use telltale_node::configuration::{Configuration, Effective, Layers};
 use telltale_node::listen::{BindError, Handed};
 use telltale_node::log;
 use telltale_node::parts::Parts;
@@ -13,41 +18,67 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::ServeArguments;
 use crate::exit::{Failure, Status};
+use systemd::Notifier;
 
 /// The parts that systemd may hand sockets to, by the names these have in its units.
 const PARTS_WITH_SOCKETS: [&str; 2] = ["grpc", "http"];
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Status, Failure> {
-    let configuration = configuration(arguments);
-    log::set_level(configuration.log_level);
+    let layers = arguments.layers();
+    let effective = layers.load().map_err(|error| Failure::because(&error))?;
+    log::set_level(effective.configuration.log_level);
+    std::panic::set_hook(Box::new(tell_panic));
+    effective.remarks.iter().for_each(|remark| log::warn(remark));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(2)
         .build()
         .map_err(|error| Failure::because(&error))?;
-    runtime.block_on(serve(&configuration))
+    let outcome = runtime.block_on(serve(&layers, effective));
+    // A read of the history that still runs is not waited for.
+    runtime.shutdown_background();
+    outcome
 }
 
 /// Serves until it is asked to end, or cannot go on.
-async fn serve(configuration: &Configuration) -> Result<Status, Failure> {
-    let mut ends = Ends::listen().map_err(|error| Failure::because(&error))?;
+async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure> {
+    let mut signals = Signals::listen().map_err(|error| Failure::because(&error))?;
+    let mut notifier = Notifier::from_environment();
     let handed =
         Handed::from_environment(&PARTS_WITH_SOCKETS).map_err(|error| Failure::because(&error))?;
+    let mut configuration = Arc::new(effective.configuration);
     let service =
         Service::start(configuration.service()).map_err(|error| Failure::because(&error))?;
     let view = service.view();
-    let mut parts = Parts::new(runtime_directory(configuration), handed);
-    start(&mut parts, configuration, &view).map_err(|error| Failure::because(&error))?;
+    let directory = runtime_directory(&configuration);
+    let mut parts = Parts::new(Arc::clone(&configuration), directory, handed);
+    start(&mut parts, &configuration, &view).map_err(|error| Failure::because(&error))?;
     log::info(&format!("collecting each {} s", configuration.interval_seconds));
-    let outcome = tokio::select! {
-        () = ends.asked() => Ok(Status::Fine),
-        ended = parts.ended() => Err(Failure::because(&ended)),
-        () = view.stopped() => {
-            Err(Failure::Told(String::from("the collecting thread has ended; see above")))
+    notifier.ready(&view);
+    let outcome = loop {
+        tokio::select! {
+            asked = signals.next() => match asked {
+                Asked::End => break Ok(Status::Fine),
+                Asked::Reload => {
+                    notifier.reloading();
+                    if let Some(new) = reload(layers, &configuration, &view) {
+                        configuration = new;
+                        parts.reconfigure(Arc::clone(&configuration));
+                    }
+                    notifier.ready(&view);
+                }
+            },
+            ended = parts.ended() => break Err(Failure::because(&ended)),
+            () = view.stopped() => {
+                let text = "the collecting thread has ended; the lines above say why";
+                break Err(Failure::Told(String::from(text)));
+            }
+            () = notifier.due() => notifier.alive(&view),
         }
     };
     log::info("ending");
+    notifier.stopping();
     parts.stop().await;
     drop(service);
     outcome
@@ -58,19 +89,27 @@ fn start(_: &mut Parts, _: &Configuration, _: &View) -> Result<(), BindError> {
     Ok(())
 }
 
-/// The configuration: what the arguments say, else what holds by itself.
-fn configuration(arguments: &ServeArguments) -> Configuration {
-    let mut configuration = Configuration::default();
-    if let Some(root) = &arguments.place.root {
-        configuration.root = root.clone();
+/// Reads the configuration again and takes over what can be. None when it is refused, and all
+/// stays as it is.
+fn reload(layers: &Layers, old: &Configuration, view: &View) -> Option<Arc<Configuration>> {
+    let loaded = layers.load();
+    view.note_reload(loaded.is_ok());
+    let new = match loaded {
+        Ok(effective) => effective.configuration,
+        Err(error) => {
+            for line in with_causes(&error).lines() {
+                log::error(&format!("the configuration stays as it was: {line}"));
+            }
+            return None;
+        }
+    };
+    log::set_level(new.log_level);
+    view.set_interval(new.interval());
+    log::info(&format!("configuration read again; collecting each {} s", new.interval_seconds));
+    for key in new.needing_restart(old) {
+        log::warn(&format!("{key} has changed, which takes effect after a restart"));
     }
-    configuration.runtime_dir = arguments.place.runtime_dir.clone();
-    configuration.state_dir = arguments.state_dir.clone();
-    if let Some(interval) = arguments.interval {
-        configuration.interval_seconds = interval.as_secs_f64();
-    }
-    configuration.log_level = arguments.log_level.unwrap_or_default();
-    configuration
+    Some(Arc::new(new))
 }
 
 /// The directory that the service's own socket is in, where a runtime would put its own.
@@ -88,22 +127,43 @@ fn runtime_directory(configuration: &Configuration) -> Option<PathBuf> {
     }
 }
 
-/// The signals that end the service.
-struct Ends {
-    terminate: Signal,
-    interrupt: Signal,
+/// Tells a panic in the log's form.
+fn tell_panic(panic: &PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    log::error(&format!("thread {name}: {panic}"));
 }
 
-impl Ends {
-    fn listen() -> std::io::Result<Self> {
-        let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+/// The signals that the service minds.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+/// What a signal asks for.
+enum Asked {
+    /// To end.
+    End,
+    /// To read the configuration again.
+    Reload,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 
-    async fn asked(&mut self) {
+    /// Waits for the next one.
+    async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => Asked::End,
+            _ = self.interrupt.recv() => Asked::End,
+            _ = self.hang_up.recv() => Asked::Reload,
         }
     }
 }

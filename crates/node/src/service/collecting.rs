@@ -45,7 +45,7 @@ impl Collecting {
         let snapshot = Arc::new(collector.collect_round(round));
         schedule.end(Cause::Interval, round, begun.taken(), Instant::now());
         figures.count(&snapshot);
-        let own = figures.now(shared.tallies().all(), SystemClock.now());
+        let own = figures.now(&shared, SystemClock.now());
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let changes = Changes::new();
         if let Err(error) = &changes {
@@ -96,7 +96,7 @@ impl Collecting {
         }
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot);
-        let own = self.figures.now(self.shared.tallies().all(), SystemClock.now());
+        let own = self.figures.now(&self.shared, SystemClock.now());
         self.publisher.publish(snapshot, own);
         self.follow();
         self.schedule.end(cause, round, begun.taken(), Instant::now());

@@ -4,6 +4,8 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
+use super::view::Shared;
+
 /// The service's own figures since it was started.
 #[derive(Debug, Clone)]
 pub struct ServiceFigures {
@@ -17,6 +19,10 @@ pub struct ServiceFigures {
     pub collections: u64,
     /// How long they took together, in seconds.
     pub collection_seconds: f64,
+    /// How often the configuration was read again.
+    pub reloads: u64,
+    /// How often it was refused then, and the one before was kept.
+    pub refused_reloads: u64,
     /// What was dropped, by queue, in the order of their names.
     pub drops: Vec<QueueDrops>,
     /// The sources, in the order of the snapshot's.
@@ -81,7 +87,8 @@ impl Figures {
     }
 
     /// The figures now.
-    pub(crate) fn now(&self, drops: Vec<QueueDrops>, at: Timestamp) -> ServiceFigures {
+    pub(crate) fn now(&self, shared: &Shared, at: Timestamp) -> ServiceFigures {
+        let (reloads, refused_reloads) = shared.reloads();
         let source = |(name, errors, duration_ns): &(String, u64, u64)| SourceFigures {
             name: name.clone(),
             errors: *errors,
@@ -93,7 +100,9 @@ impl Figures {
             resident_bytes: resident_bytes(at),
             collections: self.collections,
             collection_seconds: seconds(self.collection_ns),
-            drops,
+            reloads,
+            refused_reloads,
+            drops: shared.tallies().all(),
             sources: self.sources.iter().map(source).collect(),
         }
     }
@@ -121,7 +130,8 @@ fn resident_bytes(at: Timestamp) -> Reading<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, resident_bytes};
+    use super::{Figures, Shared, resident_bytes};
+    use std::time::Duration;
     use telltale_schema::clock::Timestamp;
     use telltale_schema::reading::Absence;
     use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
@@ -148,7 +158,8 @@ mod tests {
         let mut figures = Figures::new(Timestamp(1));
         figures.count(&snapshot);
         figures.count(&snapshot);
-        let now = figures.now(Vec::new(), Timestamp(2));
+        let shared = Shared::new(Duration::from_secs(1)).unwrap();
+        let now = figures.now(&shared, Timestamp(2));
         assert_eq!((now.collections, now.collection_seconds), (2, 1.0));
         assert_eq!((now.sources[0].errors, now.sources[0].seconds), (6, 0.5));
         assert!(now.cpu_seconds > 0.0);

@@ -75,6 +75,9 @@ pub(crate) struct Shared {
     alive_until_ns: AtomicU64,
     started: Instant,
     tallies: Tallies,
+    /// Configurations that were read again, and those of them that were refused.
+    reloads: AtomicU64,
+    refused_reloads: AtomicU64,
 }
 
 // === impl View ===
@@ -142,6 +145,12 @@ impl View {
     /// with the service's figures. The name is part of a metric: lower case, words by underscores.
     pub fn tally(&self, queue: &'static str) -> Tally {
         self.shared.tallies.of(queue)
+    }
+
+    /// Counts that the configuration was read again, and `taken` or refused.
+    pub fn note_reload(&self, taken: bool) {
+        self.shared.reloads.fetch_add(1, Ordering::Relaxed);
+        self.shared.refused_reloads.fetch_add(u64::from(!taken), Ordering::Relaxed);
     }
 
     /// Waits until the collecting thread has ended.
@@ -214,6 +223,8 @@ impl Shared {
             alive_until_ns: AtomicU64::new(nanoseconds(LONGEST_COLLECTION)),
             started: Instant::now(),
             tallies: Tallies::default(),
+            reloads: AtomicU64::new(0),
+            refused_reloads: AtomicU64::new(0),
         })
     }
 
@@ -228,6 +239,11 @@ impl Shared {
     fn set_interval(&self, interval: Duration) {
         self.interval_ns.store(nanoseconds(interval), Ordering::Relaxed);
         self.bell.ring();
+    }
+
+    /// How often the configuration was read again, and how often it was refused.
+    pub(crate) fn reloads(&self) -> (u64, u64) {
+        (self.reloads.load(Ordering::Relaxed), self.refused_reloads.load(Ordering::Relaxed))
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {

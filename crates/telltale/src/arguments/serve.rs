@@ -1,16 +1,19 @@
-//! The arguments of `telltale serve`.
+//! The arguments of `telltale serve`, and of `telltale config`, which shows what they come to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use telltale_node::configuration::{Argument, Layers};
 use telltale_node::log::Level;
 
-use super::{Place, seconds};
+use super::seconds;
 
 /// What follows the options.
-pub(super) const HELP: &str = "\
-Collects until SIGTERM or Ctrl-C, and answers whoever may ask. docs/serve.md has the configuration.
+pub(super) const SERVE_HELP: &str = "\
+Collects until SIGTERM or Ctrl-C, and answers whoever may ask. What is not said by an argument comes
+from the variable TELLTALE_… of the key, from the configuration file, or is as it is by default;
+telltale config show tells all keys. SIGHUP has the file read again.
 
 Exit status: 0 it was asked to end, 2 it could not begin or go on, 64 wrong usage.
 
@@ -18,18 +21,77 @@ Examples:
   telltale serve                      for this machine
   telltale serve --root /tmp/n300     for one that telltale emulate runs";
 
+pub(super) const CONFIG_HELP: &str = "\
+Exit status: 0 the configuration makes sense, 2 it does not, 64 wrong usage.";
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    #[command(flatten)]
-    pub(crate) place: Place,
+    /// Read this file alone [default: /etc/telltale/telltale.toml, and over it
+    /// $XDG_CONFIG_HOME/telltale/telltale.toml or ~/.config/telltale/telltale.toml, where they are]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Look at the machine below DIR (as `telltale emulate` makes it) instead of this one
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Where endpoints and ledgers are, and the service's own socket [default: as for telltale smi;
+    /// the socket is where a runtime of this user would have its own]
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
     /// Where history and other state are kept [default: $STATE_DIRECTORY; for root
     /// /var/lib/telltale; else $XDG_STATE_HOME/telltale or ~/.local/state/telltale]
     #[arg(long, value_name = "DIR")]
-    pub(crate) state_dir: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
     /// Collect each SECONDS [default: 1]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) interval: Option<Duration>,
+    interval: Option<Duration>,
     /// What is logged: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL")]
-    pub(crate) log_level: Option<Level>,
+    log_level: Option<Level>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArguments {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Say what is wrong with FILE, or with the configuration that the service would have
+    Check {
+        /// The file [default: those that the service reads, and its variables]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Show each key with its value and where that comes from
+    Show {
+        #[command(flatten)]
+        serve: ServeArguments,
+        /// Print JSON: an array of objects with key, variable, kind, value and origin
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+// === impl ServeArguments ===
+
+impl ServeArguments {
+    /// Where the configuration is read from.
+    pub(crate) fn layers(&self) -> Layers {
+        Layers::of_this_process(self.config.clone(), self.values())
+    }
+
+    /// The keys that the arguments set. A further argument is a line here.
+    fn values(&self) -> Vec<Argument> {
+        let path = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
+        let all = [
+            ("--root", "root", self.root.as_deref().map(path)),
+            ("--runtime-dir", "runtime_dir", self.runtime_dir.as_deref().map(path)),
+            ("--state-dir", "state_dir", self.state_dir.as_deref().map(path)),
+            ("--interval", "interval_seconds", self.interval.map(|span| span.as_secs_f64().into())),
+            ("--log-level", "log_level", self.log_level.map(|level| level.name().into())),
+        ];
+        let given = all.into_iter().filter_map(|(name, key, value)| Some((name, key, value?)));
+        given.map(|(name, key, value)| Argument { name, key, value }).collect()
+    }
 }

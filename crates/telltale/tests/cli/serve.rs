@@ -1,8 +1,13 @@
-//! `telltale serve`: how it begins and ends.
+//! `telltale serve`: how it begins, is told things, and ends.
 
+mod systemd;
+
+use std::fs;
 use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::{ChildGuard, Scratch};
 
 use crate::command::{PATIENCE, said, telltale};
@@ -26,11 +31,31 @@ impl Serving {
         let found = self.log.by_ref().map(Result::unwrap).find(|line| line.contains(words));
         found.unwrap_or_else(|| panic!("it ended without saying {words:?}"))
     }
+
+    fn hang_up(&self) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::HUP).unwrap();
+    }
+
+    #[track_caller]
+    fn end(mut self) {
+        self.child.terminate();
+        let status = self.child.wait_within("the service to end", PATIENCE);
+        assert_eq!(status.code(), Some(0));
+    }
 }
 
+/// A service for an empty machine, with all of its files in `place`.
 fn serve(place: &Scratch) -> Command {
     let mut command = telltale();
-    command.arg("serve").arg("--root").arg(place.path());
+    let within = |name: &str| {
+        let path = place.join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
+    command.arg("serve").arg("--root").arg(within("root"));
+    command.arg("--runtime-dir").arg(within("run")).arg("--state-dir").arg(within("state"));
     command
 }
 
@@ -57,4 +82,100 @@ fn a_root_that_is_not_there_is_told() {
     let said = said(command.args(["serve", "--root", "/nonexistent"]));
     assert_eq!(said.status, Some(2));
     assert!(said.err.contains("/nonexistent"), "{said:?}");
+}
+
+#[test]
+fn a_hang_up_has_the_configuration_read_again_and_a_bad_one_changes_nothing() {
+    let place = Scratch::new();
+    let file = place.join("t.toml");
+    fs::write(&file, "interval_seconds = 7\n").unwrap();
+    let mut service = Serving::start(serve(&place).arg("--config").arg(&file));
+    service.says("collecting each 7 s");
+    fs::write(&file, "interval_seconds = 9\nlog_level = \"warn\"\n[nonsense]\n").unwrap();
+    service.hang_up();
+    let line = service.says("the configuration stays as it was");
+    assert!(line.starts_with("error: ") && line.contains("t.toml:3:2: unknown key"), "{line}");
+    fs::write(&file, "interval_seconds = 9\n").unwrap();
+    service.hang_up();
+    service.says("configuration read again; collecting each 9 s");
+    // Hidden by an argument, so it is no change.
+    fs::write(&file, "root = \"/elsewhere\"\nlog_level = \"debug\"\n").unwrap();
+    service.hang_up();
+    assert!(service.says("").contains("collecting each 1 s"));
+    service.end();
+}
+
+#[test]
+fn what_a_running_service_cannot_change_is_named() {
+    let place = Scratch::new();
+    let file = place.join("t.toml");
+    fs::write(&file, "").unwrap();
+    let root = place.join("root");
+    fs::create_dir(&root).unwrap();
+    let mut command = telltale();
+    command.arg("serve").arg("--config").arg(&file).env("TELLTALE_ROOT", &root);
+    command.env("TELLTALE_RUNTIME_DIR", place.path());
+    let mut service = Serving::start(&mut command);
+    service.says("collecting");
+    fs::write(&file, "state_dir = \"/elsewhere\"\n").unwrap();
+    service.hang_up();
+    service.says("warn: state_dir has changed, which takes effect after a restart");
+    service.end();
+}
+
+#[test]
+fn a_configuration_that_makes_no_sense_is_told_and_nothing_starts() {
+    let place = Scratch::new();
+    let file = place.join("t.toml");
+    fs::write(&file, "interval_second = 7\nroot = 1\n").unwrap();
+    let words = ["t.toml:1:1: unknown key `interval_second`; did you mean `interval_seconds`?"];
+    said(serve(&place).arg("--config").arg(&file)).complains(2, &words);
+    let mut check = telltale();
+    said(check.args(["config", "check"]).arg(&file)).complains(2, &words);
+    let words = ["the variable TELLTALE_INTERVAL_SECONDS is wrong", "0.1 to 3600"];
+    said(serve(&place).env("TELLTALE_INTERVAL_SECONDS", "0")).complains(2, &words);
+    said(serve(&place).args(["--config", "/nonexistent"])).complains(2, &["cannot read"]);
+}
+
+fn shown(place: &Path, more: &[&str]) -> String {
+    let mut command = telltale();
+    command.env("HOME", place).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
+    command.env("TELLTALE_LOG_LEVEL", "debug").env("TELLTALE_LOG_LEVL", "debug");
+    let said = said(command.args(["config", "show", "--interval", "5"]).args(more));
+    assert_eq!(said.status, Some(0), "{said:?}");
+    assert!(said.err.contains("nobody reads the variable TELLTALE_LOG_LEVL"), "{said:?}");
+    said.out
+}
+
+#[test]
+fn each_key_is_shown_with_its_value_and_where_that_comes_from() {
+    let place = Scratch::new();
+    let file = place.join(".config/telltale/telltale.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "\nruntime_dir = \"/r\"\n").unwrap();
+    let text = shown(place.path(), &[]);
+    let line = |key: &str| {
+        let found = text.lines().find(|line| line.contains(key));
+        found.unwrap_or_else(|| panic!("{text}")).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("runtime_dir"), format!("runtime_dir = \"/r\" # {}:2", file.display()));
+    assert_eq!(line("log_level"), "log_level = \"debug\" # TELLTALE_LOG_LEVEL");
+    assert_eq!(line("interval_seconds"), "interval_seconds = 5.0 # --interval");
+    assert_eq!(line("state_dir"), "# state_dir is not set # default");
+    // As it is shown, it is a configuration.
+    let copy = place.join("copy.toml");
+    fs::write(&copy, &text).unwrap();
+    let mut check = telltale();
+    let said = said(check.args(["config", "check"]).arg(&copy));
+    assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let json: serde_json::Value = serde_json::from_str(&shown(place.path(), &["--json"])).unwrap();
+    let row = json.as_array().unwrap().iter().find(|row| row["key"] == "interval_seconds");
+    let expected = serde_json::json!({
+        "key": "interval_seconds",
+        "variable": "TELLTALE_INTERVAL_SECONDS",
+        "kind": "number",
+        "value": 5.0,
+        "origin": "--interval",
+    });
+    assert_eq!(row, Some(&expected));
 }

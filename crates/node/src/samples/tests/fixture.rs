@@ -211,6 +211,8 @@ pub(crate) fn figures() -> ServiceFigures {
         resident_bytes: now(9 << 20),
         collections: 60,
         collection_seconds: 0.1,
+        reloads: 0,
+        refused_reloads: 0,
         drops: vec![QueueDrops { queue: "stream", total: 4 }],
         sources: vec![source("tenstorrent", 0), source("endpoints", 12)],
     }

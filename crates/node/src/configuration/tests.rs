@@ -1,0 +1,136 @@
+//! Layers of configuration, and what is wrong with them, as a person is told.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use super::{Argument, Configuration, Layers, Origin, distance, variable_of};
+use telltale_harness::Scratch;
+
+/// Layers of one file with this text and these variables.
+fn layers(place: &Scratch, text: &str, variables: &[(&str, &str)]) -> Layers {
+    let path = place.join("t.toml");
+    fs::write(&path, text).unwrap();
+    let os = |text: &str| OsString::from(text);
+    let variables = variables.iter().map(|(name, value)| (os(name), os(value))).collect();
+    Layers { file: Some(path), variables, arguments: Vec::new() }
+}
+
+#[test]
+fn arguments_hide_variables_which_hide_files_which_hide_defaults() {
+    let place = Scratch::new();
+    let text = "interval_seconds = 2\nlog_level = \"debug\"\nroot = \"/a\"\n";
+    let variables = [("TELLTALE_LOG_LEVEL", "warn"), ("TELLTALE_ROOT", "/b"), ("OTHER", "x")];
+    let mut layers = layers(&place, text, &variables);
+    layers.arguments.push(Argument { name: "--root", key: "root", value: "/c".into() });
+    let effective = layers.load().unwrap();
+    let configuration = &effective.configuration;
+    assert_eq!(configuration.interval_seconds, 2.0);
+    assert_eq!(configuration.log_level.name(), "warn");
+    assert_eq!(configuration.root, PathBuf::from("/c"));
+    let origin = |path: &str| {
+        let found = effective.values.iter().find(|(key, ..)| key == path).unwrap();
+        found.2.clone()
+    };
+    assert_eq!(origin("interval_seconds"), Origin::File(place.join("t.toml"), 1));
+    assert_eq!(origin("log_level"), Origin::Variable("TELLTALE_LOG_LEVEL".to_owned()));
+    assert_eq!(origin("root"), Origin::Argument("--root"));
+    assert_eq!(origin("state_dir"), Origin::Default);
+    assert!(effective.remarks.is_empty());
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let cases = [
+        ("interval = 1", "1:1: unknown key `interval`"),
+        ("\n\n  intervall_seconds = 1", "3:3: unknown key `intervall_seconds`; did you mean"),
+        ("interval_seconds = 0", "1:20: 0 is not from 0.1 to 3600 seconds"),
+        ("root = 7", "1:8: invalid type: integer `7`"),
+        ("log_level = \"loud\"", "1:13: unknown variant `loud`, expected one of `error`"),
+        ("[root]\na = 1", "1:2: `root` is a value, not a table"),
+        ("[nonsense]\na = 1", "1:2: unknown key `nonsense`; `telltale config show`"),
+        ("root = ", "1:8: "),
+        ("root = \"/\"\nroot = \"/\"", "2:1: duplicate key"),
+    ];
+    for (text, expected) in cases {
+        let place = Scratch::new();
+        let error = layers(&place, text, &[]).load().unwrap_err().to_string();
+        let told = error.split_once("t.toml:").unwrap().1;
+        assert!(told.starts_with(expected), "{text:?}: {told:?}");
+    }
+}
+
+#[test]
+fn everything_unknown_in_a_file_is_told_at_once() {
+    let place = Scratch::new();
+    let error = layers(&place, "a = 1\nroot = \"/\"\nb = 2\n", &[]).load().unwrap_err();
+    assert_eq!(error.to_string().lines().count(), 2, "{error}");
+}
+
+#[test]
+fn variables_and_arguments_are_checked_by_themselves() {
+    let place = Scratch::new();
+    let cases = [
+        ("TELLTALE_INTERVAL_SECONDS", "fast", "\"fast\" is no number"),
+        ("TELLTALE_INTERVAL_SECONDS", "0", "0 is not from"),
+        ("TELLTALE_LOG_LEVEL", "loud", "unknown variant"),
+    ];
+    for (name, value, expected) in cases {
+        let error = layers(&place, "", &[(name, value)]).load().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("the variable {name} is wrong: {expected}")), "{error}");
+    }
+    let remarks = layers(&place, "", &[("TELLTALE_LOG_LEVL", "debug")]).load().unwrap().remarks;
+    assert_eq!(remarks, ["nobody reads the variable TELLTALE_LOG_LEVL: is it TELLTALE_LOG_LEVEL?"]);
+    let others = [("TELLTALE_DISABLED", "1"), ("TELLTALE_NOBODY_KNOWS_IT", "1")];
+    assert!(layers(&place, "", &others).load().unwrap().remarks.is_empty());
+}
+
+#[test]
+fn the_usual_files_are_read_where_they_are() {
+    let place = Scratch::new();
+    let home = place.path().to_str().unwrap();
+    let os = |text: &str| OsString::from(text);
+    let of = |name: &str| Layers { variables: vec![(os(name), os(home))], ..Layers::default() };
+    let has = |layers: &Layers, path: &str| layers.files().contains(&place.join(path));
+    for (name, path) in
+        [("XDG_CONFIG_HOME", "telltale/telltale.toml"), ("HOME", ".config/telltale/telltale.toml")]
+    {
+        assert!(!has(&of(name), path));
+        fs::create_dir_all(place.join(path).parent().unwrap()).unwrap();
+        fs::write(place.join(path), "interval_seconds = 5").unwrap();
+        assert!(has(&of(name), path));
+        assert_eq!(of(name).load().unwrap().configuration.interval_seconds, 5.0);
+    }
+    let named = Layers { file: Some(place.join("none")), ..Layers::default() };
+    assert!(named.load().unwrap_err().to_string().starts_with("cannot read "));
+}
+
+#[test]
+fn the_defaults_are_a_configuration_and_every_key_has_one_variable() {
+    let keys = Configuration::keys();
+    let mut variables: Vec<String> = keys.iter().map(|key| variable_of(&key.path)).collect();
+    assert!(variables.contains(&"TELLTALE_INTERVAL_SECONDS".to_owned()));
+    variables.sort();
+    variables.dedup();
+    assert_eq!(variables.len(), keys.len());
+    let read: Configuration = Configuration::default().table().try_into().unwrap();
+    assert_eq!(read, Configuration::default());
+}
+
+#[test]
+fn a_change_that_needs_a_restart_is_named() {
+    let old = Configuration::default();
+    let mut new = old.clone();
+    new.interval_seconds = 3.0;
+    assert!(new.needing_restart(&old).is_empty());
+    new.root = PathBuf::from("/a");
+    new.state_dir = Some(PathBuf::from("/b"));
+    assert_eq!(new.needing_restart(&old), ["root", "state_dir"]);
+}
+
+#[test]
+fn distances_count_letters() {
+    for (one, other, expected) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
+        assert_eq!(distance(one, other), expected);
+    }
+}

@@ -1,0 +1,146 @@
+//! A configuration file's text: what is wrong with it and where, or its values.
+
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::keys::{Key, Kind};
+use super::{Configuration, nearest};
+
+/// Problems of one file that are told.
+const MAX_PROBLEMS: usize = 20;
+
+/// Something wrong in a file, with its place there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, in characters from 1.
+    pub column: usize,
+    /// What is wrong and what to do.
+    pub text: String,
+}
+
+/// A value of a file and the line it is in.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    pub(super) path: String,
+    pub(super) value: toml::Value,
+    pub(super) line: usize,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.text)
+    }
+}
+
+/// Reads a text.
+///
+/// # Errors
+/// Everything that is wrong with it, as far as that can be told at once.
+pub(super) fn read(text: &str, keys: &[Key]) -> Result<Vec<Found>, Vec<Problem>> {
+    let problem = |error: &toml::de::Error| {
+        let message = error.message().trim().to_owned();
+        at(text, error.span().unwrap_or_default(), message)
+    };
+    let table = DeTable::parse(text).map_err(|error| vec![problem(&error)])?;
+    let mut walk = Walk { text, keys, places: Vec::new(), problems: Vec::new() };
+    walk.table(table.get_ref(), &mut Vec::new());
+    if !walk.problems.is_empty() {
+        return Err(walk.problems);
+    }
+    // What each part itself demands of its values.
+    toml::from_str::<Configuration>(text).map_err(|error| vec![problem(&error)])?;
+    let values: toml::Table = toml::from_str(text).map_err(|error| vec![problem(&error)])?;
+    let found = walk.places.into_iter().filter_map(|(path, line)| {
+        let value = lookup(&values, &path)?.clone();
+        Some(Found { path, value, line })
+    });
+    Ok(found.collect())
+}
+
+/// Walks through a file's tables.
+struct Walk<'a> {
+    text: &'a str,
+    keys: &'a [Key],
+    places: Vec<(String, usize)>,
+    problems: Vec<Problem>,
+}
+
+impl Walk<'_> {
+    fn table(&mut self, table: &DeTable<'_>, above: &mut Vec<String>) {
+        for (name, value) in table {
+            above.push(name.get_ref().to_string());
+            let path = above.join(".");
+            self.entry(&path, name, value, above);
+            above.pop();
+        }
+    }
+
+    fn entry(
+        &mut self,
+        path: &str,
+        name: &Spanned<DeString<'_>>,
+        value: &Spanned<DeValue<'_>>,
+        above: &mut Vec<String>,
+    ) {
+        if let Some(key) = self.keys.iter().find(|key| key.path == path) {
+            let (line, _) = place(self.text, name.span().start);
+            let wrong = matches!(value.get_ref(), DeValue::Table(_)) && key.kind != Kind::Map;
+            if wrong {
+                self.complain(name.span(), format!("`{path}` is a value, not a table"));
+            } else {
+                self.places.push((path.to_owned(), line));
+            }
+            return;
+        }
+        let below = format!("{path}.");
+        let is_table = self.keys.iter().any(|key| key.path.starts_with(&below));
+        match value.get_ref() {
+            DeValue::Table(inner) if is_table => self.table(inner, above),
+            _ if is_table => {
+                self.complain(name.span(), format!("`{path}` is a table: write [{path}]"));
+            }
+            _ => {
+                let known = self.keys.iter().map(|key| key.path.as_str());
+                let hint = match nearest(path, known) {
+                    Some(near) => format!("; did you mean `{near}`?"),
+                    None => String::from("; `telltale config show` lists all keys"),
+                };
+                self.complain(name.span(), format!("unknown key `{path}`{hint}"));
+            }
+        }
+    }
+
+    fn complain(&mut self, span: Range<usize>, message: String) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(at(self.text, span, message));
+        }
+    }
+}
+
+fn at(text: &str, span: Range<usize>, message: String) -> Problem {
+    let (line, column) = place(text, span.start);
+    Problem { line, column, text: message }
+}
+
+/// Line and column of a byte.
+fn place(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+/// The value at a path.
+pub(super) fn lookup<'a>(table: &'a toml::Table, path: &str) -> Option<&'a toml::Value> {
+    let mut parts = path.split('.');
+    let mut value = table.get(parts.next()?)?;
+    for part in parts {
+        value = value.as_table()?.get(part)?;
+    }
+    Some(value)
+}
