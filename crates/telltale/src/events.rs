@@ -1,5 +1,6 @@
 //! `telltale events`: captured debug events, shown as they are or written in another form.
 
+mod comparison;
 mod conversion;
 mod follow;
 mod listing;
@@ -16,6 +17,7 @@ use crate::arguments::EventsArguments;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use comparison::Comparison;
 use conversion::Conversion;
 use listing::Listing;
 use selection::{Last, Selection};
@@ -37,6 +39,7 @@ enum Reading<'arguments> {
     Listing(Listing<'arguments>),
     Summary(Summary),
     Conversion(Box<Conversion>),
+    Comparison(Box<Comparison>, &'arguments Output),
 }
 
 /// Runs the command.
@@ -69,6 +72,12 @@ impl<'arguments> Events<'arguments> {
             (Some(form), Some(out)) => {
                 let conversion = Conversion::begin(form, out, conversion.force, shown.style())?;
                 Reading::Conversion(Box::new(conversion))
+            }
+            _ if let Some(other) = &arguments.comparison.diff => {
+                let tolerance = arguments.comparison.tolerance;
+                let wanted = &arguments.wanted;
+                let comparison = Comparison::begin(other, wanted, tolerance, shown.json)?;
+                Reading::Comparison(Box::new(comparison), output)
             }
             _ if shown.summary => Reading::Summary(Summary::new(shown.json)),
             _ => Reading::Listing(Listing::new(shown, output)),
@@ -132,7 +141,7 @@ impl<'arguments> Events<'arguments> {
     fn flush(&mut self) -> Result<(), Failure> {
         match &mut self.reading {
             Reading::Listing(listing) => listing.flush(),
-            Reading::Summary(_) | Reading::Conversion(_) => Ok(()),
+            Reading::Summary(_) | Reading::Conversion(_) | Reading::Comparison(..) => Ok(()),
         }
     }
 
@@ -147,22 +156,32 @@ impl<'arguments> Events<'arguments> {
                 Ok(())
             }
             Reading::Conversion(conversion) => conversion.take(&item, started_ns),
+            Reading::Comparison(comparison, output) => match comparison.take(&item) {
+                Some(line) => Ok(output.print(&line)?),
+                None => Ok(()),
+            },
         }
     }
 
     fn finish(mut self, output: &Output) -> Result<Status, Failure> {
         self.catch_up()?;
-        let mut not_converted = 0;
+        let mut is_partial = false;
         match self.reading {
             Reading::Listing(_) => {}
             Reading::Summary(summary) => {
                 let (started_ns, width) = (self.selection.started_ns, output.style().width);
                 output.print(&summary.page(&self.tally, started_ns, width))?;
             }
-            Reading::Conversion(conversion) => not_converted = conversion.finish(output)?,
+            Reading::Conversion(conversion) => is_partial = conversion.finish(output)? > 0,
+            Reading::Comparison(mut comparison, output) => {
+                output.print(&comparison.end())?;
+                comparison.tally.tell();
+                is_partial =
+                    comparison.found_differences() || comparison.tally.status() != Status::Fine;
+            }
         }
         self.tally.tell();
-        Ok(self.tally.status().after(not_converted > 0))
+        Ok(self.tally.status().after(is_partial))
     }
 }
 

@@ -19,8 +19,8 @@ Malformed events are shown and counted; they end nothing. Names are cut to the t
 CAPTURE is a directory that events were dumped to (by us or by Neuron's own consumers), a file of
 JSON lines, an event file (--convert raw), or - for either file on standard input.
 
-Exit status: 0 all was read, or Ctrl-C ended --follow; 1 something was malformed or unreadable, or
-not all could be converted; 2 nothing could be read, or the output could not be written; 64 wrong
+Exit status: 0 all was read, or Ctrl-C ended --follow; 1 something was malformed or unreadable, not
+all could be converted, or --diff found a difference; 2 nothing could be read, or the output could not be written; 64 wrong
 usage. Lost events are told and are no failure.
 
 Examples:
@@ -29,6 +29,7 @@ Examples:
   telltale events dumps -f --print                   numbers as they come, until Ctrl-C
   telltale events dumps --summary                    per core and prefix
   telltale events dumps --json | jq 'select(.statistics.nan > 0)'
+  telltale events good --diff bad --tolerance 1e-3   which events differ, by how much, and where
   telltale events dumps --convert npy -o arrays      arrays/<prefix>/core_<n>/<iteration>.npy
   telltale events dumps --convert raw -o run.events  one file with every byte";
 
@@ -45,7 +46,24 @@ pub(crate) struct EventsArguments {
     #[command(flatten)]
     pub(crate) shown: Shown,
     #[command(flatten)]
+    pub(crate) comparison: ComparisonArguments,
+    #[command(flatten)]
     pub(crate) conversion: ConversionArguments,
+}
+
+/// What events are compared to.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Comparing")]
+pub(crate) struct ComparisonArguments {
+    /// Show how the events of this capture differ, by core, prefix and iteration; data types may
+    /// differ, values count
+    #[arg(long, value_name = "CAPTURE")]
+    #[arg(conflicts_with_all = ["follow", "summary", "print", "stats", "convert", "last"])]
+    pub(crate) diff: Option<PathBuf>,
+    /// How far apart elements may be
+    #[arg(long, value_name = "DISTANCE", default_value_t = 0.0, requires = "diff")]
+    #[arg(value_parser = positive)]
+    pub(crate) tolerance: f64,
 }
 
 /// Which events are wanted.
@@ -68,7 +86,7 @@ pub(crate) struct Wanted {
     #[arg(long = "type", value_name = "TYPES", value_delimiter = ',')]
     pub(crate) kind: Vec<WantedKind>,
     /// Only from so many seconds on, as the first column counts them
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub(crate) since: Option<f64>,
     /// Of each core and prefix the first of these, and then every Nth
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -223,10 +241,11 @@ fn small(most: u64) -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(..=most)
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A number from 0 on.
+fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
-        _ => Err(String::from("not a number of seconds")),
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
+        _ => Err(String::from("not a number from 0 on")),
     }
 }
 

@@ -272,6 +272,36 @@ fn what_cannot_be_read_or_written_is_told_in_one_sentence() {
 }
 
 #[test]
+fn captures_are_compared_event_by_event() {
+    let place = Scratch::new();
+    let [first, second] = ["first", "second"].map(|name| place.join(name));
+    capture(&first, 2);
+    capture(&second, 2);
+    let diff =
+        |more: &[&str]| events(&first, &[&["--diff", second.to_str().unwrap()], more].concat());
+    let same = diff(&[]);
+    assert_eq!((same.status, same.out.as_str()), (Some(0), "8 events the same\n"));
+    let changed = second.join("layer%2f0%1b[2J/core_1/1/tensor_data.bin");
+    fs::write(changed, [1, 0, 2, 0, 0xff, 0xff, 6, 0]).unwrap();
+    fs::remove_dir_all(second.join("loss/core_0/1")).unwrap();
+    let expected = "\
+CORE PREFIX#ITERATION         SHAPE         DIFFER   MAX ABS   MAX REL FIRST AT
+   0 loss#1                   (1)        only in the first
+   1 layer/0?[2J#1            (2,2)              1         2  0.333333 [1,1]
+6 events the same, 1 different, 1 only in the first
+";
+    let different = diff(&[]);
+    let mut lines: Vec<&str> = different.out.lines().collect();
+    // The coarse clock may or may not have gone on between the cores.
+    lines[1..3].sort_unstable();
+    assert_eq!((different.status, lines.join("\n") + "\n"), (Some(1), expected.to_owned()));
+    assert_eq!(diff(&["--prefix", "layer*", "--tolerance", "2"]).status, Some(0));
+    let json = diff(&["--json", "--core", "1"]).out;
+    let line: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((&line["max_abs"], &line["first_at"]), (&2.0.into(), &3.into()));
+}
+
+#[test]
 fn nothing_is_left_of_what_failed_or_was_interrupted() {
     let place = Scratch::new();
     let (out, whole) = (place.join("out"), lines());
