@@ -1,4 +1,5 @@
 //! libtelltale and libtelltale_nrt in one process: one endpoint, which shows the debug streams.
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -62,10 +62,12 @@ impl Writer {
         let count = usize::try_from(cores::count()).unwrap_or(0);
         self.held.resize_with(count.max(self.held.len()), || None);
         for (core, place) in (0..).zip(&mut self.held) {
-            let Some(stream) = cores::stream(core).filter(|_| place.is_none()) else { continue };
-            if stream.is_connected() {
+            if place.is_some() {
                 continue;
             }
+            let Some(stream) = cores::stream(core).filter(|one| !one.is_connected()) else {
+                continue;
+            };
             match stream.connect_standby(&self.bell) {
                 Ok(consumer) => *place = Some(consumer),
                 Err(ConnectError::Occupied) => {}
@@ -119,13 +121,20 @@ impl Writer {
     /// Takes some events of each stream; whether there may be more.
     fn take_turns(&mut self) -> bool {
         let mut is_busy = false;
+        self.make_room();
         for index in 0..self.held.len() {
-            self.make_room();
-            for turn in 0..EVENTS_A_TURN {
-                let Some(next) = self.next(index) else { break };
+            let mut taken = 0;
+            while taken < EVENTS_A_TURN
+                && let Some(next) = self.next(index)
+            {
                 self.write(index, next);
-                is_busy |= turn + 1 == EVENTS_A_TURN;
+                taken += 1;
             }
+            if taken > 0 {
+                // Writing may have taken a while.
+                self.make_room();
+            }
+            is_busy |= taken == EVENTS_A_TURN;
         }
         is_busy
     }

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod asking;
+mod debug_output;
 mod debug_streams;
 mod degraded;
 mod documented;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::asking::{PATIENCE, exchange, numbered, options};
+use crate::debug_output::print_and_end;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use telltale_harness::{ChildGuard, Scratch};
 use telltale_runtime::{ChipIdentity, DeviceDescription, MemoryKind, Runtime};
@@ -102,7 +103,10 @@ fn play() {
         "log" => log(&directory),
         "visible" => open_visible(&directory),
         "lower" => lower(&directory),
-        other => panic!("no role {other}"),
+        other => match other.strip_prefix("print and ") {
+            Some(end) => print_and_end(end),
+            None => panic!("no role {other}"),
+        },
     }
 }
 
