@@ -24,8 +24,10 @@ use crate::output::Output;
 use crate::parent;
 use keeping::Keeper;
 use machine::Machine;
-pub(crate) use prints::Print;
 use prints::Prints;
+pub(crate) use prints::{
+    LOSS_PREFIX, PRINTED_MAX, PRINTED_MEAN, PRINTED_MIN, PRINTED_PREFIX, Print,
+};
 use progress::Progress;
 pub(crate) use progress::{LOSS, SPEED, STEP};
 

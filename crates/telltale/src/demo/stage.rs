@@ -6,9 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process, kill_process_group};
+use telltale_debug_stream::FILTER_VARIABLE;
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_node::Collector;
+use telltale_runtime::debug_output::DIRECTORY_VARIABLE;
 use telltale_schema::snapshot::Process;
 
 use super::losses;
@@ -26,9 +28,11 @@ const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How long trainings may take to their first loss before snapshots are printed without it: the
 /// kernels may have to be compiled.
 const LOSS_PATIENCE: Duration = Duration::from_secs(60);
-/// Two trainings, which are not the same.
-const TRAININGS: [&[&str]; 2] =
-    [&["gpt", "--device", "0", "--seed", "1"], &["gpt", "--device", "1", "--seed", "2"]];
+/// Two trainings, which are not the same; their kernels print something now and then.
+const TRAININGS: [&[&str]; 2] = [
+    &["gpt", "--device", "0", "--seed", "1", "--print", "1.found:every=5"],
+    &["gpt", "--device", "1", "--seed", "2", "--print", "1.shares:every=5"],
+];
 /// Two replays of what was recorded of real programs.
 const REPLAYS: [&[&str]; 2] = [
     &["replay", "train", "--device", "0", "--loop"],
@@ -168,6 +172,8 @@ fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
         .env("TELLTALE_ROOT", root)
         .env("TELLTALE_END_WITH_PARENT", std::process::id().to_string())
         .env_remove("TELLTALE_DISABLED")
+        .env_remove(DIRECTORY_VARIABLE)
+        .env_remove(FILTER_VARIABLE)
         // What a compiler leaves there when it is killed goes with the directory.
         .env("TMPDIR", root)
         // A group of its own, that it can be ended with what it started. Ctrl-C does not reach it

@@ -14,7 +14,6 @@ use telltale_operations::{OperationError, PRINTING_CORE, Session};
 use telltale_runtime::{Gauge, Registry};
 
 use crate::exit::Failure;
-use crate::output::Output;
 
 /// The prefix of losses.
 pub(crate) const LOSS_PREFIX: &str = "loss";
@@ -137,9 +136,10 @@ impl Prints {
         let _ = self.publisher.tensor(&event);
     }
 
-    /// Shows what was printed since the last call. The loss is in the step's own line.
-    pub(super) fn show(&mut self, output: &Output, json: bool) -> Result<(), Failure> {
-        let Some(reading) = &mut self.reading else { return Ok(()) };
+    /// Takes what was printed since the last call, sums it up on the endpoint, and gives what is to
+    /// be shown of it. The loss is in the step's own line.
+    pub(super) fn take(&mut self, json: bool) -> Result<String, Failure> {
+        let Some(reading) = &mut self.reading else { return Ok(String::new()) };
         let mut text = Vec::new();
         let mut ranges = HashMap::new();
         while let Some(next) =
@@ -160,7 +160,7 @@ impl Prints {
         for (prefix, range) in ranges {
             reading.tell(prefix, range);
         }
-        Ok(output.print(&String::from_utf8_lossy(&text))?)
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }
 

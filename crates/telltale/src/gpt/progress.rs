@@ -72,8 +72,9 @@ impl Progress {
             .map_err(|error| Failure::because(&error))?;
         let took = started.elapsed();
         self.prints.print_loss(loss);
+        let printed = self.prints.take(self.json)?;
         self.tell_step(training, loss, took)?;
-        self.prints.show(&self.output, self.json)
+        Ok(self.output.print(&printed)?)
     }
 
     fn tell_step(&mut self, training: &Training, loss: f32, took: Duration) -> Result<(), Failure> {

@@ -70,6 +70,8 @@ fn it_prints_snapshots_and_a_summary_and_leaves_nothing() {
             assert_eq!(snapshots.matches(text).count() % tables, 0, "{text}: {snapshots}");
             assert!(snapshots.contains(text), "{text}: {snapshots}");
         }
+        // Traces print nothing.
+        assert!(workload == "gpt" || !said.out.contains("printed: "), "{said:?}");
         let (end, gone) = ("PEAK", "The emulated machine and both processes are gone.\n");
         assert!(summary.contains(end) && summary.ends_with(gone), "{summary}");
         assert!(!said.out.contains('\x1b'));
@@ -78,7 +80,7 @@ fn it_prints_snapshots_and_a_summary_and_leaves_nothing() {
 }
 
 #[test]
-fn the_loss_of_each_training_is_below_the_tables_and_in_json() {
+fn the_loss_and_the_prints_of_each_training_are_below_the_tables_and_in_json() {
     let place = Scratch::new();
     let mut tables = Running::start(&mut demo(place.path(), &["--seconds", "600"]));
     let mut seen = vec![tables.line()];
@@ -86,7 +88,11 @@ fn the_loss_of_each_training_is_below_the_tables_and_in_json() {
     assert_eq!(pids.len(), 2);
     let told = |seen: &[String], pid: &u32| {
         let begin = format!("process {pid}: step ");
-        seen.iter().any(|line| line.starts_with(&begin) && line.contains(", loss "))
+        seen.windows(2).any(|lines| {
+            let [step, printed] = lines else { return false };
+            let is_told = step.starts_with(&begin) && step.contains(", loss ");
+            is_told && printed.starts_with("    printed: loss ") && printed.contains("; 1.")
+        })
     };
     while !pids.iter().all(|pid| told(&seen, pid)) {
         seen.push(tables.line());
@@ -212,6 +218,7 @@ fn settings_meant_for_real_workloads_do_not_reach_it() {
     let mut command = demo(place.path(), &["--seconds", "1", "--json"]);
     command.env("TT_METRICS_SOCKET_DIR", elsewhere.path()).env("TELLTALE_DISABLED", "1");
     command.env("TT_METAL_SHM_STATS_ENABLED", "1").env("TT_METAL_SHM_STATS_PER_PID", "1");
+    command.env("NEURON_RT_DEBUG_OUTPUT_DIR", elsewhere.path());
     let said = said(command.env("TELLTALE_ROOT", elsewhere.path()));
     assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
     said.out.lines().for_each(|line| check(&serde_json::from_str(line).unwrap()));
