@@ -74,6 +74,11 @@ int main(int argc, char **argv) {
         abort();
     if (is(way, "fault"))
         fault(NULL);
+    if (is(way, "bad tensor")) {
+        /* Faults inside the library, after it has reserved the event's place. */
+        telltale_debug_publish_tensor(0, "number", 0, "uint32", NULL, 0, (void *)8, 4096);
+        return 3;
+    }
     if (is(way, "fault in a thread")) {
         pthread_create(&thread, NULL, fault, NULL);
         pthread_join(thread, NULL);

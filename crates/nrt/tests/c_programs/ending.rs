@@ -115,7 +115,8 @@ fn everything_is_written_before_each_signal_ends_the_process() {
         assert_eq!(output.status.signal(), Some(signal), "{}", told(&output));
         check_all_saved(scratch.path(), &format!("signal {signal}"));
     }
-    for (way, signal) in [("abort", 6), ("fault", 11), ("fault in a thread", 11)] {
+    let faults = [("fault", 11), ("fault in a thread", 11), ("bad tensor", 11)];
+    for (way, signal) in faults.into_iter().chain([("abort", 6)]) {
         let (scratch, output) = ended(way, 0);
         assert_eq!(output.status.signal(), Some(signal), "{way}: {}", told(&output));
         check_all_saved(scratch.path(), way);
