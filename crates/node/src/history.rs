@@ -9,6 +9,8 @@ mod buckets;
 mod choice;
 mod database;
 mod directory;
+#[cfg(test)]
+mod exact;
 mod figure;
 mod part;
 mod past;
@@ -27,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use telltale_schema::clock::Timestamp;
 
 pub use answer::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, Series, Subjects,
+    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, Series, Subjects, Whole,
 };
 pub use choice::{ProcessChoice, identity_text};
 pub use database::DatabaseError;
@@ -44,7 +46,7 @@ pub use writer::{HistoryError, HistoryFigures, Writer};
 pub struct HistoryOptions {
     /// Whether one is kept at all.
     pub enabled: bool,
-    /// The most that it takes on the disk, in MiB, at least 16; the oldest goes first.
+    /// The most that it takes on the disk, in MiB, at least 4; the oldest goes first.
     pub max_mebibytes: u64,
     /// The time from one writing to the next, in seconds, from 1 to 60: what a service that is
     /// killed loses at most, and what the newest of the history lags behind.

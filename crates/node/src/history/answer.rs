@@ -84,6 +84,8 @@ pub struct Series {
     /// The process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<PastProcess>,
+    /// All spans together.
+    pub whole: Whole,
     /// The least value of each span; null where there was none.
     pub least: Vec<Option<f64>>,
     /// The mean over the time for which a value is known.
@@ -93,6 +95,17 @@ pub struct Series {
     /// Why there was none, where that is known; left out where no span has a reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Option<Absence>>,
+}
+
+/// A series over the whole time of an answer; null where it had no value.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Whole {
+    /// The least value.
+    pub least: Option<f64>,
+    /// The mean over the time for which a value is known.
+    pub mean: Option<f64>,
+    /// The greatest value.
+    pub greatest: Option<f64>,
 }
 
 /// A process as the history knows it.
@@ -158,7 +171,7 @@ impl Series {
     /// Whether any span has a value.
     #[must_use]
     pub fn has_values(&self) -> bool {
-        self.mean.iter().any(Option::is_some)
+        self.whole.mean.is_some()
     }
 }
 
