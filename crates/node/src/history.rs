@@ -3,10 +3,8 @@
 //!
 //! Nothing here collects anything, and no figure here is ever guessed: what is not kept is absent.
 
-mod answer;
 mod blocks;
 mod buckets;
-mod choice;
 mod database;
 mod directory;
 #[cfg(test)]
@@ -19,6 +17,7 @@ mod recorder;
 mod report;
 mod rows;
 mod samples;
+mod serving;
 mod store;
 mod stored;
 mod timeline;
@@ -28,16 +27,11 @@ mod writer;
 use serde::{Deserialize, Serialize};
 use telltale_schema::clock::Timestamp;
 
-pub use answer::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, Series, Subjects, Whole,
-};
-pub use choice::{ProcessChoice, identity_text};
 pub use database::DatabaseError;
-pub use directory::{DirectoryError, database_in, default_directory};
+pub use directory::{DirectoryError, database_in, default_directory, directory_for};
 pub use past::Past;
 pub use reader::{ReadHistoryError, Reader};
-pub use report::{Report, UsageReport};
-pub use rows::Ending;
+pub use serving::serve;
 pub use writer::{HistoryError, HistoryFigures, Writer};
 
 /// How the history is kept: the table `[history]` of the configuration.

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use rusqlite::{Connection, params};
-
-use super::answer::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, Series, Subjects, Whole,
+use telltale_schema::history::{
+    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, ProcessChoice, Series,
+    Subjects, Whole, identity_text,
 };
+
 use super::blocks::{self, Block, TIERS};
 use super::buckets::{Bucket, Buckets};
-use super::choice::{ProcessChoice, identity_text};
 use super::database::{self, DatabaseError};
 use super::figure::Figure;
 use super::rows::ProcessRow;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use telltale_harness::{Scratch, needs_pid_namespaces, wait_until};
 use telltale_node::access::Sight;
-use telltale_node::history::{HistoryOptions, HistoryQuery, Reader, Writer, database_in};
+use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_schema::clock::{Clock, ManualClock};
+use telltale_schema::history::HistoryQuery;
 
 use crate::machine::{SECOND, after, device, integrity, process, series, snapshot};
 

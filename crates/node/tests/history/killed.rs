@@ -27,7 +27,7 @@ fn write_until_killed(directory: &Path) {
     let out = std::io::stdout();
     for round in 0..u64::MAX {
         let jobs: Vec<_> =
-            (1..40).map(|pid| process(pid, (round * 977) << pid % 16, &[0])).collect();
+            (1..40).map(|pid| process(pid, (round * 977) << (pid % 16), &[0])).collect();
         writer.offer(Arc::new(snapshot(SystemClock.now(), &[device(0, round, Some(1.0))], &jobs)));
         let bytes = writer.figures().bytes;
         writeln!(out.lock(), "{bytes}").unwrap();

@@ -1,11 +1,17 @@
-//! What is asked of the history, and what it answers: the same over HTTP, gRPC and in the program.
+//! What is asked of a machine's history, and what it answers: the same over HTTP, gRPC and in the
+//! program. Who keeps the history is another crate.
+
+mod choice;
+mod report;
+
+pub use choice::{ProcessChoice, identity_text};
+pub use report::{Ending, Report, UsageReport};
 
 use serde::{Deserialize, Serialize};
-use telltale_schema::clock::Timestamp;
-use telltale_schema::process::ProcessIdentity;
-use telltale_schema::reading::Absence;
 
-use super::choice::ProcessChoice;
+use crate::clock::Timestamp;
+use crate::process::ProcessIdentity;
+use crate::reading::Absence;
 
 /// Spans of one answer, at most; a step that would give more is made longer.
 pub const MAX_POINTS: usize = 2_000;
@@ -146,7 +152,8 @@ impl HistoryQuery {
 
     /// The length of the spans: as asked, but at least a second and long enough for
     /// [`MAX_POINTS`]; by default a round one.
-    pub(super) fn step(&self) -> u64 {
+    #[must_use]
+    pub fn step(&self) -> u64 {
         const ROUND_SECONDS: [u64; 15] =
             [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 21_600];
         let span_ms = self.to.since_ns(self.from) / 1_000_000;
@@ -178,7 +185,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::{HistoryQuery, MAX_POINTS};
-    use telltale_schema::clock::Timestamp;
+    use crate::clock::Timestamp;
 
     #[test]
     fn a_step_is_round_and_gives_no_endless_answer() {
