@@ -24,7 +24,10 @@ mod timeline;
 mod varint;
 mod writer;
 
-use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use telltale_schema::clock::Timestamp;
 
 pub use database::DatabaseError;
@@ -41,9 +44,11 @@ pub struct HistoryOptions {
     /// Whether one is kept at all.
     pub enabled: bool,
     /// The most that it takes on the disk, in MiB, at least 4; the oldest goes first.
+    #[serde(deserialize_with = "max_mebibytes")]
     pub max_mebibytes: u64,
     /// The time from one writing to the next, in seconds, from 1 to 60: what a service that is
     /// killed loses at most, and what the newest of the history lags behind.
+    #[serde(deserialize_with = "write_seconds")]
     pub write_seconds: u64,
 }
 
@@ -51,6 +56,28 @@ impl Default for HistoryOptions {
     fn default() -> Self {
         Self { enabled: true, max_mebibytes: 256, write_seconds: 10 }
     }
+}
+
+fn max_mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    within(from, store::LEAST_BYTES >> 20..=1 << 20, "MiB")
+}
+
+fn write_seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    within(from, 1..=60, "seconds")
+}
+
+/// A number of a unit within these limits.
+fn within<'de, D: Deserializer<'de>>(
+    from: D,
+    limits: RangeInclusive<u64>,
+    unit: &str,
+) -> Result<u64, D::Error> {
+    let number = u64::deserialize(from)?;
+    if limits.contains(&number) {
+        return Ok(number);
+    }
+    let (least, most) = (limits.start(), limits.end());
+    Err(D::Error::custom(format!("{number} is not from {least} to {most} {unit}")))
 }
 
 /// A time of the database, in milliseconds, as a moment; before 1970 is 1970.
