@@ -6,6 +6,7 @@
 //! user and group, and the processes' owner.
 
 mod redaction;
+mod token;
 
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -19,6 +20,7 @@ use telltale_ledger::peer::supplementary_groups;
 use telltale_schema::snapshot::Snapshot;
 
 pub use redaction::visible;
+pub use token::{LEAST_TOKEN_BYTES, MOST_TOKEN_BYTES, Token, TokenError};
 
 /// The set-group-id bit, by which an installed runtime directory is told from a private one.
 const SET_GROUP_ID: u32 = 0o2000;
@@ -66,6 +68,7 @@ pub enum Sight {
 pub struct AccessPolicy {
     service_uid: u32,
     group: Option<u32>,
+    token: Option<Token>,
     shown: Mutex<Shown>,
 }
 
@@ -106,7 +109,7 @@ impl AccessPolicy {
     #[must_use]
     pub fn new(service_uid: u32, group: Option<u32>) -> Self {
         let group = group.filter(|group| *group != 0 && *group != OVERFLOW_UID);
-        Self { service_uid, group, shown: Mutex::default() }
+        Self { service_uid, group, token: None, shown: Mutex::default() }
     }
 
     /// The policy of this process as the service of the runtime directory at `path`: an installed
@@ -121,6 +124,25 @@ impl AccessPolicy {
         let trusted = status.uid() == service_uid || status.uid() == 0 || service_uid == 0;
         let installed = trusted && status.mode() & SET_GROUP_ID != 0;
         Ok(Self::new(service_uid, installed.then_some(status.gid())))
+    }
+
+    /// The same policy, by which whoever sends this token sees everything.
+    #[must_use]
+    pub fn with_token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// Who `caller` is after showing an `authorization` header: with the right token it sees
+    /// everything, without a header it stays who it is. None for a header with anything else,
+    /// which is an error to tell and no reason to show less.
+    #[must_use]
+    pub fn authorized(&self, caller: Caller, header: Option<&str>) -> Option<Caller> {
+        match (header, &self.token) {
+            (None, _) => Some(caller),
+            (Some(header), Some(token)) if token.is_in(header) => Some(Caller::Token),
+            (Some(_), _) => None,
+        }
     }
 
     /// [`visible`], remembered for the newest snapshot: a page, a scrape and a stream of one user

@@ -10,6 +10,7 @@ pub mod clean;
 pub mod clock;
 pub mod collector;
 pub mod configuration;
+pub mod grpc;
 pub mod history;
 pub mod listen;
 pub mod log;

@@ -345,7 +345,13 @@ impl Processes {
             report,
             closed,
         };
-        asking.collect(listed)
+        let mut believed = BTreeMap::new();
+        for (number, directory, listing) in listed {
+            for (identity, answer) in asking.collect(*number, directory, listing) {
+                believed.entry(identity).or_insert(answer);
+            }
+        }
+        believed
     }
 
     /// Each identity once: by its ledger, else by its endpoint.

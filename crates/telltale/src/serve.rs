@@ -1,6 +1,5 @@
 //! `telltale serve`: the node service, from its configuration to its end.
 
-mod history;
 mod systemd;
 
 use std::io;
@@ -86,8 +85,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
 }
 
 /// Starts each part: its sockets, and its task.
-fn start(parts: &mut Parts, configuration: &Configuration, view: &View) -> Result<(), BindError> {
-    history::start(parts, configuration, view);
+fn start(_: &mut Parts, _: &Configuration, _: &View) -> Result<(), BindError> {
     Ok(())
 }
 

@@ -17,7 +17,7 @@ mod limited;
 #[path = "generated/telltale_telemetry_v1.rs"]
 pub mod message;
 
-pub use client::Client;
+pub use client::{CallError, Client, TokenTextError, Updates};
 pub use codec::{Payload, RawCodec};
 pub use descriptors::DESCRIPTORS;
 

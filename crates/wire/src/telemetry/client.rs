@@ -7,6 +7,7 @@ use prost::bytes::Bytes;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
@@ -15,7 +16,15 @@ use super::{MAX_ANSWER_BYTES, Payload, RawCodec, message};
 
 /// A node service at the other end of a channel.
 #[derive(Debug, Clone)]
-pub struct Client(tonic::client::Grpc<Channel>);
+pub struct Client {
+    grpc: tonic::client::Grpc<Channel>,
+    authorization: Option<MetadataValue<Ascii>>,
+}
+
+/// A text that is no token.
+#[derive(Debug, thiserror::Error)]
+#[error("a token has printable ASCII characters alone")]
+pub struct TokenTextError;
 
 /// The messages of a Watch, as they come.
 #[derive(Debug)]
@@ -44,7 +53,20 @@ impl Client {
     /// A client over this channel.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        Self(tonic::client::Grpc::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES))
+        let grpc = tonic::client::Grpc::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
+        Self { grpc, authorization: None }
+    }
+
+    /// The same client, which sends the service's token with each call.
+    ///
+    /// # Errors
+    /// When the text is no token.
+    pub fn with_token(mut self, token: &str) -> Result<Self, TokenTextError> {
+        let mut value: MetadataValue<Ascii> =
+            format!("Bearer {token}").parse().map_err(|_| TokenTextError)?;
+        value.set_sensitive(true);
+        self.authorization = Some(value);
+        Ok(self)
     }
 
     /// The machine as the caller may see it: as collected last, or collected for this call.
@@ -76,8 +98,8 @@ impl Client {
         let least_interval_ms = u32::try_from(least_interval.as_millis()).unwrap_or(u32::MAX);
         let request = message::WatchRequest { least_interval_ms };
         let path = self.prepare("Watch").await?;
-        let request = Request::new(payload(&request));
-        let answer = self.0.server_streaming(request, path, RawCodec).await?;
+        let request = self.request(&request);
+        let answer = self.grpc.server_streaming(request, path, RawCodec).await?;
         Ok(Updates(answer.into_inner()))
     }
 
@@ -91,12 +113,22 @@ impl Client {
         request: &impl Message,
     ) -> Result<Bytes, CallError> {
         let path = self.prepare(method).await?;
-        Ok(self.0.unary(Request::new(payload(request)), path, RawCodec).await?.into_inner())
+        let request = self.request(request);
+        Ok(self.grpc.unary(request, path, RawCodec).await?.into_inner())
+    }
+
+    fn request(&self, message: &impl Message) -> Request<Payload> {
+        let payload = Payload { shared: Bytes::new(), own: message.encode_to_vec() };
+        let mut request = Request::new(payload);
+        if let Some(authorization) = &self.authorization {
+            request.metadata_mut().insert("authorization", authorization.clone());
+        }
+        request
     }
 
     async fn prepare(&mut self, method: &'static str) -> Result<PathAndQuery, CallError> {
         let failed = |error: tonic::transport::Error| Status::from_error(Box::new(error));
-        self.0.ready().await.map_err(failed)?;
+        self.grpc.ready().await.map_err(failed)?;
         let path = format!("/{}/{method}", super::SERVICE);
         Ok(path.parse().expect("the names of a service and a method make a path"))
     }
@@ -115,8 +147,4 @@ impl Updates {
             None => Ok(None),
         }
     }
-}
-
-fn payload(request: &impl Message) -> Payload {
-    Payload { shared: Bytes::new(), own: request.encode_to_vec() }
 }

@@ -41,11 +41,11 @@ impl Drawn {
     }
 
     fn short(&mut self) -> u32 {
-        u32::try_from(self.whole() & u64::from(u32::MAX)).unwrap()
+        u32::try_from(self.whole() & u64::from(u32::MAX)).expect("it fits")
     }
 
     fn byte(&mut self) -> u8 {
-        u8::try_from(self.below(256)).unwrap()
+        u8::try_from(self.below(256)).expect("it fits")
     }
 
     fn flag(&mut self) -> bool {
@@ -63,7 +63,7 @@ impl Drawn {
     }
 
     fn of<T: Copy>(&mut self, list: &[T]) -> T {
-        list[usize::try_from(self.next()).unwrap() % list.len()]
+        list[usize::try_from(self.next()).expect("it fits") % list.len()]
     }
 
     fn maybe<T>(&mut self, draw: impl FnOnce(&mut Self) -> T) -> Option<T> {
@@ -210,7 +210,7 @@ impl Drawn {
 
     fn held(&mut self, devices: usize) -> HeldDevice {
         HeldDevice {
-            device: usize::try_from(self.next()).unwrap() % devices,
+            device: usize::try_from(self.next()).expect("it fits") % devices,
             open_descriptors: self.short(),
             accounting: self.of(&[
                 Accounting::Recorded,

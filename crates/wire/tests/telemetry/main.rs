@@ -109,8 +109,8 @@ fn every_metric_is_listed_with_its_unit_and_meaning() {
 /// An answer around a snapshot that `change` makes wrong.
 fn changed(change: impl FnOnce(&mut message::Snapshot)) -> Vec<u8> {
     let bytes = answer(&Drawn(3).snapshot());
-    let mut answer = message::GetSnapshotResponse::decode(&bytes[..]).unwrap();
-    change(answer.snapshot.as_mut().unwrap());
+    let mut answer = message::GetSnapshotResponse::decode(&bytes[..]).expect("an answer");
+    change(answer.snapshot.as_mut().expect("it has one"));
     answer.encode_to_vec()
 }
 

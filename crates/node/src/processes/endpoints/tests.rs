@@ -74,8 +74,7 @@ fn ask_one(
 
 fn ask_named(scratch: &Scratch, names: &[&str], limits: Limits) -> Vec<Result<Answer, AskError>> {
     let directory = RuntimeDirectory::open(scratch.path(), Purpose::Reading).unwrap();
-    let places: Vec<_> = names.iter().map(|name| (&directory, *name)).collect();
-    ask(&places, &Query::of(QueryKind::All), limits)
+    ask(&directory, names, &Query::of(QueryKind::All), limits)
 }
 
 /// Waits until the other side has gone.

@@ -1,0 +1,215 @@
+//! The methods of the telemetry service. Each call answers with a stream of encoded messages, most
+//! with one: until the client has taken it, the call counts against the limits.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use prost::Message;
+use telltale_schema::metric::DEFINITIONS;
+use telltale_schema::snapshot::Process;
+use telltale_wire::telemetry::{MAX_REQUEST_BYTES, Payload, RawCodec, SERVICE, encode, message};
+use tokio_stream::Stream;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Bytes, Service, http};
+use tonic::server::{Grpc, NamedService, ServerStreamingService};
+use tonic::{Request, Response, Status};
+
+use super::gate::Permit;
+use super::watch::Watching;
+use super::{Serving, until_stop};
+use crate::access::Sight;
+use crate::service::{FreshError, Published};
+
+/// How long a call waits for a fresh collection.
+const FRESH_PATIENCE: Duration = Duration::from_secs(5);
+/// For those who do not see everything, a state of this age is fresh: nobody can make the service
+/// work without a pause.
+const FRESH_ENOUGH: Duration = Duration::from_millis(250);
+
+/// The telemetry service.
+#[derive(Debug, Clone)]
+pub(super) struct Telemetry(pub(super) Arc<Serving>);
+
+/// What is called.
+#[derive(Debug, Clone, Copy)]
+enum Method {
+    ListDevices,
+    ListProcesses,
+    GetSnapshot,
+    Watch,
+    ListMetrics,
+}
+
+/// One call.
+struct Call {
+    serving: Arc<Serving>,
+    method: Method,
+}
+
+type Payloads = Pin<Box<dyn Stream<Item = Result<Payload, Status>> + Send>>;
+
+/// One message, and the right to have it on the way.
+struct Once(Option<Payload>, #[expect(dead_code, reason = "held until it is dropped")] Permit);
+
+// === impl Telemetry ===
+
+impl NamedService for Telemetry {
+    const NAME: &'static str = SERVICE;
+}
+
+impl Service<http::Request<Body>> for Telemetry {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<http::Response<Body>, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let serving = Arc::clone(&self.0);
+        Box::pin(async move {
+            let Some(method) = Method::of_path(request.uri().path()) else {
+                return Ok(Status::unimplemented("no such method here").into_http());
+            };
+            let mut grpc = Grpc::new(RawCodec).max_decoding_message_size(MAX_REQUEST_BYTES);
+            Ok(grpc.server_streaming(Call { serving, method }, request).await)
+        })
+    }
+}
+
+impl Method {
+    fn of_path(path: &str) -> Option<Self> {
+        Some(match path.rsplit('/').next()? {
+            "ListDevices" => Self::ListDevices,
+            "ListProcesses" => Self::ListProcesses,
+            "GetSnapshot" => Self::GetSnapshot,
+            "Watch" => Self::Watch,
+            "ListMetrics" => Self::ListMetrics,
+            _ => return None,
+        })
+    }
+}
+
+// === impl Call ===
+
+impl ServerStreamingService<Bytes> for Call {
+    type Response = Payload;
+    type ResponseStream = Payloads;
+    type Future = BoxFuture<Response<Payloads>, Status>;
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let (serving, method) = (Arc::clone(&self.serving), self.method);
+        Box::pin(async move {
+            let (sight, permit) = serving.enter(request.extensions(), request.metadata())?;
+            let bytes = request.into_inner();
+            let payload = match method {
+                Method::Watch => {
+                    let asked: message::WatchRequest = decoded(&bytes)?;
+                    let least = Duration::from_millis(asked.least_interval_ms.into());
+                    let watching = Watching::new(Arc::clone(&serving), sight, least);
+                    let held = Held(watching, permit);
+                    let watched: Payloads = Box::pin(until_stop(held, serving.stop.clone()));
+                    return Ok(Response::new(watched));
+                }
+                Method::ListDevices => serving.devices(&decoded(&bytes)?, sight).await?,
+                Method::ListProcesses => serving.processes(&decoded(&bytes)?, sight).await?,
+                Method::GetSnapshot => serving.snapshot(&decoded(&bytes)?, sight).await?,
+                Method::ListMetrics => encode::metrics(DEFINITIONS),
+            };
+            let once: Payloads = Box::pin(Once(Some(payload), permit));
+            Ok(Response::new(once))
+        })
+    }
+}
+
+fn decoded<T: Message + Default>(bytes: &Bytes) -> Result<T, Status> {
+    T::decode(&bytes[..]).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+impl Serving {
+    /// The state that a call is answered with.
+    async fn state(&self, fresh: bool, sight: Sight) -> Result<Arc<Published>, Status> {
+        let latest = self.view.latest();
+        let is_enough = sight != Sight::Everything && latest.made_at.elapsed() < FRESH_ENOUGH;
+        if !fresh || is_enough {
+            return Ok(latest);
+        }
+        self.view.fresh(FRESH_PATIENCE).await.map_err(|error| match error {
+            FreshError::TimedOut(_) => Status::deadline_exceeded(error.to_string()),
+            FreshError::Stopped => Status::unavailable(error.to_string()),
+        })
+    }
+
+    async fn devices(
+        &self,
+        asked: &message::ListDevicesRequest,
+        sight: Sight,
+    ) -> Result<Payload, Status> {
+        let state = self.state(asked.fresh, sight).await?;
+        Ok(encode::devices(&self.policy.visible(&state.snapshot, sight), state.sequence))
+    }
+
+    async fn processes(
+        &self,
+        asked: &message::ListProcessesRequest,
+        sight: Sight,
+    ) -> Result<Payload, Status> {
+        let state = self.state(asked.fresh, sight).await?;
+        let visible = self.policy.visible(&state.snapshot, sight);
+        let on = match asked.device_id.as_str() {
+            "" => None,
+            id => match visible.devices.iter().position(|device| device.id == id) {
+                Some(place) => Some(place),
+                None => return Err(Status::not_found("no device has this id; see ListDevices")),
+            },
+        };
+        let wanted = |process: &Process| {
+            let is_on = |place: usize| process.devices.iter().any(|held| held.device == place);
+            on.is_none_or(is_on) && asked.uid.is_none_or(|uid| process.uid.value() == Some(&uid))
+        };
+        Ok(encode::processes(&visible, state.sequence, wanted))
+    }
+
+    async fn snapshot(
+        &self,
+        asked: &message::GetSnapshotRequest,
+        sight: Sight,
+    ) -> Result<Payload, Status> {
+        if asked.at_unix_ns.is_some() {
+            return Err(Status::failed_precondition(
+                "this service keeps no history; leave at_unix_ns out",
+            ));
+        }
+        let state = self.state(asked.fresh, sight).await?;
+        let bytes = self.encodings.of(&state, &self.policy, sight);
+        Ok(encode::snapshot_answer(bytes, Some(state.sequence)))
+    }
+}
+
+// === impl Once, Held ===
+
+impl Stream for Once {
+    type Item = Result<Payload, Status>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Payload, Status>>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}
+
+/// A stream, and the right to have it.
+struct Held<S>(S, #[expect(dead_code, reason = "held until it is dropped")] Permit);
+
+impl<S: Stream + Unpin> Stream for Held<S> {
+    type Item = S::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        Pin::new(&mut self.0).poll_next(context)
+    }
+}

@@ -1,0 +1,76 @@
+//! A client of the service on this machine, which makes sure whose service it is.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use telltale_ledger::directory::OVERFLOW_UID;
+use telltale_wire::telemetry::Client;
+use tonic::transport::Endpoint;
+
+/// How long connecting may take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why there is no service to ask.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nothing is at the path.
+    #[error("no service at {path}; start one with `telltale serve`")]
+    Missing {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The socket belongs to someone who could lie.
+    #[error(
+        "{path} belongs to user {uid}, who is neither root, nor you, nor the owner of the directory"
+    )]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+    },
+    /// Nobody answers.
+    #[error("no service answers at {path}; start one with `telltale serve`")]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: tonic::transport::Error,
+    },
+    /// The path cannot be written as a gRPC address.
+    #[error("the path {path} is no address for gRPC; use one of printable ASCII characters")]
+    Unfit {
+        /// The socket.
+        path: PathBuf,
+    },
+}
+
+/// Connects to the service at the socket `path`. Needs a tokio runtime with I/O and time.
+///
+/// The socket must belong to root, to this process's user or to the owner of its directory. In a
+/// directory as the installation makes it nobody else can put another in its place afterwards.
+///
+/// # Errors
+/// When nobody answers there, or somebody else than these.
+pub async fn connect(path: &Path) -> Result<Client, ConnectError> {
+    let missing = |source| ConnectError::Missing { path: path.into(), source };
+    let uid = std::fs::symlink_metadata(path).map_err(missing)?.uid();
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let owner = std::fs::metadata(directory).map_err(missing)?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    if uid == OVERFLOW_UID || ![0, own, owner].contains(&uid) {
+        return Err(ConnectError::Stranger { path: path.into(), uid });
+    }
+    let unfit = || ConnectError::Unfit { path: path.into() };
+    let address = format!("unix:{}", path.to_str().ok_or_else(unfit)?);
+    let endpoint = Endpoint::from_shared(address).map_err(|_| unfit())?;
+    let channel = endpoint.connect_timeout(CONNECT_PATIENCE).connect().await;
+    let channel = channel.map_err(|source| ConnectError::Silent { path: path.into(), source })?;
+    Ok(Client::new(channel))
+}

@@ -1,0 +1,46 @@
+//! Answers as bytes, made once for each state and sight: a hundred watchers cost one encoding.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use telltale_wire::telemetry::encode;
+use tonic::codegen::Bytes;
+
+use crate::access::{AccessPolicy, Sight};
+use crate::service::Published;
+
+/// Users whose bytes of the newest state are kept.
+const MOST_KEPT: usize = 16;
+
+/// The newest state's bytes.
+#[derive(Debug, Default)]
+pub(super) struct Encodings(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    sequence: u64,
+    of: Vec<(Sight, Bytes)>,
+}
+
+impl Encodings {
+    /// The bytes of what `sight` covers of a publication.
+    pub(super) fn of(
+        &self,
+        published: &Arc<Published>,
+        policy: &AccessPolicy,
+        sight: Sight,
+    ) -> Bytes {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.sequence < published.sequence {
+            *kept = Kept { sequence: published.sequence, of: Vec::new() };
+        }
+        let is_newest = kept.sequence == published.sequence;
+        if is_newest && let Some((_, bytes)) = kept.of.iter().find(|(whose, _)| *whose == sight) {
+            return bytes.clone();
+        }
+        let bytes = encode::snapshot(&policy.visible(&published.snapshot, sight));
+        if is_newest && kept.of.len() < MOST_KEPT {
+            kept.of.push((sight, bytes.clone()));
+        }
+        bytes
+    }
+}

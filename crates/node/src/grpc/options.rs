@@ -1,0 +1,112 @@
+//! What can be chosen about gRPC, and the TLS that follows from it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+
+use super::GREETING_PATIENCE;
+use crate::access::Caller;
+use crate::listen::Address;
+
+/// The longest file with certificates or a key.
+const MOST_PEM_BYTES: u64 = 1 << 20;
+
+/// The socket's name in the runtime directory.
+pub const SOCKET_NAME: &str = "telemetry.sock";
+
+/// The table `[grpc]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GrpcOptions {
+    /// Where to listen; nowhere when it is empty. Without TLS a TCP port must be this machine's
+    /// own, and callers without the token see devices alone there.
+    pub listen: Vec<Address>,
+    /// A PEM file with the server's certificate and those that lead to its authority.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file with the key of that certificate.
+    pub key: Option<PathBuf>,
+    /// A PEM file with the authority whose certificates clients must have; they see everything.
+    pub client_authority: Option<PathBuf>,
+    /// Connections at a time, on all sockets together.
+    pub connections: usize,
+}
+
+/// Why the options cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// A certificate without a key, a key without a certificate, or neither for clients.
+    #[error("TLS for gRPC needs both `certificate` and `key`")]
+    HalfTls,
+    /// Anyone on the network could listen in.
+    #[error(
+        "gRPC on {0} would be readable on the network; set `certificate` and `key`, or listen on \
+         127.0.0.1"
+    )]
+    PlainBeyondLoopback(SocketAddr),
+    /// A file cannot be read.
+    #[error("cannot read {path} for gRPC's TLS")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The files do not hold what they should.
+    #[error("the certificate, key or client authority for gRPC cannot be used")]
+    Tls(#[source] tonic::transport::Error),
+}
+
+impl Default for GrpcOptions {
+    fn default() -> Self {
+        Self {
+            listen: vec![Address::Unix(PathBuf::from(SOCKET_NAME))],
+            certificate: None,
+            key: None,
+            client_authority: None,
+            connections: 256,
+        }
+    }
+}
+
+impl GrpcOptions {
+    /// Checks a port that shall be served.
+    pub(super) fn check(&self, address: SocketAddr) -> Result<(), OptionsError> {
+        if self.certificate.is_some() || address.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        Err(OptionsError::PlainBeyondLoopback(address))
+    }
+
+    /// Who a caller on the TCP port is: with a client authority, only those with a certificate
+    /// get through the handshake.
+    pub(super) fn caller(&self) -> Caller {
+        if self.client_authority.is_some() { Caller::Certificate } else { Caller::Anonymous }
+    }
+
+    /// The server for the TCP port, with TLS where it is asked for.
+    pub(super) fn server(&self, builder: Server) -> Result<Server, OptionsError> {
+        let (certificate, key) = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => (certificate, key),
+            (None, None) if self.client_authority.is_none() => return Ok(builder),
+            _ => return Err(OptionsError::HalfTls),
+        };
+        let identity = Identity::from_pem(read(certificate)?, read(key)?);
+        let mut tls = ServerTlsConfig::new().identity(identity).timeout(GREETING_PATIENCE);
+        if let Some(authority) = &self.client_authority {
+            tls = tls.client_ca_root(Certificate::from_pem(read(authority)?));
+        }
+        builder.tls_config(tls).map_err(OptionsError::Tls)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, OptionsError> {
+    let failed = |source| OptionsError::Read { path: path.into(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(file, MOST_PEM_BYTES), &mut bytes).map_err(failed)?;
+    Ok(bytes)
+}

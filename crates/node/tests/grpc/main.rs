@@ -1,0 +1,9 @@
+//! The gRPC service at its sockets: what each caller gets, and what it does to those who misbehave.
+
+mod calling;
+mod hostile;
+mod machine;
+mod serving;
+mod tls;
+mod users;
+mod watching;

@@ -1,0 +1,146 @@
+//! A service on sockets of its own, in a thread of its own, and clients for it.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use telltale_harness::Scratch;
+use telltale_node::access::AccessPolicy;
+use telltale_node::grpc::{GrpcOptions, GrpcService, SOCKET_NAME, ServeError};
+use telltale_node::listen::{Address, Listener, SocketFile};
+use telltale_node::service::{Publisher, View};
+use telltale_schema::snapshot::Snapshot;
+use telltale_wire::telemetry::Client;
+use tokio::sync::oneshot;
+
+use crate::machine::figures;
+
+/// How long a test waits for what must come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The user and group as which the tests' service is installed.
+pub(crate) const SERVICE: u32 = 61_000;
+
+/// A service that publishes what it is told.
+pub(crate) struct Served {
+    pub(crate) publisher: Publisher,
+    pub(crate) view: View,
+    pub(crate) address: Option<SocketAddr>,
+    files: Vec<SocketFile>,
+    pub(crate) scratch: Scratch,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<(), ServeError>>>,
+}
+
+/// Runs a future on a runtime of its own, with an end to waiting.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let waited = runtime
+        .expect("a runtime")
+        .block_on(async { tokio::time::timeout(PATIENCE, future).await });
+    waited.expect("what must come takes too long")
+}
+
+impl Served {
+    /// A service as root or a user starts it, on its Unix socket.
+    pub(crate) fn of(snapshot: Arc<Snapshot>) -> Self {
+        Self::with(snapshot, &GrpcOptions::default(), |policy| policy)
+    }
+
+    /// A service in a directory as the installation makes it: mode 3777, of the group that sees
+    /// everything. The socket's directory is reachable for every user. Needs root.
+    pub(crate) fn installed(snapshot: Arc<Snapshot>) -> Self {
+        let scratch = Scratch::new();
+        scratch.set_mode(0o755);
+        std::fs::create_dir(scratch.join("run")).expect("the scratch directory is ours");
+        chown(scratch.join("run"), Some(SERVICE), Some(SERVICE)).expect("root may");
+        let mode = std::fs::Permissions::from_mode(0o3777);
+        std::fs::set_permissions(scratch.join("run"), mode).expect("it is ours");
+        Self::start(scratch, snapshot, &GrpcOptions::default(), |policy| policy)
+    }
+
+    pub(crate) fn with(
+        snapshot: Arc<Snapshot>,
+        options: &GrpcOptions,
+        change: impl FnOnce(AccessPolicy) -> AccessPolicy,
+    ) -> Self {
+        let scratch = Scratch::new();
+        std::fs::create_dir(scratch.join("run")).expect("the scratch directory is ours");
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(scratch.join("run"), mode).expect("it is ours");
+        Self::start(scratch, snapshot, options, change)
+    }
+
+    fn start(
+        scratch: Scratch,
+        snapshot: Arc<Snapshot>,
+        options: &GrpcOptions,
+        change: impl FnOnce(AccessPolicy) -> AccessPolicy,
+    ) -> Self {
+        let path = scratch.join("run");
+        let policy = Arc::new(change(AccessPolicy::of_directory(&path).expect("a directory")));
+        let interval = Duration::from_secs(3600);
+        let (publisher, view) =
+            Publisher::new(interval, snapshot, figures()).expect("an event descriptor");
+        let (mut listeners, mut files) = (Vec::new(), Vec::new());
+        for address in &options.listen {
+            let (listener, file) = Listener::bind(address, Some(&path)).expect("free sockets");
+            listeners.push(listener);
+            files.extend(file);
+        }
+        let port = |listener: &Listener| match listener.address()? {
+            Address::Tcp(address) => Some(address),
+            Address::Unix(_) => None,
+        };
+        let address = listeners.iter().find_map(port);
+        let service = GrpcService::new(listeners, options).expect("options that fit");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = view.clone();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            runtime.expect("a runtime").block_on(service.serve(served, policy, stopped))
+        });
+        Self { publisher, view, address, files, scratch, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.scratch.join("run").join(SOCKET_NAME)
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        telltale_node::grpc::connect(&self.socket()).await.expect("it is served")
+    }
+
+    /// What was refused or left out so far, by the name of the limit.
+    pub(crate) fn refused(&self, limit: &'static str) -> u64 {
+        self.view.tally(limit).total()
+    }
+
+    /// Tells it to stop.
+    pub(crate) fn ask_to_stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    /// Stops it, and tells how it ended.
+    pub(crate) fn stop(&mut self) -> Result<(), ServeError> {
+        self.ask_to_stop();
+        self.files.clear();
+        self.thread.take().map_or(Ok(()), |thread| thread.join().expect("the server panicked"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let result = self.stop();
+        if !std::thread::panicking() {
+            result.expect("it was served to the end");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! TCP: who gets in with which certificate, and what a token is good for.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, date_time_ymd,
+};
+use telltale_harness::Scratch;
+use telltale_node::access::Token;
+use telltale_node::grpc::{GrpcOptions, GrpcService};
+use telltale_node::listen::{Address, Listener};
+use telltale_schema::snapshot::Snapshot;
+use telltale_wire::telemetry::{CallError, Client};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+use crate::machine::machine;
+use crate::serving::{Served, wait};
+
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+const TOKEN: &str = "a-token-of-the-tests";
+
+/// An authority, and the certificates it signs.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate and its key, as PEM.
+struct Signed {
+    certificate: String,
+    key: String,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        Self { pem, issuer: Issuer::new(params, key) }
+    }
+
+    fn sign(&self, usage: ExtendedKeyUsagePurpose, last_year: i32) -> Signed {
+        let key = KeyPair::generate().expect("a key");
+        let names = vec![String::from("localhost")];
+        let mut params = CertificateParams::new(names).expect("a name");
+        params.extended_key_usages = vec![usage];
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(last_year, 1, 1);
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate").pem();
+        Signed { certificate, key: key.serialize_pem() }
+    }
+
+    fn server(&self, last_year: i32) -> Signed {
+        self.sign(ExtendedKeyUsagePurpose::ServerAuth, last_year)
+    }
+
+    fn client(&self, last_year: i32) -> Signed {
+        self.sign(ExtendedKeyUsagePurpose::ClientAuth, last_year)
+    }
+}
+
+const VALID: i32 = 4000;
+const EXPIRED: i32 = 2021;
+
+fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = scratch.join(name);
+    std::fs::write(&path, text).expect("the scratch directory has room");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    path
+}
+
+fn options(scratch: &Scratch, server: &Signed, clients: Option<&Authority>) -> GrpcOptions {
+    GrpcOptions {
+        listen: vec![Address::Tcp(LOOPBACK)],
+        certificate: Some(written(scratch, "certificate.pem", &server.certificate)),
+        key: Some(written(scratch, "key.pem", &server.key)),
+        client_authority: clients.map(|one| written(scratch, "clients.pem", &one.pem)),
+        ..GrpcOptions::default()
+    }
+}
+
+fn served(options: &GrpcOptions) -> Served {
+    let scratch = Scratch::new();
+    let token = Token::read(&written(&scratch, "token", TOKEN)).expect("a token");
+    Served::with(machine(2, 6), options, |policy| policy.with_token(token))
+}
+
+/// What a client with this certificate and token gets.
+fn ask(
+    served: &Served,
+    authority: &Authority,
+    own: Option<&Signed>,
+    token: Option<&str>,
+) -> Result<Snapshot, CallError> {
+    let port = served.address.expect("a TCP port").port();
+    let mut tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(&authority.pem))
+        .domain_name("localhost");
+    if let Some(own) = own {
+        tls = tls.identity(Identity::from_pem(&own.certificate, &own.key));
+    }
+    let endpoint = Endpoint::from_shared(format!("https://127.0.0.1:{port}"));
+    let endpoint = endpoint.expect("an address").tls_config(tls).expect("TLS");
+    wait(async {
+        // Refusals come while connecting or with the first call, as TLS 1.3 has it.
+        let mut client = Client::new(endpoint.connect_lazy());
+        if let Some(token) = token {
+            client = client.with_token(token).expect("a token");
+        }
+        client.snapshot(false).await
+    })
+}
+
+fn shown(result: Result<Snapshot, CallError>) -> usize {
+    let snapshot = result.expect("an answer");
+    assert_eq!(snapshot.devices.len(), 2);
+    snapshot.processes.len()
+}
+
+#[test]
+fn tls_shows_devices_and_the_token_everything() {
+    let scratch = Scratch::new();
+    let (ours, other) = (Authority::new("ours"), Authority::new("other"));
+    let served = served(&options(&scratch, &ours.server(VALID), None));
+    assert_eq!(shown(ask(&served, &ours, None, None)), 0);
+    assert_eq!(shown(ask(&served, &ours, None, Some(TOKEN))), 6);
+    let wrong = ask(&served, &ours, None, Some("a-token-of-nobody's")).unwrap_err();
+    assert!(wrong.to_string().contains("not the service's token"), "{wrong}");
+    ask(&served, &other, None, None).unwrap_err();
+}
+
+#[test]
+fn a_client_does_not_believe_an_expired_server() {
+    let scratch = Scratch::new();
+    let ours = Authority::new("ours");
+    let served = served(&options(&scratch, &ours.server(EXPIRED), None));
+    ask(&served, &ours, None, Some(TOKEN)).unwrap_err();
+}
+
+#[test]
+fn mutual_tls_lets_in_whom_the_authority_signed_and_nobody_else() {
+    let scratch = Scratch::new();
+    let (ours, other) = (Authority::new("ours"), Authority::new("other"));
+    let served = served(&options(&scratch, &ours.server(VALID), Some(&ours)));
+    assert_eq!(shown(ask(&served, &ours, Some(&ours.client(VALID)), None)), 6);
+    for (own, who) in [
+        (None, "no certificate"),
+        (Some(other.client(VALID)), "another authority's"),
+        (Some(ours.client(EXPIRED)), "an expired one"),
+        (Some(ours.server(VALID)), "a server's"),
+    ] {
+        assert!(ask(&served, &ours, own.as_ref(), Some(TOKEN)).is_err(), "{who}");
+    }
+    assert_eq!(shown(ask(&served, &ours, Some(&ours.client(VALID)), None)), 6, "still there");
+}
+
+#[test]
+fn without_tls_this_machine_sees_devices() {
+    let listen = vec![Address::Tcp(LOOPBACK)];
+    let served = served(&GrpcOptions { listen, ..GrpcOptions::default() });
+    let address = format!("http://{}", served.address.unwrap());
+    wait(async {
+        let channel = Endpoint::from_shared(address).unwrap().connect().await.unwrap();
+        let mut client = Client::new(channel);
+        assert_eq!(shown(client.snapshot(false).await), 0);
+        let mut client = client.with_token(TOKEN).unwrap();
+        assert_eq!(shown(client.snapshot(false).await), 6);
+    });
+}
+
+#[test]
+fn what_does_not_fit_together_is_told_before_anything_is_served() {
+    let scratch = Scratch::new();
+    let ours = Authority::new("ours");
+    let good = options(&scratch, &ours.server(VALID), Some(&ours));
+    let garbage = written(&scratch, "garbage.pem", "no certificate");
+    let cases = [
+        (GrpcOptions { key: None, ..good.clone() }, "needs both"),
+        (GrpcOptions { certificate: None, key: None, ..good.clone() }, "needs both"),
+        (
+            GrpcOptions { key: Some(PathBuf::from("/nowhere/key")), ..good.clone() },
+            "cannot read /nowhere/key",
+        ),
+        (GrpcOptions { key: Some(garbage.clone()), ..good.clone() }, "cannot be used"),
+        (GrpcOptions { certificate: Some(garbage), ..good }, "cannot be used"),
+        (
+            GrpcOptions { listen: vec![Address::Tcp(ANYWHERE)], ..GrpcOptions::default() },
+            "readable on the network",
+        ),
+    ];
+    for (options, expected) in cases {
+        let bind = |address| Listener::bind(address, None).unwrap().0;
+        let listeners = options.listen.iter().map(bind).collect();
+        let error = GrpcService::new(listeners, &options).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
