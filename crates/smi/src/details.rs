@@ -267,7 +267,7 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     }
     let is_told = |sample: &MetricSample| {
         let of_programs = ProgramUse::METRICS.iter().any(|metric| metric.name == sample.name);
-        metrics::is_quiet(sample) || (of_programs && programs.is_some())
+        metrics::is_quiet(sample, &process.metrics) || (of_programs && programs.is_some())
     };
     let worth_telling = process.metrics.iter().filter(|sample| !is_told(sample));
     let told: Vec<(String, String)> = worth_telling.map(metrics::line).collect();

@@ -1,5 +1,8 @@
 //! What a process's endpoint tells besides memory, a line for each value.
 
+use telltale_schema::metric::definitions::{
+    PROCESS_DEBUG_CONNECTED, PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL,
+};
 use telltale_schema::quantity;
 use telltale_schema::snapshot::{MetricSample, MetricValue, ProgramUse};
 use telltale_schema::text::printable;
@@ -8,10 +11,21 @@ use telltale_schema::text::printable;
 /// itself, refusals and errors; and what became of the events of each core.
 const QUIET: [&str; 2] = ["telltale_endpoint_", "telltale_process_debug_"];
 
-/// Whether the value is one of those, and nothing has happened yet.
-pub(crate) fn is_quiet(sample: &MetricSample) -> bool {
-    let is_zero = matches!(sample.value, MetricValue::Counter(0) | MetricValue::Gauge(0.0));
-    is_zero && QUIET.iter().any(|start| sample.name.starts_with(start))
+/// Whether the value is one of those, and nothing has happened yet. That somebody reads a core's
+/// events is told once there are some among `all`.
+pub(crate) fn is_quiet(sample: &MetricSample, all: &[MetricSample]) -> bool {
+    if sample.name == PROCESS_DEBUG_CONNECTED.name {
+        let published = PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL.name;
+        let has_events = |one: &MetricSample| {
+            one.name == published && one.labels == sample.labels && !is_zero(one)
+        };
+        return !all.iter().any(has_events);
+    }
+    is_zero(sample) && QUIET.iter().any(|start| sample.name.starts_with(start))
+}
+
+fn is_zero(sample: &MetricSample) -> bool {
+    matches!(sample.value, MetricValue::Counter(0) | MetricValue::Gauge(0.0))
 }
 
 /// The name of a value, with its labels, and the value as text.
@@ -71,14 +85,28 @@ mod tests {
             ("telltale_endpoint_errors_total", MetricValue::Counter(0), true),
             ("jobs_total", MetricValue::Counter(0), false),
         ] {
-            let sample = MetricSample {
-                name: name.to_owned(),
-                help: String::new(),
-                unit: String::new(),
-                labels: Vec::new(),
-                value,
-            };
-            assert_eq!(is_quiet(&sample), expected, "{sample:?}");
+            let sample = of_core(name, 0, value);
+            assert_eq!(is_quiet(&sample, &[]), expected, "{sample:?}");
+        }
+        let published = |core, count| {
+            let name = "telltale_process_debug_events_published_total";
+            of_core(name, core, MetricValue::Counter(count))
+        };
+        let all = [published(0, 1), published(1, 0)];
+        for (core, expected) in [(0, false), (1, true), (2, true)] {
+            let connected =
+                of_core("telltale_process_debug_connected", core, MetricValue::Gauge(1.0));
+            assert_eq!(is_quiet(&connected, &all), expected, "{core}");
+        }
+    }
+
+    fn of_core(name: &str, core: u32, value: MetricValue) -> MetricSample {
+        MetricSample {
+            name: name.to_owned(),
+            help: String::new(),
+            unit: String::new(),
+            labels: vec![("core".to_owned(), core.to_string())],
+            value,
         }
     }
 
