@@ -8,12 +8,14 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
+use telltale_bench::rundir::RunDirectory;
 use telltale_bench::sample::Effort;
+use telltale_bench::stream::Client;
 use telltale_bench::table::Table;
 use telltale_bench::{
     address, cost, endpoint, experiments, launch, pinning, program, record, stream, sweep,
 };
-use telltale_harness::cargo_bin;
+use telltale_harness::{cargo_bin, cargo_library_directory};
 
 const SUBJECTS: [&str; 9] =
     ["record", "address", "sweep", "endpoint", "cost", "start", "program", "experiments", "stream"];
@@ -80,7 +82,11 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "cost" => cost::table(worker, effort)?,
         "experiments" => experiments::table(effort)?,
         "program" => program::table(effort)?,
-        "stream" => stream::table(effort)?,
+        "stream" => {
+            let directory = RunDirectory::create()?;
+            let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
+            stream::table(effort, &Client::compile(&libraries, directory.path())?)?
+        }
         _ => launch::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
     })
 }

@@ -1,25 +1,34 @@
 //! The debug stream beside what could stand in its place: another queue crate, a socket pair, a
 //! channel of boxes, and the bare copies. Every contender carries the same 1,152 bytes an event.
+//!
+//! Threads that are timed together share nothing but the contender: each has its own copy of what
+//! it publishes. What one thread does alone is told in its processor time.
 
+mod client;
 mod rivals;
+
+pub use client::Client;
 
 use std::hint::{black_box, spin_loop};
 use std::io;
 use std::thread;
-use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
+use rustix::time::ClockId;
 use telltale_debug_stream::{
     EventReader, Published, Publisher, Stream, StreamOptions, TensorEvent,
 };
 
 use crate::pinning::Pinned;
-use crate::sample::{Contender, Effort, Figures, interleave, time_ns};
+use crate::sample::{
+    Contender, Effort, Figures, interleave, processor_time, processor_time_ns, time_ns,
+};
 use crate::table::{Row, Table, Target, Unit};
 
-/// What an event has: 96 bytes of facts, 16 of a prefix, the rest data.
+/// What an event has: a name of a type in 16 bytes, two numbers and a time in 16, a dimension of 8,
+/// a prefix, and the rest data. Headers of a contender's own come on top.
 const EVENT_BYTES: usize = 1_152;
-const DATA_BYTES: usize = EVENT_BYTES - 96 - PREFIX.len();
+const DATA_BYTES: usize = EVENT_BYTES - 16 - 16 - 8 - PREFIX.len();
 const PREFIX: &str = "layer.07.act.out";
 /// Events that wait when the ring is said to be warm: the caches hold them.
 const SHALLOW: u64 = 256;
@@ -57,10 +66,13 @@ impl Bench {
 
 /// Publishes until it is accepted.
 fn publish(publisher: &Publisher, data: &[u8]) {
-    let event = TensorEvent { prefix: PREFIX, dtype: "float32", shape: &[260], data, pipe: 0 };
-    while publisher.tensor(&event) != Published::Queued {
+    while publisher.tensor(&tensor(data)) != Published::Queued {
         spin_loop();
     }
+}
+
+fn tensor(data: &[u8]) -> TensorEvent<'_> {
+    TensorEvent { prefix: PREFIX, dtype: "float32", shape: &[274], data, pipe: 0 }
 }
 
 /// Takes one event as a copy of one's own.
@@ -72,27 +84,28 @@ fn read(reader: &mut EventReader) -> Option<Vec<u8>> {
 fn publish_ns(bench: &mut Bench, events: u64, depth: u64) -> f64 {
     let _pinned = Pinned::to(0);
     let data = vec![7; DATA_BYTES];
-    let (mut busy_ns, mut done) = (0, 0);
+    let (mut busy_ns, mut done) = (0.0, 0);
     while done < events {
-        let started = Instant::now();
+        let started = processor_time(ClockId::ThreadCPUTime);
         for _ in 0..depth {
             publish(&bench.publisher, black_box(&data));
         }
-        busy_ns += started.elapsed().as_nanos();
+        busy_ns += processor_time(ClockId::ThreadCPUTime) - started;
         assert_eq!(bench.drain(), depth, "all that was published is read");
         done += depth;
     }
-    busy_ns as f64 / done as f64
+    busy_ns / done as f64
 }
 
 /// Nanoseconds an event from one thread to another, which sleeps in `poll` when there is nothing.
 fn end_to_end_ns(bench: &mut Bench, events: u64, bytes: usize) -> f64 {
-    let data = vec![7; bytes];
     let Bench { publisher, reader, .. } = bench;
+    let publisher = publisher.clone();
     time_ns(events, || {
         thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 let _pinned = Pinned::to(0);
+                let (publisher, data) = (&publisher, vec![7; bytes]);
                 (0..events).for_each(|_| publish(publisher, black_box(&data)));
             });
             let _pinned = Pinned::to(1);
@@ -118,13 +131,15 @@ fn wait(reader: &EventReader) {
 /// Nanoseconds an event when so many threads publish at once, and nobody reads meanwhile. Each
 /// publishes as many, so that one that is kept back shows in the time.
 fn together_ns(bench: &mut Bench, events: u64, threads: u64) -> f64 {
-    let data = vec![7; DATA_BYTES];
-    let publisher = &bench.publisher;
     let each = events / threads;
     let figure = time_ns(each * threads, || {
         thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| (0..each).for_each(|_| publish(publisher, black_box(&data))));
+                let publisher = bench.publisher.clone();
+                scope.spawn(move || {
+                    let data = vec![7; DATA_BYTES];
+                    (0..each).for_each(|_| publish(&publisher, black_box(&data)));
+                });
             }
         });
     });
@@ -136,9 +151,8 @@ fn together_ns(bench: &mut Bench, events: u64, threads: u64) -> f64 {
 fn disabled_ns(events: u64) -> f64 {
     let publisher = Stream::new(0, StreamOptions::default()).publisher();
     let data = vec![7; DATA_BYTES];
-    let event =
-        TensorEvent { prefix: PREFIX, dtype: "float32", shape: &[260], data: &data, pipe: 0 };
-    time_ns(events, || {
+    let event = tensor(&data);
+    processor_time_ns(events, || {
         for _ in 0..events {
             let _ = black_box(black_box(&publisher).tensor(black_box(&event)));
         }
@@ -150,15 +164,20 @@ fn read_after_each_wait_ns(bench: &mut Bench, events: u64) -> io::Result<f64> {
     let data = vec![7; DATA_BYTES];
     let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&set, &bench.reader, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-    (0..events).for_each(|_| publish(&bench.publisher, &data));
-    Ok(time_ns(events, || {
-        for _ in 0..events {
+    let (mut busy_ns, mut done) = (0.0, 0);
+    while done < events {
+        (0..SHALLOW).for_each(|_| publish(&bench.publisher, &data));
+        let started = processor_time(ClockId::ThreadCPUTime);
+        for _ in 0..SHALLOW {
             let mut found = Vec::with_capacity(16);
             epoll::wait(&set, rustix::buffer::spare_capacity(&mut found), None)
                 .expect("an epoll set of ours can be waited for");
             black_box(read(&mut bench.reader).expect("it was readable"));
         }
-    }))
+        busy_ns += processor_time(ClockId::ThreadCPUTime) - started;
+        done += SHALLOW;
+    }
+    Ok(busy_ns / done as f64)
 }
 
 /// Nanoseconds of a wait alone, on a descriptor that is always readable.
@@ -166,7 +185,7 @@ fn wait_ns(events: u64) -> io::Result<f64> {
     let always = eventfd(1, EventfdFlags::CLOEXEC)?;
     let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&set, &always, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-    Ok(time_ns(events, || {
+    Ok(processor_time_ns(events, || {
         for _ in 0..events {
             let mut found = Vec::with_capacity(16);
             epoll::wait(&set, rustix::buffer::spare_capacity(&mut found), None)
@@ -204,19 +223,21 @@ fn publishing(effort: Effort) -> io::Result<Vec<Row>> {
         let mut bench = Bench::new(StreamOptions::default())?;
         let mut rival = rivals::Ring::new(depth);
         let mut copies = rivals::Copies::new(depth);
-        let contenders: [Contender<'_>; 3] = [
+        let mut bare_rival = rivals::Ring::new(depth);
+        let contenders: [Contender<'_>; 4] = [
             Box::new(|| publish_ns(&mut bench, events, depth)),
-            Box::new(|| rival.publish_ns(events, depth)),
+            Box::new(|| rival.publish_ns(events, depth, rivals::Job::Same)),
+            Box::new(|| bare_rival.publish_ns(events, depth, rivals::Job::Copy)),
             Box::new(|| copies.copy_ns(events, depth)),
         ];
-        let [ours, rival, copies] = interleave(repeats, contenders);
+        let [ours, rival, bare_rival, copies] = interleave(repeats, contenders);
         let target = Target { times_baseline: Some(1.0), ..at_most(limit) };
-        rows.push(row(
-            &format!("publish, {what}; nexus-logbuf"),
-            ours.clone(),
-            Some(rival),
-            target,
-        ));
+        for (job, figures, target) in [
+            ("nexus-logbuf, the same job", rival, target),
+            ("nexus-logbuf, nothing but one copy", bare_rival, Target::default()),
+        ] {
+            rows.push(row(&format!("publish, {what}; {job}"), ours.clone(), Some(figures), target));
+        }
         let copy = format!("publish, {what}; the copy alone");
         rows.push(row(&copy, ours, Some(copies), Target::default()));
     }
@@ -298,14 +319,15 @@ fn crowding(effort: Effort) -> io::Result<Vec<Row>> {
     ])
 }
 
-/// Everything about the debug stream.
+/// Everything about the debug stream; `client` is the program in C.
 ///
 /// # Errors
 /// When a stream, a socket or an epoll set cannot be made.
-pub fn table(effort: Effort) -> io::Result<Table> {
+pub fn table(effort: Effort, client: &Client) -> io::Result<Table> {
     let mut rows = publishing(effort)?;
     rows.extend(passing(effort)?);
     rows.extend(crowding(effort)?);
+    rows.extend(client::rows(effort, client));
     Ok(Table {
         heading: format!(
             "Debug stream, {EVENT_BYTES} bytes an event; the baseline is named in each row"

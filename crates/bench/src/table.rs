@@ -116,7 +116,8 @@ impl Target {
             parts.push(format!(">= {times}x"));
         }
         if let Some(times) = self.times_baseline {
-            parts.push(format!("<= {times} x baseline"));
+            // Rounded: some are the inverse of what was promised.
+            parts.push(format!("<= {} x baseline", (times * 100.0).round() / 100.0));
         }
         if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
     }

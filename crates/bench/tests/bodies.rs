@@ -9,10 +9,11 @@ use telltale_bench::machine::BusyMachine;
 use telltale_bench::rundir::RunDirectory;
 use telltale_bench::sample::Effort;
 use telltale_bench::seed::{Device, Row, Setting, Tracker};
+use telltale_bench::stream::Client;
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
 use telltale_bench::{cost, endpoint, experiments, launch, program, record, stream};
-use telltale_harness::cargo_bin;
+use telltale_harness::{cargo_bin, cargo_library_directory};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
 
@@ -154,6 +155,9 @@ fn every_table_can_be_filled() {
     let worker = Path::new(WORKER);
     let start = launch::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap();
     assert_eq!(start.remarks, ["runs of ours that ended with another status than 0: 0"]);
+    let directory = RunDirectory::create().unwrap();
+    let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
+    let client = Client::compile(&libraries, directory.path()).unwrap();
     let tables = [
         start,
         record::table(Effort::Once).unwrap(),
@@ -162,7 +166,7 @@ fn every_table_can_be_filled() {
         endpoint::table(worker, Effort::Once).unwrap(),
         cost::table(worker, Effort::Once).unwrap(),
         program::table(Effort::Once).unwrap(),
-        stream::table(Effort::Once).unwrap(),
+        stream::table(Effort::Once, &client).unwrap(),
         experiments::table(Effort::Once).unwrap(),
     ];
     for table in tables {

@@ -2,27 +2,43 @@
 
 use std::hint::{black_box, spin_loop};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
-use std::time::Instant;
 
 use nexus_logbuf::mpsc;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
 
-use super::{DEEP, EVENT_BYTES};
+use rustix::time::{ClockId, clock_gettime};
+use telltale_debug_stream::TensorEvent;
+
+use super::{DATA_BYTES, DEEP, EVENT_BYTES, tensor};
 use crate::pinning::Pinned;
-use crate::sample::time_ns;
+use crate::sample::{processor_time, processor_time_ns, time_ns};
 
 /// Room of an event in a ring of the other crate, its own header included.
 const RING_BYTES_AN_EVENT: u64 = EVENT_BYTES as u64 + 64;
 
-/// The fastest queue crate for events of any size and many producers that we know. No bound on
-/// events, no descriptor, no sequence and no time.
+/// The fastest queue crate for events of any size and many producers that we know. It has no bound
+/// on events, no descriptor, no sequence and no time.
 pub(super) struct Ring {
     producer: mpsc::Producer,
     consumer: mpsc::Consumer,
+    /// Whether somebody need not be woken; always, here.
+    awake: AtomicBool,
+}
+
+/// What is done for an event in the other crate's ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Job {
+    /// One copy from one place, which is all that the crate offers.
+    Copy,
+    /// What a stream made of it would do as well: the parts of a tensor from where they are, the
+    /// time as of the kernel's last tick, and a look whether the reader must be woken. The reader
+    /// may count sequence numbers. Still no bound on events, and no losses told.
+    Same,
 }
 
 /// A buffer that events are copied into, one behind the other.
@@ -34,28 +50,54 @@ impl Ring {
     pub(super) fn new(depth: u64) -> Self {
         let bytes = usize::try_from(depth * RING_BYTES_AN_EVENT).expect("it fits into memory");
         let (producer, consumer) = mpsc::new(bytes.next_power_of_two());
-        Self { producer, consumer }
+        Self { producer, consumer, awake: AtomicBool::new(true) }
     }
 
-    pub(super) fn publish_ns(&mut self, events: u64, depth: u64) -> f64 {
+    pub(super) fn publish_ns(&mut self, events: u64, depth: u64, job: Job) -> f64 {
         let _pinned = Pinned::to(0);
-        let data = vec![7; EVENT_BYTES];
-        let (mut busy_ns, mut done) = (0, 0);
+        let (event, data) = (vec![7; EVENT_BYTES], vec![7; DATA_BYTES]);
+        let (mut busy_ns, mut done) = (0.0, 0);
         while done < events {
-            let started = Instant::now();
-            for _ in 0..depth {
-                let mut claim =
-                    self.producer.try_claim(EVENT_BYTES).expect("the ring has room for all");
-                claim.copy_from_slice(black_box(&data));
-                claim.commit();
+            let started = processor_time(ClockId::ThreadCPUTime);
+            match job {
+                Job::Copy => (0..depth).for_each(|_| self.copy(black_box(&event))),
+                Job::Same => (0..depth).for_each(|_| self.publish(&tensor(black_box(&data)))),
             }
-            busy_ns += started.elapsed().as_nanos();
+            busy_ns += processor_time(ClockId::ThreadCPUTime) - started;
             while let Some(event) = self.consumer.try_claim() {
                 black_box(event.to_vec());
             }
             done += depth;
         }
-        busy_ns as f64 / done as f64
+        busy_ns / done as f64
+    }
+
+    fn copy(&mut self, event: &[u8]) {
+        let mut claim = self.producer.try_claim(EVENT_BYTES).expect("the ring has room for all");
+        claim.copy_from_slice(event);
+        claim.commit();
+    }
+
+    #[inline(never)]
+    fn publish(&mut self, event: &TensorEvent<'_>) {
+        let mut claim = self.producer.try_claim(EVENT_BYTES).expect("the ring has room for all");
+        let (data, rest) = claim.split_at_mut(event.data.len());
+        data.copy_from_slice(event.data);
+        let (shape, rest) = rest.split_at_mut(8 * event.shape.len());
+        for (to, dimension) in shape.chunks_exact_mut(8).zip(event.shape) {
+            to.copy_from_slice(&dimension.to_ne_bytes());
+        }
+        let (prefix, rest) = rest.split_at_mut(event.prefix.len());
+        prefix.copy_from_slice(event.prefix.as_bytes());
+        let (dtype, rest) = rest.split_at_mut(16);
+        dtype.fill(0);
+        dtype[..event.dtype.len()].copy_from_slice(event.dtype.as_bytes());
+        let now = clock_gettime(ClockId::MonotonicCoarse);
+        rest[..8].copy_from_slice(&(now.tv_sec * 1_000_000_000 + now.tv_nsec).to_ne_bytes());
+        rest[8..12].copy_from_slice(&event.pipe.to_ne_bytes());
+        claim.commit();
+        fence(Ordering::SeqCst);
+        assert!(self.awake.load(Ordering::Relaxed), "nobody sleeps here");
     }
 }
 
@@ -70,7 +112,7 @@ impl Copies {
         let _pinned = Pinned::to(0);
         let data = vec![7; EVENT_BYTES];
         let rounds = events.div_ceil(depth);
-        time_ns(rounds * depth, || {
+        processor_time_ns(rounds * depth, || {
             for _ in 0..rounds {
                 for event in self.0.chunks_exact_mut(EVENT_BYTES) {
                     event.copy_from_slice(black_box(&data));
@@ -85,11 +127,11 @@ impl Copies {
 pub(super) fn socket_pair_ns(events: u64) -> io::Result<f64> {
     let flags = SocketFlags::CLOEXEC;
     let (to, from) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    let data = vec![7; EVENT_BYTES];
     Ok(time_ns(events, || {
         thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 let _pinned = Pinned::to(0);
+                let data = vec![7; EVENT_BYTES];
                 for _ in 0..events {
                     send(&to, black_box(&data), SendFlags::empty()).expect("the other end is open");
                 }
@@ -106,12 +148,12 @@ pub(super) fn socket_pair_ns(events: u64) -> io::Result<f64> {
 
 /// A channel of boxes, with room for as many events as ours.
 pub(super) fn boxes_ns(events: u64) -> f64 {
-    let data = vec![7; EVENT_BYTES];
     let (to, from) = sync_channel::<Box<[u8]>>(usize::try_from(DEEP).unwrap_or(usize::MAX));
     time_ns(events, || {
         thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 let _pinned = Pinned::to(0);
+                let data = vec![7; EVENT_BYTES];
                 for _ in 0..events {
                     to.send(black_box(&data).as_slice().into()).expect("the other end is open");
                 }
@@ -127,7 +169,6 @@ pub(super) fn boxes_ns(events: u64) -> f64 {
 /// Two copies of a large tensor: into a buffer on one thread, out of it into memory of its own on
 /// the other. The buffers go round.
 pub(super) fn two_copies_ns(events: u64, bytes: usize, buffers: usize) -> f64 {
-    let data = vec![7; bytes];
     let (to, from) = channel::<Vec<u8>>();
     let (back, free) = channel();
     for _ in 0..buffers {
@@ -135,9 +176,9 @@ pub(super) fn two_copies_ns(events: u64, bytes: usize, buffers: usize) -> f64 {
     }
     time_ns(events, || {
         thread::scope(|scope| {
-            let (data, to, free) = (&data, to, free);
             scope.spawn(move || {
                 let _pinned = Pinned::to(0);
+                let data = vec![7; bytes];
                 for _ in 0..events {
                     let mut buffer: Vec<u8> = loop {
                         match free.try_recv() {
@@ -145,7 +186,7 @@ pub(super) fn two_copies_ns(events: u64, bytes: usize, buffers: usize) -> f64 {
                             Err(_) => spin_loop(),
                         }
                     };
-                    buffer.copy_from_slice(black_box(data));
+                    buffer.copy_from_slice(black_box(&data));
                     to.send(buffer).expect("the other end is open");
                 }
             });
