@@ -56,6 +56,14 @@ impl Publisher {
         self.queue.is_connected()
     }
 
+    /// Where [`Publisher::is_connected`] looks, for code in another language: a byte that is 1 while
+    /// somebody reads, to be loaded atomically and never written. It is there as long as this
+    /// publisher.
+    #[must_use]
+    pub fn connected_at(&self) -> *const bool {
+        self.queue.connected_at()
+    }
+
     /// Publishes a tensor.
     // Inlined, so that it costs its caller a load and a branch while nobody reads.
     #[inline(always)]

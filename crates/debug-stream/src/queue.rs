@@ -168,6 +168,11 @@ impl Queue {
         self.connected.load(Ordering::Relaxed)
     }
 
+    /// Where [`Queue::is_connected`] looks.
+    pub(crate) fn connected_at(&self) -> *const bool {
+        self.connected.as_ptr()
+    }
+
     /// Makes the one reader; events are accepted from here on. With a descriptor that is `shared`,
     /// an eventfd is written to and never read.
     pub(crate) fn connect(

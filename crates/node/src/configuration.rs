@@ -11,6 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::collector::CollectOptions;
+use crate::history::HistoryOptions;
 use crate::log::Level;
 use crate::service::ServiceOptions;
 
@@ -47,6 +48,8 @@ pub struct Configuration {
     pub interval_seconds: f64,
     /// What is logged: `error`, `warn`, `info` or `debug`.
     pub log_level: Level,
+    /// The history.
+    pub history: HistoryOptions,
 }
 
 impl Default for Configuration {
@@ -57,6 +60,7 @@ impl Default for Configuration {
             state_dir: None,
             interval_seconds: 1.0,
             log_level: Level::default(),
+            history: HistoryOptions::default(),
         }
     }
 }

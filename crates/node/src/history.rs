@@ -3,12 +3,12 @@
 //!
 //! Nothing here collects anything, and no figure here is ever guessed: what is not kept is absent.
 
-mod answer;
 mod blocks;
 mod buckets;
-mod choice;
 mod database;
 mod directory;
+#[cfg(test)]
+mod exact;
 mod figure;
 mod part;
 mod past;
@@ -17,25 +17,24 @@ mod recorder;
 mod report;
 mod rows;
 mod samples;
+mod serving;
 mod store;
 mod stored;
 mod timeline;
 mod varint;
 mod writer;
 
-use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use telltale_schema::clock::Timestamp;
 
-pub use answer::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, Series, Subjects,
-};
-pub use choice::{ProcessChoice, identity_text};
 pub use database::DatabaseError;
-pub use directory::{DirectoryError, database_in, default_directory};
+pub use directory::{DirectoryError, database_in, default_directory, directory_for};
 pub use past::Past;
 pub use reader::{ReadHistoryError, Reader};
-pub use report::{Report, UsageReport};
-pub use rows::Ending;
+pub use serving::serve;
 pub use writer::{HistoryError, HistoryFigures, Writer};
 
 /// How the history is kept: the table `[history]` of the configuration.
@@ -44,10 +43,12 @@ pub use writer::{HistoryError, HistoryFigures, Writer};
 pub struct HistoryOptions {
     /// Whether one is kept at all.
     pub enabled: bool,
-    /// The most that it takes on the disk, in MiB, at least 16; the oldest goes first.
+    /// The most that it takes on the disk, in MiB, at least 4; the oldest goes first.
+    #[serde(deserialize_with = "max_mebibytes")]
     pub max_mebibytes: u64,
     /// The time from one writing to the next, in seconds, from 1 to 60: what a service that is
     /// killed loses at most, and what the newest of the history lags behind.
+    #[serde(deserialize_with = "write_seconds")]
     pub write_seconds: u64,
 }
 
@@ -55,6 +56,28 @@ impl Default for HistoryOptions {
     fn default() -> Self {
         Self { enabled: true, max_mebibytes: 256, write_seconds: 10 }
     }
+}
+
+fn max_mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    within(from, store::LEAST_BYTES >> 20..=1 << 20, "MiB")
+}
+
+fn write_seconds<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    within(from, 1..=60, "seconds")
+}
+
+/// A number of a unit within these limits.
+fn within<'de, D: Deserializer<'de>>(
+    from: D,
+    limits: RangeInclusive<u64>,
+    unit: &str,
+) -> Result<u64, D::Error> {
+    let number = u64::deserialize(from)?;
+    if limits.contains(&number) {
+        return Ok(number);
+    }
+    let (least, most) = (limits.start(), limits.end());
+    Err(D::Error::custom(format!("{number} is not from {least} to {most} {unit}")))
 }
 
 /// A time of the database, in milliseconds, as a moment; before 1970 is 1970.

@@ -345,13 +345,7 @@ impl Processes {
             report,
             closed,
         };
-        let mut believed = BTreeMap::new();
-        for (number, directory, listing) in listed {
-            for (identity, answer) in asking.collect(*number, directory, listing) {
-                believed.entry(identity).or_insert(answer);
-            }
-        }
-        believed
+        asking.collect(listed)
     }
 
     /// Each identity once: by its ledger, else by its endpoint.

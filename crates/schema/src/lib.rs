@@ -5,6 +5,7 @@
 pub mod calendar;
 pub mod chip;
 pub mod clock;
+pub mod history;
 pub mod memory;
 pub mod metric;
 pub mod process;

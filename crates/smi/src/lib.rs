@@ -5,9 +5,11 @@
 pub mod csv;
 mod details;
 mod devices;
+mod history;
 mod metrics;
 mod notes;
 mod processes;
+mod report;
 mod rows;
 mod style;
 mod summary;
@@ -15,6 +17,8 @@ mod table;
 mod text;
 
 pub use details::details;
+pub use history::history;
+pub use report::{choices, report};
 pub use style::{Style, Tone};
 pub use summary::summary;
 

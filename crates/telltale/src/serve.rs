@@ -1,5 +1,6 @@
 //! `telltale serve`: the node service, from its configuration to its end.
 
+mod history;
 mod systemd;
 
 use std::io;
@@ -85,7 +86,8 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
 }
 
 /// Starts each part: its sockets, and its task.
-fn start(_: &mut Parts, _: &Configuration, _: &View) -> Result<(), BindError> {
+fn start(parts: &mut Parts, configuration: &Configuration, view: &View) -> Result<(), BindError> {
+    history::start(parts, configuration, view);
     Ok(())
 }
 

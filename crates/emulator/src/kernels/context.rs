@@ -47,13 +47,12 @@ pub(super) struct Calls {
     global_semaphore_write: extern "C" fn(&Core, u32, u32, u32, u32, u32),
     global_semaphore_wait: extern "C" fn(&Core, u32, u32, u32),
     fault: extern "C" fn(&Core, u32, u32, u32) -> !,
-    print_is_read: extern "C" fn(&Core) -> u32,
     print_text: unsafe extern "C" fn(&Core, *const c_char, *const c_char),
     print_scalar: unsafe extern "C" fn(&Core, *const c_char, u32, u64),
     print_tile: unsafe extern "C" fn(&Core, *const c_char, u32, u32, *const Part),
 }
 
-/// One kernel on one core. C sees the fields up to `y`.
+/// One kernel on one core. C sees the fields up to `print_is_read`.
 #[repr(C)]
 pub(super) struct Core {
     calls: &'static Calls,
@@ -64,6 +63,8 @@ pub(super) struct Core {
     pub(super) common_argument_count: Cell<u32>,
     pub(super) x: Cell<u32>,
     pub(super) y: Cell<u32>,
+    /// The flag of the core's printer that says whether somebody reads; C loads it atomically.
+    pub(super) print_is_read: Cell<*const bool>,
     /// Where the kernel is left; set when it starts.
     pub(super) yielder: Cell<*const Yielder<(), ()>>,
     /// What the running program shares; set when the kernel starts.
@@ -150,7 +151,6 @@ static CALLS: Calls = Calls {
     global_semaphore_write,
     global_semaphore_wait,
     fault,
-    print_is_read: printing::is_read,
     print_text: printing::text,
     print_scalar: printing::scalar,
     print_tile: printing::tile,
@@ -206,6 +206,7 @@ impl Core {
             common_argument_count: Cell::new(0),
             x: Cell::new(0),
             y: Cell::new(0),
+            print_is_read: Cell::new(std::ptr::null()),
             yielder: Cell::new(std::ptr::null()),
             surroundings: Cell::new(std::ptr::null()),
             semaphores: Cell::new(std::ptr::null()),

@@ -54,7 +54,6 @@ struct telltale_calls {
   void (*global_semaphore_wait)(core_t *core, uint32_t address, uint32_t value, uint32_t or_more);
   void (*fault)(core_t *core, uint32_t fault, uint32_t number, uint32_t limit) __attribute__((noreturn));
   /* See kernel_print.h. */
-  uint32_t (*print_is_read)(core_t *core);
   void (*print_text)(core_t *core, const char *prefix, const char *text);
   void (*print_scalar)(core_t *core, const char *prefix, uint32_t dtype, uint64_t bits);
   void (*print_tile)(core_t *core, const char *prefix, uint32_t buffer, uint32_t dtype,
@@ -70,6 +69,7 @@ struct telltale_core {
   uint32_t common_argument_count;
   uint32_t x;
   uint32_t y;
+  const _Bool *print_is_read; /* written by other threads */
 };
 
 #define TELLTALE_BUFFERS 32u

@@ -76,6 +76,11 @@ impl Printer {
         Self { publisher, refused }
     }
 
+    /// Where it is said whether somebody reads; there as long as this printer.
+    pub(super) fn is_read_at(&self) -> *const bool {
+        self.publisher.connected_at()
+    }
+
     fn tensor(&self, prefix: &str, dtype: Dtype, shape: &[u64], data: &[u8]) {
         let event = TensorEvent { prefix, dtype: dtype.name(), shape, data, pipe: 0 };
         // What is lost, the stream counts.
@@ -178,10 +183,6 @@ impl CircularBuffer {
 }
 
 // === The calls ===
-
-pub(super) extern "C" fn is_read(core: &Core) -> u32 {
-    core.printer().publisher.is_connected().into()
-}
 
 /// # Safety
 /// `prefix` and `text` point to bytes that end with a zero, or to as many as are kept: the kernel's

@@ -289,7 +289,9 @@ impl<'a> Run<'a> {
             kernel.y.set(core.y.into());
             kernel.surroundings.set(self.surroundings);
             kernel.semaphores.set(&raw const self.executor.semaphores[core.place]);
-            kernel.printer.set(&raw const self.executor.printers[core.place]);
+            let printer = &self.executor.printers[core.place];
+            kernel.printer.set(printer);
+            kernel.print_is_read.set(printer.is_read_at());
             kernel.waiting.set(Waiting::Nothing);
             let stack = self.executor.take_stack().map_err(ExecutionError::host_memory)?;
             let (entry, kernel) = (planned.code.entry(), &raw const *kernel);

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
+use super::text::lookup;
 use super::{Argument, Configuration, Layers, Origin, distance, variable_of};
 use telltale_harness::Scratch;
 
@@ -133,4 +134,20 @@ fn distances_count_letters() {
     for (one, other, expected) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
         assert_eq!(distance(one, other), expected);
     }
+}
+
+#[test]
+fn the_documentation_has_a_row_for_each_key() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md");
+    let page = fs::read_to_string(page).unwrap();
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let rows = page.lines().filter(|line| line.contains("| `TELLTALE_")).map(cells);
+    let rows: Vec<Vec<String>> = rows.map(|row| row[1..4].to_vec()).collect();
+    let defaults = Configuration::default().table();
+    let expected = Configuration::keys().into_iter().map(|key| {
+        let default = lookup(&defaults, &key.path).map(|value| format!("`{value}`"));
+        let variable = variable_of(&key.path);
+        vec![format!("`{}`", key.path), format!("`{variable}`"), default.unwrap_or_default()]
+    });
+    assert_eq!(rows, expected.collect::<Vec<_>>(), "the table in docs/serve.md, row by row");
 }

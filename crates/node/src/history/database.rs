@@ -14,10 +14,8 @@ const STEPS: [&str; 1] = [include_str!("tables.sql")];
 
 /// The memory that a connection keeps pages in.
 const CACHE_KIB: i64 = 1024;
-/// Pages in the log after which they are taken over into the database: 1 MiB.
-const CHECKPOINT_PAGES: i64 = 256;
-/// What the log is cut to once its pages were taken over.
-const LOG_BYTES: i64 = 2 << 20;
+/// Pages in the log after which they are taken over into the database: half a MiB.
+const CHECKPOINT_PAGES: i64 = 128;
 /// How long to wait for somebody who reads at the wrong moment.
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -83,7 +81,6 @@ pub(super) fn open_to_write(path: &Path) -> Result<Connection, DatabaseError> {
     // power failure; it never damages the file.
     connection.pragma_update(None, "synchronous", "normal").map_err(told)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(told)?;
-    connection.pragma_update(None, "journal_size_limit", LOG_BYTES).map_err(told)?;
     migrate(&mut connection, &STEPS).map_err(told)?;
     Ok(connection)
 }

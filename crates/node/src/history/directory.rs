@@ -65,6 +65,17 @@ pub(super) struct OwnDirectory {
     _lock: File,
 }
 
+/// Where the state of the service of a machine is: as told; below the root of an emulated or recorded
+/// machine, so that no two machines share a history; else in [`default_directory`].
+#[must_use]
+pub fn directory_for(told: Option<&Path>, root: &Path) -> Option<PathBuf> {
+    match told {
+        Some(told) => Some(told.to_owned()),
+        None if root != Path::new("/") => Some(root.join("var/lib/telltale")),
+        None => default_directory(),
+    }
+}
+
 /// Where the service keeps its state unless told otherwise: `$STATE_DIRECTORY` (which systemd
 /// sets), `/var/lib/telltale` for root, else `$XDG_STATE_HOME/telltale` or
 /// `~/.local/state/telltale`. None where a user has no home.

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use rusqlite::{Connection, params};
-
-use super::answer::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, Series, Subjects,
+use telltale_schema::history::{
+    HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, ProcessChoice, Series,
+    Subjects, Whole, identity_text,
 };
+
 use super::blocks::{self, Block, TIERS};
 use super::buckets::{Bucket, Buckets};
-use super::choice::{ProcessChoice, identity_text};
 use super::database::{self, DatabaseError};
 use super::figure::Figure;
 use super::rows::ProcessRow;
@@ -154,9 +154,12 @@ fn add_part(
 fn series(figure: Figure, subject: &Subject, buckets: &Buckets) -> Option<Series> {
     let definition = figure.definition()?;
     let scale = figure.scale();
-    let column = |value: &dyn Fn(&Bucket) -> Option<f64>| -> Vec<Option<f64>> {
-        buckets.all().iter().map(|bucket| value(bucket).map(|value| value / scale)).collect()
-    };
+    let least = |of: &Bucket| of.extremes.map(|(least, _)| float(least) / scale);
+    let mean = |of: &Bucket| of.mean().map(|mean| mean / scale);
+    let greatest = |of: &Bucket| of.extremes.map(|(_, greatest)| float(greatest) / scale);
+    let column = |value: &dyn Fn(&Bucket) -> Option<f64>| buckets.all().iter().map(value).collect();
+    let mut whole = Bucket::default();
+    buckets.all().iter().for_each(|bucket| whole.add(bucket));
     let mut absent: Vec<_> = buckets.all().iter().map(|bucket| bucket.absent).collect();
     if absent.iter().all(Option::is_none) {
         absent.clear();
@@ -167,9 +170,10 @@ fn series(figure: Figure, subject: &Subject, buckets: &Buckets) -> Option<Series
         label: figure.label().map(|(name, value)| (name.to_owned(), value.to_owned())),
         device: subject.device.clone(),
         process: subject.process.clone(),
-        least: column(&|bucket| bucket.extremes.map(|(least, _)| float(least))),
-        mean: column(&Bucket::mean),
-        greatest: column(&|bucket| bucket.extremes.map(|(_, greatest)| float(greatest))),
+        whole: Whole { least: least(&whole), mean: mean(&whole), greatest: greatest(&whole) },
+        least: column(&least),
+        mean: column(&mean),
+        greatest: column(&greatest),
         absent,
     })
 }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use telltale_schema::history::Ending;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
 use super::figure::{Figure, SENSORS, kept, whole};
 use super::rows::{
-    Described, DeviceFacts, DeviceRow, Ending, HeldRow, ProcessRow, Seen, Stored, Track, UsageRow,
+    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, Seen, Stored, Track, UsageRow,
 };
 use super::samples::Item;
 use super::timeline::{Moment, Timeline};

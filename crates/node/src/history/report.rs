@@ -1,66 +1,12 @@
-//! One process over its whole life, finished or not: what it had at most and when, what that came
-//! to over time, and how it ended.
+//! One process over its whole life, put together from its rows.
 
 use rusqlite::Connection;
-use serde::{Deserialize, Serialize};
-use telltale_schema::clock::Timestamp;
-use telltale_schema::memory::MemoryKind;
-use telltale_schema::snapshot::{Container, RecordingFaults};
+use telltale_schema::history::{ProcessChoice, Report, UsageReport};
 
-use super::answer::PastProcess;
-use super::choice::ProcessChoice;
 use super::moment;
 use super::reader::{ReadHistoryError, Reader, device_names, past_process};
-use super::rows::{Ending, ProcessRow, UsageRow};
+use super::rows::{ProcessRow, UsageRow};
 use crate::access::Sight;
-
-/// What is kept of one process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// Who it is.
-    pub process: PastProcess,
-    /// The container that it ran in, where it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<Container>,
-    /// When its runtime began to record; none where that is not known.
-    pub recording_since: Option<Timestamp>,
-    /// When a service saw it first.
-    pub first_seen: Timestamp,
-    /// When a service saw it last.
-    pub last_seen: Timestamp,
-    /// How long it lived as far as that is known: from the start of its recording, or else from
-    /// when it was first seen, to when it was last seen.
-    pub lifetime_seconds: f64,
-    /// How it ended; none when it lived when the history was last written.
-    pub ending: Option<Ending>,
-    /// When it was found to have ended; none when nobody looked at the time.
-    pub ended: Option<Timestamp>,
-    /// What it had, by device and kind.
-    pub usage: Vec<UsageReport>,
-    /// What went wrong in recording, as its runtime counted it.
-    pub faults: RecordingFaults,
-}
-
-/// What a process had of one kind of memory on one device, over its life.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UsageReport {
-    /// The device.
-    pub device: String,
-    /// The kind.
-    pub kind: MemoryKind,
-    /// What it had when it was last seen.
-    pub live_bytes: u64,
-    /// The most that it had: as its runtime knows it, where it tells; else as it was seen.
-    pub peak_bytes: u64,
-    /// When the peak was first seen, to the interval of the service.
-    pub peak_at: Timestamp,
-    /// Bytes times seconds, over the time that it was watched.
-    pub byte_seconds: u64,
-    /// For how long it was watched: time without a service is not in it.
-    pub watched_seconds: f64,
-    /// The mean over that time; none when there was none.
-    pub mean_bytes: Option<f64>,
-}
 
 // === impl Reader ===
 

@@ -1,5 +1,6 @@
 //! Rows of the tables as the writer keeps them in memory.
 
+use telltale_schema::history::Ending;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Reading;
@@ -12,20 +13,6 @@ use super::samples::{Item, Samples};
 const MAX_COMMAND_BYTES: usize = 1024;
 /// Any other text of a process.
 const MAX_TEXT_BYTES: usize = 256;
-
-/// How a process ended, as far as it can be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// It went and took its ledger with it, as a process does that ends by itself.
-    Gone,
-    /// It left its ledger behind, as a process does that is killed.
-    Killed,
-    /// It ended while no service was running.
-    Unseen,
-    /// The machine was started again.
-    Restart,
-}
 
 /// A series of the open block: the figure's number and its samples.
 pub(super) type OpenSeries = (u16, Samples);

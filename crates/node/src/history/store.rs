@@ -13,7 +13,7 @@ use super::stored;
 use super::timeline::Timeline;
 
 /// The least that a history may have.
-pub(super) const LEAST_BYTES: u64 = 16 << 20;
+pub(super) const LEAST_BYTES: u64 = 4 << 20;
 /// What the index of the log and the lock take.
 const SMALL_FILES_BYTES: u64 = 64 << 10;
 /// Devices that are remembered from one run to the next.
@@ -66,6 +66,9 @@ impl Store {
         // SQLite itself refuses what would be more. A file that has more already stays as it is,
         // until old blocks have made room in it.
         connection.pragma_update(None, "max_page_count", pages).map_err(told)?;
+        // What the log is cut to once its pages were taken over.
+        let log = i64::try_from(most.log_bytes / 4).unwrap_or(i64::MAX);
+        connection.pragma_update(None, "journal_size_limit", log).map_err(told)?;
         Ok(Self { connection, path: path.to_owned(), most })
     }
 
@@ -128,7 +131,7 @@ impl Store {
     /// Makes coarser blocks of those that are complete; whether there may be more to do.
     pub(super) fn make_coarser(&mut self) -> Result<bool, StoreError> {
         self.make_room()?;
-        let largest = i64::try_from(self.most.log_bytes / 2).unwrap_or(i64::MAX);
+        let largest = i64::try_from(self.most.log_bytes / 4).unwrap_or(i64::MAX);
         Ok(blocks::make_coarser(&mut self.connection, largest)?)
     }
 
@@ -175,8 +178,7 @@ impl Store {
         let page = page_size(&self.connection)?;
         for _ in 0..MAX_FORGOTTEN {
             let used = self.used_pages()?.saturating_mul(page);
-            // A tenth is for what comes until the next look.
-            if used <= self.most.database_bytes / 10 * 9 {
+            if used <= self.most.usual_bytes() {
                 break;
             }
             let transaction = self.connection.transaction()?;
@@ -196,9 +198,14 @@ impl Store {
 }
 
 impl Share {
+    /// What the database is kept below, so that there is room for what one transaction brings.
+    fn usual_bytes(self) -> u64 {
+        self.database_bytes - (self.database_bytes / 10).max(self.log_bytes / 2)
+    }
+
     fn of(most_bytes: u64) -> Self {
         let most_bytes = most_bytes.max(LEAST_BYTES);
-        let log_bytes = (most_bytes / 8).max(4 << 20);
+        let log_bytes = (most_bytes / 8).max(1 << 20);
         Self { log_bytes, database_bytes: most_bytes - log_bytes - SMALL_FILES_BYTES }
     }
 }

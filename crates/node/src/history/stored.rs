@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use telltale_schema::history::Ending;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::process::{ProcessIdentity, format_boot_id, parse_boot_id};
 use telltale_schema::reading::{Absence, Reading};
@@ -10,7 +11,7 @@ use telltale_schema::snapshot::{ProcessSource, RecordingFaults};
 
 use super::recorder::Recorder;
 use super::rows::{
-    Described, DeviceFacts, DeviceRow, Ending, HeldRow, ProcessRow, Seen, Stored, Track, UsageRow,
+    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, Seen, Stored, Track, UsageRow,
 };
 
 /// The columns that [`process`] reads, in its order.
@@ -319,38 +320,6 @@ fn usages(connection: &Connection, process: i64, device: i64) -> rusqlite::Resul
         });
     }
     Ok(usages)
-}
-
-// === impl Ending ===
-
-impl Ending {
-    const ALL: [Self; 4] = [Self::Gone, Self::Killed, Self::Unseen, Self::Restart];
-
-    /// The name in the database and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Killed => "killed",
-            Self::Unseen => "unseen",
-            Self::Restart => "restart",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|ending| ending.name() == name)
-    }
-
-    /// What a person reads.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Gone => "ended and took its ledger with it",
-            Self::Killed => "left its ledger behind, as a process does that is killed",
-            Self::Unseen => "ended while no service was looking",
-            Self::Restart => "the machine was started again",
-        }
-    }
 }
 
 fn source_name(source: ProcessSource) -> &'static str {

@@ -3,6 +3,7 @@
 use std::io;
 
 use listenfd::ListenFd;
+use rustix::net::sockopt::socket_acceptconn;
 
 use super::Listener;
 
@@ -82,14 +83,23 @@ impl Handed {
 
 fn take(descriptors: &mut ListenFd, place: usize) -> io::Result<Listener> {
     let listener = match descriptors.take_unix_listener(place) {
-        Ok(Some(listener)) => {
-            listener.set_nonblocking(true)?;
-            return Ok(Listener::Unix(listener));
-        }
+        Ok(Some(listener)) => Listener::Unix(listener),
         // Not of this kind: the descriptor is still there.
-        Ok(None) | Err(_) => descriptors.take_tcp_listener(place)?,
+        Ok(None) | Err(_) => {
+            let listener = descriptors.take_tcp_listener(place)?;
+            Listener::Tcp(listener.ok_or(io::ErrorKind::NotFound)?)
+        }
     };
-    let listener = listener.ok_or(io::ErrorKind::NotFound)?;
-    listener.set_nonblocking(true)?;
-    Ok(Listener::Tcp(listener))
+    let listens = match &listener {
+        Listener::Tcp(listener) => socket_acceptconn(listener)?,
+        Listener::Unix(listener) => socket_acceptconn(listener)?,
+    };
+    if !listens {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it does not listen"));
+    }
+    match &listener {
+        Listener::Tcp(listener) => listener.set_nonblocking(true)?,
+        Listener::Unix(listener) => listener.set_nonblocking(true)?,
+    }
+    Ok(listener)
 }

@@ -9,11 +9,11 @@ use telltale_schema::reading::Absence;
 use telltale_schema::text::with_causes;
 use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 
-use super::EndpointUse;
 use super::closed::Closed;
-use super::endpoints::{Answer, AskError, Limits, ask};
+use super::endpoints::{Answer, AskError, Limits, Place, ask};
 use super::identity::{Checks, Lie, Standing};
 use super::ledgers::{FileIdentity, Ledgers};
+use super::{EndpointUse, Listed};
 use crate::report::Report;
 
 /// Endpoints of one directory that are asked in one round.
@@ -54,60 +54,83 @@ pub(crate) struct Asking<'a> {
     pub(crate) closed: &'a mut Closed,
 }
 
+/// An endpoint that is asked.
+struct Asked<'a> {
+    number: u32,
+    directory: &'a RuntimeDirectory,
+    entry: &'a Entry,
+    status: EntryStatus,
+}
+
 impl Asking<'_> {
-    /// Asks the endpoints of one directory and checks what they say. Ledgers that come along are
-    /// followed from then on.
-    pub(crate) fn collect(
-        &mut self,
-        number: u32,
-        directory: &RuntimeDirectory,
-        listing: &Listing,
-    ) -> BTreeMap<ProcessIdentity, Believed> {
-        let mut believed = BTreeMap::new();
-        let mut entries = self.entries(number, directory, listing);
-        if entries.len() > MAX_ASKED {
-            let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
-            self.report.error(directory.path().display().to_string(), Absence::Failed, detail);
-            entries.truncate(MAX_ASKED);
+    /// Asks the endpoints of all directories at once and checks what they say. Ledgers that come
+    /// along are followed from then on.
+    pub(crate) fn collect(&mut self, listed: &[Listed]) -> BTreeMap<ProcessIdentity, Believed> {
+        let mut asked = Vec::new();
+        for (number, directory, listing) in listed {
+            let mut entries = self.entries(*number, directory, listing);
+            if entries.len() > MAX_ASKED {
+                let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
+                let subject = directory.path().display().to_string();
+                self.report.error(subject, Absence::Failed, detail);
+                entries.truncate(MAX_ASKED);
+            }
+            asked.extend(entries.into_iter().map(|(entry, status)| Asked {
+                number: *number,
+                directory,
+                entry,
+                status,
+            }));
         }
-        let names: Vec<&str> = entries.iter().map(|(entry, _)| entry.name.as_str()).collect();
+        let places: Vec<Place<'_>> =
+            asked.iter().map(|one| (one.directory, one.entry.name.as_str())).collect();
         let kind = match self.which {
             EndpointUse::Always => QueryKind::All,
             EndpointUse::WhereNeeded | EndpointUse::Never => QueryKind::Memory,
         };
         let device = DeviceSelector::All;
         let query = Query { kind, device, want_ledger: true, is_last: true };
-        let answers = ask(directory, &names, &query, self.limits);
-        for ((entry, status), answer) in entries.iter().zip(answers) {
-            match answer.map(|answer| believe(entry, answer, self.checks)) {
-                Ok(Ok((one, ledger))) => {
-                    let identity = one.told.identity;
-                    let origin = (number, entry.name.clone());
-                    let key = (number, entry.name.clone(), status.inode);
-                    self.remembered.insert(key, Memory::Answered(identity));
-                    if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
-                        let behind = FileIdentity::of(status);
-                        self.ledgers.adopt(origin, behind, reader, one.standing.clone());
-                    }
-                    believed.insert(identity, one);
-                }
-                Ok(Err(lie)) => {
-                    self.report.error(&entry.name, Absence::Refused, lie.to_string());
-                }
-                Err(error)
-                    if error.absence() == Absence::Permission
-                        && self.closed.take(number, entry, status.uid, self.checks) => {}
-                Err(error) => {
-                    if matches!(error, AskError::TimedOut) {
-                        let until_ns = self.now_ns.saturating_add(SILENCE_NS);
-                        let key = (number, entry.name.clone(), status.inode);
-                        self.remembered.insert(key, Memory::Silent { until_ns });
-                    }
-                    complain(&entry.name, &error, self.report);
-                }
+        let answers = ask(&places, &query, self.limits);
+        let mut believed = BTreeMap::new();
+        for (one, answer) in asked.iter().zip(answers) {
+            if let Some(answer) = self.judge(one, answer) {
+                // The first directory is the one that counts.
+                believed.entry(answer.told.identity).or_insert(answer);
             }
         }
         believed
+    }
+
+    /// What of an answer is believed.
+    fn judge(&mut self, one: &Asked<'_>, answer: Result<Answer, AskError>) -> Option<Believed> {
+        let Asked { number, entry, ref status, .. } = *one;
+        let key = || (number, entry.name.clone(), status.inode);
+        match answer.map(|answer| believe(entry, answer, self.checks)) {
+            Ok(Ok((believed, ledger))) => {
+                let identity = believed.told.identity;
+                self.remembered.insert(key(), Memory::Answered(identity));
+                if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
+                    let origin = (number, entry.name.clone());
+                    let behind = FileIdentity::of(status);
+                    self.ledgers.adopt(origin, behind, reader, believed.standing.clone());
+                }
+                return Some(believed);
+            }
+            Ok(Err(lie)) => {
+                self.report.error(&entry.name, Absence::Refused, lie.to_string());
+            }
+            Err(error)
+                if error.absence() == Absence::Permission
+                    && self.closed.take(number, entry, status.uid, self.checks) => {}
+            Err(error) => {
+                if matches!(error, AskError::TimedOut) {
+                    let until_ns = self.now_ns.saturating_add(SILENCE_NS);
+                    self.remembered.insert(key(), Memory::Silent { until_ns });
+                }
+                complain(&entry.name, &error, self.report);
+            }
+        }
+        None
     }
 
     /// The endpoints to be asked, with what they were before they are.

@@ -126,21 +126,23 @@ struct Conversation {
     ledger: Option<OwnedFd>,
 }
 
-/// Asks the endpoints of these names. The answers are in the order of the names.
+/// An endpoint: the directory that it is in, and its name there.
+pub(crate) type Place<'a> = (&'a RuntimeDirectory, &'a str);
+
+/// Asks these endpoints, all at once. The answers are in their order.
 pub(crate) fn ask(
-    directory: &RuntimeDirectory,
-    names: &[&str],
+    places: &[Place<'_>],
     query: &Query,
     limits: Limits,
 ) -> Vec<Result<Answer, AskError>> {
     let question = query.encode();
     let deadline = Instant::now() + limits.all;
-    let mut answers: Vec<Option<Result<Answer, AskError>>> = names.iter().map(|_| None).collect();
+    let mut answers: Vec<Option<Result<Answer, AskError>>> = places.iter().map(|_| None).collect();
     let mut open: Vec<Conversation> = Vec::new();
-    let mut waiting = names.iter().enumerate();
+    let mut waiting = places.iter().enumerate();
     loop {
         while open.len() < MAX_OPEN {
-            let Some((index, name)) = waiting.next() else { break };
+            let Some((index, (directory, name))) = waiting.next() else { break };
             let until = (Instant::now() + limits.peer).min(deadline);
             let begun = Conversation::begin(directory, index, name, &question, until);
             // The sooner they are asked, the more of them work on their answers while others are

@@ -36,8 +36,9 @@ impl Processes {
         let query = Query { kind, device, want_ledger: false, is_last: true };
         for (_, directory, listing) in &listed {
             let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
-            let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-            for (entry, answer) in entries.iter().zip(ask(directory, &names, &query, limits)) {
+            let names = entries.iter().map(|entry| entry.name.as_str());
+            let places: Vec<_> = names.map(|name| (&**directory, name)).collect();
+            for (entry, answer) in entries.iter().zip(ask(&places, &query, limits)) {
                 if let Ok(Ok((one, _))) = answer.map(|answer| believe(entry, answer, &checks))
                     && let Some(pid) = one.standing.pid()
                 {

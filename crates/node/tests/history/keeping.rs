@@ -1,7 +1,8 @@
 //! What was seen is found again: series, the machine at a moment, and what became of a process.
 
 use telltale_node::access::Sight;
-use telltale_node::history::{Ending, HistoryQuery, ReadHistoryError, Subjects};
+use telltale_node::history::ReadHistoryError;
+use telltale_schema::history::{Ending, HistoryQuery, Subjects};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Accounting, ProcessState};
@@ -141,7 +142,7 @@ fn a_pid_that_was_used_again_is_two_processes() {
         (find("11"), find("11@1100"), find("job11")),
         (vec![9_999, 1_100], vec![1_100], vec![9_999, 1_100])
     );
-    let key = telltale_node::history::identity_text(&identity(11));
+    let key = telltale_schema::history::identity_text(&identity(11));
     assert_eq!(find(&key), [1_100]);
 }
 

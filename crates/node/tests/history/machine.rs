@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use telltale_harness::Scratch;
 use telltale_node::access::Sight;
-use telltale_node::history::{
-    HistoryAnswer, HistoryOptions, HistoryQuery, Reader, Report, Series, Writer, database_in,
-};
+use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_schema::chip::{AsicId, BoardType, ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, ManualClock, Timestamp};
+use telltale_schema::history::{HistoryAnswer, HistoryQuery, Report, Series};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};

@@ -3,6 +3,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod damage;
+mod full;
 mod keeping;
+mod killed;
 mod machine;
+mod size;
 mod time;

@@ -1,8 +1,8 @@
 //! Restarts, clocks that are set, and what days leave behind.
 
 use telltale_node::access::Sight;
-use telltale_node::history::{Ending, HistoryQuery, MAX_POINTS};
 use telltale_schema::clock::Timestamp;
+use telltale_schema::history::{Ending, HistoryQuery, MAX_POINTS};
 
 use crate::machine::{BEGIN, Kept, SECOND, after, device, integrity, process, series};
 

@@ -135,6 +135,8 @@ int main(int argc, char **argv) {
     }
     if (number != 0)
         raise(number);
+    if (is(way, "once"))
+        raise(number);
     /* Whatever was to end it did not. */
     return 3;
 }

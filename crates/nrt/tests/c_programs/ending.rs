@@ -134,6 +134,9 @@ fn handlers_that_were_there_before_run_and_decide() {
         if signal != 10 {
             check_all_saved(scratch.path(), &format!("handled signal {signal}"));
         }
+        let (_, output) = ended("once", signal);
+        let expected = (Some(signal), "plain\n".to_owned());
+        assert_eq!((output.status.signal(), told(&output)), expected, "the second one ends it");
         let (_, output) = ended("ignored", signal);
         assert_eq!((output.status.code(), told(&output)), (Some(3), String::new()));
         let (_, output) = ended("late", signal);

@@ -109,8 +109,8 @@ impl Group {
         if let Some(found) = event.statistics() {
             self.min = found.min.into_iter().chain(self.min).reduce(f64::min);
             self.max = found.max.into_iter().chain(self.max).reduce(f64::max);
-            self.nan += found.nan;
-            self.infinite += found.infinite;
+            self.nan = self.nan.saturating_add(found.nan);
+            self.infinite = self.infinite.saturating_add(found.infinite);
         }
     }
 

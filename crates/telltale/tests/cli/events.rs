@@ -172,6 +172,30 @@ fn losses_malformed_events_and_garbage_are_shown_in_their_place() {
 }
 
 #[test]
+fn numbers_as_large_as_can_be_end_nothing() {
+    let place = Scratch::new();
+    let path = place.join("events");
+    let most = u64::MAX;
+    let event = format!(
+        r#"{{"kind":"tensor","type":1,"sequence":{most},"time_ns":{most},"iteration":{most},
+        "core":4294967295,"bytes":{most},"dtype":"int8","shape":[{most},2],"prefix":"",
+        "statistics":{{"min":-1e308,"max":1e308,"nan":{most},"inf":{most},"zero":{most}}}}}"#
+    );
+    let lost = format!(r#"{{"kind":"lost","events":{most},"bytes":{most},"memory":{most}}}"#);
+    let missing = format!(r#"{{"kind":"missing","events":{most}}}"#);
+    let lines = [&event.replace('\n', ""), &lost, &missing].map(|line| format!("{line}\n"));
+    fs::write(&path, lines.concat().repeat(2)).unwrap();
+    let own = path.to_str().unwrap();
+    for more in [&["--stats", "--print"][..], &["--summary"], &["--json"], &["--last", "1"]] {
+        let said = events(&path, more);
+        assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{more:?}");
+        assert!(said.out.contains("308"), "{more:?}: {}", said.out);
+    }
+    let diff = events(&path, &["--diff", own]);
+    assert_eq!(diff.status, Some(1), "their numbers are nowhere: {diff:?}");
+}
+
+#[test]
 fn numbers_statistics_summaries_and_json_are_shown_as_asked() {
     let place = Scratch::new();
     capture(place.path(), 3);

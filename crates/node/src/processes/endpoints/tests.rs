@@ -74,7 +74,8 @@ fn ask_one(
 
 fn ask_named(scratch: &Scratch, names: &[&str], limits: Limits) -> Vec<Result<Answer, AskError>> {
     let directory = RuntimeDirectory::open(scratch.path(), Purpose::Reading).unwrap();
-    ask(&directory, names, &Query::of(QueryKind::All), limits)
+    let places: Vec<_> = names.iter().map(|name| (&directory, *name)).collect();
+    ask(&places, &Query::of(QueryKind::All), limits)
 }
 
 /// Waits until the other side has gone.

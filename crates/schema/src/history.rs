@@ -1,11 +1,17 @@
-//! What is asked of the history, and what it answers: the same over HTTP, gRPC and in the program.
+//! What is asked of a machine's history, and what it answers: the same over HTTP, gRPC and in the
+//! program. Who keeps the history is another crate.
+
+mod choice;
+mod report;
+
+pub use choice::{ProcessChoice, identity_text};
+pub use report::{Ending, Report, UsageReport};
 
 use serde::{Deserialize, Serialize};
-use telltale_schema::clock::Timestamp;
-use telltale_schema::process::ProcessIdentity;
-use telltale_schema::reading::Absence;
 
-use super::choice::ProcessChoice;
+use crate::clock::Timestamp;
+use crate::process::ProcessIdentity;
+use crate::reading::Absence;
 
 /// Spans of one answer, at most; a step that would give more is made longer.
 pub const MAX_POINTS: usize = 2_000;
@@ -84,6 +90,8 @@ pub struct Series {
     /// The process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<PastProcess>,
+    /// All spans together.
+    pub whole: Whole,
     /// The least value of each span; null where there was none.
     pub least: Vec<Option<f64>>,
     /// The mean over the time for which a value is known.
@@ -93,6 +101,17 @@ pub struct Series {
     /// Why there was none, where that is known; left out where no span has a reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Option<Absence>>,
+}
+
+/// A series over the whole time of an answer; null where it had no value.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Whole {
+    /// The least value.
+    pub least: Option<f64>,
+    /// The mean over the time for which a value is known.
+    pub mean: Option<f64>,
+    /// The greatest value.
+    pub greatest: Option<f64>,
 }
 
 /// A process as the history knows it.
@@ -133,7 +152,8 @@ impl HistoryQuery {
 
     /// The length of the spans: as asked, but at least a second and long enough for
     /// [`MAX_POINTS`]; by default a round one.
-    pub(super) fn step(&self) -> u64 {
+    #[must_use]
+    pub fn step(&self) -> u64 {
         const ROUND_SECONDS: [u64; 15] =
             [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 21_600];
         let span_ms = self.to.since_ns(self.from) / 1_000_000;
@@ -158,14 +178,14 @@ impl Series {
     /// Whether any span has a value.
     #[must_use]
     pub fn has_values(&self) -> bool {
-        self.mean.iter().any(Option::is_some)
+        self.whole.mean.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{HistoryQuery, MAX_POINTS};
-    use telltale_schema::clock::Timestamp;
+    use crate::clock::Timestamp;
 
     #[test]
     fn a_step_is_round_and_gives_no_endless_answer() {

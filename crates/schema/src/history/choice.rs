@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use telltale_schema::process::{ProcessIdentity, format_boot_id, parse_boot_id};
+
+use crate::process::{ProcessIdentity, format_boot_id, parse_boot_id};
 
 /// Which processes are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

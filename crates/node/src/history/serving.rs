@@ -1,0 +1,66 @@
+//! The history as a part of the service: each publication is offered to the writer, until the end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+
+use super::writer::{HistoryFigures, Writer};
+use crate::service::{Tally, View};
+
+/// What is told of the history beside the log, as counts of what was dropped.
+struct Tallies {
+    /// Snapshots that were not recorded.
+    snapshots: Tally,
+    /// Blocks of some seconds that were recorded and never written.
+    blocks: Tally,
+    /// What was told so far.
+    told: HistoryFigures,
+}
+
+/// Keeps the history of what `view` publishes until `stop`; then writes what is left.
+///
+/// # Errors
+/// None: a history that cannot be written is told and tried again.
+pub async fn serve(
+    writer: Writer,
+    view: View,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Infallible> {
+    let mut published = view.subscribe();
+    let mut tallies = Tallies {
+        snapshots: view.tally("history"),
+        blocks: view.tally("history_blocks"),
+        told: HistoryFigures::default(),
+    };
+    let mut stop = std::pin::pin!(stop);
+    published.mark_changed();
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            changed = published.changed() => {
+                if changed.is_err() {
+                    // The collecting thread has ended, which its own part of the service tells.
+                    stop.await;
+                    break;
+                }
+                let snapshot = Arc::clone(&published.borrow_and_update().snapshot);
+                writer.offer(snapshot);
+                tallies.tell(writer.figures());
+            }
+        }
+    }
+    // The last seconds are written now, which may take the disk a moment.
+    let ended = tokio::task::spawn_blocking(move || drop(writer)).await;
+    if ended.is_err() {
+        crate::log::warn("the last seconds of the history were not written");
+    }
+    Ok(())
+}
+
+impl Tallies {
+    fn tell(&mut self, figures: HistoryFigures) {
+        self.snapshots.add(figures.missed.saturating_sub(self.told.missed));
+        self.blocks.add(figures.lost_blocks.saturating_sub(self.told.lost_blocks));
+        self.told = figures;
+    }
+}

@@ -1,0 +1,110 @@
+//! Files that are damaged, foreign, newer or taken, and directories of others.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_harness::{Scratch, needs_root};
+use telltale_node::history::{
+    DatabaseError, DirectoryError, HistoryError, HistoryOptions, Reader, Writer, database_in,
+};
+use telltale_schema::clock::ManualClock;
+
+use crate::machine::{Kept, after, device, integrity, process};
+
+fn start(scratch: &Scratch) -> Result<Writer, HistoryError> {
+    let clock = Arc::new(ManualClock::starting_at(after(0)));
+    Writer::start(scratch.path(), &HistoryOptions::default(), Duration::from_secs(1), clock)
+}
+
+#[test]
+fn a_damaged_history_is_moved_aside_as_it_is_and_a_new_one_begun() {
+    let mut kept = Kept::new();
+    kept.see_for(30, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    kept.stop();
+    let garbage = vec![0x5a; 40_000];
+    fs::write(kept.path(), &garbage).unwrap();
+    kept.start();
+    kept.see_for(30, &[device(0, 1, None)], &[process(12, 5, &[0])]);
+    kept.stop();
+    let aside = kept.scratch.join("history.db.broken.1");
+    assert_eq!(fs::read(&aside).unwrap(), garbage);
+    assert_eq!(kept.report("12").usage[0].byte_seconds, 29 * 5);
+    assert_eq!(integrity(&kept.path()), "ok");
+}
+
+#[test]
+fn damage_that_is_found_while_writing_costs_the_old_file_and_not_the_service() {
+    let mut kept = Kept::new();
+    kept.see_for(40, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    kept.stop();
+    kept.start();
+    // All pages but the first, which has the tables' definitions.
+    let file = fs::OpenOptions::new().write(true).open(kept.path()).unwrap();
+    let length = file.metadata().unwrap().len();
+    file.write_all_at(&vec![0xa5; usize::try_from(length - 4096).unwrap()], 4096).unwrap();
+    kept.see_for(60, &[device(0, 1, None)], &[process(12, 5, &[0])]);
+    let figures = kept.writer().figures();
+    assert!(figures.failures > 0, "{figures:?}");
+    assert_eq!(figures.problem, None, "it recovered");
+    kept.stop();
+    assert!(kept.scratch.join("history.db.broken.1").exists());
+    assert_eq!(integrity(&kept.path()), "ok");
+    assert_eq!(kept.report("12").process.name, "job12");
+}
+
+#[test]
+fn a_newer_history_is_refused_and_left_alone() {
+    let mut kept = Kept::new();
+    kept.see_for(12, &[device(0, 1, None)], &[]);
+    kept.stop();
+    let connection = rusqlite::Connection::open(kept.path()).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let refused = start(&kept.scratch).unwrap_err();
+    let newer = |error: &DatabaseError| matches!(error, DatabaseError::Newer { found: 99, .. });
+    assert!(matches!(&refused, HistoryError::Database(error) if newer(error)), "{refused}");
+    assert!(refused.to_string().contains("use a newer telltale"), "{refused}");
+    assert!(newer(&Reader::open(&kept.path()).unwrap_err()));
+    assert!(!kept.scratch.join("history.db.broken.1").exists());
+}
+
+#[test]
+fn there_is_one_writer_and_any_number_of_readers() {
+    let mut kept = Kept::new();
+    kept.see_for(21, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    let second = start(&kept.scratch).unwrap_err();
+    assert!(matches!(second, HistoryError::Directory(DirectoryError::Taken { .. })), "{second}");
+    let reader = kept.reader();
+    assert_eq!(reader.snapshot_at(after(15)).unwrap().snapshot.processes.len(), 1);
+    kept.see_for(20, &[device(0, 1, None)], &[]);
+    assert!(reader.snapshot_at(after(35)).unwrap().snapshot.processes.is_empty());
+    kept.stop();
+    for file in fs::read_dir(kept.scratch.path()).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "{file:?}");
+    }
+}
+
+#[test]
+fn a_directory_of_another_user_is_refused() {
+    if !needs_root("telltale-node::history::a_directory_of_another_user_is_refused") {
+        return;
+    }
+    let scratch = Scratch::new();
+    std::os::unix::fs::chown(scratch.path(), Some(61_004), None).unwrap();
+    let refused = start(&scratch).unwrap_err();
+    let is_owner =
+        |error: &DirectoryError| matches!(error, DirectoryError::Owner { owner: 61_004, .. });
+    assert!(matches!(&refused, HistoryError::Directory(error) if is_owner(error)), "{refused}");
+    assert!(!database_in(scratch.path()).exists());
+}
+
+#[test]
+fn where_there_is_no_history_it_is_said_how_one_is_begun() {
+    let scratch = Scratch::new();
+    let missing = Reader::open(&database_in(scratch.path())).unwrap_err();
+    assert!(missing.to_string().contains("`telltale serve` keeps one"), "{missing}");
+    assert!(!database_in(scratch.path()).exists(), "reading makes nothing");
+}

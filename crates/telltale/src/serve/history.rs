@@ -1,0 +1,34 @@
+//! The service's history: where it is, and that a service without one goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_node::clock::SystemClock;
+use telltale_node::configuration::Configuration;
+use telltale_node::history::{Writer, directory_for};
+use telltale_node::log;
+use telltale_node::parts::Parts;
+use telltale_node::service::View;
+use telltale_schema::text::with_causes;
+
+/// Keeps a history, if that is wanted and possible; if not, says why.
+pub(super) fn start(parts: &mut Parts, configuration: &Configuration, view: &View) {
+    let options = &configuration.history;
+    if !options.enabled {
+        return;
+    }
+    let told = configuration.state_dir.as_deref();
+    let Some(directory) = directory_for(told, &configuration.root) else {
+        log::warn("no history is kept: there is no home directory; give one with --state-dir");
+        return;
+    };
+    let interval = Duration::from_secs_f64(configuration.interval_seconds);
+    match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
+        Ok(writer) => {
+            log::info(&format!("the history is in {}", directory.display()));
+            let stopped = parts.stopped();
+            parts.run("history", telltale_node::history::serve(writer, view.clone(), stopped));
+        }
+        Err(error) => log::warn(&format!("no history is kept: {}", with_causes(&error))),
+    }
+}
