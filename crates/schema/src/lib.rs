@@ -8,6 +8,7 @@ pub mod clock;
 pub mod history;
 pub mod memory;
 pub mod metric;
+pub mod moment;
 pub mod process;
 pub mod quantity;
 pub mod reading;

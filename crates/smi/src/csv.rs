@@ -2,6 +2,7 @@
 //! with the time of its snapshot. Raw numbers in base units, names as in JSON; an absent value is an
 //! empty field. What could steer a terminal becomes `?`, since such output is often looked at.
 
+use telltale_schema::history::HistoryAnswer;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
@@ -18,6 +19,9 @@ pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,p
 pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,state,device,kind,\
     live_bytes,peak_bytes,live_buffers,allocations,allocated_bytes,failed_allocations,\
     accounting\r\n";
+
+/// The names of the columns of [`history`], as one row.
+const HISTORY_HEADING: &str = "from_unix_ns,step_ms,metric,label,device,pid,identity,user,command,least,mean,greatest,absent\r\n";
 
 /// One row for each device.
 pub fn devices(snapshot: &Snapshot) -> String {
@@ -91,6 +95,44 @@ pub fn processes(snapshot: &Snapshot) -> String {
 
 fn field<T: ToString>(reading: &Reading<T>) -> String {
     reading.value().map(T::to_string).unwrap_or_default()
+}
+
+/// A heading, and a row for each series and span of which something is known.
+pub fn history(answer: &HistoryAnswer) -> String {
+    let mut text = String::from(HISTORY_HEADING);
+    for series in &answer.series {
+        let process = series.process.as_ref();
+        let whose = [
+            series.metric.clone(),
+            series.label.as_ref().map(|(_, value)| value.clone()).unwrap_or_default(),
+            series.device.clone().unwrap_or_default(),
+            process.and_then(|process| process.pid).map(|pid| pid.to_string()).unwrap_or_default(),
+            process.map(|process| process.key.clone()).unwrap_or_default(),
+            process.and_then(|process| process.user.clone()).unwrap_or_default(),
+            process.and_then(|process| process.command.clone()).unwrap_or_default(),
+        ];
+        let number = |column: &[Option<f64>], place: usize| {
+            column.get(place).copied().flatten().map(|value| value.to_string()).unwrap_or_default()
+        };
+        let mut at_ns = answer.from.0;
+        for place in 0..answer.points {
+            let absent = series.absent.get(place).copied().flatten();
+            let mean = number(&series.mean, place);
+            if !mean.is_empty() || absent.is_some() {
+                let mut fields = vec![at_ns.to_string(), answer.step_ms.to_string()];
+                fields.extend(whose.clone());
+                fields.extend([
+                    number(&series.least, place),
+                    mean,
+                    number(&series.greatest, place),
+                ]);
+                fields.push(absent.map(|reason| reason.words().to_owned()).unwrap_or_default());
+                row(&fields, &mut text);
+            }
+            at_ns = at_ns.saturating_add(answer.step_ms.saturating_mul(1_000_000));
+        }
+    }
+    text
 }
 
 fn used(device: &Device, space: MemorySpace) -> String {

@@ -1,6 +1,7 @@
 //! The command line: shape, help texts, completion. Nothing is opened or started here.
 
 mod events;
+mod history;
 mod serve;
 
 use std::io;
@@ -12,11 +13,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind};
+use telltale_schema::moment::Moment;
 
 use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
 
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
+pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
 
 /// Tells what every accelerator and process is doing.
@@ -40,6 +43,12 @@ pub(crate) enum Command {
     /// Check or show the service's configuration
     #[command(after_help = serve::CONFIG_HELP)]
     Config(ConfigArguments),
+    /// Show what devices and processes did over time, from what a service recorded
+    #[command(after_help = history::HISTORY_HELP)]
+    History(HistoryArguments),
+    /// Show one process over its whole life, finished or not
+    #[command(after_help = history::REPORT_HELP)]
+    Report(ReportArguments),
     /// Watch two emulated chips while two processes train a small GPT on them
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArguments),
@@ -70,6 +79,7 @@ Examples:
   telltale smi -d              per process and kind, with peaks and the reason for each n/a
   telltale smi --json | jq .   everything, numbers in base units
   telltale smi -w 60 --csv     a row a device and minute, one heading
+  telltale smi --at '3m ago'   the same tables of a moment that `telltale serve` recorded
   telltale smi -c              remove what dead processes left behind";
 
 const DEMO_HELP: &str = "\
@@ -161,6 +171,11 @@ pub(crate) struct SmiArguments {
     /// on standard error); with --watch, each time
     #[arg(short, long)]
     pub(crate) clean: bool,
+    /// Show a past moment (`3m ago`, 2026-11-21T10:00:00Z), from what a service recorded
+    #[arg(long, value_name = "MOMENT", conflicts_with_all = ["watch", "clean"])]
+    pub(crate) at: Option<Moment>,
+    #[command(flatten)]
+    pub(crate) history: HistoryPlace,
     /// Print JSON, one object a snapshot
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,

@@ -10,11 +10,14 @@ mod emulate;
 mod events;
 mod exit;
 mod gpt;
+mod history;
 mod interrupt;
 mod output;
 mod parent;
+mod past;
 mod private_directory;
 mod replay;
+mod report;
 mod serve;
 mod smi;
 
@@ -29,6 +32,8 @@ fn main() -> ExitCode {
         Ok(Command::Smi(arguments)) => smi::run(&arguments),
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
         Ok(Command::Config(arguments)) => config::run(&arguments),
+        Ok(Command::History(arguments)) => history::run(&arguments),
+        Ok(Command::Report(arguments)) => report::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
         Ok(Command::Gpt(arguments)) => gpt::run(&arguments),
         Ok(Command::Replay(arguments)) => replay::run(&arguments),

@@ -1,6 +1,7 @@
 //! `telltale smi`: collect once or again and again, and show it.
 
 mod cleaning;
+mod then;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -75,6 +76,9 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         (_, true) => Form::Csv { processes: arguments.details },
         _ => Form::Tables { details: arguments.details },
     };
+    if let Some(moment) = arguments.at {
+        return then::show(arguments, moment, form, &output);
+    }
     let options = options(&arguments.place, form);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {

@@ -302,7 +302,12 @@ fn chosen_processes(
             "(shown_pid = ?1 OR pid = ?1) AND start_ticks = ?2",
             vec![i64::from(*pid).into(), start.cast_signed().into()],
         ),
-        ProcessChoice::Name(name) => ("name = ?1", vec![name.clone().into()]),
+        // A word of the command line will do, as it is or without its directories.
+        ProcessChoice::Name(name) => (
+            "name = ?1 OR instr(' ' || command || ' ', ' ' || ?1 || ' ') \
+             OR instr(command || ' ', '/' || ?1 || ' ')",
+            vec![name.clone().into()],
+        ),
     };
     let text = format!(
         "SELECT {} FROM process WHERE {condition} ORDER BY last_seen_ms DESC, id DESC \

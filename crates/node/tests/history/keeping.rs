@@ -144,6 +144,7 @@ fn a_pid_that_was_used_again_is_two_processes() {
     );
     let key = telltale_schema::history::identity_text(&identity(11));
     assert_eq!(find(&key), [1_100]);
+    assert_eq!(find("job11.py"), [9_999, 1_100], "a word of the command line");
 }
 
 #[test]

@@ -16,7 +16,8 @@ pub enum ProcessChoice {
     Pid(u32),
     /// The one that had this pid and started at this clock tick after boot: `4242@1234567`.
     PidAndStart(u32, u64),
-    /// Those of this name: `python3`, or `name:4242` for a name that looks like a pid.
+    /// Those of this name, or with this word in their command line: `python3`, `train.py`; with `name:`
+    /// before it for a name that looks like a pid.
     Name(String),
 }
 

@@ -14,9 +14,10 @@ use telltale_schema::snapshot::Snapshot;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Variables that change what the command does.
-const VARIABLES: [&str; 12] = [
+const VARIABLES: [&str; 13] = [
     "TELLTALE_PROGRAM_CACHE",
     "TELLTALE_ROOT",
+    "TELLTALE_STATE_DIR",
     "TELLTALE_DISABLED",
     "TT_METRICS_SOCKET_DIR",
     "TT_METAL_SHM_STATS_ENABLED",

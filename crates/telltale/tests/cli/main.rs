@@ -10,6 +10,7 @@ mod emulate;
 mod events;
 mod faults;
 mod gpt;
+mod history;
 mod machines;
 mod names;
 mod nothing;

@@ -1,0 +1,121 @@
+//! A moment as a person writes it: so long ago, or a date. Whoever reads one says when now is.
+
+use std::str::FromStr;
+
+use crate::calendar;
+use crate::clock::Timestamp;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What is said instead of a moment that is none.
+const REFUSED: &str = "not a moment: write `3m ago`, `2h`, `now` or 2026-11-21T10:00:00Z";
+
+/// A moment, before it is known when now is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// So many nanoseconds before now.
+    Ago(u64),
+    /// A date.
+    At(Timestamp),
+}
+
+// === impl Moment ===
+
+impl Moment {
+    /// When that is.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Ago(nanoseconds) => Timestamp(now.0.saturating_sub(nanoseconds)),
+            Self::At(moment) => moment,
+        }
+    }
+}
+
+impl FromStr for Moment {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if text == "now" {
+            return Ok(Self::Ago(0));
+        }
+        if let Some(moment) = calendar::parse(text) {
+            return Ok(Self::At(moment));
+        }
+        let span = text.strip_suffix("ago").unwrap_or(text);
+        nanoseconds(span.trim()).map(Self::Ago).ok_or(REFUSED)
+    }
+}
+
+/// A span such as `90s`, `1h30m` or `2 days`.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut total = 0u64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        let after = rest[digits..].trim_start();
+        let end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let seconds = number.checked_mul(unit_seconds(&after[..end])?)?;
+        total = total.checked_add(seconds.checked_mul(SECOND_NS)?)?;
+        rest = after[end..].trim_start();
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+fn unit_seconds(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "s" | "sec" | "second" | "seconds" => 1,
+        "m" | "min" | "minute" | "minutes" => 60,
+        "h" | "hour" | "hours" => 3_600,
+        "d" | "day" | "days" => 86_400,
+        "w" | "week" | "weeks" => 7 * 86_400,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Moment, SECOND_NS};
+    use crate::clock::Timestamp;
+
+    #[test]
+    fn moments_are_spans_or_dates() {
+        let ago = |seconds: u64| Moment::Ago(seconds * SECOND_NS);
+        for (text, moment) in [
+            ("now", ago(0)),
+            ("3m ago", ago(180)),
+            ("2h", ago(7_200)),
+            ("1d 12h ago", ago(129_600)),
+            ("1h30m", ago(5_400)),
+            ("90 seconds ago", ago(90)),
+            ("2w", ago(14 * 86_400)),
+            ("2026-11-21T10:00:00Z", Moment::At(Timestamp(1_795_255_200 * SECOND_NS))),
+            ("2026-11-21", Moment::At(Timestamp(1_795_219_200 * SECOND_NS))),
+        ] {
+            assert_eq!(text.parse(), Ok(moment), "{text}");
+        }
+        let now = Timestamp(100 * SECOND_NS);
+        assert_eq!(ago(40).at(now), Timestamp(60 * SECOND_NS));
+        assert_eq!(ago(200).at(now), Timestamp(0), "time begins in 1970");
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused() {
+        for text in [
+            "",
+            "ago",
+            "3",
+            "3x",
+            "m",
+            "-3m",
+            "1.5h",
+            "99999999999999999999s",
+            "9999999999w",
+            "3mé",
+        ] {
+            assert!(text.parse::<Moment>().is_err(), "{text}");
+        }
+    }
+}

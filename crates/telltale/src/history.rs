@@ -1,0 +1,43 @@
+//! `telltale history`: series over time, from what a service has recorded.
+
+use std::time::Duration;
+
+use telltale_node::clock::SystemClock;
+use telltale_schema::clock::Clock;
+use telltale_schema::history::{HistoryQuery, Subjects};
+
+use crate::arguments::HistoryArguments;
+use crate::exit::{Failure, Status};
+use crate::output::Output;
+use crate::past::PastSource;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &HistoryArguments) -> Result<Status, Failure> {
+    let output = Output::detect();
+    let now = SystemClock.now();
+    let (from, to) = (arguments.since.at(now), arguments.until.at(now));
+    if from >= to {
+        return Err(Failure::Told(String::from("--since is not before --until; swap them")));
+    }
+    let query = HistoryQuery {
+        from,
+        to,
+        step_ms: arguments.step.map(milliseconds),
+        subjects: Subjects::All,
+        devices: arguments.device.clone(),
+        processes: arguments.process.clone(),
+        metrics: arguments.metric.clone(),
+    };
+    let answer = PastSource::find(&arguments.history, &arguments.place)?.query(&query)?;
+    let text = match (arguments.json, arguments.csv) {
+        (true, _) => serde_json::to_string(&answer).expect("it has only string keys") + "\n",
+        (_, true) => telltale_smi::csv::history(&answer),
+        _ => telltale_smi::history(&answer, &output.style()),
+    };
+    output.print(&text)?;
+    Ok(Status::Fine)
+}
+
+fn milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,59 @@
+//! The machine at a past moment, in every form that the present has.
+
+use std::time::Duration;
+
+use telltale_node::clock::SystemClock;
+use telltale_node::history::Past;
+use telltale_schema::calendar;
+use telltale_schema::clock::Clock;
+use telltale_schema::moment::Moment;
+use telltale_schema::quantity;
+
+use super::{Form, page};
+use crate::arguments::SmiArguments;
+use crate::exit::{Failure, Status};
+use crate::output::Output;
+use crate::past::PastSource;
+
+/// A moment that was asked for and the one that is shown may be so far apart without being told.
+const NEAR: Duration = Duration::from_secs(2);
+
+/// Shows the machine as it was.
+pub(super) fn show(
+    arguments: &SmiArguments,
+    moment: Moment,
+    form: Form,
+    output: &Output,
+) -> Result<Status, Failure> {
+    let now = SystemClock.now();
+    let asked = moment.at(now);
+    let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
+    let mut text = form.heading().to_owned();
+    if matches!(form, Form::Tables { .. }) {
+        let late_ns = asked.since_ns(past.snapshot.taken_at);
+        let is_far =
+            Duration::from_nanos(late_ns) > NEAR.max(Duration::from_millis(past.resolution_ms));
+        let title = title(&past, now.since_ns(past.snapshot.taken_at), is_far);
+        text.push_str(&telltale_smi::title(&title, &output.style()));
+        text.push('\n');
+    }
+    text.push_str(&page(&past.snapshot, None, form, None, output));
+    output.print(&text)?;
+    Ok(Status::Fine)
+}
+
+/// Which moment the tables are of.
+fn title(past: &Past, ago_ns: u64, is_far: bool) -> String {
+    let at = calendar::format(past.snapshot.taken_at);
+    // Spans of time are shown to the second.
+    #[allow(clippy::cast_precision_loss)]
+    let ago = quantity::span(ago_ns as f64 / 1e9);
+    let mut title = format!("As of {at} ({ago} ago), from the history");
+    if past.resolution_ms > 0 {
+        title.push_str(&format!(", means over {} s", past.resolution_ms / 1000));
+    }
+    if is_far {
+        title.push_str("; nothing nearer was recorded");
+    }
+    title
+}

@@ -1,0 +1,132 @@
+//! What a service recorded, as the commands show it: while it runs, after it was killed, and where
+//! there is none.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+use telltale_harness::{ChildGuard, Scratch, wait_until};
+use telltale_schema::history::Report;
+
+use crate::command::{PATIENCE, Said, emulate, said, telltale};
+
+/// A machine with a workload, and a directory for its history.
+struct Scene {
+    _machine: ChildGuard,
+    workload: ChildGuard,
+    root: PathBuf,
+    state: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let scratch = Scratch::new();
+        let (root, state) = (scratch.join("m"), scratch.join("state"));
+        let machine = emulate("n150", &root, &[]);
+        let mut replay = telltale();
+        replay.args(["replay", "train", "--loop", "--root"]).arg(&root);
+        let workload = ChildGuard::spawn(replay.stdout(Stdio::null()).stderr(Stdio::null()));
+        Self { _machine: machine, workload, root, state, _scratch: scratch }
+    }
+
+    fn serve(&self) -> ChildGuard {
+        let mut serve = telltale();
+        serve.args(["serve", "--interval", "0.1", "--root"]).arg(&self.root);
+        serve.arg("--state-dir").arg(&self.state).env("TELLTALE_HISTORY_WRITE_SECONDS", "1");
+        ChildGuard::spawn(serve.stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Said {
+        said(telltale().args(arguments).arg("--state-dir").arg(&self.state))
+    }
+
+    /// The workload's report, once it was watched for longer than `seconds`.
+    fn report_after(&self, seconds: f64) -> Report {
+        let pid = self.workload.id().to_string();
+        let mut found = None;
+        wait_until("the history to have that much", PATIENCE, || {
+            let said = self.ask(&["report", &pid, "--json"]);
+            found = serde_json::from_str::<Report>(&said.out)
+                .ok()
+                .filter(|report| report.usage.iter().any(|one| one.watched_seconds > seconds));
+            found.is_some()
+        });
+        found.expect("it was found just now")
+    }
+}
+
+fn dram_watched(report: &Report) -> f64 {
+    report.usage.iter().map(|one| one.watched_seconds).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_killed_service_goes_on_where_it_was_and_a_finished_job_has_its_report() {
+    let mut scene = Scene::new();
+    let mut first = scene.serve();
+    let before = scene.report_after(1.0);
+    first.kill();
+    let _second = scene.serve();
+    let after = scene.report_after(dram_watched(&before) + 1.0);
+    assert_eq!(after.process.identity, before.process.identity);
+    assert_eq!(after.first_seen, before.first_seen);
+    assert_eq!(after.ending, None);
+    for (one, other) in before.usage.iter().zip(&after.usage) {
+        assert!(other.byte_seconds >= one.byte_seconds && other.peak_bytes >= one.peak_bytes);
+        let lived = after.last_seen.since_ns(after.first_seen) as f64 / 1e9;
+        assert!(other.watched_seconds <= lived + 0.001, "nothing is counted twice: {after:?}");
+    }
+    let pid = scene.workload.id();
+    scene.workload.kill();
+    wait_until("its end to be recorded", PATIENCE, || {
+        let said = scene.ask(&["report", &pid.to_string()]);
+        said.status == Some(0) && said.out.contains("left its ledger behind")
+    });
+    let shown = scene.ask(&["report", "replay"]);
+    assert!(shown.out.starts_with(&format!("Process {pid} (telltale)\n")), "{shown:?}");
+    assert!(shown.out.contains("GIB-HOURS"), "{shown:?}");
+}
+
+#[test]
+fn series_and_past_moments_are_shown_in_every_form() {
+    let scene = Scene::new();
+    let _service = scene.serve();
+    let report = scene.report_after(1.0);
+    let pid = scene.workload.id().to_string();
+    let table = scene.ask(&["history", "--since", "1m ago"]);
+    assert_eq!((table.status, table.err.as_str()), (Some(0), ""), "{table:?}");
+    for word in ["in steps of", "temperature", "memory used dram", "memory live dram", &pid] {
+        assert!(table.out.contains(word), "{word}: {}", table.out);
+    }
+    let one = ["history", "--process", &pid, "--metric", "live_bytes", "--since", "1m", "--json"];
+    let answer: Value = serde_json::from_str(&scene.ask(&one).out).unwrap();
+    let series = answer["series"].as_array().unwrap();
+    assert!(!series.is_empty());
+    assert!(series.iter().all(|one| one["process"]["pid"].to_string() == pid), "{answer}");
+    let csv = scene.ask(&["history", "--metric", "power", "--since", "1m", "--csv"]).out;
+    let rows: Vec<usize> = csv.lines().map(|row| row.split(',').count()).collect();
+    assert!(rows.len() > 1 && rows.iter().all(|row| *row == rows[0]), "{csv}");
+    let at = telltale_schema::calendar::format(report.last_seen);
+    let past = scene.ask(&["smi", "--at", &at]);
+    assert!(past.out.starts_with(&format!("As of {}", &at[..14])), "{past:?}");
+    assert!(past.out.contains("from the history") && past.out.contains(&pid), "{past:?}");
+    let json = scene.ask(&["smi", "--at", &at, "--json"]);
+    let snapshot: telltale_schema::snapshot::Snapshot = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(snapshot.processes[0].pid, Some(scene.workload.id()));
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_to_do() {
+    let scratch = Scratch::new();
+    let ask = |arguments: &[&str], state: &Path| {
+        said(telltale().args(arguments).arg("--state-dir").arg(state))
+    };
+    for command in [&["history"][..], &["report", "1"], &["smi", "--at", "3m ago"]] {
+        ask(command, scratch.path()).complains(2, &["no history", "`telltale serve` keeps one"]);
+    }
+    let refused = ask(&["smi", "--at", "yesterday"], scratch.path());
+    assert_eq!(refused.status, Some(64), "{refused:?}");
+    assert!(refused.err.contains("write `3m ago`"), "{refused:?}");
+    let swapped = ["history", "--since", "1m", "--until", "2m"];
+    ask(&swapped, scratch.path()).complains(2, &["--since is not before --until"]);
+}
