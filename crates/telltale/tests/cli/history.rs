@@ -102,7 +102,8 @@ fn series_and_past_moments_are_shown_in_every_form() {
     let answer: Value = serde_json::from_str(&scene.ask(&one).out).unwrap();
     let series = answer["series"].as_array().unwrap();
     assert!(!series.is_empty());
-    assert!(series.iter().all(|one| one["process"]["pid"].to_string() == pid), "{answer}");
+    let number = u64::from(scene.workload.id());
+    assert!(series.iter().all(|one| one["process"]["pid"] == number), "{answer}");
     let csv = scene.ask(&["history", "--metric", "power", "--since", "1m", "--csv"]).out;
     let rows: Vec<usize> = csv.lines().map(|row| row.split(',').count()).collect();
     assert!(rows.len() > 1 && rows.iter().all(|row| *row == rows[0]), "{csv}");
