@@ -2,14 +2,14 @@
 //! processes that come and go.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use telltale_schema::clock::Clock;
 
 use super::changes::Changes;
 use super::figures::Figures;
-use super::schedule::{Cause, Schedule, Step, Taken};
+use super::schedule::{Cause, Schedule, Step};
 use super::tally::Tally;
 use super::view::{Publisher, Shared, View};
 use crate::clock::{SystemClock, thread_cpu};
@@ -40,10 +40,15 @@ impl Collecting {
         let now = Instant::now();
         let mut schedule = Schedule::new(shared.interval(), now);
         let round = Round { sensors: true, endpoints: EndpointUse::Always };
-        let begun = Begun::now();
+        let cpu_before = thread_cpu();
         schedule.begin(Cause::Interval);
         let snapshot = Arc::new(collector.collect_round(round));
-        schedule.end(Cause::Interval, round, begun.taken(), Instant::now());
+        schedule.end(
+            Cause::Interval,
+            round,
+            thread_cpu().saturating_sub(cpu_before),
+            Instant::now(),
+        );
         figures.count(&snapshot);
         let own = figures.now(&shared, SystemClock.now());
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
@@ -89,7 +94,7 @@ impl Collecting {
     }
 
     fn collect(&mut self, cause: Cause, round: Round) {
-        let begun = Begun::now();
+        let cpu_before = thread_cpu();
         self.schedule.begin(cause);
         if round.sensors && round.endpoints == EndpointUse::Always {
             self.publisher.begin();
@@ -99,7 +104,7 @@ impl Collecting {
         let own = self.figures.now(&self.shared, SystemClock.now());
         self.publisher.publish(snapshot, own);
         self.follow();
-        self.schedule.end(cause, round, begun.taken(), Instant::now());
+        self.schedule.end(cause, round, thread_cpu().saturating_sub(cpu_before), Instant::now());
     }
 
     /// Watches the processes and directories that the last collection has found.
@@ -156,21 +161,5 @@ impl Collecting {
         let mut descriptors = [PollFd::from_borrowed_fd(ends, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut descriptors, Some(&now)).is_ok_and(|found| found > 0)
-    }
-}
-
-/// When a collection began, by two clocks.
-struct Begun {
-    at: Instant,
-    cpu: Duration,
-}
-
-impl Begun {
-    fn now() -> Self {
-        Self { at: Instant::now(), cpu: thread_cpu() }
-    }
-
-    fn taken(&self) -> Taken {
-        Taken { time: self.at.elapsed(), cpu: thread_cpu().saturating_sub(self.cpu) }
     }
 }

@@ -16,11 +16,11 @@ pub(crate) const LEAST_GAP: Duration = Duration::from_millis(15);
 /// devices in its ledger, which no event tells.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// How many times as long as a collection took the next one for a change waits: they take at most
-/// a tenth of the time, however many processes start.
+/// How many times as long as the CPU time of a collection the next one for a change waits: they
+/// take at most a tenth of a core, however many processes start.
 const GAP_FACTOR: u32 = 9;
 
-/// The longest such wait: what hung once is not to hold up everything else.
+/// The longest such wait.
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 
 /// Fresh collections that may be asked for one after the other.
@@ -57,15 +57,6 @@ pub(crate) enum Step {
     /// Wait until then, or until something happens. Changes are to wake nobody up while one is
     /// known already, or just after noise.
     Wait { until: Instant, for_changes: bool },
-}
-
-/// What a collection took.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
-    /// From its beginning to its end.
-    pub(crate) time: Duration,
-    /// CPU time of the collecting thread.
-    pub(crate) cpu: Duration,
 }
 
 /// The schedule.
@@ -163,15 +154,15 @@ impl Schedule {
         }
     }
 
-    /// It has ended.
-    pub(crate) fn end(&mut self, cause: Cause, round: Round, taken: Taken, now: Instant) {
+    /// It has ended and took so much CPU time of the collecting thread.
+    pub(crate) fn end(&mut self, cause: Cause, round: Round, cpu: Duration, now: Instant) {
         match cause {
             Cause::Change => self.settled_at = Some(now + SETTLING),
             Cause::Settled => self.settled_at = None,
             // Others may have come too early for it.
             Cause::Interval | Cause::Asked => {}
         }
-        self.change_due = now + (taken.time * GAP_FACTOR).clamp(LEAST_GAP, LONGEST_GAP);
+        self.change_due = now + (cpu * GAP_FACTOR).clamp(LEAST_GAP, LONGEST_GAP);
         if round.sensors {
             // A late collection is not made up for.
             self.due = (self.due + self.interval).max(now);
@@ -181,7 +172,7 @@ impl Schedule {
             }
         }
         if round.endpoints == EndpointUse::Always {
-            let wait = (taken.cpu * ENDPOINTS_FACTOR).min(ENDPOINTS_AT_LEAST_EACH);
+            let wait = (cpu * ENDPOINTS_FACTOR).min(ENDPOINTS_AT_LEAST_EACH);
             self.endpoints_due = now + wait;
         }
     }
@@ -201,7 +192,7 @@ impl Schedule {
 mod tests {
     use super::{
         Cause, ENDPOINTS_AT_LEAST_EACH, FRESH_AT_ONCE, FRESH_EACH, LEAST_GAP, LONGEST_GAP,
-        Schedule, Step, Taken,
+        Schedule, Step,
     };
     use crate::processes::EndpointUse;
     use std::time::{Duration, Instant};
@@ -229,8 +220,7 @@ mod tests {
                 Step::Collect(cause, round) => {
                     self.schedule.begin(cause);
                     self.now += self.takes;
-                    let taken = Taken { time: self.takes, cpu: self.takes };
-                    self.schedule.end(cause, round, taken, self.now);
+                    self.schedule.end(cause, round, self.takes, self.now);
                     Some((cause, round.endpoints))
                 }
                 Step::Wait { until, .. } => {
