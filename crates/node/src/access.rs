@@ -167,6 +167,14 @@ impl AccessPolicy {
     }
 }
 
+impl AccessPolicy {
+    /// Whether there is a token.
+    #[must_use]
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+}
+
 /// What `caller` may see.
 ///
 /// The overflow user is nobody in particular, even where the service itself runs as that user:

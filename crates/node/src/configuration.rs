@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::collector::CollectOptions;
 use crate::history::HistoryOptions;
+use crate::http::HttpOptions;
 use crate::log::Level;
 use crate::service::ServiceOptions;
 
@@ -50,6 +51,11 @@ pub struct Configuration {
     pub log_level: Level,
     /// The history.
     pub history: HistoryOptions,
+    /// A file with one word of 16 to 256 characters that others cannot read: who sends it as a
+    /// bearer token sees everything.
+    pub token_file: Option<PathBuf>,
+    /// HTTP.
+    pub http: HttpOptions,
 }
 
 impl Default for Configuration {
@@ -61,6 +67,8 @@ impl Default for Configuration {
             interval_seconds: 1.0,
             log_level: Level::default(),
             history: HistoryOptions::default(),
+            token_file: None,
+            http: HttpOptions::default(),
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod collector;
 pub mod configuration;
 pub mod grpc;
 pub mod history;
+pub mod http;
 pub mod listen;
 pub mod log;
 pub mod observation;

@@ -281,4 +281,4 @@ impl Dropped {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,10 +6,10 @@ pub mod definitions;
 
 pub use definitions::DEFINITIONS;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What a metric's value is measured in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes.
@@ -59,7 +59,7 @@ impl Unit {
 }
 
 /// How a metric's value behaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
     /// Only grows, until its owner restarts.
@@ -73,7 +73,7 @@ pub enum MetricKind {
 }
 
 /// What a series of a metric belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// A device.

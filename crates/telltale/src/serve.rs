@@ -1,6 +1,7 @@
 //! `telltale serve`: the node service, from its configuration to its end.
 
 mod history;
+mod parts;
 mod systemd;
 
 use std::io;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
 use telltale_node::configuration::{Configuration, Effective, Layers};
-use telltale_node::listen::{BindError, Handed};
+use telltale_node::listen::Handed;
 use telltale_node::log;
 use telltale_node::parts::Parts;
 use telltale_node::service::{Service, View};
@@ -53,8 +54,9 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
         Service::start(configuration.service()).map_err(|error| Failure::because(&error))?;
     let view = service.view();
     let directory = runtime_directory(&configuration);
-    let mut parts = Parts::new(Arc::clone(&configuration), directory, handed);
-    start(&mut parts, &configuration, &view).map_err(|error| Failure::because(&error))?;
+    let mut parts = Parts::new(Arc::clone(&configuration), directory.clone(), handed);
+    parts::start(&mut parts, &configuration, &view, directory.as_deref())
+        .map_err(|error| Failure::because(&error))?;
     log::info(&format!("collecting each {} s", configuration.interval_seconds));
     notifier.ready(&view);
     let outcome = loop {
@@ -83,12 +85,6 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     parts.stop().await;
     drop(service);
     outcome
-}
-
-/// Starts each part: its sockets, and its task.
-fn start(parts: &mut Parts, configuration: &Configuration, view: &View) -> Result<(), BindError> {
-    history::start(parts, configuration, view);
-    Ok(())
 }
 
 /// Reads the configuration again and takes over what can be. None when it is refused, and all

@@ -1,10 +1,12 @@
 //! The arguments of `telltale serve`, and of `telltale config`, which shows what they come to.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use telltale_node::configuration::{Argument, Layers};
+use telltale_node::listen::{Address, AddressError};
 use telltale_node::log::Level;
 
 use super::seconds;
@@ -19,7 +21,8 @@ Exit status: 0 it was asked to end, 2 it could not begin or go on, 64 wrong usag
 
 Examples:
   telltale serve                      for this machine
-  telltale serve --root /tmp/n300     for one that telltale emulate runs";
+  telltale serve --root /tmp/n300     for one that telltale emulate runs
+  telltale serve --http unix:http.sock --http 127.0.0.1:9435 --token-file token";
 
 pub(super) const CONFIG_HELP: &str = "\
 Exit status: 0 the configuration makes sense, 2 it does not, 64 wrong usage.";
@@ -44,6 +47,13 @@ pub(crate) struct ServeArguments {
     /// Collect each SECONDS [default: 1]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Duration>,
+    /// Serve HTTP at ADDR: 127.0.0.1:9435, [::1]:9435, unix:PATH, or off; can be given again
+    /// [default: 127.0.0.1:9435]
+    #[arg(long, value_name = "ADDR")]
+    http: Vec<HttpAddress>,
+    /// Whoever sends the word in FILE as a bearer token sees everything; FILE must be private
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// What is logged: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
@@ -73,6 +83,33 @@ pub(crate) enum ConfigCommand {
     },
 }
 
+/// What can be said for `--http`.
+#[derive(Debug, Clone)]
+enum HttpAddress {
+    /// Nowhere.
+    Off,
+    /// There.
+    At(Address),
+}
+
+impl FromStr for HttpAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if text == "off" { Ok(Self::Off) } else { text.parse().map(Self::At) }
+    }
+}
+
+/// The list of a configuration; none where nothing was said.
+fn listen(addresses: &[HttpAddress]) -> Option<toml::Value> {
+    let text = |address: &HttpAddress| match address {
+        HttpAddress::Off => None,
+        HttpAddress::At(address) => Some(toml::Value::from(address.to_string())),
+    };
+    let list: Vec<toml::Value> = addresses.iter().filter_map(text).collect();
+    (!addresses.is_empty()).then(|| list.into())
+}
+
 // === impl ServeArguments ===
 
 impl ServeArguments {
@@ -89,6 +126,8 @@ impl ServeArguments {
             ("--runtime-dir", "runtime_dir", self.runtime_dir.as_deref().map(path)),
             ("--state-dir", "state_dir", self.state_dir.as_deref().map(path)),
             ("--interval", "interval_seconds", self.interval.map(|span| span.as_secs_f64().into())),
+            ("--http", "http.listen", listen(&self.http)),
+            ("--token-file", "token_file", self.token_file.as_deref().map(path)),
             ("--log-level", "log_level", self.log_level.map(|level| level.name().into())),
         ];
         let given = all.into_iter().filter_map(|(name, key, value)| Some((name, key, value?)));

@@ -56,6 +56,8 @@ fn serve(place: &Scratch) -> Command {
     command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
     command.arg("serve").arg("--root").arg(within("root"));
     command.arg("--runtime-dir").arg(within("run")).arg("--state-dir").arg(within("state"));
+    // The port by default may be somebody's; tests of HTTP take one that is free.
+    command.env("TELLTALE_HTTP_LISTEN", "unix:http.sock");
     command
 }
 

@@ -1,0 +1,127 @@
+//! HTTP: metrics for Prometheus, the service's health, and snapshots as JSON and as a stream.
+//!
+//! Everything is answered from what was published last. Any local user reaches a loopback port, and
+//! a browser can be made to; so a TCP port shows devices alone to whoever has no token, answers only
+//! under names that are its own, and hands nothing to other sites. On a Unix socket the kernel says
+//! who asks. Nothing here reads a request's body or changes anything.
+
+mod accept;
+mod answers;
+mod cache;
+mod connection;
+mod counts;
+mod guard;
+mod hosts;
+mod options;
+mod problem;
+mod stalling;
+mod stream;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::access::AccessPolicy;
+use crate::listen::Listener;
+use crate::service::View;
+use cache::Cache;
+use connection::{Connections, Socket};
+use counts::Counts;
+use hosts::Hosts;
+
+pub use options::{DEFAULT_PORT, HttpOptions, OptionsError};
+
+/// Why serving ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The options do not allow these sockets.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// A listening socket cannot be used.
+    #[error("an HTTP socket cannot be listened on")]
+    Listen(#[source] io::Error),
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct App {
+    view: View,
+    policy: Arc<AccessPolicy>,
+    hosts: Hosts,
+    cache: Cache,
+    counts: Arc<Counts>,
+    streams: Arc<Semaphore>,
+    /// Becomes true when streams shall end.
+    stop: watch::Receiver<bool>,
+}
+
+/// Serves on these sockets until `stop` ends, then lets connections end what they are doing.
+///
+/// # Errors
+/// When a socket cannot be used, or the options do not allow it.
+pub async fn serve(
+    listeners: Vec<Listener>,
+    options: HttpOptions,
+    view: View,
+    policy: Arc<AccessPolicy>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let mut sockets = Vec::new();
+    for listener in listeners {
+        sockets.push(match listener {
+            Listener::Tcp(listener) => {
+                let address = listener.local_addr().map_err(ServeError::Listen)?;
+                options.check(address, &policy)?;
+                Socket::Tcp(TcpListener::from_std(listener).map_err(ServeError::Listen)?)
+            }
+            Listener::Unix(listener) => {
+                Socket::Unix(UnixListener::from_std(listener).map_err(ServeError::Listen)?)
+            }
+        });
+    }
+    let (stopping, stopped) = watch::channel(false);
+    let counts = Arc::new(Counts::default());
+    let app = Arc::new(App {
+        hosts: Hosts::new(&options.hosts),
+        cache: Cache::new(options.series),
+        counts: Arc::clone(&counts),
+        streams: Arc::new(Semaphore::new(options.streams)),
+        stop: stopped.clone(),
+        view,
+        policy,
+    });
+    let connections = Arc::new(Connections::new(options.connections, counts));
+    let router = router(&app);
+    let mut accepting = JoinSet::new();
+    for socket in sockets {
+        let (connections, router) = (Arc::clone(&connections), router.clone());
+        accepting.spawn(connection::accept(socket, router, connections, stopped.clone()));
+    }
+    stop.await;
+    stopping.send_replace(true);
+    while accepting.join_next().await.is_some() {}
+    Ok(())
+}
+
+fn router(app: &Arc<App>) -> Router {
+    Router::new()
+        .route("/metrics", get(answers::metrics))
+        .route("/-/healthy", get(answers::healthy))
+        .route("/-/ready", get(answers::ready))
+        .route("/api/v1/snapshot", get(answers::snapshot))
+        .route("/api/v1/stream", get(stream::stream))
+        .route("/api/v1/metrics", get(answers::definitions))
+        .fallback(answers::not_found)
+        .method_not_allowed_fallback(answers::method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(app), guard::guard))
+        .with_state(Arc::clone(app))
+}
+
+#[cfg(test)]
+mod tests;

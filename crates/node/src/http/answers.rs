@@ -1,0 +1,125 @@
+//! The answers to single requests.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use std::sync::atomic::Ordering;
+use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
+
+use super::problem::Problem;
+use super::{App, accept};
+use crate::access::Sight;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// `/metrics`.
+pub(super) async fn metrics(
+    State(app): State<Arc<App>>,
+    Extension(sight): Extension<Sight>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    app.counts.scrapes.fetch_add(1, Ordering::Relaxed);
+    let accepted = headers.get(ACCEPT).map(HeaderValue::to_str).transpose();
+    let format = accepted.ok().and_then(accept::format).ok_or_else(|| {
+        let detail =
+            "metrics are text/plain;version=0.0.4 or application/openmetrics-text;version=1.0.0";
+        Problem::new(StatusCode::NOT_ACCEPTABLE, detail)
+    })?;
+    let text = app.cache.metrics(&app, &app.view.latest(), sight, format);
+    let kind = HeaderValue::from_static(format.content_type());
+    Ok(([(CONTENT_TYPE, kind)], Body::from(text)).into_response())
+}
+
+/// `/-/healthy`: the server answers.
+pub(super) async fn healthy() -> &'static str {
+    "healthy\n"
+}
+
+/// `/-/ready`: what it answers can be believed.
+pub(super) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
+    match app.view.is_ready() {
+        Ok(()) => Ok("ready\n"),
+        Err(reason) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.to_string())),
+    }
+}
+
+/// `/api/v1/snapshot`.
+pub(super) async fn snapshot(
+    State(app): State<Arc<App>>,
+    Extension(sight): Extension<Sight>,
+    headers: HeaderMap,
+) -> Response {
+    let published = app.view.latest();
+    let started = published.service.started_at.0;
+    let reader = match sight {
+        Sight::Everything => String::from("all"),
+        Sight::Own { uid } => format!("u{uid}"),
+        Sight::DevicesOnly => String::from("devices"),
+    };
+    let tag = format!("\"{started:x}-{}-{reader}\"", published.sequence);
+    tagged(&headers, &tag, || Body::from(app.cache.json(&app, &published, sight)))
+}
+
+/// A metric's definition as JSON.
+#[derive(Serialize)]
+struct Definition {
+    name: &'static str,
+    kind: MetricKind,
+    unit: Option<&'static str>,
+    scope: Scope,
+    labels: &'static [&'static str],
+    help: &'static str,
+    since: &'static str,
+}
+
+/// `/api/v1/metrics`: what each metric means.
+pub(super) async fn definitions(headers: HeaderMap) -> Response {
+    tagged(&headers, concat!("\"", env!("CARGO_PKG_VERSION"), "\""), || {
+        let all = DEFINITIONS.iter().map(|definition| Definition {
+            name: definition.name,
+            kind: definition.kind,
+            unit: definition.unit.suffix(),
+            scope: definition.scope,
+            labels: definition.labels,
+            help: definition.help,
+            since: definition.since,
+        });
+        let all: Vec<Definition> = all.collect();
+        Body::from(serde_json::to_vec(&all).expect("definitions are JSON"))
+    })
+}
+
+/// JSON with this tag, unless the reader has it already.
+fn tagged(headers: &HeaderMap, tag: &str, body: impl FnOnce() -> Body) -> Response {
+    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut known = known.flat_map(|value| value.split(',')).map(str::trim);
+    let has_it = known.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag);
+    let tag = HeaderValue::try_from(tag).expect("a tag is made of printable letters");
+    if has_it {
+        return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
+    }
+    ([(CONTENT_TYPE, JSON), (ETAG, tag)], body()).into_response()
+}
+
+pub(super) async fn not_found(uri: Uri) -> Problem {
+    let detail = "there are /metrics, /-/healthy, /-/ready and /api/v1/{snapshot,stream,metrics}";
+    let detail = match uri.path() {
+        "/metrics/" => "the path is /metrics",
+        _ => detail,
+    };
+    Problem::new(StatusCode::NOT_FOUND, detail)
+}
+
+pub(super) async fn method_not_allowed(method: Method) -> Problem {
+    let detail = match method {
+        Method::OPTIONS => "other sites may not use this service; only GET and HEAD are answered",
+        _ => "only GET and HEAD are answered",
+    };
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+}

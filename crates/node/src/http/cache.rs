@@ -1,0 +1,108 @@
+//! Texts of what was published last, by who may see what: made for the first who asks, copied for
+//! the others.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::body::Bytes;
+use telltale_wire::exposition::Format;
+
+use super::App;
+use crate::access::Sight;
+use crate::samples::{SampleOptions, Sampler};
+use crate::service::Published;
+
+/// Kinds of readers whose texts are kept. One more, and the one that asked longest ago is
+/// forgotten, with the counters of processes that ended before.
+const MAX_SIGHTS: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Cache {
+    options: SampleOptions,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    by_sight: Vec<OfSight>,
+    /// Room that is used again for each text.
+    room: String,
+}
+
+#[derive(Debug)]
+struct OfSight {
+    sight: Sight,
+    asked: Instant,
+    sequence: u64,
+    sampler: Sampler,
+    texts: [Option<Bytes>; Format::ALL.len()],
+    json: Option<Bytes>,
+}
+
+impl Cache {
+    pub(super) fn new(options: SampleOptions) -> Self {
+        Self { options, kept: Mutex::default() }
+    }
+
+    /// The metrics as text.
+    pub(super) fn metrics(&self, app: &App, of: &Published, sight: Sight, format: Format) -> Bytes {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept { by_sight, room } = &mut *kept;
+        let of_sight = self.of_sight(by_sight, of, sight);
+        let place = usize::from(format == Format::OpenMetrics);
+        if let Some(text) = &of_sight.texts[place] {
+            return text.clone();
+        }
+        let began = Instant::now();
+        let visible = app.policy.visible(&of.snapshot, sight);
+        let samples = of_sight.sampler.sample(of, &visible, Some(&app.counts.figures()));
+        samples.encode(format, room);
+        app.counts.made_text(began.elapsed(), samples.dropped());
+        let text = Bytes::copy_from_slice(room.as_bytes());
+        of_sight.texts[place] = Some(text.clone());
+        text
+    }
+
+    /// The snapshot as JSON, in one line.
+    pub(super) fn json(&self, app: &App, of: &Published, sight: Sight) -> Bytes {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_sight = self.of_sight(&mut kept.by_sight, of, sight);
+        let made = of_sight.json.get_or_insert_with(|| {
+            let visible = app.policy.visible(&of.snapshot, sight);
+            serde_json::to_vec(&*visible).expect("a snapshot is JSON").into()
+        });
+        made.clone()
+    }
+
+    fn of_sight<'k>(
+        &self,
+        kept: &'k mut Vec<OfSight>,
+        of: &Published,
+        sight: Sight,
+    ) -> &'k mut OfSight {
+        let place = kept.iter().position(|one| one.sight == sight).unwrap_or_else(|| {
+            if kept.len() >= MAX_SIGHTS {
+                let oldest = kept.iter().enumerate().min_by_key(|(_, one)| one.asked);
+                let oldest = oldest.map_or(0, |(place, _)| place);
+                kept.swap_remove(oldest);
+            }
+            kept.push(OfSight {
+                sight,
+                asked: Instant::now(),
+                sequence: 0,
+                sampler: Sampler::new(self.options),
+                texts: [None, None],
+                json: None,
+            });
+            kept.len() - 1
+        });
+        let found = &mut kept[place];
+        found.asked = Instant::now();
+        if found.sequence != of.sequence {
+            found.sequence = of.sequence;
+            found.texts = [None, None];
+            found.json = None;
+        }
+        found
+    }
+}

@@ -1,0 +1,97 @@
+//! What every request passes before it is answered, and every answer before it goes.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST,
+    REFERRER_POLICY, TRANSFER_ENCODING, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::problem::Problem;
+use crate::access::{Caller, Sight, sight};
+
+/// What answers have unless they say otherwise: no browser is to guess a type, load anything, show
+/// the answer in another site's frame or hand it to another site.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (CACHE_CONTROL, "no-cache, private"),
+    (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (REFERRER_POLICY, "no-referrer"),
+    (VARY, "accept, authorization"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+];
+
+/// Lets a request pass whose caller, host and form are in order, with what its caller may see.
+pub(super) async fn guard(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let mut response = match check(&app, &request) {
+        Ok(sight) => {
+            request.extensions_mut().insert(sight);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    app.counts.answered(response.status().as_u16());
+    response
+}
+
+fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
+    let caller = request.extensions().get::<Caller>().cloned().unwrap_or(Caller::Anonymous);
+    // A browser reaches no Unix socket, and clients make up hosts for them.
+    if caller == Caller::Anonymous {
+        host(app, request)?;
+    }
+    if has_body(request.headers()) {
+        let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body");
+        // What would follow is not read.
+        return Err(problem.with(CONNECTION, "close"));
+    }
+    let header = request.headers().get(AUTHORIZATION);
+    let Ok(header) = header.map(HeaderValue::to_str).transpose() else {
+        return Err(unauthorized());
+    };
+    let caller = app.policy.authorized(caller, header).ok_or_else(unauthorized)?;
+    Ok(sight(&app.policy, &caller))
+}
+
+/// Every name that the request gives its host must be one of ours.
+fn host(app: &App, request: &Request) -> Result<(), Problem> {
+    let mut named = request.headers().get_all(HOST).iter();
+    let (first, second) = (named.next(), named.next());
+    let first = first.and_then(|host| host.to_str().ok());
+    let (Some(host), None) = (first, second) else {
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "a request names its host, once"));
+    };
+    let in_target = request.uri().authority().map(|authority| authority.as_str());
+    let in_target = in_target.is_none_or(|authority| app.hosts.has(authority));
+    if in_target && app.hosts.has(host) {
+        return Ok(());
+    }
+    let detail =
+        "this name is not one of this service; use its address, or add the name to http.hosts";
+    Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(CONTENT_LENGTH);
+    headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
+}
+
+fn unauthorized() -> Problem {
+    let detail = "the token is not the service's; without a token, devices are shown";
+    Problem::new(StatusCode::UNAUTHORIZED, detail).with(WWW_AUTHENTICATE, "Bearer")
+}

@@ -1,0 +1,89 @@
+//! Under which names a TCP port answers. A site that a browser shows can give its own name this
+//! machine's address; what the browser then asks under that name is refused. Pure.
+
+use std::net::IpAddr;
+
+/// The names that are ours.
+#[derive(Debug, Clone)]
+pub(super) struct Hosts {
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// `localhost`, this machine's name, and these.
+    pub(super) fn new(more: &[String]) -> Self {
+        let uname = rustix::system::uname();
+        let own = uname.nodename().to_string_lossy();
+        let names = [String::from("localhost"), own.into_owned()];
+        let names = names.into_iter().chain(more.iter().cloned());
+        Self { names: names.map(|name| name.to_ascii_lowercase()).collect() }
+    }
+
+    /// Whether `authority`, a host with or without a port, is one of ours. Addresses are all of
+    /// ours: nobody else can be reached under one.
+    pub(super) fn has(&self, authority: &str) -> bool {
+        let Some(host) = host(authority) else { return false };
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        if bare.parse::<IpAddr>().is_ok() {
+            return true;
+        }
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        self.names.contains(&host)
+    }
+}
+
+/// The host of an authority; none where it is malformed.
+fn host(authority: &str) -> Option<&str> {
+    if authority.contains(['@', '/', '\\', ' ', ',']) {
+        return None;
+    }
+    let end = match authority.rfind(']') {
+        Some(bracket) if authority.starts_with('[') => bracket + 1,
+        Some(_) => return None,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, rest) = authority.split_at(end);
+    let port = rest.strip_prefix(':');
+    let fits = rest.is_empty() || port.is_some_and(|port| port.parse::<u16>().is_ok());
+    (fits && !host.is_empty()).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hosts;
+
+    #[test]
+    fn only_own_names_and_addresses_are_answered() {
+        let hosts = Hosts::new(&["Node1.example.org".to_owned()]);
+        for good in [
+            "localhost",
+            "LOCALHOST:9435",
+            "localhost.",
+            "127.0.0.1:9435",
+            "10.1.2.3",
+            "[::1]:9435",
+            "[::1]",
+            "node1.example.org:80",
+        ] {
+            assert!(hosts.has(good), "{good}");
+        }
+        for bad in [
+            "",
+            ":9435",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost@evil.example",
+            "evil.example:80@localhost",
+            "localhost:port",
+            "localhost:99999",
+            "[evil]:80",
+            "[::1]evil",
+            "localhost, evil.example",
+            "node1.example.org.evil",
+            "a]:80",
+        ] {
+            assert!(!hosts.has(bad), "{bad}");
+        }
+    }
+}

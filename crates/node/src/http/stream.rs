@@ -1,0 +1,116 @@
+//! `/api/v1/stream`: snapshots as server-sent events
+//! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
+//!
+//! A reader that is slow gets the newest snapshot and is told how many it missed: nothing waits
+//! for it in a queue.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Frame;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::App;
+use super::problem::Problem;
+use crate::access::Sight;
+
+/// How long a reader shall wait before it connects again.
+const RETRY: &str = "retry: 2000\n\n";
+/// A stream in which nothing happens says so, so that neither end takes the other for gone.
+const SILENCE: Duration = Duration::from_secs(10);
+/// What is said then: a comment.
+const STILL_HERE: &str = ": still here\n\n";
+
+/// Parts of an answer as they are made by a task. The channel has room for the parts of one event:
+/// the task makes the next one when the connection has taken this one.
+struct Parts {
+    parts: mpsc::Receiver<Bytes>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+/// Begins a stream.
+pub(super) async fn stream(
+    State(app): State<Arc<App>>,
+    Extension(sight): Extension<Sight>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Ok(permit) = Arc::clone(&app.streams).try_acquire_owned() else {
+        let detail = "all streams are taken; try again, or read /api/v1/snapshot";
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
+    };
+    // What a reader saw last. A number of another service's is of no use, and does no harm.
+    let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
+    let (sender, parts) = mpsc::channel(1);
+    let task = tokio::spawn(tell(Arc::clone(&app), sight, seen, sender, permit));
+    let kind = HeaderValue::from_static("text/event-stream");
+    Ok(([(CONTENT_TYPE, kind)], Body::new(Parts { parts, task })).into_response())
+}
+
+/// Tells of each snapshot, until the service stops or the reader has gone.
+async fn tell(
+    app: Arc<App>,
+    sight: Sight,
+    mut seen: Option<u64>,
+    to: mpsc::Sender<Bytes>,
+    _permit: OwnedSemaphorePermit,
+) {
+    let (mut latest, mut stop) = (app.view.subscribe(), app.stop.clone());
+    let mut waiting: VecDeque<Bytes> = VecDeque::from([Bytes::from_static(RETRY.as_bytes())]);
+    latest.mark_changed();
+    loop {
+        while let Some(part) = waiting.pop_front() {
+            if to.send(part).await.is_err() {
+                return;
+            }
+        }
+        let changed = tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            changed = tokio::time::timeout(SILENCE, latest.changed()) => changed,
+        };
+        match changed {
+            Err(_) => waiting.push_back(Bytes::from_static(STILL_HERE.as_bytes())),
+            Ok(Err(_)) => return,
+            Ok(Ok(())) => {
+                let published = Arc::clone(&latest.borrow_and_update());
+                let sequence = published.sequence;
+                let missed = seen.map_or(0, |seen| sequence.saturating_sub(seen).saturating_sub(1));
+                seen = Some(sequence);
+                let lag = match missed {
+                    0 => String::new(),
+                    missed => format!("event: lag\ndata: {{\"missed\":{missed}}}\n\n"),
+                };
+                waiting.push_back(format!("{lag}id: {sequence}\nevent: snapshot\ndata: ").into());
+                waiting.push_back(app.cache.json(&app, &published, sight));
+                waiting.push_back(Bytes::from_static(b"\n\n"));
+            }
+        }
+    }
+}
+
+impl HttpBody for Parts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.parts.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part))))
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,62 @@
+//! The parts of the service: what each is given, and in which order they start.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use telltale_node::access::{AccessPolicy, Token, TokenError};
+use telltale_node::configuration::Configuration;
+use telltale_node::http;
+use telltale_node::listen::BindError;
+use telltale_node::parts::Parts;
+use telltale_node::service::View;
+
+use super::history;
+
+/// Why a part could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("cannot look at the runtime directory {path}")]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Starts each part: its sockets, and its task.
+pub(super) fn start(
+    parts: &mut Parts,
+    configuration: &Configuration,
+    view: &View,
+    directory: Option<&Path>,
+) -> Result<(), StartError> {
+    history::start(parts, configuration, view);
+    let policy = Arc::new(policy(configuration, directory)?);
+    let listeners = parts.listen("http", &configuration.http.listen)?;
+    if !listeners.is_empty() {
+        let (options, stopped) = (configuration.http.clone(), parts.stopped());
+        parts.run("http", http::serve(listeners, options, view.clone(), policy, stopped));
+    }
+    Ok(())
+}
+
+/// Who may see what.
+fn policy(
+    configuration: &Configuration,
+    directory: Option<&Path>,
+) -> Result<AccessPolicy, StartError> {
+    let policy = match directory {
+        Some(path) => AccessPolicy::of_directory(path)
+            .map_err(|source| StartError::Directory { path: path.to_owned(), source })?,
+        None => AccessPolicy::new(rustix::process::geteuid().as_raw(), None),
+    };
+    Ok(match &configuration.token_file {
+        Some(path) => policy.with_token(Token::read(path)?),
+        None => policy,
+    })
+}
