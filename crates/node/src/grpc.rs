@@ -9,6 +9,7 @@ mod connect;
 mod encodings;
 mod gate;
 mod health;
+mod history;
 mod incoming;
 mod options;
 mod stop;
@@ -16,6 +17,7 @@ mod watch;
 
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,9 +39,11 @@ use calls::Telemetry;
 use encodings::Encodings;
 use gate::{Gate, Limits, Permit};
 use health::Truth;
+use history::History;
 use incoming::{GREETING_PATIENCE, Incoming, Source};
 
 pub use connect::{ConnectError, connect};
+pub use history::query_history;
 pub use options::{GrpcOptions, OptionsError, SOCKET_NAME};
 use stop::until_stop;
 
@@ -71,6 +75,7 @@ pub struct GrpcService {
     /// The server for TCP ports, and who callers are there before they show a token.
     tcp: (Server, Caller),
     most_connections: usize,
+    history: Option<History>,
 }
 
 /// Why serving ended.
@@ -90,6 +95,7 @@ struct Serving {
     view: View,
     policy: Arc<AccessPolicy>,
     encodings: Encodings,
+    history: Option<History>,
     calls: Arc<Gate>,
     /// States that watchers were too slow for.
     skipped: Tally,
@@ -112,7 +118,14 @@ impl GrpcService {
             }
         }
         let tcp = (options.server(builder())?, options.caller());
-        Ok(Self { listeners, tcp, most_connections: options.connections })
+        Ok(Self { listeners, tcp, most_connections: options.connections, history: None })
+    }
+
+    /// The same service, which answers questions about the past from the database at this path.
+    #[must_use]
+    pub fn with_history(mut self, database: PathBuf) -> Self {
+        self.history = Some(History::new(database));
+        self
     }
 
     /// Serves until `stop` ends; then lets calls finish for a short time. Needs a tokio runtime with
@@ -126,7 +139,7 @@ impl GrpcService {
         policy: Arc<AccessPolicy>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let Self { listeners, tcp: (tcp, caller), most_connections } = self;
+        let Self { listeners, tcp: (tcp, caller), most_connections, history } = self;
         let limits = Limits {
             all: most_connections,
             each: MOST_CONNECTIONS_EACH,
@@ -134,7 +147,7 @@ impl GrpcService {
         };
         let gate = Gate::new(limits, view.tally("grpc_connections"));
         let (stopping, stopped) = channel(false);
-        let routes = routes(view, Arc::clone(&policy), stopped.clone());
+        let routes = routes(view, Arc::clone(&policy), history, stopped.clone());
         let mut serving = JoinSet::new();
         for listener in listeners {
             let (server, source) = match listener {
@@ -188,11 +201,16 @@ fn builder() -> Server {
 }
 
 /// Every service, on every socket.
-fn routes(view: View, policy: Arc<AccessPolicy>, stop: Receiver<bool>) -> Routes {
+fn routes(
+    view: View,
+    policy: Arc<AccessPolicy>,
+    history: Option<History>,
+    stop: Receiver<bool>,
+) -> Routes {
     let calls = Gate::new(CALLS, view.tally("grpc_calls"));
     let skipped = view.tally("grpc_watch");
     let encodings = Encodings::default();
-    let serving = Arc::new(Serving { view, policy, encodings, calls, skipped, stop });
+    let serving = Arc::new(Serving { view, policy, encodings, history, calls, skipped, stop });
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTORS)

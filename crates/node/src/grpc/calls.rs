@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use prost::Message;
+use telltale_schema::clock::Timestamp;
 use telltale_schema::metric::DEFINITIONS;
 use telltale_schema::snapshot::Process;
 use telltale_wire::telemetry::{MAX_REQUEST_BYTES, Payload, RawCodec, SERVICE, encode, message};
@@ -18,6 +19,7 @@ use tonic::server::{Grpc, NamedService, ServerStreamingService};
 use tonic::{Request, Response, Status};
 
 use super::gate::Permit;
+use super::history::History;
 use super::watch::Watching;
 use super::{Serving, until_stop};
 use crate::access::Sight;
@@ -40,6 +42,7 @@ enum Method {
     ListProcesses,
     GetSnapshot,
     Watch,
+    QueryHistory,
     ListMetrics,
 }
 
@@ -88,6 +91,7 @@ impl Method {
             "ListProcesses" => Self::ListProcesses,
             "GetSnapshot" => Self::GetSnapshot,
             "Watch" => Self::Watch,
+            "QueryHistory" => Self::QueryHistory,
             "ListMetrics" => Self::ListMetrics,
             _ => return None,
         })
@@ -118,6 +122,7 @@ impl ServerStreamingService<Bytes> for Call {
                 Method::ListDevices => serving.devices(&decoded(&bytes)?, sight).await?,
                 Method::ListProcesses => serving.processes(&decoded(&bytes)?, sight).await?,
                 Method::GetSnapshot => serving.snapshot(&decoded(&bytes)?, sight).await?,
+                Method::QueryHistory => serving.query_history(decoded(&bytes)?, sight).await?,
                 Method::ListMetrics => encode::metrics(DEFINITIONS),
             };
             let once: Payloads = Box::pin(Once(Some(payload), permit));
@@ -179,14 +184,32 @@ impl Serving {
         asked: &message::GetSnapshotRequest,
         sight: Sight,
     ) -> Result<Payload, Status> {
-        if asked.at_unix_ns.is_some() {
-            return Err(Status::failed_precondition(
-                "this service keeps no history; leave at_unix_ns out",
-            ));
+        if let Some(at) = asked.at_unix_ns {
+            if asked.fresh {
+                return Err(Status::invalid_argument("the past cannot be fresh; leave one out"));
+            }
+            let (past, resolution_ms) = self.history()?.snapshot_at(Timestamp(at), sight).await?;
+            return Ok(encode::past_answer(&past, resolution_ms));
         }
         let state = self.state(asked.fresh, sight).await?;
         let bytes = self.encodings.of(&state, &self.policy, sight);
         Ok(encode::snapshot_answer(bytes, Some(state.sequence)))
+    }
+}
+
+impl Serving {
+    fn history(&self) -> Result<&History, Status> {
+        let without = || Status::failed_precondition("this service keeps no history");
+        self.history.as_ref().ok_or_else(without)
+    }
+
+    async fn query_history(
+        &self,
+        asked: message::QueryHistoryRequest,
+        sight: Sight,
+    ) -> Result<Payload, Status> {
+        let answer = self.history()?.query(asked, sight).await?;
+        Ok(Payload { shared: Bytes::new(), own: answer.encode_to_vec() })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The gRPC service at its sockets: what each caller gets, and what it does to those who misbehave.
 
 mod calling;
+mod history;
 mod hostile;
 mod machine;
 mod serving;

@@ -45,6 +45,15 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     waited.expect("what must come takes too long")
 }
 
+/// A runtime directory of a user's own.
+fn private() -> Scratch {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.join("run")).expect("the scratch directory is ours");
+    let mode = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(scratch.join("run"), mode).expect("it is ours");
+    scratch
+}
+
 impl Served {
     /// A service as root or a user starts it, on its Unix socket.
     pub(crate) fn of(snapshot: Arc<Snapshot>) -> Self {
@@ -60,7 +69,20 @@ impl Served {
         chown(scratch.join("run"), Some(SERVICE), Some(SERVICE)).expect("root may");
         let mode = std::fs::Permissions::from_mode(0o3777);
         std::fs::set_permissions(scratch.join("run"), mode).expect("it is ours");
-        Self::start(scratch, snapshot, &GrpcOptions::default(), |policy| policy)
+        Self::start(scratch, snapshot, &GrpcOptions::default(), |policy| policy, None)
+    }
+
+    /// A service on its Unix socket that answers about the past from this database.
+    pub(crate) fn remembering(snapshot: Arc<Snapshot>, database: PathBuf) -> Self {
+        Self::with_history(snapshot, &GrpcOptions::default(), database)
+    }
+
+    pub(crate) fn with_history(
+        snapshot: Arc<Snapshot>,
+        options: &GrpcOptions,
+        database: PathBuf,
+    ) -> Self {
+        Self::start(private(), snapshot, options, |policy| policy, Some(database))
     }
 
     pub(crate) fn with(
@@ -68,11 +90,7 @@ impl Served {
         options: &GrpcOptions,
         change: impl FnOnce(AccessPolicy) -> AccessPolicy,
     ) -> Self {
-        let scratch = Scratch::new();
-        std::fs::create_dir(scratch.join("run")).expect("the scratch directory is ours");
-        let mode = std::fs::Permissions::from_mode(0o700);
-        std::fs::set_permissions(scratch.join("run"), mode).expect("it is ours");
-        Self::start(scratch, snapshot, options, change)
+        Self::start(private(), snapshot, options, change, None)
     }
 
     fn start(
@@ -80,6 +98,7 @@ impl Served {
         snapshot: Arc<Snapshot>,
         options: &GrpcOptions,
         change: impl FnOnce(AccessPolicy) -> AccessPolicy,
+        database: Option<PathBuf>,
     ) -> Self {
         let path = scratch.join("run");
         let policy = Arc::new(change(AccessPolicy::of_directory(&path).expect("a directory")));
@@ -97,7 +116,10 @@ impl Served {
             Address::Unix(_) => None,
         };
         let address = listeners.iter().find_map(port);
-        let service = GrpcService::new(listeners, options).expect("options that fit");
+        let mut service = GrpcService::new(listeners, options).expect("options that fit");
+        if let Some(database) = database {
+            service = service.with_history(database);
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let served = view.clone();
         let thread = std::thread::spawn(move || {

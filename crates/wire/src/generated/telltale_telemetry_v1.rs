@@ -79,6 +79,10 @@ pub struct GetSnapshotResponse {
     /// The number of this state, as in WatchResponse; not set for a past moment.
     #[prost(uint64, optional, tag = "2")]
     pub sequence: ::core::option::Option<u64>,
+    /// For a past moment: over how long a span its figures are means, in milliseconds; 0 where they
+    /// are of that very moment.
+    #[prost(uint64, optional, tag = "3")]
+    pub resolution_ms: ::core::option::Option<u64>,
 }
 /// What Watch is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -100,6 +104,139 @@ pub struct WatchResponse {
     /// or read slowly.
     #[prost(uint64, tag = "3")]
     pub skipped: u64,
+}
+/// What QueryHistory is asked.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueryHistoryRequest {
+    /// From here on, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, tag = "1")]
+    pub from_unix_ns: u64,
+    /// Up to here, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, tag = "2")]
+    pub to_unix_ns: u64,
+    /// The length of one span, in milliseconds; not set for one that gives about 120 of them. The
+    /// answer's are longer where it would have too many.
+    #[prost(uint64, optional, tag = "3")]
+    pub step_ms: ::core::option::Option<u64>,
+    /// Whose series.
+    #[prost(enumeration = "HistorySubjects", tag = "4")]
+    pub subjects: i32,
+    /// Only these devices, by id; of processes, what they had there.
+    #[prost(string, repeated, tag = "5")]
+    pub device_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Only these processes: a pid, pid@start, a PastProcess.key, or a name.
+    #[prost(string, repeated, tag = "6")]
+    pub processes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Only these metrics, by name or a part of it; none for temperature, power, AI clock and memory.
+    #[prost(string, repeated, tag = "7")]
+    pub metrics: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What QueryHistory answers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QueryHistoryResponse {
+    /// Where the first span begins, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, tag = "1")]
+    pub from_unix_ns: u64,
+    /// The length of each span, in milliseconds.
+    #[prost(uint64, tag = "2")]
+    pub step_ms: u64,
+    /// How many spans there are.
+    #[prost(uint32, tag = "3")]
+    pub points: u32,
+    /// The series: devices first, then processes.
+    #[prost(message, repeated, tag = "4")]
+    pub series: ::prost::alloc::vec::Vec<Series>,
+    /// Series beyond the number that an answer has.
+    #[prost(uint64, tag = "5")]
+    pub series_left_out: u64,
+}
+/// One metric of one device or process over the spans. Spans without a value are left out.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Series {
+    /// The metric, by its full name.
+    #[prost(string, tag = "1")]
+    pub metric: ::prost::alloc::string::String,
+    /// What it is measured in; empty for a number of things.
+    #[prost(string, tag = "2")]
+    pub unit: ::prost::alloc::string::String,
+    /// What tells it from other series of this metric and subject.
+    #[prost(message, optional, tag = "3")]
+    pub label: ::core::option::Option<Label>,
+    /// The device's id.
+    #[prost(string, optional, tag = "4")]
+    pub device_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// The process.
+    #[prost(message, optional, tag = "5")]
+    pub process: ::core::option::Option<PastProcess>,
+    /// The spans that have a value, counted from 0 and ascending. The next three are of these.
+    #[prost(uint32, repeated, tag = "6")]
+    pub spans: ::prost::alloc::vec::Vec<u32>,
+    /// The least value of each.
+    #[prost(double, repeated, tag = "7")]
+    pub least: ::prost::alloc::vec::Vec<f64>,
+    /// The mean over the time for which a value is known.
+    #[prost(double, repeated, tag = "8")]
+    pub mean: ::prost::alloc::vec::Vec<f64>,
+    /// The greatest value of each.
+    #[prost(double, repeated, tag = "9")]
+    pub greatest: ::prost::alloc::vec::Vec<f64>,
+    /// Why spans have no value, where that is known.
+    #[prost(message, repeated, tag = "10")]
+    pub gaps: ::prost::alloc::vec::Vec<Gap>,
+    /// All spans together.
+    #[prost(message, optional, tag = "11")]
+    pub whole: ::core::option::Option<WholeTime>,
+}
+/// A series over the whole time of an answer; nothing is set where it had no value.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct WholeTime {
+    /// The least value.
+    #[prost(double, optional, tag = "1")]
+    pub least: ::core::option::Option<f64>,
+    /// The mean over the time for which a value is known.
+    #[prost(double, optional, tag = "2")]
+    pub mean: ::core::option::Option<f64>,
+    /// The greatest value.
+    #[prost(double, optional, tag = "3")]
+    pub greatest: ::core::option::Option<f64>,
+}
+/// Spans that have no value for one reason.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Gap {
+    /// The first of them, counted from 0.
+    #[prost(uint32, tag = "1")]
+    pub first_span: u32,
+    /// How many.
+    #[prost(uint32, tag = "2")]
+    pub spans: u32,
+    /// The reason.
+    #[prost(enumeration = "AbsenceReason", tag = "3")]
+    pub reason: i32,
+}
+/// A process as the history knows it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PastProcess {
+    /// Who it is.
+    #[prost(message, optional, tag = "1")]
+    pub identity: ::core::option::Option<ProcessIdentity>,
+    /// The identity as one word, by which it is found again.
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    /// Its pid where the service runs, where it was visible there.
+    #[prost(uint32, optional, tag = "3")]
+    pub pid: ::core::option::Option<u32>,
+    /// Its short name.
+    #[prost(string, tag = "4")]
+    pub name: ::prost::alloc::string::String,
+    /// Its command line, where it is known.
+    #[prost(string, optional, tag = "5")]
+    pub command: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its user's number.
+    #[prost(uint32, optional, tag = "6")]
+    pub uid: ::core::option::Option<u32>,
+    /// Its user's name.
+    #[prost(string, optional, tag = "7")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What ListMetrics is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -774,6 +911,39 @@ pub struct SourceError {
     /// The cause and the remedy, for people.
     #[prost(string, tag = "3")]
     pub detail: ::prost::alloc::string::String,
+}
+/// Whose series are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HistorySubjects {
+    /// Devices and processes.
+    Unspecified = 0,
+    /// Devices alone.
+    Devices = 1,
+    /// Processes alone, each with the devices that it held.
+    Processes = 2,
+}
+impl HistorySubjects {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HISTORY_SUBJECTS_UNSPECIFIED",
+            Self::Devices => "HISTORY_SUBJECTS_DEVICES",
+            Self::Processes => "HISTORY_SUBJECTS_PROCESSES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HISTORY_SUBJECTS_UNSPECIFIED" => Some(Self::Unspecified),
+            "HISTORY_SUBJECTS_DEVICES" => Some(Self::Devices),
+            "HISTORY_SUBJECTS_PROCESSES" => Some(Self::Processes),
+            _ => None,
+        }
+    }
 }
 /// How a metric's value behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -11,7 +11,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-use super::decode::{self, AnswerError, Update};
+use super::decode::{self, Answer, AnswerError, Update};
 use super::{MAX_ANSWER_BYTES, Payload, RawCodec, message};
 
 /// A node service at the other end of a channel.
@@ -74,20 +74,22 @@ impl Client {
     /// # Errors
     /// When the service refuses or its answer cannot be used.
     pub async fn snapshot(&mut self, fresh: bool) -> Result<Snapshot, CallError> {
-        self.get(message::GetSnapshotRequest { fresh, at_unix_ns: None }).await
+        let request = message::GetSnapshotRequest { fresh, at_unix_ns: None };
+        Ok(self.get(request).await?.snapshot)
     }
 
-    /// The machine at a past moment, as far as the service's history goes.
+    /// The machine at a past moment, as far as the service's history goes, and over how long a
+    /// span its figures are means.
     ///
     /// # Errors
     /// When the service refuses or its answer cannot be used.
-    pub async fn snapshot_at(&mut self, at: Timestamp) -> Result<Snapshot, CallError> {
+    pub async fn snapshot_at(&mut self, at: Timestamp) -> Result<Answer, CallError> {
         self.get(message::GetSnapshotRequest { fresh: false, at_unix_ns: Some(at.0) }).await
     }
 
-    async fn get(&mut self, request: message::GetSnapshotRequest) -> Result<Snapshot, CallError> {
+    async fn get(&mut self, request: message::GetSnapshotRequest) -> Result<Answer, CallError> {
         let bytes = self.unary("GetSnapshot", &request).await?;
-        Ok(decode::snapshot_answer(&bytes)?.0)
+        Ok(decode::snapshot_answer(&bytes)?)
     }
 
     /// The machine now and each time it changes, with at least this time between two messages.

@@ -11,7 +11,7 @@ use telltale_schema::snapshot::{Snapshot, SourceError, SourceStatus};
 
 use super::codes::Code;
 use super::{MAX_ANSWER_BYTES, limited, message};
-use crate::shape::{self, ShapeError};
+use crate::shape::{self, FieldLimit, ShapeError};
 
 /// Why bytes are no answer of the service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,15 +44,28 @@ pub struct Update {
     pub skipped: u64,
 }
 
-/// The snapshot and its number in an answer of GetSnapshot; a past one has no number.
+/// An answer of GetSnapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The machine.
+    pub snapshot: Snapshot,
+    /// The number of the state; none for a past moment.
+    pub sequence: Option<u64>,
+    /// For a past moment: over how long a span its figures are means, in milliseconds; 0 where
+    /// they are of that very moment.
+    pub resolution_ms: Option<u64>,
+}
+
+/// An answer of GetSnapshot.
 ///
 /// # Errors
 /// When the bytes are no such answer, or break a limit.
-pub fn snapshot_answer(bytes: &[u8]) -> Result<(Snapshot, Option<u64>), AnswerError> {
+pub fn snapshot_answer(bytes: &[u8]) -> Result<Answer, AnswerError> {
     check(bytes)?;
     let answer = message::GetSnapshotResponse::decode(bytes).map_err(AnswerError::Malformed)?;
     let found = answer.snapshot.ok_or(AnswerError::Missing("snapshot"))?;
-    Ok((snapshot(found)?, answer.sequence))
+    let (sequence, resolution_ms) = (answer.sequence, answer.resolution_ms);
+    Ok(Answer { snapshot: snapshot(found)?, sequence, resolution_ms })
 }
 
 /// A message of Watch.
@@ -66,11 +79,30 @@ pub fn watch_message(bytes: &[u8]) -> Result<Update, AnswerError> {
     Ok(Update { snapshot: answer.snapshot.map(snapshot).transpose()?, sequence, skipped })
 }
 
+/// The message of an answer of QueryHistory.
+///
+/// # Errors
+/// When the bytes are no such answer, or break a limit.
+pub fn history_answer(bytes: &[u8]) -> Result<message::QueryHistoryResponse, AnswerError> {
+    check_against(bytes, limited::HISTORY_ANSWER)?;
+    message::QueryHistoryResponse::decode(bytes).map_err(AnswerError::Malformed)
+}
+
+/// A reason in an answer of QueryHistory; one that a newer version knows is told as what it is here.
+#[must_use]
+pub fn reason(code: i32) -> Absence {
+    Absence::of_code(code).unwrap_or(Absence::NotUnderstood)
+}
+
 fn check(bytes: &[u8]) -> Result<(), AnswerError> {
+    check_against(bytes, limited::SNAPSHOT_ANSWER)
+}
+
+fn check_against(bytes: &[u8], limits: &'static [FieldLimit]) -> Result<(), AnswerError> {
     if bytes.len() > MAX_ANSWER_BYTES {
         return Err(AnswerError::TooLong(bytes.len()));
     }
-    shape::check_together(bytes, limited::SNAPSHOT_ANSWER, limited::MAX_PARTS)?;
+    shape::check_together(bytes, limits, limited::MAX_PARTS)?;
     Ok(())
 }
 
@@ -105,11 +137,6 @@ fn source(from: message::Source) -> SourceStatus {
         errors: from.errors.into_iter().map(error).collect(),
         errors_dropped: from.errors_dropped,
     }
-}
-
-/// A reason; one that a newer version knows is told as what it is here.
-fn reason(code: i32) -> Absence {
-    Absence::of_code(code).unwrap_or(Absence::NotUnderstood)
 }
 
 fn known<T: Code>(code: i32, field: &'static str) -> Result<T, AnswerError> {

@@ -70,6 +70,15 @@ pub fn snapshot_answer(shared: Bytes, sequence: Option<u64>) -> Payload {
     Payload { shared, own: to.finish() }
 }
 
+/// An answer of GetSnapshot about a past moment, with the length of the spans that its figures are
+/// means over, in milliseconds.
+#[must_use]
+pub fn past_answer(past: &Snapshot, resolution_ms: u64) -> Payload {
+    let mut to = Writer::default();
+    to.set(3, resolution_ms);
+    Payload { shared: snapshot(past), own: to.finish() }
+}
+
 /// A message of Watch around a [`snapshot`]; with no bytes, one that says that nothing is new.
 #[must_use]
 pub fn watch_message(shared: Bytes, sequence: u64, skipped: u64) -> Payload {

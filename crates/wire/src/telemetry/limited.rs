@@ -40,6 +40,18 @@ const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
 /// Limits of an answer whose field 1 is a snapshot.
 pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] = &[once(1, "snapshots", SNAPSHOT)];
 
+/// Limits of an answer of QueryHistory.
+pub(crate) const HISTORY_ANSWER: &[FieldLimit] = &[many(4, "series", MAX_METRICS, SERIES)];
+
+/// Numbers are packed: once, with all of them in it.
+const SERIES: &[FieldLimit] = &[
+    once(6, "lists of spans", &[]),
+    once(7, "lists of least values", &[]),
+    once(8, "lists of means", &[]),
+    once(9, "lists of greatest values", &[]),
+    many(10, "gaps of a series", MAX_METRICS, &[]),
+];
+
 const SNAPSHOT: &[FieldLimit] = &[
     many(4, "devices", MAX_DEVICES, DEVICE),
     many(5, "processes", MAX_PROCESSES, PROCESS),

@@ -26,9 +26,9 @@ proptest! {
     fn any_snapshot_comes_back_as_it_went(seed in any::<u64>()) {
         let snapshot = Drawn(seed).snapshot();
         let bytes = answer(&snapshot);
-        let (found, sequence) = snapshot_answer(&bytes).unwrap();
-        assert_eq!(found, snapshot);
-        assert_eq!(sequence, Some(7));
+        let found = snapshot_answer(&bytes).unwrap();
+        assert_eq!((found.sequence, found.resolution_ms), (Some(7), None));
+        assert_eq!(found.snapshot, snapshot);
         // Every field that was written is one of the .proto file: none is lost in its messages.
         let message = message::GetSnapshotResponse::decode(&bytes[..]).unwrap();
         assert_eq!(message.encoded_len(), bytes.len());
@@ -84,6 +84,14 @@ fn a_message_of_a_watch_has_its_numbers_with_or_without_a_snapshot() {
 }
 
 #[test]
+fn a_past_moment_has_no_number_and_tells_its_resolution() {
+    let past = Drawn(8).snapshot();
+    let answer = snapshot_answer(&joined(&encode::past_answer(&past, 0))).unwrap();
+    assert_eq!((answer.sequence, answer.resolution_ms), (None, Some(0)));
+    assert_eq!(answer.snapshot, past);
+}
+
+#[test]
 fn metrics_of_one_description_carry_it_once() {
     let snapshot = Drawn(1).snapshot();
     let mut alike = snapshot.clone();
@@ -92,7 +100,7 @@ fn metrics_of_one_description_carry_it_once() {
     let bytes = answer(&alike);
     let message = message::GetSnapshotResponse::decode(&bytes[..]).unwrap().snapshot.unwrap();
     assert!(message.metric_descriptions.len() <= process.metrics.len() / 2);
-    assert_eq!(snapshot_answer(&bytes).unwrap().0, alike);
+    assert_eq!(snapshot_answer(&bytes).unwrap().snapshot, alike);
 }
 
 #[test]
@@ -171,8 +179,8 @@ fn a_reason_of_a_newer_version_is_still_a_reason() {
             at_unix_ns: 0,
         });
     });
-    let (snapshot, _) = snapshot_answer(&bytes).unwrap();
-    let absence = snapshot.devices[0].facts.absence();
+    let answer = snapshot_answer(&bytes).unwrap();
+    let absence = answer.snapshot.devices[0].facts.absence();
     assert_eq!(absence, Some((telltale_schema::reading::Absence::NotUnderstood, "new")));
 }
 

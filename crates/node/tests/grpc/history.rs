@@ -1,0 +1,101 @@
+//! The past by gRPC is the past in the database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_node::access::Sight;
+use telltale_node::clock::SystemClock;
+use telltale_node::grpc::{GrpcOptions, query_history};
+use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::history::{HistoryQuery, Subjects};
+use telltale_schema::reading::{Absence, Reading};
+
+use crate::machine::{NOW, machine};
+use crate::serving::{PATIENCE, Served, wait};
+use telltale_harness::{Scratch, wait_until};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn later(seconds: u64) -> Timestamp {
+    Timestamp(NOW.0 + seconds * SECOND_NS)
+}
+
+/// A database of half a minute, in which a temperature is not readable for a while.
+fn recorded(scratch: &Scratch) -> Reader {
+    let (options, interval) = (HistoryOptions::default(), Duration::from_secs(1));
+    let writer = Writer::start(scratch.path(), &options, interval, Arc::new(SystemClock));
+    let writer = writer.expect("a directory of ours");
+    for second in 0..30 {
+        let mut snapshot = (*machine(2, 3)).clone();
+        snapshot.taken_at = later(second);
+        snapshot.devices[0].telemetry.temperature_celsius = match second {
+            10..20 => Reading::absent(Absence::Resetting, ""),
+            _ => {
+                Reading::new(40.0 + f64::from(u32::try_from(second).expect("small")), later(second))
+            }
+        };
+        writer.offer(Arc::new(snapshot));
+        wait_until("it to be recorded", PATIENCE, || writer.figures().recorded > second);
+    }
+    assert_eq!(writer.figures().missed, 0);
+    drop(writer);
+    Reader::open(&database_in(scratch.path())).expect("a database")
+}
+
+#[test]
+fn what_was_is_told_as_the_database_has_it() {
+    let scratch = Scratch::new();
+    let reader = recorded(&scratch);
+    let served = Served::remembering(machine(1, 1), database_in(scratch.path()));
+    let over = HistoryQuery::over(NOW, later(30));
+    let queries = [
+        over.clone(),
+        HistoryQuery { subjects: Subjects::Devices, step_ms: Some(5_000), ..over.clone() },
+        HistoryQuery { subjects: Subjects::Processes, ..over.clone() },
+        HistoryQuery { processes: vec!["101".parse().unwrap()], ..over.clone() },
+        HistoryQuery { metrics: vec![String::from("power")], ..over.clone() },
+    ];
+    wait(async {
+        let mut client = served.client().await;
+        for query in &queries {
+            let told = query_history(&mut client, query).await.unwrap();
+            assert_eq!(told, reader.query(query, Sight::Everything).unwrap(), "{query:?}");
+            assert!(!told.series.is_empty(), "{query:?}");
+        }
+        let told = query_history(&mut client, &queries[0]).await.unwrap();
+        let mut gaps = told.series.iter().flat_map(|series| &series.absent).flatten();
+        assert!(gaps.any(|reason| *reason == Absence::Resetting), "a gap has its reason");
+
+        let past = client.snapshot_at(later(7)).await.unwrap();
+        let kept = reader.snapshot_at(later(7)).unwrap();
+        assert_eq!((past.sequence, past.resolution_ms), (None, Some(kept.resolution_ms)));
+        assert_eq!(past.snapshot, kept.snapshot);
+
+        let unknown = HistoryQuery { metrics: vec![String::from("luck")], ..over };
+        let error = query_history(&mut client, &unknown).await.unwrap_err();
+        assert!(error.to_string().contains("no metric luck"), "{error}");
+        let error = client.snapshot_at(Timestamp(1)).await.unwrap_err();
+        assert!(error.to_string().contains("history"), "{error}");
+    });
+}
+
+#[test]
+fn whoever_sees_devices_alone_has_no_past_of_processes() {
+    let scratch = Scratch::new();
+    drop(recorded(&scratch));
+    let options =
+        GrpcOptions { listen: vec!["127.0.0.1:0".parse().unwrap()], ..GrpcOptions::default() };
+    let served = Served::with_history(machine(1, 1), &options, database_in(scratch.path()));
+    let address = format!("http://{}", served.address.unwrap());
+    wait(async {
+        let endpoint = tonic::transport::Endpoint::from_shared(address).unwrap();
+        let mut client = telltale_wire::telemetry::Client::new(endpoint.connect().await.unwrap());
+        let query = HistoryQuery::over(NOW, later(30));
+        let told = query_history(&mut client, &query).await.unwrap();
+        assert!(!told.series.is_empty());
+        assert!(told.series.iter().all(|series| series.process.is_none()));
+        let past = client.snapshot_at(later(7)).await.unwrap().snapshot;
+        assert_eq!((past.processes.len(), past.withheld_processes), (0, 3));
+    });
+}
