@@ -13,6 +13,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+
 pub use address::{Address, AddressError};
 pub use handed::{Handed, HandedError};
 
@@ -57,10 +59,12 @@ pub enum BindError {
         source: io::Error,
     },
     /// Somebody listens there.
-    #[error("another process listens on {path}; end it, or choose another path")]
+    #[error("{who} listens on {path} already; end it, or choose another path")]
     Taken {
         /// Where.
         path: PathBuf,
+        /// Who, as far as can be seen from here.
+        who: String,
     },
     /// There is something else.
     #[error("{path} is there and is no socket; remove it, or choose another path")]
@@ -144,10 +148,21 @@ fn make_way(path: &Path) -> Result<(), BindError> {
     let directory_is_ours = path.parent().and_then(|parent| parent.metadata().ok());
     let directory_is_ours = directory_is_ours.is_some_and(|directory| directory.uid() == own_uid);
     let squatted = directory_is_ours && found.uid() != own_uid && found.uid() != 0;
-    if !squatted && UnixStream::connect(path).is_ok() {
-        return Err(BindError::Taken { path: path.to_owned() });
+    if !squatted && let Ok(stream) = UnixStream::connect(path) {
+        return Err(BindError::Taken { path: path.to_owned(), who: who_answers(&stream) });
     }
     std::fs::remove_file(path).map_err(failed)
+}
+
+/// The process that listens at the other end, which the kernel noted when it began to.
+fn who_answers(stream: &UnixStream) -> String {
+    let credentials = getsockopt(stream, PeerCredentials);
+    match credentials.ok().filter(|credentials| credentials.pid() > 0) {
+        Some(credentials) => {
+            format!("process {} of user {}", credentials.pid(), credentials.uid())
+        }
+        None => String::from("another process"),
+    }
 }
 
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
@@ -187,7 +202,8 @@ mod tests {
         assert_eq!(listener.address(), Some(Address::Unix(path.clone())));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o666);
         let taken = Listener::bind(&address, Some(place.path()));
-        assert!(matches!(taken, Err(BindError::Taken { .. })), "{taken:?}");
+        let words = format!("process {} of user ", std::process::id());
+        assert!(taken.unwrap_err().to_string().starts_with(&words));
         drop((listener, file));
         assert!(!path.exists());
         // As a service that was killed leaves it.
