@@ -1,5 +1,5 @@
 //! Alerts: rules over snapshots. The engine is pure: time and snapshots come in, transitions go
-//! out; who tells them to whom is another module's business.
+//! out. The collecting thread steps it and publishes what holds; the webhook tells others.
 //!
 //! A rule is raised for a subject (a device, a process on a device, a source) when its condition
 //! holds, fires when it has held for the rule's time, and is resolved when the condition has been
@@ -10,14 +10,26 @@ mod alert;
 mod engine;
 mod findings;
 mod growth;
+mod notices;
+mod options;
 mod rule;
 mod rule_file;
+mod states;
+mod watching;
+mod webhook;
 
 pub use alert::{Alert, AlertState, Severity, Subject, Transition};
 pub use engine::{Engine, MAX_ALERTS};
 pub use growth::{MAX_TRACKED, MINIMA};
+pub use notices::{Event, MAX_NOTICES, Notice};
+pub use options::{AlertOptions, WebhookOptions};
 pub use rule::{Condition, Rule};
-pub use rule_file::{AlertOptions, RuleError, RuleText};
+pub use rule_file::{RuleError, RuleText};
+pub use states::{AlertStates, NotificationFigures, VisibleAlerts};
+pub use webhook::{Message, SHAPE_VERSION, serve};
+
+pub(crate) use notices::Notices;
+pub(crate) use watching::Watching;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::alerts::AlertOptions;
 use crate::collector::CollectOptions;
 use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
@@ -27,7 +28,7 @@ const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Keys, or tables of keys, that a running service takes over when it is told to read its
 /// configuration again. All others need a restart.
-const RELOADABLE: [&str; 2] = ["interval_seconds", "log_level"];
+const RELOADABLE: [&str; 3] = ["interval_seconds", "log_level", "alerts"];
 
 /// Letters that a name may be away from the one that was meant.
 const NEAR: usize = 3;
@@ -56,6 +57,8 @@ pub struct Configuration {
     pub token_file: Option<PathBuf>,
     /// HTTP.
     pub http: HttpOptions,
+    /// What is looked for, and who is told.
+    pub alerts: AlertOptions,
 }
 
 impl Default for Configuration {
@@ -69,6 +72,7 @@ impl Default for Configuration {
             history: HistoryOptions::default(),
             token_file: None,
             http: HttpOptions::default(),
+            alerts: AlertOptions::default(),
         }
     }
 }

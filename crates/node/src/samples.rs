@@ -5,6 +5,7 @@
 //! a row, and those beyond the limit share the row [`OTHER`], so that the number of series is
 //! bounded and sums over rows stay exact. Nothing here does I/O or changes what it reads.
 
+mod alerts;
 mod applications;
 mod carry;
 mod device;
@@ -147,6 +148,7 @@ impl Sampler {
         device::add(&mut samples, &published.snapshot);
         rows::add(&mut samples, visible, &self.options, &mut self.carry);
         service::add(&mut samples, published, http);
+        alerts::add(&mut samples, published);
         samples
     }
 }

@@ -1,5 +1,6 @@
 //! `telltale serve`: the node service, from its configuration to its end.
 
+mod alerts;
 mod history;
 mod parts;
 mod systemd;
@@ -103,6 +104,9 @@ fn reload(layers: &Layers, old: &Configuration, view: &View) -> Option<Arc<Confi
     };
     log::set_level(new.log_level);
     view.set_interval(new.interval());
+    if new.alerts != old.alerts {
+        alerts::follow(&new, view);
+    }
     log::info(&format!("configuration read again; collecting each {} s", new.interval_seconds));
     for key in new.needing_restart(old) {
         log::warn(&format!("{key} has changed, which takes effect after a restart"));

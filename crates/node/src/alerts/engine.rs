@@ -54,6 +54,11 @@ impl Engine {
         &self.rules
     }
 
+    /// The rules, to be kept by others.
+    pub(super) fn shared_rules(&self) -> Arc<[Rule]> {
+        Arc::clone(&self.rules)
+    }
+
     /// Alerts that found no room, so far.
     #[must_use]
     pub fn dropped(&self) -> u64 {

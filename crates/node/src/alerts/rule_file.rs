@@ -9,16 +9,6 @@ use super::{Condition, Rule, Severity};
 /// Rules that may be configured.
 pub(super) const MAX_RULES: usize = 256;
 
-/// The `[alerts]` section.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AlertOptions {
-    /// Leave out the rules that come with the program.
-    pub without_defaults: bool,
-    /// Rules by name: one with the name of another takes its place, field by field.
-    pub rule: Vec<RuleText>,
-}
-
 /// One `[[alerts.rule]]`. What is left out is as in the rule of the same name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -115,35 +105,34 @@ pub enum RuleError {
     TooMany,
 }
 
-impl AlertOptions {
-    /// The rules that hold.
-    ///
-    /// # Errors
-    /// When a rule is not understood; the first one that is not is told.
-    pub fn rules(&self) -> Result<Vec<Rule>, RuleError> {
-        let mut rules = if self.without_defaults { Vec::new() } else { Rule::defaults() };
-        let mut named = std::collections::BTreeSet::new();
-        for text in &self.rule {
-            if text.name.is_empty() {
-                return Err(RuleError::NoName);
-            }
-            if !named.insert(&text.name) {
-                return Err(RuleError::Twice(text.name.clone()));
-            }
-            let place = rules.iter().position(|rule| rule.name == text.name);
-            let changed = text.applied_to(place.map(|place| &rules[place]))?;
-            match (place, text.disabled) {
-                (Some(place), true) => drop(rules.remove(place)),
-                (None, true) => {}
-                (Some(place), false) => rules[place] = changed,
-                (None, false) => rules.push(changed),
-            }
+/// The rules that hold: those that come with the program, unless they are left out, with `texts`
+/// over them.
+///
+/// # Errors
+/// When a rule is not understood; the first one that is not is told.
+pub(super) fn rules(without_defaults: bool, texts: &[RuleText]) -> Result<Vec<Rule>, RuleError> {
+    let mut rules = if without_defaults { Vec::new() } else { Rule::defaults() };
+    let mut named = std::collections::BTreeSet::new();
+    for text in texts {
+        if text.name.is_empty() {
+            return Err(RuleError::NoName);
         }
-        if rules.len() > MAX_RULES {
-            return Err(RuleError::TooMany);
+        if !named.insert(&text.name) {
+            return Err(RuleError::Twice(text.name.clone()));
         }
-        Ok(rules)
+        let place = rules.iter().position(|rule| rule.name == text.name);
+        let changed = text.applied_to(place.map(|place| &rules[place]))?;
+        match place {
+            Some(place) if text.disabled => drop(rules.remove(place)),
+            Some(place) => rules[place] = changed,
+            None if text.disabled => {}
+            None => rules.push(changed),
+        }
     }
+    if rules.len() > MAX_RULES {
+        return Err(RuleError::TooMany);
+    }
+    Ok(rules)
 }
 
 impl RuleText {
@@ -243,7 +232,7 @@ impl Condition {
         }
     }
 
-    const fn fields(&self) -> &'static [&'static str] {
+    pub(super) const fn fields(&self) -> &'static [&'static str] {
         match self {
             Self::Capacity { .. } => &["space", "above_ratio", "clear_ratio"],
             Self::Leak { .. } => {

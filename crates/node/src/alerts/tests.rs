@@ -8,7 +8,8 @@ use telltale_schema::snapshot::{
     RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
 };
 
-use super::{AlertOptions, AlertState, Engine, Rule, RuleError, Transition};
+use super::{AlertOptions, AlertState, Engine, Rule, RuleText, Transition, WebhookOptions};
+use crate::configuration::{Key, keys_of};
 
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -245,8 +246,9 @@ fn changed_rules_resolve_what_they_no_longer_say() {
     assert_eq!(words(&engine.replace_rules(rules)), ["resolved"]);
 }
 
-fn rules(text: &str) -> Result<Vec<Rule>, RuleError> {
-    toml::from_str::<AlertOptions>(text).unwrap().rules()
+fn rules(text: &str) -> Result<Vec<Rule>, String> {
+    let options = toml::from_str::<AlertOptions>(text).map_err(|error| error.to_string())?;
+    Ok(options.rules().unwrap())
 }
 
 #[test]
@@ -287,8 +289,58 @@ fn a_rule_that_is_not_understood_is_refused_with_the_remedy() {
         ("[[rule]]\nname = \"idle_memory\"\n[[rule]]\nname = \"idle_memory\"", "two alert rules"),
     ];
     for (text, expected) in cases {
-        let error = rules(text).unwrap_err().to_string();
+        let error = rules(text).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
-    assert!(toml::from_str::<AlertOptions>("[[rule]]\nname = \"x\"\nabove = 1").is_err());
+    assert!(rules("[[rule]]\nname = \"x\"\nabove = 1").is_err());
+}
+
+#[test]
+fn a_webhook_that_cannot_be_is_refused_and_its_secrets_are_not_repeated() {
+    let cases = [
+        ("url = \"ftp://a/b\"", "must begin with http"),
+        ("url = \"/b\"", "no host"),
+        ("url = \"http://me:hunter2@a/\"", "authorization_file"),
+        ("url = \"http://a b/\"", "no URL"),
+        ("timeout_seconds = 0", "not from 1 to 60"),
+        ("repeat_seconds = 5", "not from 60 to 604800"),
+        ("secret = \"x\"", "unknown field"),
+    ];
+    for (text, expected) in cases {
+        let error = toml::from_str::<AlertOptions>(&format!("[webhook]\n{text}")).unwrap_err();
+        let message = error.message();
+        assert!(message.contains(expected) && !message.contains("hunter2"), "{message}");
+    }
+    let read = |text: &str| toml::from_str::<AlertOptions>(text).unwrap().webhook;
+    assert_eq!(read(""), WebhookOptions::default());
+    assert!(read("[webhook]\nurl = \"https://[::1]:8443/x?y\"").url.is_some());
+}
+
+#[test]
+fn the_documentation_has_each_rule_and_each_key() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/alerts.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows = |heading: &str| {
+        let table = page.split(&format!("\n| {heading} |")).nth(1).unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));
+        let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().replace('`', "")));
+        cells.map(Iterator::collect).collect::<Vec<Vec<String>>>()
+    };
+    let told: Vec<_> = rows("rule").iter().map(|row| (row[1].clone(), row[2].clone())).collect();
+    let rule = |rule: Rule| (rule.name, rule.severity.name().to_owned());
+    assert_eq!(told, Rule::defaults().into_iter().map(rule).collect::<Vec<_>>());
+    let names = |heading| rows(heading).into_iter().map(|row| row[1].clone()).collect::<Vec<_>>();
+    let fields = |of: Vec<Key>| of.into_iter().map(|key| key.path).collect::<Vec<_>>();
+    assert_eq!(names("key of `[[alerts.rule]]`"), fields(keys_of::<RuleText>()));
+    assert_eq!(names("key of `[alerts.webhook]`"), fields(keys_of::<WebhookOptions>()));
+    for row in rows("key of `[[alerts.rule]]`") {
+        let having = Rule::defaults().into_iter().map(|rule| rule.condition);
+        let having = having.filter(|one| one.fields().contains(&row[1].as_str()));
+        let expected = having.map(|one| one.name()).collect::<Vec<_>>().join(", ");
+        assert_eq!(row[2], if expected.is_empty() { "all".to_owned() } else { expected });
+    }
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let options: toml::Table = toml::from_str(example).unwrap();
+    let options: AlertOptions = options["alerts"].clone().try_into().unwrap();
+    assert_eq!(options.rules().unwrap().len(), 6);
 }

@@ -110,6 +110,9 @@ pub enum ConfigurationError {
         /// What is wrong.
         message: String,
     },
+    /// Each layer makes sense, and all of them together do not.
+    #[error("files, variables and arguments do not go together: {0}; put them into one file")]
+    Together(String),
     /// An argument has a value that makes no sense.
     #[error("{name} is wrong: {message}")]
     Argument {
@@ -159,7 +162,7 @@ impl Layers {
             check(key, value).map_err(|message| ConfigurationError::Argument { name, message })?;
             merged.put(key, value.clone(), Origin::Argument(name));
         }
-        Ok(merged.finish(&keys, remarks))
+        merged.finish(&keys, remarks)
     }
 
     fn add_variables(
@@ -289,16 +292,17 @@ impl Merged {
         self.origins.insert(path.to_owned(), origin);
     }
 
-    fn finish(self, keys: &[Key], remarks: Vec<String>) -> Effective {
+    fn finish(self, keys: &[Key], remarks: Vec<String>) -> Result<Effective, ConfigurationError> {
+        let together = |error: toml::de::Error| error.message().trim().to_owned();
         let configuration: Configuration =
-            self.table.try_into().expect("each value was taken by itself");
+            self.table.try_into().map_err(|error| ConfigurationError::Together(together(error)))?;
         let values = configuration.table();
         let value = |key: &Key| {
             let origin = self.origins.get(&key.path).cloned().unwrap_or(Origin::Default);
             (key.path.clone(), lookup(&values, &key.path).cloned(), origin)
         };
         let values = keys.iter().map(value).collect();
-        Effective { configuration, values, remarks }
+        Ok(Effective { configuration, values, remarks })
     }
 }
 

@@ -6,12 +6,14 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use telltale_schema::clock::Clock;
+use telltale_schema::snapshot::Snapshot;
 
 use super::changes::Changes;
 use super::figures::Figures;
 use super::schedule::{Cause, Schedule, Step};
 use super::tally::Tally;
 use super::view::{Publisher, Shared, View};
+use crate::alerts::Watching;
 use crate::clock::{SystemClock, thread_cpu};
 use crate::collector::{Collector, Round};
 use crate::log;
@@ -26,6 +28,7 @@ pub(crate) struct Collecting {
     schedule: Schedule,
     changes: Option<Changes>,
     overflows: Tally,
+    alerts: Watching,
     /// It has been told that something cannot be watched.
     complained: bool,
 }
@@ -60,6 +63,7 @@ impl Collecting {
             ));
         }
         let overflows = shared.tallies().of("directory_events");
+        let alerts = Watching::new(Arc::clone(shared.notices()));
         let mut collecting = Self {
             collector,
             shared,
@@ -68,6 +72,7 @@ impl Collecting {
             schedule,
             changes: changes.ok(),
             overflows,
+            alerts,
             complained: false,
         };
         collecting.follow();
@@ -101,10 +106,19 @@ impl Collecting {
         }
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot);
+        self.look_for_alerts(&snapshot);
         let own = self.figures.now(&self.shared, SystemClock.now());
         self.publisher.publish(snapshot, own);
         self.follow();
         self.schedule.end(cause, round, thread_cpu().saturating_sub(cpu_before), Instant::now());
+    }
+
+    /// Has the rules looked for in a snapshot before it is published with what was found.
+    fn look_for_alerts(&mut self, snapshot: &Snapshot) {
+        if let Some(rules) = self.shared.take_rules() {
+            self.alerts.replace_rules(rules, snapshot.taken_at);
+        }
+        self.publisher.set_alerts(self.alerts.look(SystemClock.monotonic_ns(), snapshot));
     }
 
     /// Watches the processes and directories that the last collection has found.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use telltale_schema::snapshot::Snapshot;
 
 use super::figures::ServiceFigures;
+use crate::alerts::AlertStates;
 
 /// One publication.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub struct Published {
     pub snapshot: Arc<Snapshot>,
     /// The service itself.
     pub service: ServiceFigures,
+    /// What is wrong with the machine, by the rules of the configuration.
+    pub alerts: Arc<AlertStates>,
     /// When it was published, on a clock that never goes back.
     pub made_at: Instant,
     /// The number of the last collection that asked everybody, for those that wait for one.

@@ -1,8 +1,8 @@
 //! What servers, history and alerts are given: the latest publication, the next ones, a fresh one.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use telltale_schema::snapshot::Snapshot;
@@ -12,6 +12,7 @@ use super::bell::Bell;
 use super::figures::ServiceFigures;
 use super::published::Published;
 use super::tally::{Tallies, Tally};
+use crate::alerts::{AlertStates, Notices, Rule};
 
 /// Intervals after which what was published last is too old to call the service ready.
 const READY_INTERVALS: u32 = 3;
@@ -59,6 +60,7 @@ pub struct View {
 pub struct Publisher {
     shared: Arc<Shared>,
     latest: watch::Sender<Arc<Published>>,
+    alerts: Arc<AlertStates>,
 }
 
 /// What views and the collecting thread share.
@@ -78,6 +80,9 @@ pub(crate) struct Shared {
     /// Configurations that were read again, and those of them that were refused.
     reloads: AtomicU64,
     refused_reloads: AtomicU64,
+    /// Rules that the collecting thread has not taken over yet.
+    rules: Mutex<Option<Vec<Rule>>>,
+    notices: Arc<Notices>,
 }
 
 // === impl View ===
@@ -141,6 +146,17 @@ impl View {
         self.shared.interval()
     }
 
+    /// From now on looks for what these rules say.
+    pub fn set_rules(&self, rules: Vec<Rule>) {
+        *self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(rules);
+        self.shared.bell.ring();
+    }
+
+    /// What is to be told of alerts.
+    pub(crate) fn notices(&self) -> &Arc<Notices> {
+        &self.shared.notices
+    }
+
     /// The counter of what the queue or limit of this name drops or refuses, which is published
     /// with the service's figures. The name is part of a metric: lower case, words by underscores.
     pub fn tally(&self, queue: &'static str) -> Tally {
@@ -185,18 +201,32 @@ impl Publisher {
         service: ServiceFigures,
     ) -> (Self, View) {
         let fresh = shared.begun.load(Ordering::Acquire);
-        let first = Published { sequence: 1, snapshot, service, made_at: Instant::now(), fresh };
+        let (alerts, made_at) = (Arc::default(), Instant::now());
+        let first = Published {
+            sequence: 1,
+            snapshot,
+            service,
+            alerts: Arc::clone(&alerts),
+            made_at,
+            fresh,
+        };
         let (sender, receiver) = watch::channel(Arc::new(first));
         let view = View { shared: Arc::clone(&shared), latest: receiver };
-        (Self { shared, latest: sender }, view)
+        (Self { shared, latest: sender, alerts }, view)
     }
 
     /// Publishes; answers everybody who waits for a collection that has begun.
     pub fn publish(&self, snapshot: Arc<Snapshot>, service: ServiceFigures) {
         let fresh = self.shared.begun.load(Ordering::Acquire);
         let sequence = self.latest.borrow().sequence + 1;
-        let next = Published { sequence, snapshot, service, made_at: Instant::now(), fresh };
+        let (alerts, made_at) = (Arc::clone(&self.alerts), Instant::now());
+        let next = Published { sequence, snapshot, service, alerts, made_at, fresh };
         self.latest.send_replace(Arc::new(next));
+    }
+
+    /// What alerts there are, for the publications from now on.
+    pub fn set_alerts(&mut self, alerts: Arc<AlertStates>) {
+        self.alerts = alerts;
     }
 
     /// Whether somebody waits for a collection that has not begun.
@@ -225,6 +255,8 @@ impl Shared {
             tallies: Tallies::default(),
             reloads: AtomicU64::new(0),
             refused_reloads: AtomicU64::new(0),
+            rules: Mutex::default(),
+            notices: Arc::default(),
         })
     }
 
@@ -244,6 +276,15 @@ impl Shared {
     /// How often the configuration was read again, and how often it was refused.
     pub(crate) fn reloads(&self) -> (u64, u64) {
         (self.reloads.load(Ordering::Relaxed), self.refused_reloads.load(Ordering::Relaxed))
+    }
+
+    /// Rules that were set since the last call.
+    pub(crate) fn take_rules(&self) -> Option<Vec<Rule>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn notices(&self) -> &Arc<Notices> {
+        &self.notices
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {

@@ -14,6 +14,9 @@ pub use source::*;
 
 /// Every metric Telltale can expose, sorted by name.
 pub static DEFINITIONS: &[&MetricDefinition] = &[
+    ALERT_FIRING,
+    ALERT_NOTIFICATIONS_TOTAL,
+    ALERTS_DROPPED_TOTAL,
     BUILD_INFO,
     CLOSED_PROCESSES,
     COLLECTION_DURATION_SECONDS,

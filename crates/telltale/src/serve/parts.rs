@@ -11,7 +11,7 @@ use telltale_node::listen::BindError;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
 
-use super::history;
+use super::{alerts, history};
 
 /// Why a part could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,7 @@ pub(super) fn start(
     directory: Option<&Path>,
 ) -> Result<(), StartError> {
     history::start(parts, configuration, view);
+    alerts::start(parts, configuration, view);
     let policy = Arc::new(policy(configuration, directory)?);
     let listeners = parts.listen("http", &configuration.http.listen)?;
     if !listeners.is_empty() {

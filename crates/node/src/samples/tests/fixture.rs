@@ -16,6 +16,7 @@ use telltale_schema::snapshot::{
     SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
 };
 
+use crate::alerts::{Alert, AlertState, AlertStates, NotificationFigures, Rule, Severity, Subject};
 use crate::samples::HttpFigures;
 use crate::service::{Published, QueueDrops, ServiceFigures, SourceFigures};
 
@@ -218,10 +219,31 @@ pub(crate) fn figures() -> ServiceFigures {
     }
 }
 
+/// Rules of which one fires, and notifications.
+fn alerts() -> Arc<AlertStates> {
+    let alert = Alert {
+        rule: "device_hot".to_owned(),
+        severity: Severity::Warning,
+        subject: Subject::Device { device: "a".to_owned() },
+        uid: None,
+        state: AlertState::Firing,
+        since: NOW,
+        fired_at: Some(NOW),
+        value: 0.97,
+        text: String::new(),
+    };
+    Arc::new(AlertStates {
+        rules: Rule::defaults().into(),
+        alerts: vec![alert],
+        dropped: 3,
+        notifications: NotificationFigures { sent: 5, failed: 2, dropped: 1 },
+    })
+}
+
 /// A publication of it.
 pub(crate) fn published(sequence: u64, snapshot: Arc<Snapshot>) -> Published {
     let (service, made_at) = (figures(), Instant::now());
-    Published { sequence, snapshot, service, made_at, fresh: 0 }
+    Published { sequence, snapshot, service, alerts: alerts(), made_at, fresh: 0 }
 }
 
 /// An HTTP server's figures.

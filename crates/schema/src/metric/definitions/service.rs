@@ -2,6 +2,39 @@
 
 use crate::metric::{MetricDefinition, MetricKind, Scope, Unit};
 
+/// Alerts of the rule that fire; 0 when all is well.
+pub const ALERT_FIRING: &MetricDefinition = &MetricDefinition {
+    name: "telltale_alert_firing",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Alerts of the rule that fire; 0 when all is well.",
+    labels: &["rule", "severity"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Notifications of alerts by what became of them: the webhook took them, it did not, or too many waited.
+pub const ALERT_NOTIFICATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_alert_notifications_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Notifications of alerts by what became of them: the webhook took them, it did not, or too many waited.",
+    labels: &["result"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Alerts that were not followed because too many were pending or fired at that time.
+pub const ALERTS_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_alerts_dropped_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Alerts that were not followed because too many were pending or fired at that time.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
 /// Version of the service.
 pub const BUILD_INFO: &MetricDefinition = &MetricDefinition {
     name: "telltale_build_info",

@@ -1,0 +1,151 @@
+//! What alerts there are at one moment, and what became of the notifications of them.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{Alert, AlertState, Rule, Subject};
+use crate::access::Sight;
+
+/// The source whose errors are about devices alone, which everybody may see.
+const DEVICE_SOURCE: &str = "tenstorrent";
+
+/// All alerts at one moment. Published with the snapshot that they are about.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AlertStates {
+    /// The rules that hold.
+    pub rules: Arc<[Rule]>,
+    /// What is pending and what fires, by rule and subject.
+    pub alerts: Vec<Alert>,
+    /// Alerts that found no room, since the service was started.
+    pub dropped: u64,
+    /// What became of notifications, since the service was started.
+    pub notifications: NotificationFigures,
+}
+
+/// What became of notifications.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NotificationFigures {
+    /// Those that the webhook took.
+    pub sent: u64,
+    /// Those that it did not take, however often it was tried.
+    pub failed: u64,
+    /// Those that found no room in the queue.
+    pub dropped: u64,
+}
+
+/// What one reader may see of the alerts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct VisibleAlerts {
+    /// What is pending and what fires, by rule and subject.
+    pub alerts: Vec<Alert>,
+    /// Alerts about processes of others, left out.
+    pub withheld: u64,
+}
+
+// === impl AlertStates ===
+
+impl AlertStates {
+    /// How many alerts of a rule fire.
+    #[must_use]
+    pub fn firing(&self, rule: &Rule) -> u64 {
+        let firing = |alert: &&Alert| alert.state == AlertState::Firing && alert.rule == rule.name;
+        u64::try_from(self.alerts.iter().filter(firing).count()).unwrap_or(u64::MAX)
+    }
+
+    /// What a reader may see: alerts about devices, about its own processes, and about sources
+    /// without the names in their errors, which are paths and pids.
+    #[must_use]
+    pub fn visible(&self, sight: Sight) -> VisibleAlerts {
+        let own = match sight {
+            Sight::Everything => {
+                return VisibleAlerts { alerts: self.alerts.clone(), withheld: 0 };
+            }
+            Sight::Own { uid } => Some(uid),
+            Sight::DevicesOnly => None,
+        };
+        let mut seen = VisibleAlerts::default();
+        for alert in &self.alerts {
+            match &alert.subject {
+                Subject::Process { .. } if own.is_none() || alert.uid != own => seen.withheld += 1,
+                Subject::Source { source } if source != DEVICE_SOURCE => {
+                    let mut alert = alert.clone();
+                    alert.text = format!("source {source} has {} errors", alert.value);
+                    seen.alerts.push(alert);
+                }
+                _ => seen.alerts.push(alert.clone()),
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use telltale_schema::clock::Timestamp;
+    use telltale_schema::process::ProcessIdentity;
+
+    use super::{AlertStates, VisibleAlerts};
+    use crate::access::Sight;
+    use crate::alerts::{Alert, AlertState, Rule, Severity, Subject};
+
+    fn alert(rule: &str, subject: Subject, uid: Option<u32>, state: AlertState) -> Alert {
+        Alert {
+            rule: rule.to_owned(),
+            severity: Severity::Warning,
+            subject,
+            uid,
+            state,
+            since: Timestamp(1),
+            fired_at: None,
+            value: 2.0,
+            text: "secret".to_owned(),
+        }
+    }
+
+    fn states() -> AlertStates {
+        let identity =
+            ProcessIdentity { boot_id: [7; 16], pid_namespace: 1, pid: 9, start_time_ticks: 5 };
+        let process = Subject::Process { identity, device: "a".to_owned() };
+        let source = |name: &str| Subject::Source { source: name.to_owned() };
+        let device = Subject::Device { device: "a".to_owned() };
+        AlertStates {
+            rules: Rule::defaults().into(),
+            alerts: vec![
+                alert("memory_leak", process.clone(), Some(1000), AlertState::Firing),
+                alert("memory_leak", process.clone(), Some(1001), AlertState::Pending),
+                alert("memory_leak", process, None, AlertState::Firing),
+                alert("device_hot", device, None, AlertState::Firing),
+                alert("source_down", source("ledgers"), None, AlertState::Pending),
+                alert("source_down", source("tenstorrent"), None, AlertState::Pending),
+            ],
+            ..AlertStates::default()
+        }
+    }
+
+    #[test]
+    fn others_processes_and_paths_are_withheld() {
+        let states = states();
+        let told = |sight| {
+            let VisibleAlerts { alerts, withheld } = states.visible(sight);
+            let uids: Vec<_> = alerts.iter().filter_map(|alert| alert.uid).collect();
+            let texts = alerts.iter().filter(|alert| alert.text == "secret").count();
+            (alerts.len(), uids, texts, withheld)
+        };
+        assert_eq!(told(Sight::Everything), (6, vec![1000, 1001], 6, 0));
+        assert_eq!(told(Sight::Own { uid: 1000 }), (4, vec![1000], 3, 2));
+        assert_eq!(told(Sight::DevicesOnly), (3, vec![], 2, 3));
+        let text = &states.visible(Sight::DevicesOnly).alerts[1].text;
+        assert_eq!(text, "source ledgers has 2 errors");
+    }
+
+    #[test]
+    fn what_fires_is_counted_by_rule() {
+        let states = states();
+        let rules: Arc<[Rule]> = Arc::clone(&states.rules);
+        let counts: Vec<_> = rules.iter().map(|rule| states.firing(rule)).collect();
+        assert_eq!(counts, [0, 2, 0, 0, 1, 0]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Tells others of alerts: posts what fires and what is resolved, as JSON, to one URL.
+//!
+//! Notices go in their order, a few at a time, and the next ones wait until these are taken or
+//! given up; so whoever reads them never sees an alert resolved before it fired. Everything is
+//! bounded: the queue, an attempt's time, the number of attempts. Nothing that answers is believed
+//! beyond its status, and redirects are not followed.
+
+mod post;
+mod secret;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::text::with_causes;
+use tokio::sync::watch;
+
+use super::{AlertState, Event, Notice, Notices, WebhookOptions};
+use crate::clock::SystemClock;
+use crate::configuration::Configuration;
+use crate::log;
+use crate::service::View;
+use post::{PostError, post};
+
+pub(super) use post::check;
+
+/// The version of [`Message`]: a change that a reader has to know of makes it larger.
+pub const SHAPE_VERSION: u32 = 1;
+
+/// Notices in one message.
+const MAX_TOGETHER: usize = 64;
+
+/// Attempts to deliver a message before it is given up: with the pauses, about a minute of a
+/// server that refuses at once.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// The pause after the first attempt; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What is posted.
+#[derive(Debug, Serialize)]
+pub struct Message<'a> {
+    /// [`SHAPE_VERSION`].
+    pub version: u32,
+    /// The machine's name.
+    pub host: &'a str,
+    /// When the service started, in nanoseconds since 1970: notices of one start are numbered.
+    pub service_started_at: Timestamp,
+    /// Notices that were dropped because too many waited, since then.
+    pub dropped: u64,
+    /// What happened, in its order.
+    pub notices: &'a [Notice],
+}
+
+/// Posts what is found until `stop`. What waits then is not sent any more.
+///
+/// # Errors
+/// None: a server that does not take it is logged and counted.
+pub async fn serve(
+    view: View,
+    configuration: watch::Receiver<Arc<Configuration>>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Infallible> {
+    let sender = Sender::new(view, configuration, FIRST_PAUSE);
+    tokio::select! {
+        () = sender.run() => {}
+        () = stop => {}
+    }
+    Ok(())
+}
+
+/// Takes notices from the queue and posts them.
+struct Sender {
+    notices: Arc<Notices>,
+    view: View,
+    configuration: watch::Receiver<Arc<Configuration>>,
+    host: String,
+    first_pause: Duration,
+}
+
+// === impl Sender ===
+
+impl Sender {
+    fn new(
+        view: View,
+        configuration: watch::Receiver<Arc<Configuration>>,
+        first_pause: Duration,
+    ) -> Self {
+        // A machine without a name has an empty one.
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = host.trim().to_owned();
+        Self { notices: Arc::clone(view.notices()), view, configuration, host, first_pause }
+    }
+
+    async fn run(mut self) {
+        let mut repeated = Instant::now();
+        loop {
+            let repeat = self.options().repeat_seconds.map(Duration::from_secs);
+            let left =
+                repeat.map(|each| (repeated + each).saturating_duration_since(Instant::now()));
+            tokio::select! {
+                taken = self.notices.take(MAX_TOGETHER) => self.deliver(&taken).await,
+                () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => {
+                    repeated = Instant::now();
+                    self.repeat();
+                }
+                () = changed(&mut self.configuration) => {}
+            }
+        }
+    }
+
+    fn options(&mut self) -> WebhookOptions {
+        self.configuration.borrow_and_update().alerts.webhook.clone()
+    }
+
+    /// Queues what still fires.
+    fn repeat(&self) {
+        let now = SystemClock.now();
+        for alert in &self.view.latest().alerts.alerts {
+            if alert.state == AlertState::Firing {
+                self.notices.push(Event::Repeated, now, alert.clone());
+            }
+        }
+    }
+
+    /// Posts these until they are taken, given up, or nobody is to be told any more.
+    async fn deliver(&mut self, notices: &[Notice]) {
+        let mut attempts = 0;
+        loop {
+            let options = self.options();
+            let Some(url) = &options.url else { return };
+            let limit = Duration::from_secs(options.timeout_seconds);
+            let posted = post(url, &options, self.message(notices));
+            let posted = tokio::time::timeout(limit, posted).await;
+            let error = match posted.unwrap_or(Err(PostError::TimedOut(limit))) {
+                Ok(()) => return self.notices.count_sent(notices),
+                Err(error) => error,
+            };
+            attempts += 1;
+            if attempts >= MAX_ATTEMPTS || !error.may_pass() {
+                self.notices.count_failed(notices);
+                let (count, why) = (notices.len(), with_causes(&error));
+                return log::warn(&format!("the webhook was not told of {count} alerts: {why}"));
+            }
+            if attempts == 1 {
+                log::warn(&format!("the webhook is told again later: {}", with_causes(&error)));
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause(self.first_pause, attempts)) => {}
+                () = changed(&mut self.configuration) => {}
+            }
+        }
+    }
+
+    fn message(&self, notices: &[Notice]) -> Vec<u8> {
+        let message = Message {
+            version: SHAPE_VERSION,
+            host: &self.host,
+            service_started_at: self.view.latest().service.started_at,
+            dropped: self.notices.figures().dropped,
+            notices,
+        };
+        serde_json::to_vec(&message).expect("notices are JSON")
+    }
+}
+
+/// Waits until the configuration is read again; for ever where nobody does that any more.
+async fn changed(configuration: &mut watch::Receiver<Arc<Configuration>>) {
+    if configuration.changed().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// The pause after so many attempts: twice the one before, and up to half of it more or less, so
+/// that machines which failed together do not come back together.
+fn pause(first: Duration, attempts: u32) -> Duration {
+    let whole = first.saturating_mul(1 << attempts.saturating_sub(1).min(16));
+    // A fresh hasher's state is random.
+    let random = RandomState::new().hash_one(attempts) % 1024;
+    let share = u32::try_from(random).unwrap_or_default();
+    whole / 2 + whole * share / 1024
+}
+
+#[cfg(test)]
+mod tests;
