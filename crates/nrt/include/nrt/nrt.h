@@ -26,16 +26,18 @@ typedef enum {
  * here. Connecting without it begins by itself.
  *
  * The first call of the library reads NEURON_RT_VISIBLE_CORES, else NEURON_RT_NUM_CORES (1 core
- * without them), NEURON_RT_DEBUG_STREAM_BUFFER_SIZE (65536 events) and TELLTALE_DEBUG_STREAM_BYTES
- * (268435456). With NEURON_RT_DEBUG_OUTPUT_DIR
- * set, it starts the default consumer: docs/debug-stream.md. A value that cannot be used is told once on standard error, and the default holds.
+ * without them), NEURON_RT_DEBUG_STREAM_BUFFER_SIZE (65536 events), TELLTALE_DEBUG_STREAM_BYTES
+ * (268435456) and TELLTALE_DEBUG_FILTER. With NEURON_RT_DEBUG_OUTPUT_DIR set, it starts the default
+ * consumer, which writes what no client reads to files below that directory and prints it. A value
+ * that cannot be used is told once on standard error, and the default holds.
  */
 NRT_STATUS nrt_init(nrt_framework_type_t framework, const char *fw_version,
                     const char *fal_version);
 
 /*
- * Ends all connections, and the default consumer once it has written what waits: to read gives NRT_CLOSED, and so does to connect until nrt_init. The
- * descriptors still are for their clients to close with nrt_debug_client_connect_close.
+ * Ends all connections, and the default consumer once it has written what waits. To read gives
+ * NRT_CLOSED, and so does to connect until nrt_init. The descriptors still are for their clients to
+ * close with nrt_debug_client_connect_close.
  */
 void nrt_close(void);
 
