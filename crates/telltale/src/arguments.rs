@@ -58,7 +58,7 @@ pub(crate) enum Command {
     /// Replay an allocation trace on an emulated device, recording as a runtime would
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArguments),
-    /// Show what kernels printed: list, filter, follow and convert captured debug events
+    /// Show what kernels printed: list, filter, follow, compare and convert captured debug events
     #[command(after_help = events::HELP)]
     Events(Box<EventsArguments>),
     /// Run an emulated machine in a directory, for use with --root

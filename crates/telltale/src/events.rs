@@ -11,10 +11,12 @@ mod tally;
 mod target;
 mod words;
 
+use std::path::Path;
+
 use telltale_debug_stream::capture::{Item, Unreadable};
 
 use crate::arguments::EventsArguments;
-use crate::exit::{Failure, Status};
+use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use comparison::Comparison;
@@ -49,7 +51,7 @@ pub(crate) fn run(arguments: &EventsArguments) -> Result<Status, Failure> {
         let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
         let mut events = Events::begin(arguments, &output)?;
         follow::run(&arguments.capture, &interrupt, &mut events)?;
-        return events.finish(&output);
+        return events.finish(&arguments.capture, &output);
     }
     // Whoever only reads may be ended at any time.
     let interrupt = arguments.conversion.convert.map(|_| Interrupt::listen()).transpose();
@@ -57,7 +59,7 @@ pub(crate) fn run(arguments: &EventsArguments) -> Result<Status, Failure> {
     let mut source = Source::open(&arguments.capture, interrupt.as_ref())?;
     let mut events = Events::begin(arguments, &output)?;
     events.take_all(&mut source, interrupt.as_ref())?;
-    events.finish(&output)
+    events.finish(&arguments.capture, &output)
 }
 
 // === impl Events ===
@@ -163,8 +165,11 @@ impl<'arguments> Events<'arguments> {
         }
     }
 
-    fn finish(mut self, output: &Output) -> Result<Status, Failure> {
+    fn finish(mut self, capture: &Path, output: &Output) -> Result<Status, Failure> {
         self.catch_up()?;
+        if self.tally.events + self.tally.unreadable == 0 && !self.selection.wants_none() {
+            self.tell_of_nothing(capture);
+        }
         let mut is_partial = false;
         match self.reading {
             Reading::Listing(_) => {}
@@ -182,6 +187,18 @@ impl<'arguments> Events<'arguments> {
         }
         self.tally.tell();
         Ok(self.tally.status().after(is_partial))
+    }
+
+    /// A wrong path must not look like a program that printed nothing.
+    fn tell_of_nothing(&self, capture: &Path) {
+        let capture = source::name(capture);
+        exit::tell(&match self.selection.seen {
+            0 => format!("telltale: there is no event in {capture}"),
+            seen => {
+                let events = words::plural(seen, "event");
+                format!("telltale: {capture} has {events}, of which none is as wanted")
+            }
+        });
     }
 }
 

@@ -18,6 +18,7 @@ const MAX_TEXT_BYTES: usize = 4 << 10;
 
 /// A line as it is read: every field may be missing, others are passed over.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Found {
     version: Option<u32>,
     kind: Option<String>,
@@ -179,7 +180,10 @@ fn event_line(event: &CapturedEvent, most_values: Option<usize>) -> Line<'_> {
 /// # Errors
 /// A sentence that says what is wrong.
 pub(super) fn parse(line: &[u8]) -> Result<Item, String> {
-    let found: Found = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let found: Found = serde_json::from_slice(line).map_err(|error| {
+        // Whoever reads lines says which one it is.
+        error.to_string().replace(" at line 1 column ", " at column ")
+    })?;
     if found.version.is_some_and(|version| version > VERSION) {
         return Err(String::from("it is of a later version than this program reads"));
     }

@@ -168,9 +168,12 @@ impl<R: Read> Sequential<R> {
                 None => Err(ReadError::NoCapture),
             };
         }
-        // Lines that are no JSON may come in between, but not bytes that are no text.
+        // What begins as an object may be damaged behind that. Other lines may come before the
+        // first object, but not bytes that are no text.
         let is_text = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace();
-        if self.buffer.iter().take(CHUNK_BYTES).all(|byte| is_text(byte) || *byte == 0x1b) {
+        if self.buffer.trim_ascii_start().starts_with(b"{")
+            || self.buffer.iter().take(CHUNK_BYTES).all(|byte| is_text(byte) || *byte == 0x1b)
+        {
             Ok(Some(Form::Lines))
         } else {
             Err(ReadError::NoCapture)

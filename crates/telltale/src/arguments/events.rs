@@ -20,8 +20,8 @@ CAPTURE is a directory that events were dumped to (by us or by Neuron's own cons
 JSON lines, an event file (--convert raw), or - for either file on standard input.
 
 Exit status: 0 all was read, or Ctrl-C ended --follow; 1 something was malformed or unreadable, not
-all could be converted, or --diff found a difference; 2 nothing could be read, or the output could not be written; 64 wrong
-usage. Lost events are told and are no failure.
+all could be converted, or --diff found a difference; 2 nothing could be read, or the output could
+not be written; 64 wrong usage. Lost events are told and are no failure.
 
 Examples:
   telltale events dumps                              all events in order

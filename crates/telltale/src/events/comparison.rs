@@ -2,7 +2,7 @@
 //!
 //! Of the second capture everything is held, its data only where that is in no file of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
@@ -19,6 +19,8 @@ use crate::exit::Failure;
 
 /// The most bytes of data of the second capture that are held.
 const MAX_HELD_BYTES: usize = 1 << 30;
+/// The most events of the second capture that are held.
+const MOST_EVENTS: u64 = MAX_EVENTS as u64;
 const CORE: usize = 4;
 /// A name has so many columns.
 const NAME: usize = 24;
@@ -30,7 +32,9 @@ type Key = (Option<u32>, String, Option<u64>);
 
 /// Compares what it is given to another capture.
 pub(super) struct Comparison {
-    others: BTreeMap<Key, Box<CapturedEvent>>,
+    /// Several have one key where a program ran twice, or nothing tells its events apart; they are
+    /// compared in their order.
+    others: BTreeMap<Key, VecDeque<Box<CapturedEvent>>>,
     /// Of the other capture, what could not be read.
     pub(super) tally: Tally,
     tolerance: f64,
@@ -84,8 +88,8 @@ impl Comparison {
             comparison.tally.count(&item);
             let Item::Event(event) = item else { continue };
             held_bytes += event.data().map_or(0, <[u8]>::len);
-            comparison.others.insert(key(&event), event);
-            if held_bytes > MAX_HELD_BYTES || comparison.others.len() > MAX_EVENTS {
+            comparison.others.entry(key(&event)).or_default().push_back(event);
+            if held_bytes > MAX_HELD_BYTES || comparison.tally.events > MOST_EVENTS {
                 return Err(Failure::Told(format!(
                     "{} has too much to be compared at once; choose fewer events, with --prefix \
                      or --iteration",
@@ -99,7 +103,8 @@ impl Comparison {
     /// Compares an event to that of the other capture; gives its line if they differ.
     pub(super) fn take(&mut self, item: &Item) -> Option<String> {
         let Item::Event(event) = item else { return None };
-        let Some(other) = self.others.remove(&key(event)) else {
+        let others = self.others.get_mut(&key(event));
+        let Some(other) = others.and_then(VecDeque::pop_front) else {
             self.only_first += 1;
             return Some(self.line(event, &Err(String::from("only in the first"))));
         };
@@ -127,9 +132,10 @@ impl Comparison {
     /// The lines of what is left, and what there was in all.
     pub(super) fn end(&mut self) -> String {
         let others = std::mem::take(&mut self.others);
-        let only_second = u64::try_from(others.len()).unwrap_or(u64::MAX);
+        let mut only_second = 0_u64;
         let mut text = String::new();
-        for event in others.values() {
+        for event in others.values().flatten() {
+            only_second += 1;
             text.push_str(&self.line(event, &Err(String::from("only in the second"))));
         }
         if self.json {

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use telltale_debug_stream::capture::{Capture, Directory, Item, Sequential, Watch};
+use telltale_debug_stream::capture::{Capture, Directory, Sequential, Watch};
 
 use super::Events;
 use super::source::{STANDARD_INPUT, Source, cannot_open, cannot_read};
@@ -88,12 +88,12 @@ fn file(path: &Path, interrupt: &Interrupt, events: &mut Events<'_>) -> Result<(
         // Before reading, so that what is written afterwards wakes us.
         watch.clear().map_err(|error| Failure::because(&error))?;
         watch.add(path);
-        take_all(&mut reader, events)?;
+        take_all(path, &mut reader, events)?;
         match what_became_of(path, &reader) {
             Became::Same => {}
             Became::Other(words) => {
                 // What was added in between, then half an event that nobody will complete.
-                take_all(&mut reader, events)?;
+                take_all(path, &mut reader, events)?;
                 while let Some(item) = reader.next_left() {
                     events.take(item)?;
                 }
@@ -155,9 +155,13 @@ fn standard_input(
     Ok(())
 }
 
-fn take_all<R: Read>(reader: &mut Sequential<R>, events: &mut Events<'_>) -> Result<(), Failure> {
+fn take_all<R: Read>(
+    path: &Path,
+    reader: &mut Sequential<R>,
+    events: &mut Events<'_>,
+) -> Result<(), Failure> {
     loop {
-        let item: Option<Item> = reader.next_item().map_err(cannot_read)?;
+        let item = reader.next_item().map_err(|error| cannot_read(path, &error))?;
         let Some(item) = item else { return Ok(()) };
         events.take(item)?;
     }

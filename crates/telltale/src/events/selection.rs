@@ -17,6 +17,8 @@ pub(super) struct Selection<'arguments> {
     prefixes: Vec<Pattern>,
     /// The time of the first event of the capture, wanted or not.
     pub(super) started_ns: Option<u64>,
+    /// Events of the capture, wanted or not.
+    pub(super) seen: u64,
     /// How many of each core and prefix got as far as `--every`.
     counted: HashMap<(Option<u32>, String), u64>,
 }
@@ -36,7 +38,12 @@ pub(super) struct Last {
 impl<'arguments> Selection<'arguments> {
     pub(super) fn new(wanted: &'arguments Wanted) -> Self {
         let prefixes = wanted.prefix.iter().map(|pattern| Pattern::new(pattern)).collect();
-        Self { wanted, prefixes, started_ns: None, counted: HashMap::new() }
+        Self { wanted, prefixes, started_ns: None, seen: 0, counted: HashMap::new() }
+    }
+
+    /// Whether whoever asks wants no event at all.
+    pub(super) fn wants_none(&self) -> bool {
+        self.wanted.last == Some(0)
     }
 
     /// Whether an item is wanted. What is not about one core is wanted always.
@@ -54,6 +61,7 @@ impl<'arguments> Selection<'arguments> {
             WantedKind::Named(name) => *name == event.kind.name(),
             WantedKind::Numbered(code) => *code == event.kind.code(),
         };
+        self.seen += 1;
         if let Some(time_ns) = event.time_ns {
             self.started_ns.get_or_insert(time_ns);
         }

@@ -1,8 +1,9 @@
 //! Where events are read from: a path, or standard input.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Stdin};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use telltale_debug_stream::capture::{Capture, Item, OpenError, ReadError, Sequential};
 
@@ -13,13 +14,18 @@ use crate::interrupt::Interrupt;
 pub(super) const STANDARD_INPUT: &str = "-";
 
 /// A capture that is read to its end.
-pub(super) enum Source<'interrupt> {
+pub(super) struct Source<'interrupt> {
+    path: PathBuf,
+    input: Input<'interrupt>,
+}
+
+enum Input<'interrupt> {
     Capture(Capture),
     StandardInput(Sequential<Waiting<'interrupt>>),
 }
 
 /// Standard input, waited for together with Ctrl-C where that does not end the process by itself.
-pub(super) struct Waiting<'interrupt> {
+struct Waiting<'interrupt> {
     input: Stdin,
     interrupt: Option<&'interrupt Interrupt>,
 }
@@ -29,26 +35,28 @@ impl<'interrupt> Source<'interrupt> {
         path: &Path,
         interrupt: Option<&'interrupt Interrupt>,
     ) -> Result<Self, Failure> {
-        if path.as_os_str() == STANDARD_INPUT {
+        let input = if path.as_os_str() == STANDARD_INPUT {
             let waiting = Waiting { input: io::stdin(), interrupt };
-            return Ok(Self::StandardInput(Sequential::new(waiting)));
-        }
-        Ok(Self::Capture(Capture::open(path).map_err(cannot_open)?))
+            Input::StandardInput(Sequential::new(waiting))
+        } else {
+            Input::Capture(Capture::open(path).map_err(cannot_open)?)
+        };
+        Ok(Self { path: path.to_owned(), input })
     }
 
     pub(super) fn next_item(&mut self) -> Result<Option<Item>, Failure> {
-        match self {
-            Self::Capture(capture) => capture.next_item(),
-            Self::StandardInput(input) => input.next_item(),
+        match &mut self.input {
+            Input::Capture(capture) => capture.next_item(),
+            Input::StandardInput(input) => input.next_item(),
         }
-        .map_err(cannot_read)
+        .map_err(|error| cannot_read(&self.path, &error))
     }
 
     /// What is left at the end, such as half an event.
     pub(super) fn next_left(&mut self) -> Option<Item> {
-        match self {
-            Self::Capture(capture) => capture.next_left(),
-            Self::StandardInput(input) => input.next_left(),
+        match &mut self.input {
+            Input::Capture(capture) => capture.next_left(),
+            Input::StandardInput(input) => input.next_left(),
         }
     }
 }
@@ -78,6 +86,15 @@ pub(super) fn cannot_open(error: OpenError) -> Failure {
 }
 
 /// Why reading cannot go on.
-pub(super) fn cannot_read(error: ReadError) -> Failure {
-    Failure::because(&error)
+pub(super) fn cannot_read(path: &Path, error: &ReadError) -> Failure {
+    Failure::Told(format!("{}: {}", name(path), telltale_schema::text::with_causes(error)))
+}
+
+/// What a person calls it.
+pub(super) fn name(path: &Path) -> Cow<'_, str> {
+    if path.as_os_str() == STANDARD_INPUT {
+        Cow::Borrowed("standard input")
+    } else {
+        path.to_string_lossy()
+    }
 }

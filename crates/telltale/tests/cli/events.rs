@@ -156,8 +156,8 @@ fn losses_malformed_events_and_garbage_are_shown_in_their_place() {
 -- 12 events lost here: full
    0.250    3 grad#1                   bfloat16 (9)              6 B its numbers are not in this capture
    0.250    3 grad#0                   phase 2?
--- unreadable: line 5: expected value at line 1 column 1
--- unreadable: line 6: EOF while parsing a value at line 1 column 8
+-- unreadable: line 5: expected value at column 1
+-- unreadable: line 6: EOF while parsing a value at column 8
 ";
     let file = events::<&str>(&path, &[]);
     assert_eq!((file.status, file.out.as_str()), (Some(1), expected));
@@ -167,8 +167,29 @@ fn losses_malformed_events_and_garbage_are_shown_in_their_place() {
     assert_eq!(said(input).out, expected);
     fs::write(&path, b"nothing but text\n").unwrap();
     assert_eq!(events::<&str>(&path, &[]).status, Some(2));
-    fs::write(&path, b"").unwrap();
-    assert_eq!(events::<&str>(&path, &[]).status, Some(0));
+    fs::write(&path, [&text[..], b"\0\x01\xff\n7\n", &lines()].concat()).unwrap();
+    let damaged = events::<&str>(&path, &[]);
+    assert_eq!(damaged.err, "telltale: 6 events, 24 lost, 3 places unreadable\n");
+    assert!(
+        damaged.out.contains("line 7: invalid type: integer `7`, expected an object at column 1")
+    );
+}
+
+#[test]
+fn a_capture_without_what_is_wanted_says_so() {
+    let place = Scratch::new();
+    let empty = events::<&str>(place.path(), &[]);
+    assert_eq!((empty.status, empty.out.as_str()), (Some(0), ""));
+    assert!(empty.err.starts_with("telltale: there is no event in /"), "{}", empty.err);
+    fs::write(place.join("empty"), b"").unwrap();
+    let mut command = telltale();
+    let input = command.args(["events", "-"]).stdin(File::open(place.join("empty")).unwrap());
+    assert_eq!(said(input).err, "telltale: there is no event in standard input\n");
+    capture(place.path(), 1);
+    let other = events(place.path(), &["--prefix", "other"]);
+    assert_eq!((other.status, other.out.as_str()), (Some(0), ""));
+    assert!(other.err.ends_with(" has 4 events, of which none is as wanted\n"), "{}", other.err);
+    assert_eq!(events(place.path(), &["--last", "0"]).err, "");
 }
 
 #[test]
@@ -280,7 +301,7 @@ fn what_cannot_be_read_or_written_is_told_in_one_sentence() {
     let none = path("none/x");
     let cases: [(&[&str], &[&str]); 5] = [
         (&[&path("missing")], &["missing", "No such file", "--follow"]),
-        (&[&path("numpy")], &["no capture", "lines of JSON"]),
+        (&[&path("numpy")], &["numpy: this is no capture", "lines of JSON"]),
         (&["/dev/null"], &["neither a file nor a directory"]),
         (&[&lines, "--convert", "raw", "-o", &none], &["none/x", "No such file", "-o"]),
         (&[&lines, "--convert", "npy", "-o", &lines], &["not a directory", "-o"]),
@@ -320,6 +341,18 @@ CORE PREFIX#ITERATION         SHAPE         DIFFER   MAX ABS   MAX REL FIRST AT
     lines[1..3].sort_unstable();
     assert_eq!((different.status, lines.join("\n") + "\n"), (Some(1), expected.to_owned()));
     assert_eq!(diff(&["--prefix", "layer*", "--tolerance", "2"]).status, Some(0));
+    // Nothing tells these apart but their order.
+    let twice = |texts: [&str; 2]| {
+        let lines = texts.map(|text| {
+            format!(r#"{{"kind":"text","type":2,"prefix":"note","text":"{text}"}}"#) + "\n"
+        });
+        let path = place.join(texts.concat());
+        fs::write(&path, lines.concat()).unwrap();
+        path
+    };
+    let (one, other) = (twice(["a", "b"]), twice(["c", "b"]));
+    let found = events(&one, &[OsStr::new("--diff"), other.as_os_str()]);
+    assert!(found.out.ends_with("1 event the same, 1 different\n"), "{}", found.out);
     let json = diff(&["--json", "--core", "1"]).out;
     let line: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!((&line["max_abs"], &line["first_at"]), (&2.0.into(), &3.into()));
