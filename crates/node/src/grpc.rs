@@ -17,7 +17,6 @@ mod watch;
 
 use std::future::Future;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +32,7 @@ use tonic::transport::Server;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::access::{AccessPolicy, Caller, Sight, sight};
+use crate::history::SharedReader;
 use crate::listen::{Address, Listener};
 use crate::service::{Tally, View};
 use calls::Telemetry;
@@ -121,10 +121,10 @@ impl GrpcService {
         Ok(Self { listeners, tcp, most_connections: options.connections, history: None })
     }
 
-    /// The same service, which answers questions about the past from the database at this path.
+    /// The same service, which answers questions about the past from this history.
     #[must_use]
-    pub fn with_history(mut self, database: PathBuf) -> Self {
-        self.history = Some(History::new(database));
+    pub fn with_history(mut self, reader: SharedReader) -> Self {
+        self.history = Some(History::new(reader));
         self
     }
 

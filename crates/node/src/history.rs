@@ -18,6 +18,7 @@ mod report;
 mod rows;
 mod samples;
 mod serving;
+mod shared;
 mod store;
 mod stored;
 mod timeline;
@@ -35,6 +36,7 @@ pub use directory::{DirectoryError, database_in, default_directory, directory_fo
 pub use past::Past;
 pub use reader::{ReadHistoryError, Reader};
 pub use serving::serve;
+pub use shared::{SharedReadError, SharedReader};
 pub use writer::{HistoryError, HistoryFigures, Writer};
 
 /// How the history is kept: the table `[history]` of the configuration.

@@ -1,4 +1,5 @@
-//! HTTP: metrics for Prometheus, the service's health, and snapshots as JSON and as a stream.
+//! HTTP: the page, metrics for Prometheus, the service's health, snapshots as JSON and as a stream,
+//! and the history.
 //!
 //! Everything is answered from what was published last. Any local user reaches a loopback port, and
 //! a browser can be made to; so a TCP port shows devices alone to whoever has no token, answers only
@@ -10,7 +11,9 @@ mod answers;
 mod cache;
 mod connection;
 mod counts;
+mod files;
 mod guard;
+mod history;
 mod hosts;
 mod options;
 mod problem;
@@ -28,6 +31,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::access::AccessPolicy;
+use crate::history::SharedReader;
 use crate::listen::Listener;
 use crate::service::View;
 use cache::Cache;
@@ -57,6 +61,8 @@ struct App {
     cache: Cache,
     counts: Arc<Counts>,
     streams: Arc<Semaphore>,
+    /// Where series over time come from, if a history is kept.
+    history: Option<SharedReader>,
     /// Becomes true when streams shall end.
     stop: watch::Receiver<bool>,
 }
@@ -70,6 +76,7 @@ pub async fn serve(
     options: HttpOptions,
     view: View,
     policy: Arc<AccessPolicy>,
+    history: Option<SharedReader>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let mut sockets = Vec::new();
@@ -93,6 +100,7 @@ pub async fn serve(
         counts: Arc::clone(&counts),
         streams: Arc::new(Semaphore::new(options.streams)),
         stop: stopped.clone(),
+        history,
         view,
         policy,
     });
@@ -111,11 +119,14 @@ pub async fn serve(
 
 fn router(app: &Arc<App>) -> Router {
     Router::new()
+        .route("/", get(files::index))
+        .route("/assets/{name}", get(files::asset))
         .route("/metrics", get(answers::metrics))
         .route("/-/healthy", get(answers::healthy))
         .route("/-/ready", get(answers::ready))
         .route("/api/v1/snapshot", get(answers::snapshot))
         .route("/api/v1/stream", get(stream::stream))
+        .route("/api/v1/history", get(history::history))
         .route("/api/v1/metrics", get(answers::definitions))
         .fallback(answers::not_found)
         .method_not_allowed_fallback(answers::method_not_allowed)

@@ -16,6 +16,7 @@ pub mod http;
 pub mod listen;
 pub mod log;
 pub mod observation;
+mod page;
 pub mod parts;
 mod patience;
 mod processes;

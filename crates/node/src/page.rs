@@ -5,18 +5,18 @@
 
 /// What a browser may load and run when it shows the page: this service's own files alone. The
 /// page sets no style attributes in its text, so inline styles stay refused.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+pub(crate) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// One file of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asset {
+pub(crate) struct Asset {
     /// Its name below `/assets/`; `index.html` is also the page itself.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Its media type.
-    pub content_type: &'static str,
+    pub(crate) content_type: &'static str,
     /// Its bytes.
-    pub bytes: &'static [u8],
+    pub(crate) bytes: &'static [u8],
 }
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -36,7 +36,7 @@ macro_rules! assets {
 }
 
 /// Every file of the page.
-pub const ASSETS: &[Asset] = assets! {
+pub(crate) const ASSETS: &[Asset] = assets! {
     "index.html" "index.html" HTML;
     "icon.svg" "icon.svg" ICON;
     "page.css" "page.css" STYLE;
@@ -59,12 +59,12 @@ pub const ASSETS: &[Asset] = assets! {
 };
 
 /// The page itself.
-pub fn index() -> Asset {
+pub(crate) fn index() -> Asset {
     ASSETS[0]
 }
 
 /// The file of this name.
-pub fn asset(name: &str) -> Option<Asset> {
+pub(crate) fn asset(name: &str) -> Option<Asset> {
     ASSETS.iter().copied().find(|asset| asset.name == name)
 }
 
@@ -119,7 +119,15 @@ mod tests {
     fn nothing_is_loaded_from_elsewhere_and_no_text_becomes_markup() {
         for own in ASSETS.iter().filter(|asset| !asset.name.starts_with("uPlot")) {
             let own_text = text(own.name).replace("http://www.w3.org/2000/svg", "");
-            for refused in ["http://", "https://", "innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", "style=\""] {
+            for refused in [
+                "http://",
+                "https://",
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "eval(",
+                "style=\"",
+            ] {
                 assert!(!own_text.contains(refused), "{}: {refused}", own.name);
             }
         }

@@ -1,6 +1,5 @@
-//! The past by gRPC: the history's questions and answers as messages, and who reads the database.
+//! The past by gRPC: the history's questions and answers as messages.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use telltale_schema::clock::Timestamp;
@@ -9,29 +8,25 @@ use telltale_schema::history::{
 };
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
+use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::decode::{self, AnswerError};
 use telltale_wire::telemetry::{CallError, Client, message};
-use tokio::sync::Semaphore;
 use tonic::Status;
 
 use crate::access::{Sight, visible};
-use crate::history::{ReadHistoryError, Reader};
+use crate::history::{ReadHistoryError, Reader, SharedReadError, SharedReader};
 
-/// Reads of the database at a time: one user's long span is read while the others wait.
-const READS: usize = 1;
-
-/// The database, read by one call at a time.
+/// The history as this server asks it.
 #[derive(Debug)]
 pub(super) struct History {
-    database: PathBuf,
-    reads: Semaphore,
+    reader: SharedReader,
 }
 
 // === impl History ===
 
 impl History {
-    pub(super) fn new(database: PathBuf) -> Self {
-        Self { database, reads: Semaphore::new(READS) }
+    pub(super) fn new(reader: SharedReader) -> Self {
+        Self { reader }
     }
 
     /// What `sight` covers of the machine at a past moment, and the length of the spans that its
@@ -55,23 +50,18 @@ impl History {
         Ok(response_of(answer))
     }
 
-    /// Opens the database in a thread that may wait for the disk.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, ReadHistoryError> + Send + 'static,
     ) -> Result<T, Status> {
-        let _turn = self.reads.acquire().await.map_err(|_| Status::unavailable("ending"))?;
-        let database = self.database.clone();
-        let task = move || {
-            let closed = |error| Status::unavailable(telltale_schema::text::with_causes(&error));
-            let reader = Reader::open(&database).map_err(closed)?;
-            read(&reader).map_err(|error| match error {
-                ReadHistoryError::Sqlite(_) => Status::internal(error.to_string()),
-                other => Status::not_found(other.to_string()),
-            })
-        };
-        let read = tokio::task::spawn_blocking(task).await;
-        read.map_err(|_| Status::internal("reading the history failed"))?
+        self.reader.read(read).await.map_err(|error| match error {
+            SharedReadError::Closed(_) => Status::unavailable(with_causes(&error)),
+            SharedReadError::Read(ReadHistoryError::Sqlite(_)) => {
+                Status::internal(error.to_string())
+            }
+            SharedReadError::Read(_) => Status::not_found(error.to_string()),
+            SharedReadError::GivenUp => Status::unavailable(error.to_string()),
+        })
     }
 }
 

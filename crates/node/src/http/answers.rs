@@ -63,7 +63,7 @@ pub(super) async fn snapshot(
         Sight::DevicesOnly => String::from("devices"),
     };
     let tag = format!("\"{started:x}-{}-{reader}\"", published.sequence);
-    tagged(&headers, &tag, || Body::from(app.cache.json(&app, &published, sight)))
+    tagged(&headers, &tag, JSON, || Body::from(app.cache.json(&app, &published, sight)))
 }
 
 /// A metric's definition as JSON.
@@ -80,7 +80,7 @@ struct Definition {
 
 /// `/api/v1/metrics`: what each metric means.
 pub(super) async fn definitions(headers: HeaderMap) -> Response {
-    tagged(&headers, concat!("\"", env!("CARGO_PKG_VERSION"), "\""), || {
+    tagged(&headers, concat!("\"", env!("CARGO_PKG_VERSION"), "\""), JSON, || {
         let all = DEFINITIONS.iter().map(|definition| Definition {
             name: definition.name,
             kind: definition.kind,
@@ -95,8 +95,13 @@ pub(super) async fn definitions(headers: HeaderMap) -> Response {
     })
 }
 
-/// JSON with this tag, unless the reader has it already.
-fn tagged(headers: &HeaderMap, tag: &str, body: impl FnOnce() -> Body) -> Response {
+/// A text of this media type and tag, unless the reader has it already.
+pub(super) fn tagged(
+    headers: &HeaderMap,
+    tag: &str,
+    kind: HeaderValue,
+    body: impl FnOnce() -> Body,
+) -> Response {
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut known = known.flat_map(|value| value.split(',')).map(str::trim);
     let has_it = known.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag);
@@ -104,11 +109,12 @@ fn tagged(headers: &HeaderMap, tag: &str, body: impl FnOnce() -> Body) -> Respon
     if has_it {
         return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
     }
-    ([(CONTENT_TYPE, JSON), (ETAG, tag)], body()).into_response()
+    ([(CONTENT_TYPE, kind), (ETAG, tag)], body()).into_response()
 }
 
 pub(super) async fn not_found(uri: Uri) -> Problem {
-    let detail = "there are /metrics, /-/healthy, /-/ready and /api/v1/{snapshot,stream,metrics}";
+    let detail = "there are the page at /, /metrics, /-/healthy, /-/ready and \
+                  /api/v1/{snapshot,stream,history,metrics}";
     let detail = match uri.path() {
         "/metrics/" => "the path is /metrics",
         _ => detail,

@@ -3,14 +3,19 @@
 mod server;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_harness::exposition::parse;
 use telltale_harness::{Scratch, skip, wait_until};
+use telltale_schema::clock::Clock;
+use telltale_schema::history::HistoryAnswer;
 use telltale_schema::snapshot::Snapshot;
 
 use super::{HttpOptions, serve};
 use crate::access::AccessPolicy;
+use crate::clock::SystemClock;
+use crate::history::{HistoryOptions, SharedReader, Writer, database_in};
 use crate::listen::Listener;
 use crate::samples::tests::fixture;
 use server::{Server, TOKEN, answer};
@@ -352,6 +357,7 @@ fn a_reader_that_takes_nothing_costs_no_memory() {
     let newest = server.view.latest().sequence;
     // It is told of the newest, of few in between, and how many it missed.
     let (mut told, mut missed, mut last) = (0u64, 0u64, 0u64);
+    let mut first = None;
     while last < newest {
         let fields = event(&mut stream);
         match fields.iter().find(|(name, _)| name == "event").map(|(_, value)| value.as_str()) {
@@ -362,11 +368,15 @@ fn a_reader_that_takes_nothing_costs_no_memory() {
             Some("snapshot") => {
                 told += 1;
                 last = fields[0].1.parse().unwrap();
+                first.get_or_insert(last);
             }
             _ => {}
         }
     }
-    assert!(told + missed >= newest - 1 && told < newest, "{told} told, {missed} missed");
+    // What was published before its stream began, it did not miss.
+    let since = newest - first.unwrap() + 1;
+    assert_eq!(told + missed, since, "{told} told, {missed} missed");
+    assert!(told < since, "{told} told of {since}");
 }
 
 #[test]
@@ -382,7 +392,7 @@ fn a_port_that_others_reach_needs_a_token_or_a_word() {
         let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let listeners = vec![Listener::Tcp(listener)];
-        runtime.block_on(serve(listeners, options, view.clone(), policy(), async {}))
+        runtime.block_on(serve(listeners, options, view.clone(), policy(), None, async {}))
     };
     let refused = outcome(HttpOptions::default()).unwrap_err().to_string();
     assert!(refused.contains("there is no token") && refused.contains("http.public"), "{refused}");
@@ -397,4 +407,61 @@ fn prometheus_has_nothing_to_say_of_a_scrape() {
         None => skip("http::prometheus_has_nothing_to_say_of_a_scrape", "there is no promtool"),
         Some(said) => assert_eq!(said, ""),
     }
+}
+
+#[test]
+fn the_page_and_its_files_are_there_under_a_policy_that_lets_them_load_each_other_alone() {
+    let server = Server::new();
+    let page = server.get("/", &[]);
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self'"));
+    let mut files = 0;
+    for name in page.body.split("\"assets/").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let file = server.get(&format!("/assets/{name}"), &[]);
+        assert_eq!(file.status, 200, "{name}");
+        let tag = file.header("etag").unwrap();
+        let again = server.get(&format!("/assets/{name}"), &[&format!("If-None-Match: {tag}")]);
+        assert_eq!((again.status, again.body.as_str()), (304, ""), "{name}");
+        files += 1;
+    }
+    assert!(files > 3, "{files}");
+    for absent in ["/assets/", "/assets/none.js", "/assets/../page.rs", "/assets/%2e%2e%2fpage.rs"]
+    {
+        assert_eq!(server.get(absent, &[]).status, 404, "{absent}");
+    }
+}
+
+#[test]
+fn the_past_is_answered_as_far_as_the_caller_may_see_it() {
+    let scratch = Scratch::new();
+    let (clock, options) = (Arc::new(SystemClock), HistoryOptions::default());
+    let second = Duration::from_secs(1);
+    let writer = Writer::start(scratch.path(), &options, second, clock).unwrap();
+    let mut snapshot = Snapshot::clone(&fixture::everything());
+    snapshot.taken_at = SystemClock.now();
+    writer.offer(Arc::new(snapshot));
+    drop(writer);
+    let reader = SharedReader::new(database_in(scratch.path()));
+    let options = HttpOptions::default();
+    let server = Server::with_history(options, fixture::everything(), Some(reader));
+    let path = "/api/v1/history?seconds=60&metric=memory_live&metric=space";
+    let all: HistoryAnswer = serde_json::from_str(&server.get_all(path).body).unwrap();
+    assert!(all.series.iter().any(|series| series.process.is_some()), "{all:?}");
+    let anyone = server.get(path, &[]);
+    let devices: HistoryAnswer = serde_json::from_str(&anyone.body).unwrap();
+    assert!(devices.series.iter().any(|series| series.device.is_some()));
+    for text in PRIVATE {
+        assert!(!anyone.body.contains(text), "{text}");
+    }
+    assert_eq!(server.get("/api/v1/history?form=1", &[]).status, 400);
+    assert_eq!(server.get("/api/v1/history?metric=none", &[]).status, 404);
+}
+
+#[test]
+fn without_a_history_that_is_said() {
+    assert_eq!(Server::new().get("/api/v1/history", &[]).status, 404);
+    let reader = SharedReader::new("/none/history.sqlite".into());
+    let server = Server::with_history(HttpOptions::default(), fixture::everything(), Some(reader));
+    assert_eq!(server.get("/api/v1/history", &[]).status, 503);
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use telltale_harness::Scratch;
 use telltale_node::access::AccessPolicy;
 use telltale_node::grpc::{GrpcOptions, GrpcService, SOCKET_NAME, ServeError};
+use telltale_node::history::SharedReader;
 use telltale_node::listen::{Address, Listener, SocketFile};
 use telltale_node::service::{Publisher, View};
 use telltale_schema::snapshot::Snapshot;
@@ -118,7 +119,7 @@ impl Served {
         let address = listeners.iter().find_map(port);
         let mut service = GrpcService::new(listeners, options).expect("options that fit");
         if let Some(database) = database {
-            service = service.with_history(database);
+            service = service.with_history(SharedReader::new(database));
         }
         let (stop, stopped) = oneshot::channel::<()>();
         let served = view.clone();

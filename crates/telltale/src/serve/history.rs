@@ -5,22 +5,27 @@ use std::time::Duration;
 
 use telltale_node::clock::SystemClock;
 use telltale_node::configuration::Configuration;
-use telltale_node::history::{Writer, directory_for};
+use telltale_node::history::{SharedReader, Writer, database_in, directory_for};
 use telltale_node::log;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
 use telltale_schema::text::with_causes;
 
-/// Keeps a history, if that is wanted and possible; if not, says why.
-pub(super) fn start(parts: &mut Parts, configuration: &Configuration, view: &View) {
+/// Keeps a history, if that is wanted and possible; if not, says why. Gives the servers what they
+/// answer questions about the past from.
+pub(super) fn start(
+    parts: &mut Parts,
+    configuration: &Configuration,
+    view: &View,
+) -> Option<SharedReader> {
     let options = &configuration.history;
     if !options.enabled {
-        return;
+        return None;
     }
     let told = configuration.state_dir.as_deref();
     let Some(directory) = directory_for(told, &configuration.root) else {
         log::warn("no history is kept: there is no home directory; give one with --state-dir");
-        return;
+        return None;
     };
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
     match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
@@ -28,7 +33,11 @@ pub(super) fn start(parts: &mut Parts, configuration: &Configuration, view: &Vie
             log::info(&format!("the history is in {}", directory.display()));
             let stopped = parts.stopped();
             parts.run("history", telltale_node::history::serve(writer, view.clone(), stopped));
+            Some(SharedReader::new(database_in(&directory)))
         }
-        Err(error) => log::warn(&format!("no history is kept: {}", with_causes(&error))),
+        Err(error) => {
+            log::warn(&format!("no history is kept: {}", with_causes(&error)));
+            None
+        }
     }
 }

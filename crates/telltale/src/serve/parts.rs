@@ -35,13 +35,13 @@ pub(super) fn start(
     view: &View,
     directory: Option<&Path>,
 ) -> Result<(), StartError> {
-    history::start(parts, configuration, view);
+    let past = history::start(parts, configuration, view);
     alerts::start(parts, configuration, view);
     let policy = Arc::new(policy(configuration, directory)?);
     let listeners = parts.listen("http", &configuration.http.listen)?;
     if !listeners.is_empty() {
         let (options, stopped) = (configuration.http.clone(), parts.stopped());
-        parts.run("http", http::serve(listeners, options, view.clone(), policy, stopped));
+        parts.run("http", http::serve(listeners, options, view.clone(), policy, past, stopped));
     }
     Ok(())
 }

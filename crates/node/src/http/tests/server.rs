@@ -12,6 +12,7 @@ use telltale_harness::Scratch;
 use telltale_schema::snapshot::Snapshot;
 
 use crate::access::{AccessPolicy, Token};
+use crate::history::SharedReader;
 use crate::http::{HttpOptions, ServeError, serve};
 use crate::listen::Listener;
 use crate::samples::tests::fixture;
@@ -44,6 +45,14 @@ impl Server {
     }
 
     pub(super) fn with(options: HttpOptions, snapshot: Arc<Snapshot>) -> Self {
+        Self::with_history(options, snapshot, None)
+    }
+
+    pub(super) fn with_history(
+        options: HttpOptions,
+        snapshot: Arc<Snapshot>,
+        history: Option<SharedReader>,
+    ) -> Self {
         let scratch = Scratch::new();
         let token = scratch.join("token");
         std::fs::write(&token, TOKEN).unwrap();
@@ -66,7 +75,14 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let stopped = async { stopped.await.unwrap_or(()) };
-            runtime.unwrap().block_on(serve(listeners, options, served, Arc::new(policy), stopped))
+            runtime.unwrap().block_on(serve(
+                listeners,
+                options,
+                served,
+                Arc::new(policy),
+                history,
+                stopped,
+            ))
         });
         let (stop, thread) = (Some(stop), Some(thread));
         let publisher = Some(publisher);

@@ -57,9 +57,8 @@ function draw() {
   processes.show(rows);
   at("device-count").textContent = count(listed.length, snapshot.devices.length);
   at("process-count").textContent = count(new Set(rows.map((row) => row.process)).size, snapshot.processes.length);
-  const closed = snapshot.closed_processes;
-  at("withheld").hidden = !closed;
-  at("withheld").textContent = `${closed} more ${closed === 1 ? "process is" : "processes are"} not shown to you; their memory is in the devices' sums. With the service's token (Help) they are.`;
+  at("withheld").textContent = unshown(snapshot);
+  at("withheld").hidden = !at("withheld").textContent;
   totals(snapshot);
   showSources(snapshot);
   showAlerts(alerts ?? []);
@@ -70,11 +69,21 @@ function count(shown, all) {
   return shown === all ? `${all}` : `${shown} of ${all}`;
 }
 
+// Which processes are in no row, and what would show them.
+function unshown(snapshot) {
+  const some = (number) => `${number} more ${number === 1 ? "process is" : "processes are"}`;
+  const { withheld_processes: withheld = 0, closed_processes: closed = 0 } = snapshot;
+  const sentences = [];
+  if (withheld) sentences.push(`${some(withheld)} not shown to you; the devices' sums have their memory. With the service's token (Help) you see them.`);
+  if (closed) sentences.push(`${some(closed)} closed to the service, and in no figure: it runs as a user who may not read their ledgers.`);
+  return sentences.join(" ");
+}
+
 function totals(snapshot) {
   const used = (name) => snapshot.devices.map((device) => value(spaceOf(device, name)?.used_bytes)).filter((one) => one !== undefined);
   const pieces = [
     ["devices", snapshot.devices.length],
-    ["processes", snapshot.processes.length + snapshot.closed_processes],
+    ["processes", snapshot.processes.length + (snapshot.withheld_processes ?? 0)],
     ["DRAM in use", bytes(used("dram").reduce((sum, one) => sum + one, 0))],
     ["to collect this", `${(snapshot.collected_in_ns / 1e6).toFixed(1)} ms`],
   ];

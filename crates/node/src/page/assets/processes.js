@@ -3,11 +3,11 @@
 import { bytes, duration, value } from "./format.js";
 import { reading, text } from "./cells.js";
 
-/** A process's identity as one word: what tells it from another that had its pid. */
+/** A process's identity as one word, as the history has it: what tells it from another that had its pid. */
 export function identity(process) {
   const known = process.identity;
   if (!known) return `pid-${process.pid ?? "hidden"}`;
-  return `${known.pid_namespace}-${known.pid}-${known.start_time_ticks}`;
+  return `${known.boot_id}:${known.pid_namespace}:${known.pid}:${known.start_time_ticks}`;
 }
 
 /** A row for each process and device that it holds, as `telltale smi` has them. */
