@@ -82,7 +82,7 @@ fn shown(shape: &[u64], offset: usize, edge: Option<usize>, positions: &mut Vec<
 /// Which indices of a dimension are shown; none stands for those that are left out.
 fn indices(size: usize, edge: Option<usize>) -> Vec<Option<usize>> {
     match edge {
-        Some(edge) if size > 2 * edge => {
+        Some(edge) if size > edge.saturating_mul(2) => {
             let ends = (size - edge..size).map(Some);
             (0..edge).map(Some).chain([None]).chain(ends).collect()
         }
@@ -299,6 +299,8 @@ mod tests {
         let cut = TextStyle { threshold: 5, edge_items: 2, ..style };
         check(&[10], &numbers, cut, "[0. 1. ... 8. 9.]");
         check(&[5, 2], &numbers, cut, "[[0. 1.]\n [2. 3.]\n ...\n [6. 7.]\n [8. 9.]]");
+        let all_ends = TextStyle { edge_items: usize::MAX, ..cut };
+        check(&[3, 2], &numbers[..6], all_ends, "[[0. 1.]\n [2. 3.]\n [4. 5.]]");
         let narrow = TextStyle { width: 13, ..style };
         check(&[10], &numbers, narrow, "[0. 1. 2. 3.\n 4. 5. 6. 7.\n 8. 9.]");
         let rough = TextStyle { precision: 2, ..style };

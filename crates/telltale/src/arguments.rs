@@ -238,8 +238,8 @@ pub(crate) struct GptArguments {
     /// (repeatable; see below)
     #[arg(long, value_name = "[LAYER.]NAME[:every=N]")]
     pub(crate) print: Vec<Print>,
-    /// Write what is printed, and the loss of each step, to files below DIR instead of showing it,
-    /// and a line for each to standard output [default: $NEURON_RT_DEBUG_OUTPUT_DIR, none]
+    /// Write what is printed, and the loss of each step, to files below DIR, and print each with
+    /// its numbers as it is written [default: $NEURON_RT_DEBUG_OUTPUT_DIR, none]
     #[arg(long, value_name = "DIR", conflicts_with = "json")]
     pub(crate) debug_output_dir: Option<PathBuf>,
     /// At the end print a digest of all weights' bits

@@ -197,6 +197,7 @@ fn what_cannot_be_saved_is_told_once_and_ends_nothing() {
     assert_eq!(output.status.code(), Some(7));
     let told = told(&output);
     assert!(told.starts_with("telltale: cannot save a debug event in "), "{told}");
+    assert!(told.contains("another directory with NEURON_RT_DEBUG_OUTPUT_DIR"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "in the way");
     let printed = String::from_utf8_lossy(&output.stdout).lines().count();

@@ -13,7 +13,7 @@ use telltale_debug_stream::sink::{DefaultConsumer, TakeError};
 use telltale_debug_stream::{ConnectError, Consumer, Next, Stream, TextStyle, cores};
 use telltale_schema::text::with_causes;
 
-use super::environment::Settings;
+use super::environment::{DIRECTORY_VARIABLE, Settings};
 use super::flush;
 use super::standard::{Standard, tell};
 
@@ -192,7 +192,10 @@ impl Writer {
         if matches!(error, TakeError::Unsaved { .. }) && !self.has_told_unsaved {
             self.has_told_unsaved = true;
             let error = with_causes(&error);
-            tell(&format!("{error}; what cannot be saved later on is counted only"));
+            tell(&format!(
+                "{error}; make room there, or choose another directory with {DIRECTORY_VARIABLE}; \
+                 what cannot be saved later on is counted only"
+            ));
         }
     }
 }
