@@ -4,6 +4,7 @@ mod calling;
 mod history;
 mod hostile;
 mod machine;
+mod python;
 mod serving;
 mod tls;
 mod users;
