@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::alerts::AlertOptions;
 use crate::collector::CollectOptions;
+use crate::grpc::GrpcOptions;
 use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
 use crate::log::Level;
@@ -55,6 +56,8 @@ pub struct Configuration {
     /// A file with one word of 16 to 256 characters that others cannot read: who sends it as a
     /// bearer token sees everything.
     pub token_file: Option<PathBuf>,
+    /// gRPC.
+    pub grpc: GrpcOptions,
     /// HTTP.
     pub http: HttpOptions,
     /// What is looked for, and who is told.
@@ -71,6 +74,7 @@ impl Default for Configuration {
             log_level: Level::default(),
             history: HistoryOptions::default(),
             token_file: None,
+            grpc: GrpcOptions::default(),
             http: HttpOptions::default(),
             alerts: AlertOptions::default(),
         }

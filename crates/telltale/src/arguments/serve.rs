@@ -47,10 +47,15 @@ pub(crate) struct ServeArguments {
     /// Collect each SECONDS [default: 1]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Duration>,
+    /// Serve gRPC at ADDR: unix:PATH, 127.0.0.1:9436, [::1]:9436, or off; can be given again; other
+    /// machines need TLS, for which there are keys in the configuration
+    /// [default: unix:telemetry.sock, in the runtime directory]
+    #[arg(long, value_name = "ADDR")]
+    grpc: Vec<ListenAddress>,
     /// Serve HTTP at ADDR: 127.0.0.1:9435, [::1]:9435, unix:PATH, or off; can be given again
     /// [default: 127.0.0.1:9435]
     #[arg(long, value_name = "ADDR")]
-    http: Vec<HttpAddress>,
+    http: Vec<ListenAddress>,
     /// Whoever sends the word in FILE as a bearer token sees everything; FILE must be private
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -83,16 +88,16 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-/// What can be said for `--http`.
+/// What can be said for `--grpc` and `--http`.
 #[derive(Debug, Clone)]
-enum HttpAddress {
+enum ListenAddress {
     /// Nowhere.
     Off,
     /// There.
     At(Address),
 }
 
-impl FromStr for HttpAddress {
+impl FromStr for ListenAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
@@ -101,10 +106,10 @@ impl FromStr for HttpAddress {
 }
 
 /// The list of a configuration; none where nothing was said.
-fn listen(addresses: &[HttpAddress]) -> Option<toml::Value> {
-    let text = |address: &HttpAddress| match address {
-        HttpAddress::Off => None,
-        HttpAddress::At(address) => Some(toml::Value::from(address.to_string())),
+fn listen(addresses: &[ListenAddress]) -> Option<toml::Value> {
+    let text = |address: &ListenAddress| match address {
+        ListenAddress::Off => None,
+        ListenAddress::At(address) => Some(toml::Value::from(address.to_string())),
     };
     let list: Vec<toml::Value> = addresses.iter().filter_map(text).collect();
     (!addresses.is_empty()).then(|| list.into())
@@ -126,6 +131,7 @@ impl ServeArguments {
             ("--runtime-dir", "runtime_dir", self.runtime_dir.as_deref().map(path)),
             ("--state-dir", "state_dir", self.state_dir.as_deref().map(path)),
             ("--interval", "interval_seconds", self.interval.map(|span| span.as_secs_f64().into())),
+            ("--grpc", "grpc.listen", listen(&self.grpc)),
             ("--http", "http.listen", listen(&self.http)),
             ("--token-file", "token_file", self.token_file.as_deref().map(path)),
             ("--log-level", "log_level", self.log_level.map(|level| level.name().into())),

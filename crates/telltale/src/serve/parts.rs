@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use telltale_node::access::{AccessPolicy, Token, TokenError};
 use telltale_node::configuration::Configuration;
+use telltale_node::grpc::GrpcService;
 use telltale_node::http;
-use telltale_node::listen::BindError;
+use telltale_node::listen::{Address, BindError};
+use telltale_node::log;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
 
@@ -20,6 +22,8 @@ pub(super) enum StartError {
     Bind(#[from] BindError),
     #[error(transparent)]
     Token(#[from] TokenError),
+    #[error(transparent)]
+    Grpc(#[from] telltale_node::grpc::OptionsError),
     #[error("cannot look at the runtime directory {path}")]
     Directory {
         path: PathBuf,
@@ -38,12 +42,34 @@ pub(super) fn start(
     let past = history::start(parts, configuration, view);
     alerts::start(parts, configuration, view);
     let policy = Arc::new(policy(configuration, directory)?);
+    let listeners = parts.listen("grpc", &reachable(&configuration.grpc.listen, directory))?;
+    if !listeners.is_empty() {
+        let mut service = GrpcService::new(listeners, &configuration.grpc)?;
+        if let Some(past) = &past {
+            service = service.with_history(past.clone());
+        }
+        let stopped = parts.stopped();
+        parts.run("grpc", service.serve(view.clone(), Arc::clone(&policy), stopped));
+    }
     let listeners = parts.listen("http", &configuration.http.listen)?;
     if !listeners.is_empty() {
         let (options, stopped) = (configuration.http.clone(), parts.stopped());
         parts.run("http", http::serve(listeners, options, view.clone(), policy, past, stopped));
     }
     Ok(())
+}
+
+/// Those of the addresses that can be had: without a runtime directory no socket is in it, and the
+/// service is worth having all the same.
+fn reachable(addresses: &[Address], directory: Option<&Path>) -> Vec<Address> {
+    let is_reachable = |address: &&Address| match address {
+        Address::Unix(path) if path.is_relative() && directory.is_none() => {
+            log::warn(&format!("gRPC is not served at {address}: there is no runtime directory"));
+            false
+        }
+        _ => true,
+    };
+    addresses.iter().filter(is_reachable).cloned().collect()
 }
 
 /// Who may see what.

@@ -62,6 +62,51 @@ fn serve(place: &Scratch) -> Command {
 }
 
 #[test]
+fn it_answers_by_grpc_about_now_and_before() {
+    let place = Scratch::new();
+    let mut service = Serving::start(serve(&place).args(["--interval", "0.1"]));
+    service.says("collecting");
+    let socket = place.join("run").join(telltale_node::grpc::SOCKET_NAME);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut client = telltale_node::grpc::connect(&socket).await.unwrap();
+        let one = client.snapshot(false).await.unwrap();
+        let fresh = client.snapshot(true).await.unwrap();
+        assert!(fresh.taken_at > one.taken_at);
+        let mut updates = client.watch(std::time::Duration::ZERO).await.unwrap();
+        let first = updates.next().await.unwrap().unwrap();
+        let second = updates.next().await.unwrap().unwrap();
+        assert!(second.sequence > first.sequence && second.snapshot.is_some());
+    });
+    service.end();
+    assert!(!socket.exists());
+
+    // The history has what the service before saw.
+    let mut service = Serving::start(serve(&place).args(["--http", "off"]));
+    service.says("collecting");
+    let past = runtime.block_on(async {
+        let mut client = telltale_node::grpc::connect(&socket).await.unwrap();
+        let now = client.snapshot(false).await.unwrap().taken_at;
+        client.snapshot_at(now).await.unwrap()
+    });
+    assert_eq!(past.sequence, None);
+    service.end();
+}
+
+#[test]
+fn grpc_can_be_off_and_is_not_served_openly() {
+    let place = Scratch::new();
+    let mut service = Serving::start(serve(&place).args(["--grpc", "off"]));
+    service.says("collecting");
+    assert!(!place.join("run").join(telltale_node::grpc::SOCKET_NAME).exists());
+    service.end();
+    let output = serve(&place).args(["--grpc", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("readable on the network"), "{text}");
+}
+
+#[test]
 fn it_collects_until_a_signal_and_ends_cleanly() {
     for interrupt in [true, false] {
         let place = Scratch::new();
