@@ -185,6 +185,23 @@ fn an_event_file_holds_every_byte_and_survives_damage() {
 }
 
 #[test]
+fn marks_that_lie_within_each_other_are_not_hashed_again_and_again() {
+    const MARKS: usize = 60_000;
+    const RECORD_BYTES: usize = 32;
+    let whole = event_file(&some_items()[..1]);
+    let mut file = whole.clone();
+    // Each claims all that is behind it: together they claim 57 GB.
+    for left in (0..MARKS).rev() {
+        let mut fixed = [0; RECORD_BYTES];
+        fixed[..8].copy_from_slice(&whole[16..24]);
+        fixed[16..24].copy_from_slice(&((left * RECORD_BYTES) as u64).to_le_bytes());
+        file.extend(fixed);
+    }
+    let found = read(&file).unwrap();
+    assert_eq!((found.len(), unreadable(&found)), (2, 1));
+}
+
+#[test]
 fn lines_that_are_none_are_told_by_number_and_passed_over() {
     let mut text =
         b"hello\n\n{\"kind\":\"tensor\"}\n{\"version\":9,\"kind\":\"tensor\",\"type\":1}\n"

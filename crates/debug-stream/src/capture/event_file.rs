@@ -33,6 +33,8 @@ pub(super) enum Parsed {
     Record(Item, usize),
     /// No record.
     Broken(&'static str),
+    /// A record of so many bytes, which are not those that were written.
+    Damaged(usize),
 }
 
 /// Begins an event file.
@@ -105,7 +107,7 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
         return Parsed::Short(FIXED_BYTES + head_bytes + data_bytes);
     };
     if hash(&fixed[8..24], head, data) != number(fixed, 24, 8) {
-        return Parsed::Broken("its bytes are not those that were written");
+        return Parsed::Damaged(FIXED_BYTES + head_bytes + data_bytes);
     }
     let item = match lines::parse(head) {
         Ok(Item::Event(event)) => Item::Event(Box::new(with_data(*event, data))),

@@ -10,6 +10,8 @@ use super::{EVENT_FILE_VERSION, Item, ReadError, Unreadable};
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 64 << 10;
+/// So many bytes more than the file has are hashed for records that then are damaged.
+const HASHED_TWICE_BYTES: u64 = 16 << 20;
 
 /// Reads events from where they are one behind the other.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub struct Sequential<R> {
     form: Option<Form>,
     /// Bytes left out since the last item, and why the first of them was.
     left_out: Option<(u64, u64, &'static str)>,
+    /// Bytes of records whose hash was not that of their bytes.
+    hashed_in_vain: u64,
     /// Whether the rest of a line is left out for its length.
     is_line_too_long: bool,
 }
@@ -59,6 +63,7 @@ impl<R: Read> Sequential<R> {
             lines: 0,
             form: None,
             left_out: None,
+            hashed_in_vain: 0,
             is_line_too_long: false,
         }
     }
@@ -226,6 +231,18 @@ impl<R: Read> Sequential<R> {
                 self.leave_out_to_mark(reason);
                 Look::Again
             }
+            Parsed::Damaged(bytes) => {
+                self.hashed_in_vain =
+                    self.hashed_in_vain.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+                let reason = "its bytes are not those that were written";
+                // Damage costs each byte once; only marks made to lie within each other cost more.
+                if self.hashed_in_vain <= self.position().saturating_add(HASHED_TWICE_BYTES) {
+                    self.leave_out_to_mark(reason);
+                } else {
+                    self.leave_out(bytes, reason);
+                }
+                Look::Again
+            }
             Parsed::Record(item, bytes) => {
                 if let Some(told) = self.tell_left_out() {
                     return Look::Item(told);
@@ -239,6 +256,10 @@ impl<R: Read> Sequential<R> {
 
     fn leave_out_to_mark(&mut self, reason: &'static str) {
         let distance = event_file::distance_to_mark(&self.buffer[self.start..]);
+        self.leave_out(distance, reason);
+    }
+
+    fn leave_out(&mut self, distance: usize, reason: &'static str) {
         let at = self.offset + u64::try_from(self.start).unwrap_or(0);
         let (_, bytes, _) = self.left_out.get_or_insert((at, 0, reason));
         *bytes += u64::try_from(distance).unwrap_or(0);
