@@ -32,4 +32,7 @@ pub(crate) use notices::Notices;
 pub(crate) use watching::Watching;
 
 #[cfg(test)]
+pub(crate) use states::tests::states as states_fixture;
+
+#[cfg(test)]
 mod tests;

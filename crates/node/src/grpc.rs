@@ -4,6 +4,7 @@
 //! service collect. Callers, connections, calls and messages are limited, and what is refused is
 //! counted. Who may see what is decided in [`crate::access`].
 
+mod alerts;
 mod calls;
 mod connect;
 mod encodings;
@@ -42,6 +43,7 @@ use health::Truth;
 use history::History;
 use incoming::{GREETING_PATIENCE, Incoming, Source};
 
+pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};
 pub use history::query_history;
 pub use options::{GrpcOptions, OptionsError, SOCKET_NAME};

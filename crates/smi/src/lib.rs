@@ -2,6 +2,7 @@
 //! adds up or reads anything: every figure is in the snapshot already.
 #![forbid(unsafe_code)]
 
+mod alerts;
 pub mod csv;
 mod details;
 mod devices;
@@ -16,6 +17,7 @@ mod summary;
 mod table;
 mod text;
 
+pub use alerts::{AlertRow, RuleRow, alerts, rules};
 pub use details::details;
 pub use history::history;
 pub use report::{choices, report};

@@ -1,5 +1,6 @@
 //! The command line: shape, help texts, completion. Nothing is opened or started here.
 
+mod alerts;
 mod events;
 mod history;
 mod serve;
@@ -18,6 +19,7 @@ use telltale_schema::moment::Moment;
 use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
 
+pub(crate) use alerts::AlertsArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
@@ -43,6 +45,9 @@ pub(crate) enum Command {
     /// Check or show the service's configuration
     #[command(after_help = serve::CONFIG_HELP)]
     Config(ConfigArguments),
+    /// Show what is wrong with the machine, by the rules of the service
+    #[command(after_help = alerts::ALERTS_HELP)]
+    Alerts(AlertsArguments),
     /// Show what devices and processes did over time, from what a service recorded
     #[command(after_help = history::HISTORY_HELP)]
     History(HistoryArguments),

@@ -11,6 +11,8 @@ pub(crate) enum Status {
     /// Some source failed, so that what is shown is not everything, or something dead could not
     /// be removed.
     Partial,
+    /// All went well, and something is wrong with the machine.
+    Firing,
     /// Nothing could be read or done.
     Nothing,
 }
@@ -59,7 +61,7 @@ impl From<io::Error> for Failure {
 pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
     match outcome {
         Ok(Status::Fine) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
-        Ok(Status::Partial) => ExitCode::from(1),
+        Ok(Status::Partial | Status::Firing) => ExitCode::from(1),
         Ok(Status::Nothing) => ExitCode::from(2),
         Err(Failure::Told(text)) => {
             tell(&format!("telltale: {text}"));

@@ -1,6 +1,7 @@
 //! The `telltale` command: a table of contents. Each subcommand is one module.
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod arguments;
 mod chips;
 mod config;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Ok(Command::Smi(arguments)) => smi::run(&arguments),
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
         Ok(Command::Config(arguments)) => config::run(&arguments),
+        Ok(Command::Alerts(arguments)) => alerts::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),

@@ -71,6 +71,17 @@ pub enum AlertState {
     Firing,
 }
 
+impl AlertState {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Firing => "firing",
+        }
+    }
+}
+
 /// A rule that is raised for a subject.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Alert {

@@ -1,17 +1,19 @@
 //! Rules: what is looked for, how long it must hold, and what comes with the program.
 
+use serde::Serialize;
 use telltale_schema::memory::MemorySpace;
 
 use super::Severity;
 
 /// One rule.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rule {
     /// Its name, by which configuration changes it and people know it.
     pub name: String,
     /// How bad it is when it fires.
     pub severity: Severity,
     /// What is looked for.
+    #[serde(flatten)]
     pub condition: Condition,
     /// How long it must hold before the alert fires, in seconds.
     pub for_seconds: u64,
@@ -20,7 +22,8 @@ pub struct Rule {
 }
 
 /// What a rule looks for. Thresholds come in pairs: one raises, a lower one clears.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "condition", rename_all = "snake_case")]
 pub enum Condition {
     /// Use of a memory space as a share of its capacity.
     Capacity {

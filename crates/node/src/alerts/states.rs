@@ -40,6 +40,7 @@ pub struct VisibleAlerts {
     /// What is pending and what fires, by rule and subject.
     pub alerts: Vec<Alert>,
     /// Alerts about processes of others, left out.
+    #[serde(rename = "withheld_alerts")]
     pub withheld: u64,
 }
 
@@ -81,7 +82,7 @@ impl AlertStates {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use telltale_schema::clock::Timestamp;
@@ -105,7 +106,8 @@ mod tests {
         }
     }
 
-    fn states() -> AlertStates {
+    /// Alerts of every kind.
+    pub(crate) fn states() -> AlertStates {
         let identity =
             ProcessIdentity { boot_id: [7; 16], pid_namespace: 1, pid: 9, start_time_ticks: 5 };
         let process = Subject::Process { identity, device: "a".to_owned() };

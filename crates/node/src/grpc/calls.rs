@@ -18,6 +18,7 @@ use tonic::codegen::{BoxFuture, Bytes, Service, http};
 use tonic::server::{Grpc, NamedService, ServerStreamingService};
 use tonic::{Request, Response, Status};
 
+use super::alerts;
 use super::gate::Permit;
 use super::history::History;
 use super::watch::Watching;
@@ -44,6 +45,7 @@ enum Method {
     Watch,
     QueryHistory,
     ListMetrics,
+    ListAlerts,
 }
 
 /// One call.
@@ -93,6 +95,7 @@ impl Method {
             "Watch" => Self::Watch,
             "QueryHistory" => Self::QueryHistory,
             "ListMetrics" => Self::ListMetrics,
+            "ListAlerts" => Self::ListAlerts,
             _ => return None,
         })
     }
@@ -124,6 +127,10 @@ impl ServerStreamingService<Bytes> for Call {
                 Method::GetSnapshot => serving.snapshot(&decoded(&bytes)?, sight).await?,
                 Method::QueryHistory => serving.query_history(decoded(&bytes)?, sight).await?,
                 Method::ListMetrics => encode::metrics(DEFINITIONS),
+                Method::ListAlerts => {
+                    let answer = alerts::response(&serving.view.latest(), sight);
+                    Payload { shared: Bytes::new(), own: answer.encode_to_vec() }
+                }
             };
             let once: Payloads = Box::pin(Once(Some(payload), permit));
             Ok(Response::new(once))

@@ -5,10 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::body::Bytes;
+use serde::Serialize;
+use telltale_schema::snapshot::Snapshot;
 use telltale_wire::exposition::Format;
 
 use super::App;
 use crate::access::Sight;
+use crate::alerts::VisibleAlerts;
 use crate::samples::{SampleOptions, Sampler};
 use crate::service::Published;
 
@@ -37,6 +40,15 @@ struct OfSight {
     sampler: Sampler,
     texts: [Option<Bytes>; Format::ALL.len()],
     json: Option<Bytes>,
+}
+
+/// A snapshot, and beside its fields the alerts that it caused.
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    snapshot: &'a Snapshot,
+    #[serde(flatten)]
+    alerts: VisibleAlerts,
 }
 
 impl Cache {
@@ -69,7 +81,9 @@ impl Cache {
         let of_sight = self.of_sight(&mut kept.by_sight, of, sight);
         let made = of_sight.json.get_or_insert_with(|| {
             let visible = app.policy.visible(&of.snapshot, sight);
-            serde_json::to_vec(&*visible).expect("a snapshot is JSON").into()
+            let alerts = of.alerts.visible(sight);
+            let whole = Whole { snapshot: &visible, alerts };
+            serde_json::to_vec(&whole).expect("a snapshot is JSON").into()
         });
         made.clone()
     }

@@ -104,6 +104,21 @@ fn a_snapshot_is_json_and_not_sent_twice() {
 }
 
 #[test]
+fn alerts_are_beside_the_snapshot_for_those_who_may_see_them() {
+    let mut server = Server::new();
+    let publisher = server.publisher.as_mut().unwrap();
+    publisher.set_alerts(Arc::new(crate::alerts::states_fixture()));
+    publisher.publish(fixture::everything(), fixture::figures());
+    let told = |body: &str| {
+        let read: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert!(read["devices"].is_array(), "the snapshot is there");
+        (read["alerts"].as_array().unwrap().len(), read["withheld_alerts"].clone())
+    };
+    assert_eq!(told(&server.get_all("/api/v1/snapshot").body), (6, 0.into()));
+    assert_eq!(told(&server.get("/api/v1/snapshot", &[]).body), (3, 3.into()));
+}
+
+#[test]
 fn health_is_told_as_it_is() {
     let mut server = Server::new();
     assert_eq!(server.get("/-/healthy", &[]).status, 200);

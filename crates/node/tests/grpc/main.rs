@@ -1,5 +1,6 @@
 //! The gRPC service at its sockets: what each caller gets, and what it does to those who misbehave.
 
+mod alerts;
 mod calling;
 mod history;
 mod hostile;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod alerts;
 mod cleaning;
 mod command;
 mod demo;

@@ -13,13 +13,13 @@ use telltale_harness::{ChildGuard, Scratch};
 use crate::command::{PATIENCE, said, telltale};
 
 /// A service whose log is read.
-struct Serving {
+pub(crate) struct Serving {
     child: ChildGuard,
     log: Lines<BufReader<ChildStderr>>,
 }
 
 impl Serving {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = ChildGuard::spawn(command.stderr(Stdio::piped()));
         let log = BufReader::new(child.child().stderr.take().unwrap()).lines();
         Self { child, log }
@@ -27,18 +27,18 @@ impl Serving {
 
     /// Reads the log up to the line that has `words`.
     #[track_caller]
-    fn says(&mut self, words: &str) -> String {
+    pub(crate) fn says(&mut self, words: &str) -> String {
         let found = self.log.by_ref().map(Result::unwrap).find(|line| line.contains(words));
         found.unwrap_or_else(|| panic!("it ended without saying {words:?}"))
     }
 
-    fn hang_up(&self) {
+    pub(crate) fn hang_up(&self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, Signal::HUP).unwrap();
     }
 
     #[track_caller]
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.child.terminate();
         let status = self.child.wait_within("the service to end", PATIENCE);
         assert_eq!(status.code(), Some(0));

@@ -273,6 +273,68 @@ pub struct MetricDefinition {
     #[prost(string, tag = "7")]
     pub since: ::prost::alloc::string::String,
 }
+/// What ListAlerts is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAlertsRequest {}
+/// What ListAlerts answers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAlertsResponse {
+    /// What is pending and what fires, by rule and subject.
+    #[prost(message, repeated, tag = "1")]
+    pub alerts: ::prost::alloc::vec::Vec<Alert>,
+    /// Alerts about processes of others, left out.
+    #[prost(uint64, tag = "2")]
+    pub withheld_alerts: u64,
+    /// Alerts that the service could not follow because there were too many, since it was started.
+    #[prost(uint64, tag = "3")]
+    pub dropped_alerts: u64,
+    /// The number of the state that they are about.
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+    /// When collecting for it began, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, tag = "5")]
+    pub taken_at_unix_ns: u64,
+}
+/// A rule that is raised for a subject.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Alert {
+    /// The rule's name.
+    #[prost(string, tag = "1")]
+    pub rule: ::prost::alloc::string::String,
+    /// How bad it is.
+    #[prost(enumeration = "AlertSeverity", tag = "2")]
+    pub severity: i32,
+    /// How far it is.
+    #[prost(enumeration = "AlertState", tag = "3")]
+    pub state: i32,
+    /// The device it is about; empty for one about a source.
+    #[prost(string, tag = "4")]
+    pub device_id: ::prost::alloc::string::String,
+    /// The memory space of the device, where it is about one.
+    #[prost(enumeration = "MemorySpace", tag = "5")]
+    pub space: i32,
+    /// The process on the device, where it is about one.
+    #[prost(message, optional, tag = "6")]
+    pub process: ::core::option::Option<ProcessIdentity>,
+    /// The source of readings it is about; empty for one about a device.
+    #[prost(string, tag = "7")]
+    pub source: ::prost::alloc::string::String,
+    /// The user whose process it is about.
+    #[prost(uint32, optional, tag = "8")]
+    pub uid: ::core::option::Option<u32>,
+    /// When its condition began to hold, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, tag = "9")]
+    pub since_unix_ns: u64,
+    /// When it fired, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, optional, tag = "10")]
+    pub fired_at_unix_ns: ::core::option::Option<u64>,
+    /// What was measured last, in the unit of the rule's threshold.
+    #[prost(double, tag = "11")]
+    pub value: f64,
+    /// A sentence for a person.
+    #[prost(string, tag = "12")]
+    pub text: ::prost::alloc::string::String,
+}
 /// One machine at one moment.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Snapshot {
@@ -1023,6 +1085,76 @@ impl MetricScope {
             "METRIC_SCOPE_PROCESS" => Some(Self::Process),
             "METRIC_SCOPE_SOURCE" => Some(Self::Source),
             "METRIC_SCOPE_SERVICE" => Some(Self::Service),
+            _ => None,
+        }
+    }
+}
+/// How bad an alert is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AlertSeverity {
+    /// Never sent.
+    Unspecified = 0,
+    /// Worth knowing.
+    Info = 1,
+    /// Somebody should look at it today.
+    Warning = 2,
+    /// Work is failing or about to.
+    Critical = 3,
+}
+impl AlertSeverity {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ALERT_SEVERITY_UNSPECIFIED",
+            Self::Info => "ALERT_SEVERITY_INFO",
+            Self::Warning => "ALERT_SEVERITY_WARNING",
+            Self::Critical => "ALERT_SEVERITY_CRITICAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ALERT_SEVERITY_UNSPECIFIED" => Some(Self::Unspecified),
+            "ALERT_SEVERITY_INFO" => Some(Self::Info),
+            "ALERT_SEVERITY_WARNING" => Some(Self::Warning),
+            "ALERT_SEVERITY_CRITICAL" => Some(Self::Critical),
+            _ => None,
+        }
+    }
+}
+/// How far an alert is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AlertState {
+    /// Never sent.
+    Unspecified = 0,
+    /// Its condition holds, not for long enough yet.
+    Pending = 1,
+    /// It fires.
+    Firing = 2,
+}
+impl AlertState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ALERT_STATE_UNSPECIFIED",
+            Self::Pending => "ALERT_STATE_PENDING",
+            Self::Firing => "ALERT_STATE_FIRING",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ALERT_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ALERT_STATE_PENDING" => Some(Self::Pending),
+            "ALERT_STATE_FIRING" => Some(Self::Firing),
             _ => None,
         }
     }

@@ -105,6 +105,15 @@ impl Client {
         Ok(Updates(answer.into_inner()))
     }
 
+    /// The alerts that the caller may see.
+    ///
+    /// # Errors
+    /// When the service refuses or its answer cannot be used.
+    pub async fn alerts(&mut self) -> Result<message::ListAlertsResponse, CallError> {
+        let bytes = self.unary("ListAlerts", &message::ListAlertsRequest {}).await?;
+        Ok(decode::alerts_answer(&bytes)?)
+    }
+
     /// Calls a method that answers once; the answer's bytes are not looked at.
     ///
     /// # Errors

@@ -79,6 +79,15 @@ pub fn watch_message(bytes: &[u8]) -> Result<Update, AnswerError> {
     Ok(Update { snapshot: answer.snapshot.map(snapshot).transpose()?, sequence, skipped })
 }
 
+/// An answer of ListAlerts.
+///
+/// # Errors
+/// When the bytes are no such answer, or break a limit.
+pub fn alerts_answer(bytes: &[u8]) -> Result<message::ListAlertsResponse, AnswerError> {
+    check_against(bytes, limited::ALERTS_ANSWER)?;
+    message::ListAlertsResponse::decode(bytes).map_err(AnswerError::Malformed)
+}
+
 /// The message of an answer of QueryHistory.
 ///
 /// # Errors

@@ -37,6 +37,20 @@ const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
     FieldLimit { number, name, max_count: 1, max_bytes, inner: &[] }
 }
 
+/// Alerts in one answer.
+pub(crate) const MAX_ALERTS: usize = 4096;
+
+/// Limits of an answer of ListAlerts.
+pub(crate) const ALERTS_ANSWER: &[FieldLimit] = &[many(1, "alerts", MAX_ALERTS, ALERT)];
+
+const ALERT: &[FieldLimit] = &[
+    text(1, "rule name", MAX_NAME_BYTES),
+    text(4, "device id", MAX_NAME_BYTES),
+    once(6, "processes of an alert", &[]),
+    text(7, "source name", MAX_NAME_BYTES),
+    text(12, "text of an alert", MAX_TEXT_BYTES),
+];
+
 /// Limits of an answer whose field 1 is a snapshot.
 pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] = &[once(1, "snapshots", SNAPSHOT)];
 

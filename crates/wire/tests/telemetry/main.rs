@@ -8,7 +8,9 @@ use prost::Message;
 use prost::bytes::Bytes;
 use telltale_schema::metric::DEFINITIONS;
 use telltale_schema::snapshot::Snapshot;
-use telltale_wire::telemetry::decode::{AnswerError, snapshot_answer, watch_message};
+use telltale_wire::telemetry::decode::{
+    AnswerError, alerts_answer, snapshot_answer, watch_message,
+};
 use telltale_wire::telemetry::{MAX_ANSWER_BYTES, Payload, encode, message};
 
 fn joined(payload: &Payload) -> Vec<u8> {
@@ -38,6 +40,7 @@ proptest! {
     fn any_bytes_are_an_answer_or_an_error(bytes in any::<Vec<u8>>()) {
         let _ = snapshot_answer(&bytes);
         let _ = watch_message(&bytes);
+        let _ = alerts_answer(&bytes);
     }
 
     #[test]
@@ -205,4 +208,11 @@ fn few_bytes_cannot_ask_for_much_memory() {
         let error = result.unwrap_err();
         assert!(matches!(error, AnswerError::Limit(_) | AnswerError::TooLong(_)), "{error}");
     }
+}
+
+#[test]
+fn more_alerts_than_a_service_has_are_refused_before_they_take_memory() {
+    let empty = |count: usize| [0x0a, 0].repeat(count);
+    assert_eq!(alerts_answer(&empty(4096)).unwrap().alerts.len(), 4096);
+    assert!(matches!(alerts_answer(&empty(4097)), Err(AnswerError::Limit(_))));
 }

@@ -101,8 +101,8 @@ function connection(state, words) {
 
 const stream = follow("api/v1/stream", () => token, {
   snapshot(data, sequence) {
-    // The stream sends the snapshot itself or, with more beside it, an object that has it.
-    const message = data.snapshot ? data : { snapshot: data };
+    // The stream sends the snapshot with what else there is beside its fields.
+    const message = { snapshot: data, alerts: data.alerts };
     remember(message.snapshot);
     const skipped = lastSequence === undefined ? 0 : Math.max(sequence - lastSequence - 1, 0) || 0;
     lastSequence = sequence;

@@ -1,0 +1,34 @@
+//! Alerts by gRPC.
+
+use std::sync::Arc;
+
+use telltale_node::alerts::{Alert, AlertState, AlertStates, Severity, Subject, VisibleAlerts};
+use telltale_node::grpc::ask_alerts;
+use telltale_schema::memory::MemorySpace;
+
+use crate::machine::{NOW, figures, machine};
+use crate::serving::{Served, wait};
+
+#[test]
+fn what_is_published_is_told() {
+    let mut served = Served::of(machine(1, 1));
+    let ask =
+        |served: &Served| wait(async { ask_alerts(&mut served.client().await).await.unwrap() });
+    assert_eq!(ask(&served), VisibleAlerts::default());
+    let alert = Alert {
+        rule: String::from("device_memory_nearly_full"),
+        severity: Severity::Warning,
+        subject: Subject::Space { device: String::from("a"), space: MemorySpace::Dram },
+        uid: None,
+        state: AlertState::Firing,
+        since: NOW,
+        fired_at: Some(NOW),
+        value: 0.97,
+        text: String::from("it is nearly full"),
+    };
+    let alerts = vec![alert];
+    let states = AlertStates { alerts: alerts.clone(), ..AlertStates::default() };
+    served.publisher.set_alerts(Arc::new(states));
+    served.publisher.publish(machine(1, 1), figures());
+    assert_eq!(ask(&served), VisibleAlerts { alerts, withheld: 0 });
+}

@@ -1,0 +1,31 @@
+//! The arguments of `telltale alerts`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Place;
+
+/// What follows the options.
+pub(super) const ALERTS_HELP: &str = "\
+Asks the service of this machine, which shows each user what they may see. Where none runs, the machine
+is looked at once: what must hold for a time counts at once then, and leaks and idle processes, which take
+time to see, are not found. docs/alerts.md tells what is looked for.
+
+Exit status: 0 no alert fires, 1 some fire, 2 the service or the machine cannot be asked, 64 wrong usage.";
+
+#[derive(Debug, Args)]
+pub(crate) struct AlertsArguments {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// List the rules of the configuration, and where each comes from
+    #[arg(long)]
+    pub(crate) rules: bool,
+    /// The service's configuration file, for the rules where no service is asked [default: those
+    /// that the service reads]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON: an object with alerts and withheld_alerts, or an array of rules
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,155 @@
+//! Alerts end to end: an emulated machine that fills up, the service that notices, who is told.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::Value;
+use telltale_harness::Scratch;
+
+use crate::command::{PATIENCE, Running, Said, emulate, said, telltale};
+use crate::serve::Serving;
+
+/// A server that takes what is posted to it, one request a connection.
+fn webhook() -> (String, Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (sender, bodies) = channel();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut text = Vec::new();
+            let mut buffer = [0; 4096];
+            let body = loop {
+                let read = socket.read(&mut buffer).unwrap();
+                text.extend_from_slice(&buffer[..read]);
+                let head = text.windows(4).position(|four| four == b"\r\n\r\n");
+                let body = head.map(|end| serde_json::from_slice::<Value>(&text[end + 4..]));
+                match body {
+                    Some(Ok(body)) => break body,
+                    _ => assert!(read > 0, "the request ends early"),
+                }
+            };
+            socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+            if sender.send(body).is_err() {
+                return;
+            }
+        }
+    });
+    (url, bodies)
+}
+
+fn alerts(place: &Scratch, more: &[&str]) -> Said {
+    let mut command = telltale();
+    command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
+    command.args(["alerts", "--root"]).arg(place.join("m"));
+    command.arg("--config").arg(place.join("t.toml"));
+    said(command.args(more))
+}
+
+/// Fires as soon as a byte of DRAM is in use.
+const RULES: &str = "\
+interval_seconds = 0.1
+[http]
+listen = []
+[[alerts.rule]]
+name = \"anything\"
+condition = \"capacity\"
+severity = \"critical\"
+above_ratio = 1e-12
+clear_ratio = 1e-12
+for_seconds = 0
+clear_for_seconds = 0
+";
+
+#[test]
+fn a_machine_that_fills_up_is_told_and_so_is_its_end() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = emulate("n150", &root, &[]);
+    let (url, bodies) = webhook();
+    let file = place.join("t.toml");
+    fs::write(&file, format!("{RULES}[alerts.webhook]\nurl = \"{url}\"\n")).unwrap();
+    let mut command = telltale();
+    command.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
+    command.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
+    let mut service = Serving::start(&mut command);
+    service.says("collecting each 0.1 s");
+
+    let mut replay = telltale();
+    replay.args(["replay", "train", "--loop", "--speed", "0.2", "--root"]).arg(&root);
+    let replay = Running::start(&mut replay);
+    let line = service.says("alert anything fires: ");
+    assert!(line.starts_with("error: ") && line.contains("of the dram of device"), "{line}");
+    let body = bodies.recv_timeout(PATIENCE).unwrap();
+    let notice = &body["notices"][0];
+    assert_eq!((&body["version"], &notice["event"]), (&1.into(), &"fired".into()), "{body}");
+    assert_eq!(notice["alert"]["rule"], "anything");
+
+    // A reload with a rule that is not understood changes nothing.
+    fs::write(&file, format!("{RULES}above = 1\n")).unwrap();
+    service.hang_up();
+    service.says("the configuration stays as it was");
+    // What goes on with other rules is not resolved; what its rule no longer covers is.
+    fs::write(&file, format!("{RULES}[[alerts.rule]]\nname = \"device_hot\"\ndisabled = true\n"))
+        .unwrap();
+    service.hang_up();
+    let mut seen = String::new();
+    while !seen.contains("configuration read again") {
+        seen = service.says("");
+        assert!(!seen.contains("resolved"), "{seen}");
+    }
+    drop(replay);
+    let line = service.says("alert anything is resolved");
+    assert!(line.starts_with("info: "), "{line}");
+    service.end();
+}
+
+#[test]
+fn without_a_service_one_look_tells_what_holds() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = emulate("n150", &root, &[]);
+    fs::write(place.join("t.toml"), RULES).unwrap();
+    let quiet = alerts(&place, &[]);
+    assert_eq!(quiet.status, Some(0), "{quiet:?}");
+    assert_eq!(quiet.out, "No alert is pending or fires.\n");
+    assert!(quiet.err.contains("no service runs here, so this is one look"), "{quiet:?}");
+
+    let mut replay = telltale();
+    replay.args(["replay", "train", "--loop", "--speed", "0.2", "--root"]).arg(&root);
+    let _replay = Running::start(&mut replay);
+    telltale_harness::wait_until("memory to be in use", PATIENCE, || {
+        let said = alerts(&place, &["--json"]);
+        let found: Value = serde_json::from_str(&said.out).unwrap();
+        let fires = found["alerts"].as_array().unwrap().iter().any(|one| one["rule"] == "anything");
+        assert_eq!(said.status, Some(i32::from(fires)), "{said:?}");
+        fires
+    });
+    let table = alerts(&place, &[]);
+    assert_eq!(table.status, Some(1), "{table:?}");
+    assert!(table.out.contains("\nfiring  critical  anything"), "{table:?}");
+}
+
+#[test]
+fn rules_are_listed_with_where_they_come_from() {
+    let place = Scratch::new();
+    fs::create_dir(place.join("m")).unwrap();
+    let more = "[[alerts.rule]]\nname = \"device_hot\"\nfor_seconds = 7\n";
+    fs::write(place.join("t.toml"), format!("{RULES}{more}")).unwrap();
+    let table = alerts(&place, &["--rules"]);
+    assert_eq!(table.status, Some(0), "{table:?}");
+    for words in ["idle_memory", "the program, changed by ", "above_ratio=", "space=dram"] {
+        assert!(table.out.contains(words), "{words}: {table:?}");
+    }
+    let listed: Value = serde_json::from_str(&alerts(&place, &["--rules", "--json"]).out).unwrap();
+    let of = |name: &str| listed.as_array().unwrap().iter().find(|one| one["name"] == name);
+    assert_eq!(of("device_hot").unwrap()["for_seconds"], 7);
+    assert_eq!(of("idle_memory").unwrap()["origin"], "the program");
+    let origin = of("anything").unwrap()["origin"].as_str().unwrap();
+    assert!(origin.contains("t.toml:"), "{origin}");
+    fs::write(place.join("t.toml"), "[[alerts.rule]]\nname = \"device_hot\"\nabove = 1\n").unwrap();
+    alerts(&place, &["--rules"]).complains(2, &["t.toml:", "unknown field `above`"]);
+}
