@@ -3,10 +3,11 @@
 use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions::{
     BUILD_INFO, CLOSED_PROCESSES, COLLECTION_DURATION_SECONDS, COLLECTION_SECONDS_TOTAL,
-    COLLECTIONS_TOTAL, HTTP_CONNECTIONS, HTTP_REFUSED_CONNECTIONS_TOTAL, HTTP_REQUESTS_TOTAL,
-    LAST_COLLECTION_TIMESTAMP_SECONDS, QUEUE_DROPPED_TOTAL, SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL,
-    SERIES_DROPPED_TOTAL, SERVICE_CPU_SECONDS_TOTAL, SERVICE_RESIDENT_MEMORY_BYTES,
-    SERVICE_START_TIME_SECONDS, SOURCE_DURATION_SECONDS, SOURCE_ERRORS_TOTAL, SOURCE_UP,
+    COLLECTIONS_TOTAL, CONFIGURATION_RELOADS_TOTAL, HTTP_CONNECTIONS,
+    HTTP_REFUSED_CONNECTIONS_TOTAL, HTTP_REQUESTS_TOTAL, LAST_COLLECTION_TIMESTAMP_SECONDS,
+    QUEUE_DROPPED_TOTAL, SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL, SERIES_DROPPED_TOTAL,
+    SERVICE_CPU_SECONDS_TOTAL, SERVICE_RESIDENT_MEMORY_BYTES, SERVICE_START_TIME_SECONDS,
+    SOURCE_DURATION_SECONDS, SOURCE_ERRORS_TOTAL, SOURCE_UP,
 };
 use telltale_wire::exposition::Number;
 
@@ -32,12 +33,13 @@ pub struct HttpFigures {
 }
 
 /// Counters that count from the service's start.
-const OF_SERVICE: [&MetricDefinition; 9] = [
+const OF_SERVICE: [&MetricDefinition; 10] = [
     COLLECTIONS_TOTAL,
     COLLECTION_SECONDS_TOTAL,
     SERVICE_CPU_SECONDS_TOTAL,
     QUEUE_DROPPED_TOTAL,
     SOURCE_ERRORS_TOTAL,
+    CONFIGURATION_RELOADS_TOTAL,
     SCRAPES_TOTAL,
     SERIES_DROPPED_TOTAL,
     HTTP_REQUESTS_TOTAL,
@@ -71,6 +73,10 @@ pub(super) fn add<'a>(
     }
     if let Some(bytes) = service.resident_bytes.value() {
         samples.put(SERVICE_RESIDENT_MEMORY_BYTES, [SetId::default(); 3], Number::Whole(*bytes));
+    }
+    let taken = service.reloads.saturating_sub(service.refused_reloads);
+    for (outcome, count) in [("taken", taken), ("refused", service.refused_reloads)] {
+        labelled(samples, CONFIGURATION_RELOADS_TOTAL, ("outcome", outcome), count);
     }
     for drops in &service.drops {
         labelled(samples, QUEUE_DROPPED_TOTAL, ("queue", drops.queue), drops.total);

@@ -1,5 +1,6 @@
 //! `telltale serve`: how it begins, is told things, and ends.
 
+mod sockets;
 mod systemd;
 
 use std::fs;

@@ -90,6 +90,17 @@ pub const COLLECTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Times that the running service read its configuration again: taken, or refused because it makes no sense, so that the one before holds.
+pub const CONFIGURATION_RELOADS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_configuration_reloads_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Times that the running service read its configuration again: taken, or refused because it makes no sense, so that the one before holds.",
+    labels: &["outcome"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
 /// Connections that are open by HTTP.
 pub const HTTP_CONNECTIONS: &MetricDefinition = &MetricDefinition {
     name: "telltale_http_connections",
