@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use telltale_debug_stream::{Publisher, Stream, StreamCounters, cores};
 use telltale_runtime::debug_output;
 
-use crate::forks;
 use crate::status::Status;
+use crate::{forks, glance};
 
 /// The cores that the process may use, as Neuron documents it: `3`, `0-3` or `3,4`.
 const VISIBLE_VARIABLE: &str = "NEURON_RT_VISIBLE_CORES";
@@ -60,7 +60,11 @@ pub(crate) fn one(index: c_int) -> Result<&'static Core, Status> {
     }
     count();
     let stream = cores::stream(number).ok_or(Status::INVALID)?;
-    Ok(slot.get_or_init(|| Core::new(stream)))
+    let core = slot.get_or_init(|| Core::new(stream));
+    if let Ok(index) = usize::try_from(number) {
+        glance::allow(index, &core.publisher);
+    }
+    Ok(core)
 }
 
 /// The cores that were used so far, with their counters and the events that C clients did not get

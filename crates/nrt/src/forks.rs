@@ -6,6 +6,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::glance;
 use crate::status::Status;
 
 /// Forks between the first use of the library and this process.
@@ -13,6 +14,7 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn in_the_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+    glance::end();
 }
 
 /// Refuses a child of the process that used the library first.
@@ -25,8 +27,8 @@ pub(crate) fn refuse_child() -> Result<(), Status> {
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
-        // SAFETY: the handler stays loaded (build.rs links with `nodelete`) and only adds to an
-        // atomic, which is allowed in a child of a process with threads. A refusal, for want of
+        // SAFETY: the handler stays loaded (build.rs links with `nodelete`) and only writes to
+        // atomics, which is allowed in a child of a process with threads. A refusal, for want of
         // memory, leaves forks unnoticed, as with a bare `clone`.
         unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) };
     });

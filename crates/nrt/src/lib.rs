@@ -12,6 +12,7 @@ mod connections;
 mod cores;
 mod counts;
 mod forks;
+mod glance;
 mod identity;
 mod lifetime;
 mod producer;
@@ -22,6 +23,7 @@ pub use client::{
     nrt_debug_client_connect, nrt_debug_client_connect_close, nrt_debug_client_read_one_event,
 };
 pub use counts::{telltale_debug_counts, telltale_debug_read_cores};
+pub use glance::{GLANCE_CORES, telltale_debug_glance};
 pub use lifetime::{nrt_close, nrt_get_visible_nc_count, nrt_init};
 pub use producer::{telltale_debug_drain, telltale_debug_publish_tensor};
 pub use status::{STATUSES, Status, nrt_get_status_as_str};

@@ -179,6 +179,40 @@ static void note_4_only_events_after_connecting(void) {
     nrt_debug_client_connect_close(fd);
 }
 
+/* The function behind the header's inline part, as dlsym finds it. */
+static NRT_STATUS publish_by_call(int core, uint32_t number) {
+    return (telltale_debug_publish_tensor)(core, "number", 0, "uint32", (uint64_t[]){1}, 1, &number,
+                                           sizeof number);
+}
+
+static void *connect_there(void *fd) {
+    OK(nrt_debug_client_connect(0, fd));
+    return NULL;
+}
+
+/* With or without a call: nothing is published before connecting and after closing, all is between,
+ * also when another thread connected, and for each core by itself. */
+static void what_is_inline_and_what_is_called_agree(void) {
+    for (uint32_t round = 0; round < 100; round++) {
+        pthread_t thread;
+        int fd = -2;
+        EXPECT(NRT_CLOSED, publish(0, 1));
+        EXPECT(NRT_CLOSED, publish_by_call(0, 1));
+        EXPECT(NRT_INVALID, publish(2, 1));
+        EXPECT(NRT_INVALID, publish_by_call(2, 1));
+        CHECK(pthread_create(&thread, NULL, connect_there, &fd) == 0);
+        pthread_join(thread, NULL);
+        OK(publish(0, round));
+        OK(publish_by_call(0, round + 1));
+        EXPECT(NRT_CLOSED, publish(1, 1));
+        EXPECT(NRT_CLOSED, publish_by_call(1, 1));
+        CHECK(read_number(fd) == round && read_number(fd) == round + 1);
+        read_refused(NRT_QUEUE_EMPTY, fd);
+        nrt_debug_client_connect_close(fd);
+    }
+    CHECK(counts(1).waiting == 0);
+}
+
 /* Notes 5 and 6: a stream holds as many events as the variable says; newer ones are dropped. */
 static void notes_5_and_6_the_buffer_is_bounded(uint32_t events) {
     int fd = connected(0);
@@ -264,6 +298,7 @@ int main(int argc, char **argv) {
     note_2_streams_do_not_disturb_each_other();
     note_3_only_one_client();
     note_4_only_events_after_connecting();
+    what_is_inline_and_what_is_called_agree();
     notes_5_and_6_the_buffer_is_bounded((uint32_t)strtoul(argv[1], NULL, 10));
     note_7_the_payload_is_the_callers();
     return 0;

@@ -150,6 +150,7 @@ static void reused_while_events_wait(void) {
 static void in_a_child(void) {
     int fd = connected(0), status;
     OK(publish(0, 1));
+    EXPECT(NRT_CLOSED, publish(1, 1));
     pid_t child = fork();
     if (child == 0) {
         int none = -2;
@@ -158,7 +159,9 @@ static void in_a_child(void) {
         read_refused(NRT_INVALID, fd);
         EXPECT(NRT_INVALID, nrt_debug_client_connect(1, &none));
         CHECK(none == -1);
+        /* Whether the parent had somebody who reads, or was known to have nobody. */
         EXPECT(NRT_INVALID, publish(0, 2));
+        EXPECT(NRT_INVALID, publish(1, 2));
         EXPECT(NRT_INVALID, telltale_debug_counts(0, &counts));
         EXPECT(NRT_INVALID, nrt_get_visible_nc_count(&cores));
         EXPECT(NRT_INVALID, nrt_init(NRT_FRAMEWORK_TYPE_NO_FW, "", ""));

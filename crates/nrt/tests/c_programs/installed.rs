@@ -29,6 +29,11 @@ pub(crate) fn install(scratch: &Scratch) -> PathBuf {
 
 /// Compiles a program of this package against the library under `prefix`.
 pub(crate) fn program(source: &str, prefix: &Path) -> PathBuf {
+    program_with(source, prefix, &[])
+}
+
+/// As [`program`], with more flags.
+pub(crate) fn program_with(source: &str, prefix: &Path, more: &[&str]) -> PathBuf {
     let source = here().join("tests/c").join(source);
     let library = prefix.join("lib");
     let flags = [
@@ -38,7 +43,7 @@ pub(crate) fn program(source: &str, prefix: &Path) -> PathBuf {
         format!("-Wl,-rpath,{}", library.display()),
         "-pthread".to_owned(),
     ];
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).chain(more.iter().copied()).collect();
     let out = prefix.join(source.file_stem().expect("a name"));
     match source.extension().is_some_and(|extension| extension == "cpp") {
         true => compile_cpp(&source, &out, &flags),

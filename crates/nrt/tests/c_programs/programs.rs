@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::installed::{install, program};
+use crate::installed::{install, program, program_with};
 use telltale_harness::{Scratch, compile_cpp, skip};
 
 /// Runs a program to its end with these variables and no others of the library; returns what it
@@ -46,6 +46,26 @@ fn every_published_sentence_holds_at_each_size_of_the_buffer() {
     ] {
         let [_, message] = run(&conformance, &[events], variables);
         assert_eq!(message, told, "{variables:?}");
+    }
+}
+
+/// The header looks at the library's data, which a program finds in one of several ways: by its own
+/// copy, or by the address that the loader fills in.
+#[test]
+fn the_header_finds_who_reads_however_a_program_is_linked() {
+    let scratch = Scratch::new();
+    let prefix = install(&scratch);
+    for flags in [
+        &["-O2", "-fno-pie", "-no-pie", "-std=gnu99", "-pedantic"][..],
+        &["-O2", "-fPIC", "-pie", "-Wl,-z,now"],
+        &["-O2", "-fno-plt", "-flto"],
+        &["-DTELLTALE_DEBUG_NO_INLINE"],
+    ] {
+        for (source, arguments) in [("conformance.c", &["30000"][..]), ("misuse.c", &[])] {
+            let program = program_with(source, &prefix, flags);
+            let [_, told] = run(&program, arguments, &[TWO_CORES, (SIZE, "30000")]);
+            assert_eq!(told, "", "{flags:?}");
+        }
     }
 }
 
