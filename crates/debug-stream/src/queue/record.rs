@@ -223,18 +223,18 @@ impl Place {
         // cannot overlap memory that nobody else has a reference to. What is left between the parts
         // was written by somebody before or is the kernel's zeros.
         unsafe {
-            for (index, dimension) in draft.dimensions.iter().enumerate() {
-                dimensions.add(index).write(*dimension);
-            }
-            copy_short(draft.name, dimensions.add(draft.dimensions.len()).cast());
+            // In the order of the addresses: lines that no cache holds come quicker so.
             (&raw mut (*header).name_bytes).write(size.name_bytes);
             (&raw mut (*header).dimensions).write(size.dimensions);
             (&raw mut (*header).data_bytes).write(size.data_bytes);
             (&raw mut (*header).time_ns).write(coarse_time_ns());
             (&raw mut (*header).elsewhere).write(outside);
             (&raw mut (*header).facts).write(draft.facts);
-            // Last: a tenth quicker than before the header, as measured.
             data.copy_from_nonoverlapping(draft.data.as_ptr(), draft.data.len());
+            for (index, dimension) in draft.dimensions.iter().enumerate() {
+                dimensions.add(index).write(*dimension);
+            }
+            copy_short(draft.name, dimensions.add(draft.dimensions.len()).cast());
             // SYNC: committed
             store_and_fence(&(*header).state, COMMITTED);
         }
