@@ -13,6 +13,7 @@ use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
+use crate::legacy::{LegacyFigures, Roster};
 use crate::processes::{EndpointUse, Holders, Places, Processes};
 use crate::reconcile::{Observations, reconcile};
 use crate::report::MAX_ERRORS;
@@ -36,6 +37,8 @@ pub struct CollectOptions {
     pub endpoints: EndpointUse,
     /// Whether to look into containers that share nothing with us, where we may.
     pub containers: bool,
+    /// Clients of the allocation server's protocol, where the service has its socket.
+    pub legacy: Roster,
 }
 
 impl Default for CollectOptions {
@@ -48,6 +51,7 @@ impl Default for CollectOptions {
             sensors: Sensors::default(),
             endpoints: EndpointUse::default(),
             containers: true,
+            legacy: Roster::default(),
         }
     }
 }
@@ -94,9 +98,10 @@ impl Collector {
             sensors,
             endpoints,
             containers,
+            legacy,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
-        let places = Places { runtime_dir, containers, patience, deadline };
+        let places = Places { runtime_dir, containers, patience, deadline, legacy };
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
         let limits = (patience, deadline);
         let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
@@ -123,6 +128,7 @@ impl Collector {
             chips: hardware.chips,
             processes: found.processes,
             regions: found.regions,
+            legacy: found.legacy,
         };
         let reconciled = reconcile(observations);
         if let Some(status) = sources.iter_mut().find(|status| status.name == "processes") {
@@ -157,6 +163,11 @@ impl Collector {
     /// so that [`Self::read_memory`] does.
     pub fn watch(&mut self) {
         self.processes.watch();
+    }
+
+    /// What the legacy socket did; none where there is none.
+    pub(crate) fn legacy_figures(&self) -> Option<LegacyFigures> {
+        self.processes.legacy_figures()
     }
 
     /// The directories that the last [`Self::collect`] looked into.

@@ -15,6 +15,7 @@ use crate::collector::CollectOptions;
 use crate::grpc::GrpcOptions;
 use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
+use crate::legacy::LegacyOptions;
 use crate::log::Level;
 use crate::service::ServiceOptions;
 
@@ -62,6 +63,8 @@ pub struct Configuration {
     pub http: HttpOptions,
     /// What is looked for, and who is told.
     pub alerts: AlertOptions,
+    /// The allocation server's protocol.
+    pub legacy: LegacyOptions,
 }
 
 impl Default for Configuration {
@@ -77,6 +80,7 @@ impl Default for Configuration {
             grpc: GrpcOptions::default(),
             http: HttpOptions::default(),
             alerts: AlertOptions::default(),
+            legacy: LegacyOptions::default(),
         }
     }
 }

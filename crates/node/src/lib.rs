@@ -13,6 +13,7 @@ pub mod configuration;
 pub mod grpc;
 pub mod history;
 pub mod http;
+pub mod legacy;
 pub mod listen;
 pub mod log;
 pub mod observation;

@@ -3,7 +3,7 @@
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::memory::MemoryKind;
-use telltale_schema::snapshot::{KindUsage, Process, ProcessSource};
+use telltale_schema::snapshot::{KindUsage, Process, ProcessSource, RecordingFaults};
 
 /// One process whose identity was checked.
 #[derive(Debug, Clone)]
@@ -38,6 +38,18 @@ pub struct DeviceClaim {
     pub mirror: RegionMirror,
     /// What it recorded, by kind.
     pub kinds: Vec<KindUsage>,
+}
+
+/// What a process says by the allocation server's protocol. It is believed where nothing better
+/// speaks for the process.
+#[derive(Debug, Clone)]
+pub struct LegacyObservation {
+    /// Its place among the observed processes.
+    pub process: usize,
+    /// Device by device.
+    pub devices: Vec<DeviceClaim>,
+    /// What went wrong in what it reported.
+    pub faults: RecordingFaults,
 }
 
 /// A tt-metal region: one for each file, even when two are about one chip.

@@ -14,6 +14,7 @@ mod described;
 mod endpoints;
 mod identity;
 mod ledgers;
+mod legacy;
 mod liveness;
 mod memory;
 mod roots;
@@ -37,7 +38,10 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{ProcessState, SourceStatus};
 use telltale_schema::text::with_causes;
 
-use crate::observation::{MemoryClaim, ProcessObservation, RegionObservation, RowOwner};
+use crate::legacy::Roster;
+use crate::observation::{
+    LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation, RowOwner,
+};
 use crate::patience::{self, Patience};
 use crate::report::Report;
 use crate::tree::Tree;
@@ -70,6 +74,7 @@ pub(crate) struct Places {
     pub(crate) containers: bool,
     pub(crate) patience: Duration,
     pub(crate) deadline: Duration,
+    pub(crate) legacy: Roster,
 }
 
 /// What was found.
@@ -77,6 +82,7 @@ pub(crate) struct Places {
 pub(crate) struct Found {
     pub(crate) processes: Vec<ProcessObservation>,
     pub(crate) regions: Vec<RegionObservation>,
+    pub(crate) legacy: Vec<LegacyObservation>,
     pub(crate) statuses: Vec<SourceStatus>,
     /// Processes of other users whose files may not be opened.
     pub(crate) closed: u64,
@@ -205,6 +211,7 @@ impl Processes {
         let mut report = Report::default();
         self.read_regions(holders, &containers, &mut found, &mut pids, now, &mut report);
         found.statuses.push(report.finish("regions", &*self.clock, started_ns));
+        self.read_legacy(&mut found, &mut pids, now);
         self.descriptions.keep(&pids.into_iter().flatten().collect());
         found
     }

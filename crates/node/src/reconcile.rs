@@ -1,12 +1,14 @@
 //! From what the sources saw to devices and processes whose parts add up. Pure: no file, no clock.
 //!
 //! Per device and kind, processes + unattributed + ghost = total. A process counts once for a
-//! device: by its ledger or endpoint, else by its row in a region. What a region's total has
+//! device: by its ledger or endpoint, else by its row in a region, else by what it says in the
+//! allocation server's protocol. What a region's total has
 //! beyond its rows, and beyond those who say that they are in it without a row, is unattributed;
 //! rows of the dead are ghosts unless their ledgers are still there. No sum wraps, whatever the numbers are.
 
 mod finish;
 mod holders;
+mod legacy;
 mod matching;
 mod parts;
 mod regions;
@@ -21,7 +23,7 @@ use telltale_schema::snapshot::{
     ProcessState, Telemetry,
 };
 
-use crate::observation::{DeviceClaim, ProcessObservation, RegionObservation};
+use crate::observation::{DeviceClaim, LegacyObservation, ProcessObservation, RegionObservation};
 use crate::tenstorrent::ChipReading;
 use parts::{Parts, RegionSums};
 
@@ -49,6 +51,8 @@ pub struct Observations {
     pub processes: Vec<ProcessObservation>,
     /// Regions, each file once.
     pub regions: Vec<RegionObservation>,
+    /// What processes say by the allocation server's protocol, each process once.
+    pub legacy: Vec<LegacyObservation>,
 }
 
 /// Devices and processes that fit each other.
@@ -64,13 +68,14 @@ pub struct Reconciled {
 
 /// Brings observations together.
 pub fn reconcile(observations: Observations) -> Reconciled {
-    let Observations { taken_at, chips, processes, regions } = observations;
+    let Observations { taken_at, chips, processes, regions, legacy } = observations;
     let mut bench = Bench { taken_at, ..Bench::default() };
     bench.devices.extend(chips.into_iter().map(Draft::of_chip));
     for observation in processes {
         bench.add_process(observation);
     }
     bench.add_regions(regions);
+    bench.add_legacy(legacy);
     bench.mark_holders();
     bench.finish()
 }

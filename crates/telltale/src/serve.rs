@@ -2,6 +2,7 @@
 
 mod alerts;
 mod history;
+mod legacy;
 mod parts;
 mod systemd;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
 use telltale_node::configuration::{Configuration, Effective, Layers};
+use telltale_node::legacy::Roster;
 use telltale_node::listen::Handed;
 use telltale_node::log;
 use telltale_node::parts::Parts;
@@ -24,7 +26,7 @@ use crate::exit::{Failure, Status};
 use systemd::Notifier;
 
 /// The parts that systemd may hand sockets to, by the names these have in its units.
-const PARTS_WITH_SOCKETS: [&str; 2] = ["grpc", "http"];
+const PARTS_WITH_SOCKETS: [&str; 3] = ["grpc", "http", legacy::PART];
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Status, Failure> {
@@ -51,13 +53,16 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let handed =
         Handed::from_environment(&PARTS_WITH_SOCKETS).map_err(|error| Failure::because(&error))?;
     let mut configuration = Arc::new(effective.configuration);
-    let service =
-        Service::start(configuration.service()).map_err(|error| Failure::because(&error))?;
+    let roster = Roster::default();
+    let mut options = configuration.service();
+    options.collect.legacy = roster.clone();
+    let service = Service::start(options).map_err(|error| Failure::because(&error))?;
     let view = service.view();
     let directory = runtime_directory(&configuration);
     let mut parts = Parts::new(Arc::clone(&configuration), directory.clone(), handed);
     parts::start(&mut parts, &configuration, &view, directory.as_deref())
         .map_err(|error| Failure::because(&error))?;
+    legacy::start(&mut parts, &configuration, &view, roster)?;
     log::info(&format!("collecting each {} s", configuration.interval_seconds));
     notifier.ready(&view);
     let outcome = loop {

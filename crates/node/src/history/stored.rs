@@ -327,11 +327,12 @@ fn source_name(source: ProcessSource) -> &'static str {
         ProcessSource::Ledger => "ledger",
         ProcessSource::Endpoint => "endpoint",
         ProcessSource::Region => "region",
+        ProcessSource::Legacy => "legacy",
     }
 }
 
 fn source(name: &str) -> Option<ProcessSource> {
-    [ProcessSource::Ledger, ProcessSource::Endpoint, ProcessSource::Region]
+    [ProcessSource::Ledger, ProcessSource::Endpoint, ProcessSource::Region, ProcessSource::Legacy]
         .into_iter()
         .find(|source| source_name(*source) == name)
 }

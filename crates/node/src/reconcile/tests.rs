@@ -97,7 +97,7 @@ fn observed(
     processes: Vec<ProcessObservation>,
     regions: Vec<RegionObservation>,
 ) -> Observations {
-    Observations { taken_at: Timestamp(5), chips, processes, regions }
+    Observations { taken_at: Timestamp(5), chips, processes, regions, legacy: Vec::new() }
 }
 
 #[test]

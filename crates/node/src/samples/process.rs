@@ -122,7 +122,10 @@ impl<'s, 'a> Making<'s, 'a> {
         if let Some(uptime) = process.uptime_seconds.value() {
             entries.push(put(self.fields.uptime, none, Number::Float(*uptime), Joining::Largest));
         }
-        if matches!(process.known_by, Some(ProcessSource::Ledger | ProcessSource::Endpoint)) {
+        if matches!(
+            process.known_by,
+            Some(ProcessSource::Ledger | ProcessSource::Endpoint | ProcessSource::Legacy)
+        ) {
             let RecordingFaults {
                 double_frees,
                 unknown_frees,

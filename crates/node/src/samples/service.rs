@@ -5,9 +5,10 @@ use telltale_schema::metric::definitions::{
     BUILD_INFO, CLOSED_PROCESSES, COLLECTION_DURATION_SECONDS, COLLECTION_SECONDS_TOTAL,
     COLLECTIONS_TOTAL, CONFIGURATION_RELOADS_TOTAL, HTTP_CONNECTIONS,
     HTTP_REFUSED_CONNECTIONS_TOTAL, HTTP_REQUESTS_TOTAL, LAST_COLLECTION_TIMESTAMP_SECONDS,
-    QUEUE_DROPPED_TOTAL, SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL, SERIES_DROPPED_TOTAL,
-    SERVICE_CPU_SECONDS_TOTAL, SERVICE_RESIDENT_MEMORY_BYTES, SERVICE_START_TIME_SECONDS,
-    SOURCE_DURATION_SECONDS, SOURCE_ERRORS_TOTAL, SOURCE_UP,
+    LEGACY_CONNECTIONS, LEGACY_MESSAGES_TOTAL, LEGACY_REFUSED_TOTAL, QUEUE_DROPPED_TOTAL,
+    SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL, SERIES_DROPPED_TOTAL, SERVICE_CPU_SECONDS_TOTAL,
+    SERVICE_RESIDENT_MEMORY_BYTES, SERVICE_START_TIME_SECONDS, SOURCE_DURATION_SECONDS,
+    SOURCE_ERRORS_TOTAL, SOURCE_UP,
 };
 use telltale_wire::exposition::Number;
 
@@ -33,7 +34,7 @@ pub struct HttpFigures {
 }
 
 /// Counters that count from the service's start.
-const OF_SERVICE: [&MetricDefinition; 10] = [
+const OF_SERVICE: [&MetricDefinition; 12] = [
     COLLECTIONS_TOTAL,
     COLLECTION_SECONDS_TOTAL,
     SERVICE_CPU_SECONDS_TOTAL,
@@ -44,6 +45,8 @@ const OF_SERVICE: [&MetricDefinition; 10] = [
     SERIES_DROPPED_TOTAL,
     HTTP_REQUESTS_TOTAL,
     HTTP_REFUSED_CONNECTIONS_TOTAL,
+    LEGACY_MESSAGES_TOTAL,
+    LEGACY_REFUSED_TOTAL,
 ];
 
 /// Adds all of them.
@@ -80,6 +83,16 @@ pub(super) fn add<'a>(
     }
     for drops in &service.drops {
         labelled(samples, QUEUE_DROPPED_TOTAL, ("queue", drops.queue), drops.total);
+    }
+    if let Some(legacy) = &service.legacy {
+        let connections = Number::Whole(legacy.connections);
+        samples.put(LEGACY_CONNECTIONS, [SetId::default(); 3], connections);
+        for (kind, count) in &legacy.messages {
+            labelled(samples, LEGACY_MESSAGES_TOTAL, ("type", kind), *count);
+        }
+        for (reason, count) in &legacy.refused {
+            labelled(samples, LEGACY_REFUSED_TOTAL, ("reason", reason), *count);
+        }
     }
     if let Some(http) = http {
         of_http(samples, http);

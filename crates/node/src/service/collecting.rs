@@ -53,7 +53,8 @@ impl Collecting {
             Instant::now(),
         );
         figures.count(&snapshot);
-        let own = figures.now(&shared, SystemClock.now());
+        let mut own = figures.now(&shared, SystemClock.now());
+        own.legacy = collector.legacy_figures();
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let changes = Changes::new();
         if let Err(error) = &changes {
@@ -107,7 +108,8 @@ impl Collecting {
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot);
         self.look_for_alerts(&snapshot);
-        let own = self.figures.now(&self.shared, SystemClock.now());
+        let mut own = self.figures.now(&self.shared, SystemClock.now());
+        own.legacy = self.collector.legacy_figures();
         self.publisher.publish(snapshot, own);
         self.follow();
         self.schedule.end(cause, round, thread_cpu().saturating_sub(cpu_before), Instant::now());
@@ -151,6 +153,9 @@ impl Collecting {
         let _ = poll(&mut descriptors, timeout.as_ref());
         let something = descriptors.iter().skip(1).any(|one| !one.revents().is_empty());
         bell.silence();
+        if self.shared.take_change() {
+            self.schedule.note_change();
+        }
         if something {
             self.look_at_changes();
         }

@@ -5,6 +5,7 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
 use super::view::Shared;
+use crate::legacy::LegacyFigures;
 
 /// The service's own figures since it was started.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct ServiceFigures {
     pub drops: Vec<QueueDrops>,
     /// The sources, in the order of the snapshot's.
     pub sources: Vec<SourceFigures>,
+    /// What the legacy socket did; none where there is none.
+    pub legacy: Option<LegacyFigures>,
 }
 
 /// What one queue or limit has dropped or refused.
@@ -104,6 +107,7 @@ impl Figures {
             refused_reloads,
             drops: shared.tallies().all(),
             sources: self.sources.iter().map(source).collect(),
+            legacy: None,
         }
     }
 }

@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     /// The number of the last such collection that somebody waits for.
     wanted: AtomicU64,
     stop: AtomicBool,
+    /// A part has seen a process come or go.
+    changed: AtomicBool,
     /// When the thread's next sign of life is due at the latest, counted from `started`.
     alive_until_ns: AtomicU64,
     started: Instant,
@@ -134,6 +136,12 @@ impl View {
     /// Whether the collecting thread still runs and is not stuck.
     pub fn is_alive(&self) -> bool {
         self.latest.has_changed().is_ok() && self.shared.is_alive()
+    }
+
+    /// Says that a process has come or gone, of which nothing in the file system tells.
+    pub(crate) fn note_change(&self) {
+        self.shared.changed.store(true, Ordering::Release);
+        self.shared.bell.ring();
     }
 
     /// From now on collects each `interval`.
@@ -250,6 +258,7 @@ impl Shared {
             begun: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            changed: AtomicBool::new(false),
             alive_until_ns: AtomicU64::new(nanoseconds(LONGEST_COLLECTION)),
             started: Instant::now(),
             tallies: Tallies::default(),
@@ -323,6 +332,11 @@ impl Shared {
     pub(crate) fn ask_to_stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.bell.ring();
+    }
+
+    /// Whether a part has seen a process come or go since the last call.
+    pub(crate) fn take_change(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn is_asked_to_stop(&self) -> bool {

@@ -6,6 +6,7 @@ mod cleaning;
 mod containers;
 mod hostile;
 mod killed;
+mod legacy;
 mod machines;
 mod memory;
 mod regions;

@@ -164,6 +164,7 @@ fn role() {
     }
     let directory = RuntimeDirectory::open(&path, Purpose::Writing).unwrap();
     let work = Work::begin(role, &directory);
+    let _reporting = crate::legacy::report_if_asked();
     println!("\n{READY}");
     std::io::stdout().flush().unwrap();
     // The parent keeps the other end as long as it wants the child.

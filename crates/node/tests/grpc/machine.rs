@@ -31,6 +31,7 @@ pub(crate) fn figures() -> ServiceFigures {
         collection_seconds: 0.0,
         drops: Vec::new(),
         sources: Vec::new(),
+        legacy: None,
     }
 }
 

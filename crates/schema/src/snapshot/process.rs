@@ -50,6 +50,8 @@ pub enum ProcessSource {
     Endpoint,
     /// A row in a foreign tt-metal region.
     Region,
+    /// Its messages in the allocation server's protocol.
+    Legacy,
 }
 
 impl ProcessSource {
@@ -59,6 +61,7 @@ impl ProcessSource {
             Self::Ledger => "its ledger",
             Self::Endpoint => "its endpoint",
             Self::Region => "a row in a tt-metal region (live bytes alone)",
+            Self::Legacy => "its messages to the legacy allocation socket",
         }
     }
 }

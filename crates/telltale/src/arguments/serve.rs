@@ -62,6 +62,10 @@ pub(crate) struct ServeArguments {
     /// What is logged: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
+    /// Show programs that report to the old allocation server, which they find at PATH
+    /// (unchanged ones look at /tmp/tt_allocation_server.sock)
+    #[arg(long, value_name = "PATH")]
+    legacy_allocation_socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -126,6 +130,7 @@ impl ServeArguments {
     /// The keys that the arguments set. A further argument is a line here.
     fn values(&self) -> Vec<Argument> {
         let path = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
+        let legacy = self.legacy_allocation_socket.as_deref().map(path);
         let all = [
             ("--root", "root", self.root.as_deref().map(path)),
             ("--runtime-dir", "runtime_dir", self.runtime_dir.as_deref().map(path)),
@@ -134,6 +139,7 @@ impl ServeArguments {
             ("--grpc", "grpc.listen", listen(&self.grpc)),
             ("--http", "http.listen", listen(&self.http)),
             ("--token-file", "token_file", self.token_file.as_deref().map(path)),
+            ("--legacy-allocation-socket", "legacy.socket", legacy),
             ("--log-level", "log_level", self.log_level.map(|level| level.name().into())),
         ];
         let given = all.into_iter().filter_map(|(name, key, value)| Some((name, key, value?)));

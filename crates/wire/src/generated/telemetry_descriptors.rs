@@ -2,7 +2,7 @@
 
 /// The file's `FileDescriptorSet`, encoded.
 pub static DESCRIPTORS: &[u8] = b"\
-    \x0a\xfcr\x0a\x0ftelemetry.proto\x12\x15\
+    \x0a\x97s\x0a\x0ftelemetry.proto\x12\x15\
     telltale.telemetry.v1\"\
     *\x0a\x12ListDevicesRequest\x12\
     \x14\x0a\x05fresh\x18\x01\x20\x01(\x08R\x05fresh\"\
@@ -626,50 +626,51 @@ pub static DESCRIPTORS: &[u8] = b"\
     D\x10\x00\x12\x17\x0a\x13PROCESS_STATE_A\
     LIVE\x10\x01\x12\x16\x0a\x12PROCESS_STAT\
     E_DEAD\x10\x02\x12\x18\x0a\x14PROCESS_ST\
-    ATE_HIDDEN\x10\x03*\x82\x01\x0a\x0dProce\
+    ATE_HIDDEN\x10\x03*\x9d\x01\x0a\x0dProce\
     ssSource\x12\x1e\x0a\x1aPROCESS_SO\
     URCE_UNSPECIFIED\x10\x00\x12\x19\x0a\x15\
     PROCESS_SOURCE_LEDGER\x10\
     \x01\x12\x1b\x0a\x17PROCESS_SOURCE_EN\
     DPOINT\x10\x02\x12\x19\x0a\x15PROCESS_SO\
-    URCE_REGION\x10\x03*v\x0a\x0aAccou\
-    nting\x12\x1a\x0a\x16ACCOUNTING_UN\
-    SPECIFIED\x10\x00\x12\x17\x0a\x13ACCOUNT\
-    ING_RECORDED\x10\x01\x12\x19\x0a\x15ACCO\
-    UNTING_BYTES_ONLY\x10\x02\x12\x18\x0a\
-    \x14ACCOUNTING_OPEN_ONLY\x10\
-    \x032\xcb\x05\x0a\x09Telemetry\x12d\x0a\x0bLis\
-    tDevices\x12).telltale.te\
-    lemetry.v1.ListDevices\
-    Request\x1a*.telltale.tel\
-    emetry.v1.ListDevicesR\
-    esponse\x12j\x0a\x0dListProcess\
-    es\x12+.telltale.telemetr\
-    y.v1.ListProcessesRequ\
-    est\x1a,.telltale.telemet\
-    ry.v1.ListProcessesRes\
-    ponse\x12d\x0a\x0bGetSnapshot\x12)\
-    .telltale.telemetry.v1\
-    .GetSnapshotRequest\x1a*.\
-    telltale.telemetry.v1.\
-    GetSnapshotResponse\x12T\x0a\
-    \x05Watch\x12#.telltale.tele\
-    metry.v1.WatchRequest\x1a\
-    $.telltale.telemetry.v\
-    1.WatchResponse0\x01\x12g\x0a\x0cQ\
-    ueryHistory\x12*.telltale\
-    .telemetry.v1.QueryHis\
-    toryRequest\x1a+.telltale\
-    .telemetry.v1.QueryHis\
-    toryResponse\x12d\x0a\x0bListMe\
-    trics\x12).telltale.telem\
-    etry.v1.ListMetricsReq\
-    uest\x1a*.telltale.teleme\
-    try.v1.ListMetricsResp\
-    onse\x12a\x0a\x0aListAlerts\x12(.t\
-    elltale.telemetry.v1.L\
-    istAlertsRequest\x1a).tel\
-    ltale.telemetry.v1.Lis\
-    tAlertsResponseb\x06proto\
-    3\
+    URCE_REGION\x10\x03\x12\x19\x0a\x15PROCE\
+    SS_SOURCE_LEGACY\x10\x04*v\x0a\x0a\
+    Accounting\x12\x1a\x0a\x16ACCOUNTI\
+    NG_UNSPECIFIED\x10\x00\x12\x17\x0a\x13AC\
+    COUNTING_RECORDED\x10\x01\x12\x19\x0a\
+    \x15ACCOUNTING_BYTES_ONLY\
+    \x10\x02\x12\x18\x0a\x14ACCOUNTING_OPEN_\
+    ONLY\x10\x032\xcb\x05\x0a\x09Telemetry\x12d\
+    \x0a\x0bListDevices\x12).tellta\
+    le.telemetry.v1.ListDe\
+    vicesRequest\x1a*.telltal\
+    e.telemetry.v1.ListDev\
+    icesResponse\x12j\x0a\x0dListPr\
+    ocesses\x12+.telltale.tel\
+    emetry.v1.ListProcesse\
+    sRequest\x1a,.telltale.te\
+    lemetry.v1.ListProcess\
+    esResponse\x12d\x0a\x0bGetSnaps\
+    hot\x12).telltale.telemet\
+    ry.v1.GetSnapshotReque\
+    st\x1a*.telltale.telemetr\
+    y.v1.GetSnapshotRespon\
+    se\x12T\x0a\x05Watch\x12#.telltale\
+    .telemetry.v1.WatchReq\
+    uest\x1a$.telltale.teleme\
+    try.v1.WatchResponse0\x01\
+    \x12g\x0a\x0cQueryHistory\x12*.tel\
+    ltale.telemetry.v1.Que\
+    ryHistoryRequest\x1a+.tel\
+    ltale.telemetry.v1.Que\
+    ryHistoryResponse\x12d\x0a\x0bL\
+    istMetrics\x12).telltale.\
+    telemetry.v1.ListMetri\
+    csRequest\x1a*.telltale.t\
+    elemetry.v1.ListMetric\
+    sResponse\x12a\x0a\x0aListAlert\
+    s\x12(.telltale.telemetry\
+    .v1.ListAlertsRequest\x1a\
+    ).telltale.telemetry.v\
+    1.ListAlertsResponseb\x06\
+    proto3\
 ";

@@ -1551,6 +1551,8 @@ pub enum ProcessSource {
     Endpoint = 2,
     /// A row in a foreign tt-metal region.
     Region = 3,
+    /// Its messages in the allocation server's protocol.
+    Legacy = 4,
 }
 impl ProcessSource {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1563,6 +1565,7 @@ impl ProcessSource {
             Self::Ledger => "PROCESS_SOURCE_LEDGER",
             Self::Endpoint => "PROCESS_SOURCE_ENDPOINT",
             Self::Region => "PROCESS_SOURCE_REGION",
+            Self::Legacy => "PROCESS_SOURCE_LEGACY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1572,6 +1575,7 @@ impl ProcessSource {
             "PROCESS_SOURCE_LEDGER" => Some(Self::Ledger),
             "PROCESS_SOURCE_ENDPOINT" => Some(Self::Endpoint),
             "PROCESS_SOURCE_REGION" => Some(Self::Region),
+            "PROCESS_SOURCE_LEGACY" => Some(Self::Legacy),
             _ => None,
         }
     }

@@ -40,7 +40,7 @@ codes!(Architecture: &[Self::Grayskull, Self::WormholeB0, Self::Blackhole]);
 codes!(FactSource: &[Self::BoardTable, Self::Ledger]);
 codes!(TrafficDirection: &[Self::HostToDevice, Self::DeviceToHost]);
 codes!(ProcessState: &[Self::Alive, Self::Dead, Self::Hidden]);
-codes!(ProcessSource: &[Self::Ledger, Self::Endpoint, Self::Region]);
+codes!(ProcessSource: &[Self::Ledger, Self::Endpoint, Self::Region, Self::Legacy]);
 // Unknown boards and unknown accounting are what 0 stands for.
 codes!(Accounting: &[Self::Recorded, Self::BytesOnly, Self::OpenOnly]);
 codes!(BoardType: &[

@@ -272,7 +272,12 @@ impl Drawn {
             }),
             state: self.of(&[ProcessState::Alive, ProcessState::Dead, ProcessState::Hidden]),
             known_by: self.maybe(|draw| {
-                draw.of(&[ProcessSource::Ledger, ProcessSource::Endpoint, ProcessSource::Region])
+                draw.of(&[
+                    ProcessSource::Ledger,
+                    ProcessSource::Endpoint,
+                    ProcessSource::Region,
+                    ProcessSource::Legacy,
+                ])
             }),
             uptime_seconds: self.reading(Self::number),
             devices: self.some(|draw| draw.held(devices)),

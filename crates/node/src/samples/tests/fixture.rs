@@ -17,6 +17,7 @@ use telltale_schema::snapshot::{
 };
 
 use crate::alerts::{Alert, AlertState, AlertStates, NotificationFigures, Rule, Severity, Subject};
+use crate::legacy::LegacyFigures;
 use crate::samples::HttpFigures;
 use crate::service::{Published, QueueDrops, ServiceFigures, SourceFigures};
 
@@ -216,6 +217,11 @@ pub(crate) fn figures() -> ServiceFigures {
         refused_reloads: 0,
         drops: vec![QueueDrops { queue: "stream", total: 4 }],
         sources: vec![source("tenstorrent", 0), source("endpoints", 12)],
+        legacy: Some(LegacyFigures {
+            connections: 2,
+            messages: vec![("alloc", 30), ("free", 20)],
+            refused: vec![("too_large", 1)],
+        }),
     }
 }
 

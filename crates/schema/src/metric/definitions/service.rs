@@ -145,6 +145,39 @@ pub const LAST_COLLECTION_TIMESTAMP_SECONDS: &MetricDefinition = &MetricDefiniti
     since: "0.1.0",
 };
 
+/// Connections that are open at the legacy allocation socket.
+pub const LEGACY_CONNECTIONS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_legacy_connections",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Connections that are open at the legacy allocation socket.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Messages that came at the legacy allocation socket, by type.
+pub const LEGACY_MESSAGES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_legacy_messages_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Messages that came at the legacy allocation socket, by type.",
+    labels: &["type"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// What the legacy allocation socket did not believe: messages, connections, and pids in messages that are not their sender's.
+pub const LEGACY_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_legacy_refused_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "What the legacy allocation socket did not believe: messages, connections, and pids in messages that are not their sender's.",
+    labels: &["reason"],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
 /// What the service dropped because a queue of its own was full or its reader too slow.
 pub const QUEUE_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_queue_dropped_total",
