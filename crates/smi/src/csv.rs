@@ -5,7 +5,7 @@
 use telltale_schema::history::HistoryAnswer;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::snapshot::{Device, ProcessSource, Snapshot};
 use telltale_schema::text::printable;
 
 use crate::rows;
@@ -18,7 +18,7 @@ pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,p
 /// The names of the columns of [`processes`], as one row.
 pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,state,device,kind,\
     live_bytes,peak_bytes,live_buffers,allocations,allocated_bytes,failed_allocations,\
-    accounting\r\n";
+    accounting,known_by\r\n";
 
 /// The names of the columns of [`history`], as one row.
 const HISTORY_HEADING: &str = "from_unix_ns,step_ms,metric,label,device,pid,identity,user,command,least,mean,greatest,absent\r\n";
@@ -52,7 +52,7 @@ pub fn devices(snapshot: &Snapshot) -> String {
 
 /// One row for each process, device and kind of memory; one without a kind for a device where no
 /// kind is mentioned, and one without a device for a process that has none. How much is known of
-/// the device's memory is in `accounting`.
+/// the device's memory is in `accounting`, and what tells of the process in `known_by`.
 pub fn processes(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for process in &snapshot.processes {
@@ -71,6 +71,7 @@ pub fn processes(snapshot: &Snapshot) -> String {
         for held in rows::devices(&process.devices) {
             let device = held.and_then(|held| snapshot.devices.get(held.device));
             let accounting = held.map_or("", |held| held.accounting.name());
+            let known_by = process.known_by.map_or("", ProcessSource::name);
             for line in rows::lines(held) {
                 let numbers = [
                     line.live_bytes(),
@@ -86,6 +87,7 @@ pub fn processes(snapshot: &Snapshot) -> String {
                 fields.push(line.kind.map_or("", MemoryKind::name).to_owned());
                 fields.extend(numbers.map(Option::unwrap_or_default));
                 fields.push(accounting.to_owned());
+                fields.push(known_by.to_owned());
                 row(&fields, &mut text);
             }
         }

@@ -3,7 +3,9 @@
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
+use telltale_schema::snapshot::{
+    Device, HeldDevice, Process, ProcessSource, ProcessState, Snapshot,
+};
 use telltale_schema::text::printable;
 
 use crate::style::{Style, Tone};
@@ -76,6 +78,9 @@ fn command(process: &Process) -> Cell {
     };
     match process.state {
         ProcessState::Dead => Cell::toned(format!("(ended) {}", printable(words)), Tone::Faint),
+        _ if process.known_by == Some(ProcessSource::Legacy) => {
+            Cell::new(format!("(legacy) {}", printable(words)))
+        }
         _ => Cell::new(printable(words)),
     }
 }
@@ -86,5 +91,36 @@ fn without_directories(command: &str) -> &str {
     match command[..end].rfind('/') {
         Some(slash) if slash + 1 < end => &command[slash + 1..],
         _ => command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+    use crate::table::Cell;
+    use telltale_schema::reading::{Absence, Reading};
+    use telltale_schema::snapshot::{Process, ProcessSource, ProcessState, RecordingFaults};
+
+    #[test]
+    fn what_the_legacy_socket_tells_is_marked() {
+        let mut process = Process {
+            identity: None,
+            pid: Some(7),
+            namespace_pid: None,
+            name: "old".to_owned(),
+            command: Reading::absent(Absence::NotYet, ""),
+            uid: Reading::absent(Absence::Hidden, ""),
+            user: Reading::absent(Absence::Hidden, ""),
+            container: None,
+            state: ProcessState::Alive,
+            known_by: Some(ProcessSource::Legacy),
+            uptime_seconds: Reading::absent(Absence::Unknown, ""),
+            devices: Vec::new(),
+            faults: RecordingFaults::default(),
+            metrics: Vec::new(),
+        };
+        assert_eq!(command(&process), Cell::new("(legacy) old"));
+        process.known_by = Some(ProcessSource::Region);
+        assert_eq!(command(&process), Cell::new("old"));
     }
 }

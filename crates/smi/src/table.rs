@@ -35,7 +35,7 @@ impl Column {
 }
 
 /// One cell: a text and what it is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
     tone: Tone,

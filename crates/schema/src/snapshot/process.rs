@@ -55,6 +55,16 @@ pub enum ProcessSource {
 }
 
 impl ProcessSource {
+    /// The name in JSON and CSV.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ledger => "ledger",
+            Self::Endpoint => "endpoint",
+            Self::Region => "region",
+            Self::Legacy => "legacy",
+        }
+    }
+
     /// The words a person reads.
     pub const fn words(self) -> &'static str {
         match self {
