@@ -13,6 +13,7 @@ mod health;
 mod history;
 mod incoming;
 mod options;
+mod report;
 mod stop;
 mod watch;
 
@@ -47,6 +48,7 @@ pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};
 pub use history::query_history;
 pub use options::{GrpcOptions, OptionsError, SOCKET_NAME};
+pub use report::report_process;
 use stop::until_stop;
 
 /// Connections of one user who does not see everything.

@@ -1,14 +1,17 @@
-//! Where a history is read: a file that this user may open, else the service, which shows each user
-//! their own.
+//! Where a history is read: a file that this user may open, else the service on this machine, which
+//! shows each user their own.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 
+use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
 use telltale_node::access::Sight;
-use telltale_node::history::{
-    DatabaseError, Past, ReadHistoryError, Reader, database_in, directory_for,
-};
+use telltale_node::grpc::{SOCKET_NAME, connect, query_history, report_process};
+use telltale_node::history::{DatabaseError, Past, Reader, database_in, directory_for};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessChoice, Report};
+use telltale_schema::text::with_causes;
+use telltale_wire::telemetry::{CallError, Client};
 
 use crate::arguments::{HistoryPlace, Place};
 use crate::exit::Failure;
@@ -17,8 +20,11 @@ use crate::exit::Failure;
 const SYSTEM: &str = "/var/lib/telltale";
 
 /// A history that can be asked.
-pub(crate) struct PastSource {
-    reader: Reader,
+pub(crate) enum PastSource {
+    /// The file.
+    File(Reader),
+    /// The service that keeps it.
+    Service { runtime: tokio::runtime::Runtime, client: Client },
 }
 
 // === impl PastSource ===
@@ -30,7 +36,7 @@ impl PastSource {
         let mut missing = None;
         for path in candidates(history, place) {
             match Reader::open(&path) {
-                Ok(reader) => return Ok(Self { reader }),
+                Ok(reader) => return Ok(Self::File(reader)),
                 Err(error @ DatabaseError::Missing { .. }) => {
                     missing.get_or_insert(error);
                 }
@@ -40,32 +46,85 @@ impl PastSource {
                 Err(error) => return Err(Failure::because(&error)),
             }
         }
-        Err(match closed.or(missing) {
-            Some(error) => Failure::because(&error),
-            None => Failure::Told(String::from(
-                "there is no home directory to look for a history in; name one with --state-dir",
-            )),
-        })
+        // Who names a directory means that one, unless it is closed.
+        if history.state_dir.is_some() && closed.is_none() {
+            return Err(nothing(None, missing));
+        }
+        Self::service(place).map_err(|words| nothing(Some(words), closed.or(missing)))
+    }
+
+    /// The service on this machine; else why it cannot be asked.
+    fn service(place: &Place) -> Result<Self, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| with_causes(&error))?;
+        let mut words = String::from("there is no runtime directory with a service's socket");
+        for socket in sockets(place) {
+            match runtime.block_on(connect(&socket)) {
+                Ok(client) => return Ok(Self::Service { runtime, client }),
+                Err(error) => words = with_causes(&error),
+            }
+        }
+        Err(words)
     }
 
     /// Series over time.
-    pub(crate) fn query(&self, query: &HistoryQuery) -> Result<HistoryAnswer, Failure> {
-        self.told(self.reader.query(query, Sight::Everything))
+    pub(crate) fn query(self, query: &HistoryQuery) -> Result<HistoryAnswer, Failure> {
+        match self {
+            Self::File(reader) => {
+                reader.query(query, Sight::Everything).map_err(|error| Failure::because(&error))
+            }
+            Self::Service { runtime, mut client } => {
+                asked(&runtime, query_history(&mut client, query))
+            }
+        }
     }
 
     /// The machine at a moment.
-    pub(crate) fn snapshot_at(&self, at: Timestamp) -> Result<Past, Failure> {
-        self.told(self.reader.snapshot_at(at))
+    pub(crate) fn snapshot_at(self, at: Timestamp) -> Result<Past, Failure> {
+        match self {
+            Self::File(reader) => reader.snapshot_at(at).map_err(|error| Failure::because(&error)),
+            Self::Service { runtime, mut client } => {
+                let answer = asked(&runtime, client.snapshot_at(at))?;
+                let resolution_ms = answer.resolution_ms.unwrap_or(0);
+                Ok(Past { snapshot: answer.snapshot, resolution_ms })
+            }
+        }
     }
 
     /// What is kept of processes.
-    pub(crate) fn report(&self, process: &ProcessChoice) -> Result<Vec<Report>, Failure> {
-        self.told(self.reader.report(process, Sight::Everything))
+    pub(crate) fn report(self, process: &ProcessChoice) -> Result<Vec<Report>, Failure> {
+        match self {
+            Self::File(reader) => {
+                reader.report(process, Sight::Everything).map_err(|error| Failure::because(&error))
+            }
+            Self::Service { runtime, mut client } => {
+                asked(&runtime, report_process(&mut client, process))
+            }
+        }
     }
+}
 
-    fn told<T>(&self, outcome: Result<T, ReadHistoryError>) -> Result<T, Failure> {
-        outcome.map_err(|error| Failure::because(&error))
-    }
+fn asked<T>(
+    runtime: &tokio::runtime::Runtime,
+    call: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, Failure> {
+    runtime.block_on(call).map_err(|error| match error {
+        // The service's own words say everything.
+        CallError::Refused(status) => Failure::Told(status.message().to_owned()),
+        error @ CallError::Answer(_) => Failure::because(&error),
+    })
+}
+
+/// Why there is no history: the file's reason, then that of the service.
+fn nothing(service: Option<String>, file: Option<DatabaseError>) -> Failure {
+    let file = file.map(|error| with_causes(&error));
+    let reasons: Vec<String> = file.into_iter().chain(service).collect();
+    Failure::Told(match reasons.is_empty() {
+        true => String::from("there is no home directory; name a history's with --state-dir"),
+        false => reasons.join("; "),
+    })
 }
 
 /// The files to try, in this order.
@@ -77,4 +136,15 @@ fn candidates(history: &HistoryPlace, place: &Place) -> Vec<PathBuf> {
     let mut paths: Vec<_> = first.into_iter().chain(system).collect();
     paths.dedup();
     paths.iter().map(|directory| database_in(directory)).collect()
+}
+
+/// The sockets at which a service may be, in this order.
+fn sockets(place: &Place) -> Vec<PathBuf> {
+    let root = place.root.as_deref().filter(|root| *root != Path::new("/"));
+    let environment = DirectoryEnvironment::of_this_process();
+    RuntimeDirectory::for_reading(place.runtime_dir.as_deref(), root, &environment)
+        .into_iter()
+        .flatten()
+        .map(|directory| directory.path().join(SOCKET_NAME))
+        .collect()
 }

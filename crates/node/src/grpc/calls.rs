@@ -44,6 +44,7 @@ enum Method {
     GetSnapshot,
     Watch,
     QueryHistory,
+    ReportProcess,
     ListMetrics,
     ListAlerts,
 }
@@ -94,6 +95,7 @@ impl Method {
             "GetSnapshot" => Self::GetSnapshot,
             "Watch" => Self::Watch,
             "QueryHistory" => Self::QueryHistory,
+            "ReportProcess" => Self::ReportProcess,
             "ListMetrics" => Self::ListMetrics,
             "ListAlerts" => Self::ListAlerts,
             _ => return None,
@@ -126,6 +128,7 @@ impl ServerStreamingService<Bytes> for Call {
                 Method::ListProcesses => serving.processes(&decoded(&bytes)?, sight).await?,
                 Method::GetSnapshot => serving.snapshot(&decoded(&bytes)?, sight).await?,
                 Method::QueryHistory => serving.query_history(decoded(&bytes)?, sight).await?,
+                Method::ReportProcess => serving.report_process(&decoded(&bytes)?, sight).await?,
                 Method::ListMetrics => encode::metrics(DEFINITIONS),
                 Method::ListAlerts => {
                     let answer = alerts::response(&serving.view.latest(), sight);
@@ -216,6 +219,15 @@ impl Serving {
         sight: Sight,
     ) -> Result<Payload, Status> {
         let answer = self.history()?.query(asked, sight).await?;
+        Ok(Payload { shared: Bytes::new(), own: answer.encode_to_vec() })
+    }
+
+    async fn report_process(
+        &self,
+        asked: &message::ReportProcessRequest,
+        sight: Sight,
+    ) -> Result<Payload, Status> {
+        let answer = self.history()?.report(&asked.process, sight).await?;
         Ok(Payload { shared: Bytes::new(), own: answer.encode_to_vec() })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{
-    HistoryAnswer, HistoryQuery, MAX_POINTS, PastProcess, Series, Subjects, Whole,
+    HistoryAnswer, HistoryQuery, MAX_POINTS, PastProcess, ProcessChoice, Series, Subjects, Whole,
 };
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
@@ -13,6 +13,7 @@ use telltale_wire::telemetry::decode::{self, AnswerError};
 use telltale_wire::telemetry::{CallError, Client, message};
 use tonic::Status;
 
+use super::report;
 use crate::access::{Sight, visible};
 use crate::history::{ReadHistoryError, Reader, SharedReadError, SharedReader};
 
@@ -48,6 +49,18 @@ impl History {
         let query = query_of(asked)?;
         let answer = self.read(move |reader| reader.query(&query, sight)).await?;
         Ok(response_of(answer))
+    }
+
+    /// Processes over their whole lives, of those that `sight` covers.
+    pub(super) async fn report(
+        &self,
+        process: &str,
+        sight: Sight,
+    ) -> Result<message::ReportProcessResponse, Status> {
+        let choice = process.parse::<ProcessChoice>();
+        let choice = choice.map_err(Status::invalid_argument)?;
+        let reports = self.read(move |reader| reader.report(&choice, sight)).await?;
+        Ok(report::response_of(reports))
     }
 
     async fn read<T: Send + 'static>(
@@ -151,7 +164,7 @@ fn series_message(series: Series) -> message::Series {
     to
 }
 
-fn process_message(process: PastProcess) -> message::PastProcess {
+pub(super) fn process_message(process: PastProcess) -> message::PastProcess {
     let ProcessIdentity { boot_id, pid_namespace, pid, start_time_ticks } = process.identity;
     let boot_id = boot_id.to_vec();
     let identity = message::ProcessIdentity { boot_id, pid_namespace, pid, start_time_ticks };
@@ -221,7 +234,7 @@ fn absences(gaps: &[message::Gap], points: usize) -> Result<Vec<Option<Absence>>
     Ok(all)
 }
 
-fn process_of(from: message::PastProcess) -> Result<PastProcess, AnswerError> {
+pub(super) fn process_of(from: message::PastProcess) -> Result<PastProcess, AnswerError> {
     let identity = from.identity.ok_or(AnswerError::Missing("identity of a process"))?;
     let boot_id = identity.boot_id.as_slice().try_into();
     Ok(PastProcess {

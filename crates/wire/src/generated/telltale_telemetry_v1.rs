@@ -238,6 +238,82 @@ pub struct PastProcess {
     #[prost(string, optional, tag = "7")]
     pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
+/// What ReportProcess is asked.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportProcessRequest {
+    /// The process: pid, pid@start, name or identity as PastProcess.key.
+    #[prost(string, tag = "1")]
+    pub process: ::prost::alloc::string::String,
+}
+/// What ReportProcess answers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportProcessResponse {
+    /// The processes that are called so, those seen last first.
+    #[prost(message, repeated, tag = "1")]
+    pub reports: ::prost::alloc::vec::Vec<ProcessReport>,
+}
+/// What is recorded of one process.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessReport {
+    /// Who it is.
+    #[prost(message, optional, tag = "1")]
+    pub process: ::core::option::Option<PastProcess>,
+    /// The container that it ran in; not set for none.
+    #[prost(message, optional, tag = "2")]
+    pub container: ::core::option::Option<Container>,
+    /// When its runtime began to record, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, optional, tag = "3")]
+    pub recording_since_unix_ns: ::core::option::Option<u64>,
+    /// When a service saw it first.
+    #[prost(fixed64, tag = "4")]
+    pub first_seen_unix_ns: u64,
+    /// When a service saw it last.
+    #[prost(fixed64, tag = "5")]
+    pub last_seen_unix_ns: u64,
+    /// How long it lived, as far as that is known.
+    #[prost(double, tag = "6")]
+    pub lifetime_seconds: f64,
+    /// How it ended; not set when it lived when the history was last written.
+    #[prost(enumeration = "ProcessEnding", optional, tag = "7")]
+    pub ending: ::core::option::Option<i32>,
+    /// When it was found to have ended; not set when nobody looked at the time.
+    #[prost(fixed64, optional, tag = "8")]
+    pub ended_unix_ns: ::core::option::Option<u64>,
+    /// What it had, by device and kind.
+    #[prost(message, repeated, tag = "9")]
+    pub usage: ::prost::alloc::vec::Vec<ReportedUsage>,
+    /// What went wrong in recording.
+    #[prost(message, optional, tag = "10")]
+    pub faults: ::core::option::Option<RecordingFaults>,
+}
+/// What a process had of one kind of memory on one device, over its life.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportedUsage {
+    /// The device.
+    #[prost(string, tag = "1")]
+    pub device_id: ::prost::alloc::string::String,
+    /// The kind.
+    #[prost(enumeration = "MemoryKind", tag = "2")]
+    pub kind: i32,
+    /// What it had when it was last seen.
+    #[prost(uint64, tag = "3")]
+    pub live_bytes: u64,
+    /// The most that it had.
+    #[prost(uint64, tag = "4")]
+    pub peak_bytes: u64,
+    /// When the peak was first seen.
+    #[prost(fixed64, tag = "5")]
+    pub peak_at_unix_ns: u64,
+    /// Bytes times seconds, over the time that it was watched.
+    #[prost(uint64, tag = "6")]
+    pub byte_seconds: u64,
+    /// For how long it was watched.
+    #[prost(double, tag = "7")]
+    pub watched_seconds: f64,
+    /// The mean over that time; not set when there was none.
+    #[prost(double, optional, tag = "8")]
+    pub mean_bytes: ::core::option::Option<f64>,
+}
 /// What ListMetrics is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListMetricsRequest {}
@@ -1003,6 +1079,47 @@ impl HistorySubjects {
             "HISTORY_SUBJECTS_UNSPECIFIED" => Some(Self::Unspecified),
             "HISTORY_SUBJECTS_DEVICES" => Some(Self::Devices),
             "HISTORY_SUBJECTS_PROCESSES" => Some(Self::Processes),
+            _ => None,
+        }
+    }
+}
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ProcessEnding {
+    /// Not known here.
+    Unspecified = 0,
+    /// It went and took its ledger with it, as a process does that ends by itself.
+    Gone = 1,
+    /// It left its ledger behind, as a process does that is killed.
+    Killed = 2,
+    /// It ended while no service was running.
+    Unseen = 3,
+    /// The machine was started again.
+    Restart = 4,
+}
+impl ProcessEnding {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PROCESS_ENDING_UNSPECIFIED",
+            Self::Gone => "PROCESS_ENDING_GONE",
+            Self::Killed => "PROCESS_ENDING_KILLED",
+            Self::Unseen => "PROCESS_ENDING_UNSEEN",
+            Self::Restart => "PROCESS_ENDING_RESTART",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PROCESS_ENDING_UNSPECIFIED" => Some(Self::Unspecified),
+            "PROCESS_ENDING_GONE" => Some(Self::Gone),
+            "PROCESS_ENDING_KILLED" => Some(Self::Killed),
+            "PROCESS_ENDING_UNSEEN" => Some(Self::Unseen),
+            "PROCESS_ENDING_RESTART" => Some(Self::Restart),
             _ => None,
         }
     }

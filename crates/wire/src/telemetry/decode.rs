@@ -97,6 +97,15 @@ pub fn history_answer(bytes: &[u8]) -> Result<message::QueryHistoryResponse, Ans
     message::QueryHistoryResponse::decode(bytes).map_err(AnswerError::Malformed)
 }
 
+/// The message of an answer of ReportProcess.
+///
+/// # Errors
+/// When the bytes are no such answer, or break a limit.
+pub fn report_answer(bytes: &[u8]) -> Result<message::ReportProcessResponse, AnswerError> {
+    check_against(bytes, limited::REPORT_ANSWER)?;
+    message::ReportProcessResponse::decode(bytes).map_err(AnswerError::Malformed)
+}
+
 /// A reason in an answer of QueryHistory; one that a newer version knows is told as what it is here.
 #[must_use]
 pub fn reason(code: i32) -> Absence {

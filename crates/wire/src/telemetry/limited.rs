@@ -57,6 +57,11 @@ pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] = &[once(1, "snapshots", SNAPSHO
 /// Limits of an answer of QueryHistory.
 pub(crate) const HISTORY_ANSWER: &[FieldLimit] = &[many(4, "series", MAX_METRICS, SERIES)];
 
+/// Limits of an answer of ReportProcess.
+pub(crate) const REPORT_ANSWER: &[FieldLimit] = &[many(1, "reports", MAX_METRICS, REPORT)];
+
+const REPORT: &[FieldLimit] = &[many(9, "usages of a process", MAX_METRICS, &[])];
+
 /// Numbers are packed: once, with all of them in it.
 const SERIES: &[FieldLimit] = &[
     once(6, "lists of spans", &[]),
