@@ -1,7 +1,7 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
-//! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream; all of
-//! them when none is named.
+//! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
+//! scrape; all of them when none is named.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -13,12 +13,22 @@ use telltale_bench::sample::Effort;
 use telltale_bench::stream::Client;
 use telltale_bench::table::Table;
 use telltale_bench::{
-    address, cost, endpoint, experiments, launch, pinning, program, record, stream, sweep,
+    address, cost, endpoint, experiments, launch, pinning, program, record, scrape, stream, sweep,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 9] =
-    ["record", "address", "sweep", "endpoint", "cost", "start", "program", "experiments", "stream"];
+const SUBJECTS: [&str; 10] = [
+    "record",
+    "address",
+    "sweep",
+    "endpoint",
+    "cost",
+    "start",
+    "program",
+    "experiments",
+    "stream",
+    "scrape",
+];
 
 fn main() -> ExitCode {
     let (effort, subjects) = match parse(std::env::args().skip(1)) {
@@ -82,6 +92,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "cost" => cost::table(worker, effort)?,
         "experiments" => experiments::table(effort)?,
         "program" => program::table(effort)?,
+        "scrape" => scrape::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "stream" => {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");

@@ -22,6 +22,7 @@ pub mod program;
 pub mod record;
 pub mod rundir;
 pub mod sample;
+pub mod scrape;
 #[allow(unsafe_code)]
 pub mod seed;
 pub mod stream;

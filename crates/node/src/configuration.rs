@@ -17,6 +17,7 @@ use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
 use crate::legacy::LegacyOptions;
 use crate::log::Level;
+use crate::otlp::OtlpOptions;
 use crate::service::ServiceOptions;
 
 pub use keys::{Key, Kind, keys_of};
@@ -65,6 +66,8 @@ pub struct Configuration {
     pub alerts: AlertOptions,
     /// The allocation server's protocol.
     pub legacy: LegacyOptions,
+    /// Export by OpenTelemetry's protocol.
+    pub otlp: OtlpOptions,
 }
 
 impl Default for Configuration {
@@ -81,6 +84,7 @@ impl Default for Configuration {
             http: HttpOptions::default(),
             alerts: AlertOptions::default(),
             legacy: LegacyOptions::default(),
+            otlp: OtlpOptions::default(),
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod legacy;
 pub mod listen;
 pub mod log;
 pub mod observation;
+pub mod otlp;
 mod page;
 pub mod parts;
 mod patience;

@@ -10,6 +10,7 @@ use telltale_node::grpc::GrpcService;
 use telltale_node::http;
 use telltale_node::listen::{Address, BindError};
 use telltale_node::log;
+use telltale_node::otlp;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
 
@@ -41,6 +42,10 @@ pub(super) fn start(
 ) -> Result<(), StartError> {
     let past = history::start(parts, configuration, view);
     alerts::start(parts, configuration, view);
+    if configuration.otlp.endpoint.is_some() {
+        let stopped = parts.stopped();
+        parts.run("otlp", otlp::serve(configuration.otlp.clone(), view.clone(), stopped));
+    }
     let policy = Arc::new(policy(configuration, directory)?);
     let listeners = parts.listen("grpc", &reachable(&configuration.grpc.listen, directory))?;
     if !listeners.is_empty() {

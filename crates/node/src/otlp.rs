@@ -1,0 +1,97 @@
+//! Export to a receiver of OpenTelemetry's protocol (OTLP), by gRPC or as protobuf over HTTP.
+//!
+//! Each message is made from what was published last, so that a series which has gone is in no
+//! message. Nothing waits in a queue: values are cumulative, so what could not be sent until the
+//! next ones are due is dropped and counted, and the next ones have it all.
+
+mod message;
+mod names;
+mod options;
+mod send;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_schema::text::with_causes;
+
+use crate::log;
+use crate::samples::Sampler;
+use crate::service::View;
+use message::Messages;
+use send::{SendError, Sender};
+use waiting::Waiting;
+
+pub use names::{Instrument, OtlpName, attribute, name_of};
+pub use options::{OptionsError, OtlpOptions, Protocol};
+
+/// Sends what is published until `stop` ends. Nothing that a receiver does or leaves undone ends it.
+///
+/// # Errors
+/// When the options make no sense.
+pub async fn serve(
+    options: OtlpOptions,
+    view: View,
+    stop: impl Future<Output = ()>,
+) -> Result<(), OptionsError> {
+    let sender = Sender::new(&options)?;
+    let exporting = export(options, view, sender);
+    tokio::select! {
+        () = stop => Ok(()),
+        never = exporting => match never {},
+    }
+}
+
+async fn export(options: OtlpOptions, view: View, mut sender: Sender) -> std::convert::Infallible {
+    let interval = Duration::from_secs_f64(options.interval_seconds);
+    let (mut sampler, mut messages) = (Sampler::new(options.series), Messages::new(&options));
+    let dropped = view.tally("otlp");
+    let mut is_told = false;
+    let mut due = tokio::time::interval(interval);
+    due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        due.tick().await;
+        let published = view.latest();
+        let snapshot = Arc::clone(&published.snapshot);
+        let requests = messages.make(&sampler.sample(&published, &snapshot, None), &published);
+        let mut waiting = Waiting::new(interval);
+        for request in requests {
+            let points = message::points(&request);
+            loop {
+                match sender.send(&request).await {
+                    Ok(rejected) => {
+                        dropped.add(rejected);
+                        is_told = false;
+                        break;
+                    }
+                    Err(error) => {
+                        // Once for each time that it begins to fail.
+                        if !std::mem::replace(&mut is_told, true) {
+                            log::warn(&format!("OTLP: {}", with_causes(&error)));
+                        }
+                        match waiting.next(&error) {
+                            Some(pause) => tokio::time::sleep(pause).await,
+                            None => {
+                                dropped.add(points);
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl SendError {
+    /// Whether the same message may be taken another time.
+    fn is_worth_a_try(&self) -> bool {
+        match self {
+            Self::Refused { again, .. } => *again,
+            Self::TimedOut(_) | Self::Unreachable(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Which names metrics and labels have in OpenTelemetry: those of its semantic conventions for
+//! hardware and processes (version 1.44, `hw.*` still in development) where they mean the same, and
+//! `telltale.*` for what these do not have. Pure; `docs/otlp.md` has the table.
+
+use telltale_schema::metric::definitions::{
+    DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, DEVICE_MEMORY_CAPACITY_BYTES,
+    DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL,
+    DEVICE_POWER_WATTS, DEVICE_TEMPERATURE_CELSIUS, DEVICE_TEMPERATURE_LIMIT_CELSIUS,
+    DEVICE_VOLTAGE_LIMIT_VOLTS, DEVICE_VOLTAGE_VOLTS,
+};
+use telltale_schema::metric::{MetricDefinition, MetricKind, Unit};
+
+/// How a metric's values behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instrument {
+    /// A sum that only grows.
+    Counter,
+    /// A sum that goes up and down.
+    UpDownCounter,
+    /// A value that is not added to others.
+    Gauge,
+    /// Observations in buckets.
+    Histogram,
+}
+
+/// What a metric of ours is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtlpName {
+    /// Its name.
+    pub name: String,
+    /// Its unit, as UCUM writes it.
+    pub unit: &'static str,
+    /// How it behaves.
+    pub instrument: Instrument,
+    /// An attribute that all of its points have.
+    pub attribute: Option<(&'static str, &'static str)>,
+}
+
+/// A metric of ours, its name, how it behaves, and what all of its points say.
+type Convention =
+    (&'static MetricDefinition, &'static str, Instrument, Option<(&'static str, &'static str)>);
+
+/// Metrics that the conventions have.
+const CONVENTIONAL: [Convention; 10] = [
+    (DEVICE_TEMPERATURE_CELSIUS, "hw.temperature", Instrument::Gauge, None),
+    (
+        DEVICE_TEMPERATURE_LIMIT_CELSIUS,
+        "hw.temperature.limit",
+        Instrument::Gauge,
+        Some(("hw.limit_type", "throttled")),
+    ),
+    (DEVICE_POWER_WATTS, "hw.power", Instrument::Gauge, Some(("hw.type", "gpu"))),
+    (DEVICE_VOLTAGE_VOLTS, "hw.voltage", Instrument::Gauge, None),
+    (
+        DEVICE_VOLTAGE_LIMIT_VOLTS,
+        "hw.voltage.limit",
+        Instrument::Gauge,
+        Some(("hw.limit_type", "max")),
+    ),
+    (DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, "hw.fan.speed", Instrument::Gauge, None),
+    (DEVICE_MEMORY_SPACE_USED_BYTES, "hw.gpu.memory.usage", Instrument::UpDownCounter, None),
+    (DEVICE_MEMORY_CAPACITY_BYTES, "hw.gpu.memory.limit", Instrument::UpDownCounter, None),
+    (
+        DEVICE_PCIE_RECEIVED_BYTES_TOTAL,
+        "hw.gpu.io",
+        Instrument::Counter,
+        Some(("network.io.direction", "receive")),
+    ),
+    (
+        DEVICE_PCIE_SENT_BYTES_TOTAL,
+        "hw.gpu.io",
+        Instrument::Counter,
+        Some(("network.io.direction", "transmit")),
+    ),
+];
+
+/// What a metric is called.
+pub fn name_of(definition: &MetricDefinition) -> OtlpName {
+    let unit = unit(definition.unit);
+    let known = CONVENTIONAL.iter().find(|(other, ..)| other.name == definition.name);
+    if let Some((_, name, instrument, attribute)) = known {
+        return OtlpName {
+            name: (*name).to_owned(),
+            unit,
+            instrument: *instrument,
+            attribute: *attribute,
+        };
+    }
+    let stem = definition.name.strip_suffix("_total").unwrap_or(definition.name);
+    let stem = stem.strip_prefix("telltale_").unwrap_or(stem);
+    let suffix = definition.unit.suffix().map(|unit| format!("_{unit}"));
+    let stem = suffix.and_then(|suffix| stem.strip_suffix(&suffix)).unwrap_or(stem);
+    let name = format!("telltale.{}", stem.replacen('_', ".", 1));
+    OtlpName { name, unit, instrument: instrument(definition.kind), attribute: None }
+}
+
+pub(super) fn instrument(kind: MetricKind) -> Instrument {
+    match kind {
+        MetricKind::Counter => Instrument::Counter,
+        MetricKind::Gauge | MetricKind::Info => Instrument::Gauge,
+        MetricKind::Histogram => Instrument::Histogram,
+    }
+}
+
+/// The unit, as UCUM writes it.
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Bytes => "By",
+        Unit::Seconds => "s",
+        Unit::Celsius => "Cel",
+        Unit::Volts => "V",
+        Unit::Amperes => "A",
+        Unit::Watts => "W",
+        Unit::Joules => "J",
+        Unit::Hertz => "Hz",
+        Unit::RevolutionsPerMinute => "rpm",
+        Unit::Ratio | Unit::Count | Unit::None => "1",
+    }
+}
+
+/// The attribute that a label of ours becomes; one that a process registered keeps its name.
+pub fn attribute(label: &str) -> Option<&'static str> {
+    const ATTRIBUTES: [(&str, &str); 23] = [
+        ("device", "hw.id"),
+        ("sensor", "hw.sensor_location"),
+        ("serial", "hw.serial_number"),
+        ("board_type", "hw.model"),
+        ("firmware_version", "hw.firmware_version"),
+        ("architecture", "telltale.device.architecture"),
+        ("asic_id", "telltale.device.asic_id"),
+        ("pci_address", "telltale.device.pci_address"),
+        ("clock", "telltale.device.clock"),
+        ("noc", "telltale.device.noc"),
+        ("kind", "telltale.memory.kind"),
+        ("space", "telltale.memory.space"),
+        ("process", "process.executable.name"),
+        ("user", "process.owner"),
+        ("pid", "process.pid"),
+        ("namespace_pid", "process.vpid"),
+        ("command", "process.command_line"),
+        ("container_id", "container.id"),
+        ("container_engine", "container.runtime.name"),
+        ("pod_uid", "k8s.pod.uid"),
+        ("state", "telltale.process.state"),
+        ("source", "telltale.source"),
+        ("version", "service.version"),
+    ];
+    ATTRIBUTES.iter().find(|(other, _)| *other == label).map(|(_, attribute)| *attribute)
+}

@@ -1,0 +1,92 @@
+//! What can be configured of the export.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::samples::SampleOptions;
+
+/// How a message travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// gRPC, by default on port 4317.
+    #[default]
+    Grpc,
+    /// Protobuf in the body of an HTTP request, by default on port 4318.
+    Http,
+}
+
+/// The table `[otlp]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OtlpOptions {
+    /// The receiver, such as `http://127.0.0.1:4317`, or for HTTP with the whole path
+    /// `http://127.0.0.1:4318/v1/metrics`. Nothing is exported without one.
+    pub endpoint: Option<String>,
+    /// gRPC or HTTP.
+    pub protocol: Protocol,
+    /// The time from one export to the next, in seconds, at least 1.
+    pub interval_seconds: f64,
+    /// How long one message may take, in seconds.
+    pub timeout_seconds: f64,
+    /// Headers that each message has, as `name=value`.
+    pub headers: Vec<String>,
+    /// Attributes of the resource, as `name=value`.
+    pub attributes: Vec<String>,
+    /// A PEM file with the authority of the receiver's certificate, for `https` by gRPC.
+    pub authority: Option<PathBuf>,
+    /// How many series there may be.
+    pub series: SampleOptions,
+}
+
+/// Why the options cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// There is no receiver, or its address is none.
+    #[error("{0:?} is no receiver for OTLP; write http://HOST:PORT")]
+    Endpoint(String),
+    /// HTTP with TLS.
+    #[error("OTLP over HTTP has no TLS here; use grpc, or a collector on this machine")]
+    Tls,
+    /// A file with an authority cannot be read, or is needed and not there.
+    #[error("https needs otlp.authority, a PEM file with the authority of the receiver")]
+    Authority(#[source] std::io::Error),
+    /// The authority is not understood.
+    #[error("the authority of the OTLP receiver cannot be used")]
+    Certificate(#[source] tonic::transport::Error),
+    /// A header is none.
+    #[error("{0:?} is no header for OTLP; write name=value")]
+    Header(String),
+    /// A time makes no sense.
+    #[error("otlp.interval_seconds must be 1 to 3600, and timeout_seconds above 0 up to it")]
+    Time,
+}
+
+impl Default for OtlpOptions {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            protocol: Protocol::default(),
+            interval_seconds: 15.0,
+            timeout_seconds: 10.0,
+            headers: Vec::new(),
+            attributes: Vec::new(),
+            authority: None,
+            series: SampleOptions::default(),
+        }
+    }
+}
+
+impl OtlpOptions {
+    pub(super) fn check(&self) -> Result<&str, OptionsError> {
+        let interval = (1.0..=3600.0).contains(&self.interval_seconds);
+        let timeout = self.timeout_seconds > 0.0 && self.timeout_seconds <= self.interval_seconds;
+        if !interval || !timeout {
+            return Err(OptionsError::Time);
+        }
+        let endpoint = self.endpoint.as_deref().unwrap_or_default();
+        let known = ["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme));
+        if known { Ok(endpoint) } else { Err(OptionsError::Endpoint(endpoint.to_owned())) }
+    }
+}

@@ -1,0 +1,311 @@
+//! What receivers get.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
+    MetricsService, MetricsServiceServer,
+};
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Point;
+use opentelemetry_proto::tonic::metrics::v1::{Metric, NumberDataPoint};
+use prost::Message;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::metric::DEFINITIONS;
+use telltale_schema::snapshot::Snapshot;
+use tonic::{Request, Response, Status};
+
+use super::message::Messages;
+use super::{Instrument, OptionsError, OtlpOptions, Protocol, attribute, name_of, serve};
+use crate::samples::tests::fixture;
+use crate::samples::{SampleOptions, Sampler};
+use crate::service::{Publisher, View};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn attributes(pairs: &[KeyValue]) -> Vec<(String, String)> {
+    let value = |pair: &KeyValue| match pair.value.as_ref().and_then(|value| value.value.clone()) {
+        Some(Any::StringValue(text)) => text,
+        other => format!("{other:?}"),
+    };
+    pairs.iter().map(|pair| (pair.key.clone(), value(pair))).collect()
+}
+
+fn metrics(request: &ExportMetricsServiceRequest) -> Vec<&Metric> {
+    let scopes = request.resource_metrics.iter().flat_map(|resource| &resource.scope_metrics);
+    scopes.flat_map(|scope| &scope.metrics).collect()
+}
+
+fn numbers<'m>(request: &'m ExportMetricsServiceRequest, name: &str) -> &'m [NumberDataPoint] {
+    let found = metrics(request).into_iter().find(|metric| metric.name == name);
+    match found.and_then(|metric| metric.data.as_ref()) {
+        Some(Data::Gauge(gauge)) => &gauge.data_points,
+        Some(Data::Sum(sum)) => &sum.data_points,
+        _ => &[],
+    }
+}
+
+/// Makes messages of these snapshots, one after the other.
+fn made(snapshots: Vec<std::sync::Arc<Snapshot>>) -> Vec<ExportMetricsServiceRequest> {
+    let (mut messages, mut sampler) =
+        (Messages::new(&OtlpOptions::default()), Sampler::new(SampleOptions::default()));
+    let mut all = Vec::new();
+    for (sequence, snapshot) in (1..).zip(snapshots) {
+        let published = fixture::published(sequence, snapshot.clone());
+        let samples = sampler.sample(&published, &snapshot, None);
+        let mut requests = messages.make(&samples, &published);
+        assert_eq!(requests.len(), 1);
+        all.extend(requests.pop());
+    }
+    all
+}
+
+#[test]
+fn the_documentation_has_a_row_for_each_metric_and_label() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/otlp.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for definition in DEFINITIONS {
+        let known = name_of(definition);
+        let instrument = match known.instrument {
+            Instrument::Counter => "counter",
+            Instrument::UpDownCounter => "up-down counter",
+            Instrument::Gauge => "gauge",
+            Instrument::Histogram => "histogram",
+        };
+        let more = known.attribute.map(|(name, value)| format!("`{name}={value}`"));
+        let row = format!(
+            "| `{}` | `{}` | {} | {instrument} | {} |",
+            definition.name,
+            known.name,
+            known.unit,
+            more.unwrap_or_default()
+        );
+        assert!(page.lines().any(|line| line == row), "docs/otlp.md lacks\n{row}");
+        for label in definition.labels {
+            if let Some(attribute) = attribute(label) {
+                let row = format!("| `{label}` | `{attribute}` |");
+                assert!(page.lines().any(|line| line == row), "docs/otlp.md lacks\n{row}");
+            }
+        }
+    }
+    let rows = page.lines().filter(|line| line.starts_with("| `telltale_")).count();
+    assert_eq!(rows, DEFINITIONS.len(), "and no others");
+}
+
+#[test]
+fn devices_and_processes_have_the_conventions_names() {
+    let request = made(vec![fixture::everything()]).remove(0);
+    let resource = request.resource_metrics[0].resource.clone().unwrap();
+    let resource = attributes(&resource.attributes);
+    assert!(resource.contains(&("service.name".to_owned(), "telltale".to_owned())));
+    assert!(resource.iter().any(|(name, _)| name == "host.name"));
+    type Told = (Vec<(String, String)>, Option<Point>);
+    let of = |name: &str| -> Vec<Told> {
+        let points = numbers(&request, name).iter();
+        points.map(|point| (attributes(&point.attributes), point.value)).collect()
+    };
+    let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let temperature = own(&[("hw.id", "1001"), ("hw.sensor_location", "asic")]);
+    assert_eq!(of("hw.temperature"), [(temperature, Some(Point::AsDouble(48.5)))]);
+    let memory = own(&[("hw.id", "1001"), ("telltale.memory.space", "dram")]);
+    assert_eq!(of("hw.gpu.memory.usage"), [(memory, Some(Point::AsInt(1000)))]);
+    // Bytes received and sent are one metric there.
+    assert_eq!(of("hw.gpu.io").len(), 3);
+    let live = of("telltale.process.memory_live");
+    assert_eq!(live.len(), 2);
+    assert!(
+        live[0]
+            .0
+            .starts_with(&own(&[("process.executable.name", "train"), ("process.owner", "ada")]))
+    );
+    assert!(live[1].0.contains(&("container.id".to_owned(), "c".repeat(64))));
+    for metric in metrics(&request) {
+        let gauge = |name: &str| metric.name == name;
+        let Some(Data::Sum(sum)) = &metric.data else { continue };
+        assert_eq!(sum.aggregation_temporality, 2, "cumulative");
+        let both_ways = gauge("hw.gpu.memory.usage") || gauge("hw.gpu.memory.limit");
+        assert_eq!(sum.is_monotonic, !both_ways, "{}", metric.name);
+    }
+    let histogram = metrics(&request).into_iter().find_map(|metric| match &metric.data {
+        Some(Data::Histogram(histogram)) => Some(histogram.data_points[0].clone()),
+        _ => None,
+    });
+    let histogram = histogram.unwrap();
+    assert_eq!((histogram.count, histogram.bucket_counts), (3, vec![1, 2]));
+}
+
+#[test]
+fn what_has_gone_is_in_no_message_and_counters_say_since_when() {
+    let at = |seconds: u64, processes| {
+        let mut snapshot = (*fixture::snapshot(vec![fixture::device(1)], processes)).clone();
+        snapshot.taken_at = Timestamp(fixture::NOW.0 + seconds * 1_000_000_000);
+        std::sync::Arc::new(snapshot)
+    };
+    let one = |pid| fixture::process(pid, &format!("p{pid}"), "ada", 100);
+    let mut restarted = at(30, vec![one(1)]);
+    let device = &mut std::sync::Arc::make_mut(&mut restarted).devices[0];
+    // The device was reset, and counts anew.
+    device.telemetry.heartbeat_total = telltale_schema::reading::Reading::new(3, fixture::NOW);
+    let all = made(vec![at(0, vec![one(1), one(2)]), at(15, vec![one(1)]), restarted]);
+    let since = |request, name| -> Vec<u64> {
+        let start = |point: &NumberDataPoint| {
+            point.start_time_unix_nano.saturating_sub(fixture::NOW.0) / 1_000_000_000
+        };
+        numbers(request, name).iter().map(start).collect()
+    };
+    let allocations = "telltale.process.memory_allocations";
+    assert_eq!(since(&all[0], allocations), [0, 0]);
+    assert_eq!(since(&all[1], allocations), [0], "the second process has ended");
+    assert_eq!(since(&all[1], "telltale.device.heartbeats"), [0]);
+    assert_eq!(since(&all[2], "telltale.device.heartbeats"), [15], "begun since the last message");
+    let started = numbers(&all[0], "telltale.collections")[0].start_time_unix_nano;
+    assert_eq!(started, fixture::figures().started_at.0, "the service's own");
+}
+
+/// A receiver that is not there at first.
+struct Receiver {
+    refusals: std::sync::atomic::AtomicU32,
+    got: mpsc::Sender<(ExportMetricsServiceRequest, Option<String>)>,
+}
+
+#[tonic::async_trait]
+impl MetricsService for Receiver {
+    async fn export(
+        &self,
+        request: Request<ExportMetricsServiceRequest>,
+    ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
+        if self.refusals.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 1 {
+            return Err(Status::unavailable("not yet"));
+        }
+        let key = request.metadata().get("x-key").and_then(|key| key.to_str().ok());
+        let key = key.map(str::to_owned);
+        // The test may have seen enough.
+        let _ = self.got.send((request.into_inner(), key));
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
+    }
+}
+
+fn view() -> (Publisher, View) {
+    Publisher::new(Duration::from_secs(60), fixture::everything(), fixture::figures()).unwrap()
+}
+
+/// Exports to this receiver until something has come.
+fn exported<T>(options: OtlpOptions, got: &mpsc::Receiver<T>) -> T {
+    let (publisher, view) = view();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(serve(options, view, async { stopped.await.unwrap_or(()) }))
+    });
+    let found = got.recv_timeout(PATIENCE).expect("something is exported");
+    drop(stop);
+    thread.join().unwrap().unwrap();
+    drop(publisher);
+    found
+}
+
+fn to(endpoint: String, protocol: Protocol) -> OtlpOptions {
+    OtlpOptions {
+        endpoint: Some(endpoint),
+        protocol,
+        headers: vec!["x-key=secret".to_owned()],
+        attributes: vec!["deployment.environment.name=lab".to_owned()],
+        ..OtlpOptions::default()
+    }
+}
+
+fn check(request: &ExportMetricsServiceRequest) {
+    assert_eq!(numbers(request, "hw.power").len(), 1);
+    let resource = request.resource_metrics[0].resource.clone().unwrap();
+    let lab = ("deployment.environment.name".to_owned(), "lab".to_owned());
+    assert!(attributes(&resource.attributes).contains(&lab));
+}
+
+#[test]
+fn a_receiver_gets_all_by_grpc_also_when_it_refuses_at_first() {
+    let (sender, got) = mpsc::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+            let receiver = Receiver { refusals: 0.into(), got: sender };
+            let server = tonic::transport::Server::builder()
+                .add_service(MetricsServiceServer::new(receiver));
+            let stopped = async { stopped.await.unwrap_or(()) };
+            server.serve_with_incoming_shutdown(incoming, stopped).await
+        })
+    });
+    let (request, key) = exported(to(format!("http://{address}"), Protocol::Grpc), &got);
+    check(&request);
+    assert_eq!(key.as_deref(), Some("secret"));
+    drop(stop);
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_receiver_gets_all_by_http_also_when_it_refuses_at_first() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, got) = mpsc::channel();
+    std::thread::spawn(move || {
+        for answer in ["503 Service Unavailable\r\nRetry-After: 0", "200 OK"] {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                stream.read_line(&mut head).unwrap();
+            }
+            let head = head.to_ascii_lowercase();
+            let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
+            let mut body = vec![0; length.parse().unwrap()];
+            stream.read_exact(&mut body).unwrap();
+            let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+            if answer.contains("200 OK") {
+                sender.send((head, body)).unwrap();
+            }
+        }
+    });
+    let endpoint = format!("http://{address}/v1/metrics");
+    let (head, body) = exported(to(endpoint, Protocol::Http), &got);
+    check(&ExportMetricsServiceRequest::decode(body.as_slice()).unwrap());
+    assert!(head.starts_with("post /v1/metrics http/1.1\r\n"), "{head}");
+    for line in ["content-type: application/x-protobuf", "x-key: secret"] {
+        assert!(head.contains(line), "{head}");
+    }
+    assert!(head.contains(&format!("host: {address}")), "{head}");
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_with_what_to_do() {
+    let good = || to("http://127.0.0.1:4317".to_owned(), Protocol::Grpc);
+    let cases: [(OtlpOptions, &str); 5] = [
+        (OtlpOptions::default(), "write http://HOST:PORT"),
+        (to("https://x".to_owned(), Protocol::Http), "no TLS here"),
+        (to("https://x".to_owned(), Protocol::Grpc), "otlp.authority"),
+        (OtlpOptions { headers: vec!["a b=c".to_owned()], ..good() }, "write name=value"),
+        (OtlpOptions { timeout_seconds: 0.0, ..good() }, "otlp.interval_seconds"),
+    ];
+    let (_publisher, view) = view();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for (options, text) in cases {
+        let outcome: Result<(), OptionsError> =
+            runtime.block_on(serve(options, view.clone(), async {}));
+        let error = outcome.unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+}
