@@ -32,7 +32,7 @@ impl Scene {
 
     fn serve(&self) -> ChildGuard {
         let mut serve = telltale();
-        serve.args(["serve", "--interval", "0.1", "--root"]).arg(&self.root);
+        serve.args(["serve", "--http", "off", "--interval", "0.1", "--root"]).arg(&self.root);
         serve.arg("--state-dir").arg(&self.state).env("TELLTALE_HISTORY_WRITE_SECONDS", "1");
         ChildGuard::spawn(serve.stdout(Stdio::null()).stderr(Stdio::null()))
     }
