@@ -184,21 +184,14 @@ impl Messages {
                 }
             }
         }
-        let cumulative = AggregationTemporality::Cumulative.into();
-        let data = match kind {
-            Instrument::Gauge => Data::Gauge(Gauge { data_points: numbers }),
-            Instrument::Histogram => Data::Histogram(Histogram {
-                data_points: histograms,
-                aggregation_temporality: cumulative,
-            }),
-            Instrument::Counter | Instrument::UpDownCounter => Data::Sum(Sum {
-                data_points: numbers,
-                aggregation_temporality: cumulative,
-                is_monotonic: kind == Instrument::Counter,
-            }),
-        };
         let description = head.help.to_owned();
-        Metric { name, description, unit, metadata: Vec::new(), data: Some(data) }
+        Metric {
+            name,
+            description,
+            unit,
+            metadata: Vec::new(),
+            data: Some(data(kind, numbers, histograms)),
+        }
     }
 
     /// Since when a counter counts: from when it was first seen, or after a fall from the message
@@ -221,6 +214,26 @@ impl Messages {
         };
         self.counters.insert(key, Count { since_ns, value });
         since_ns
+    }
+}
+
+/// The points of a metric, of which it has one kind.
+fn data(
+    kind: Instrument,
+    numbers: Vec<NumberDataPoint>,
+    histograms: Vec<HistogramDataPoint>,
+) -> Data {
+    let aggregation_temporality = AggregationTemporality::Cumulative.into();
+    match kind {
+        Instrument::Gauge => Data::Gauge(Gauge { data_points: numbers }),
+        Instrument::Histogram => {
+            Data::Histogram(Histogram { data_points: histograms, aggregation_temporality })
+        }
+        Instrument::Counter | Instrument::UpDownCounter => Data::Sum(Sum {
+            data_points: numbers,
+            aggregation_temporality,
+            is_monotonic: kind == Instrument::Counter,
+        }),
     }
 }
 
