@@ -30,7 +30,9 @@ fn the_repository_s_generated_files_are_fresh() {
     assert!(outputs.len() >= 2);
     let stale = generate::stale(&root, &outputs);
     assert!(stale.is_empty(), "run `cargo xtask generate`; stale: {stale:?}");
-    for output in outputs.iter().filter(|output| output.path.ends_with(".rs")) {
+    // What comes from .proto files is one file a package, as its generator writes it.
+    let ours = |path: &str| path.ends_with(".rs") && !path.contains("/generated/");
+    for output in outputs.iter().filter(|output| ours(&output.path)) {
         let lines = output.text.lines().count();
         assert!(lines <= MAX_FILE_LINES, "{}: {lines} lines; split it", output.path);
     }
