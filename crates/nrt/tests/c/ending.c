@@ -54,6 +54,9 @@ int main(int argc, char **argv) {
         CHECK(sigaction(number, &action, NULL) == 0);
     } else if (is(way, "ignored")) {
         signal(number, SIG_IGN);
+    } else if (number) {
+        // Whoever runs the tests may ignore it, as a shell does with SIGINT for what it runs behind.
+        signal(number, SIG_DFL);
     }
     if (is(way, "prefix")) {
         CHECK(argc == 5);
