@@ -47,12 +47,12 @@ pub(crate) struct ServeArguments {
     /// Collect each SECONDS [default: 1]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Duration>,
-    /// Serve gRPC at ADDR: unix:PATH, 127.0.0.1:9436, [::1]:9436, or off; can be given again; other
+    /// Serve gRPC at ADDR: unix:PATH, ADDRESS:PORT, or off; can be given again; other
     /// machines need TLS, for which there are keys in the configuration
     /// [default: unix:telemetry.sock, in the runtime directory]
     #[arg(long, value_name = "ADDR")]
     grpc: Vec<ListenAddress>,
-    /// Serve HTTP at ADDR: 127.0.0.1:9435, [::1]:9435, unix:PATH, or off; can be given again
+    /// Serve HTTP at ADDR: ADDRESS:PORT, unix:PATH, or off; can be given again
     /// [default: 127.0.0.1:9435]
     #[arg(long, value_name = "ADDR")]
     http: Vec<ListenAddress>,
