@@ -5,7 +5,7 @@ use telltale_schema::reading::{Absence, Reading};
 
 use super::super::codes::Code;
 
-/// How a field's value is written, see https://protobuf.dev/programming-guides/encoding/.
+/// How a field's value is written, see <https://protobuf.dev/programming-guides/encoding/>.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const DELIMITED: u64 = 2;
