@@ -82,39 +82,22 @@ fn write_process(connection: &Connection, row: &ProcessRow) -> rusqlite::Result<
     let Seen { first_ms, last_ms, mark_ms, stored } = row.seen;
     let known = &row.described;
     let faults = known.faults;
-    if stored == Stored::Older {
-        let text = "UPDATE process SET shown_pid = ?2, name = ?3, command = ?4, uid = ?5, \
-            user = ?6, absences = ?7, container = ?8, known_by = ?9, recording_ms = ?10, \
-            last_seen_ms = ?11, ended_ms = ?12, ending = ?13, double_frees = ?14, \
-            unknown_frees = ?15, reused_live_addresses = ?16, unrecorded_events = ?17, \
-            mark = ?18 WHERE id = ?1";
-        let values = params![
-            row.id,
-            known.shown_pid,
-            known.name,
-            known.command.value(),
-            known.uid.value(),
-            known.user.value(),
-            absences(known),
-            json(known.container.as_ref()),
-            known.known_by.map(source_name),
-            known.recording_ms,
-            last_ms,
-            row.ended_ms,
-            row.ending.map(Ending::name),
-            bits(faults.double_frees),
-            bits(faults.unknown_frees),
-            bits(faults.reused_live_addresses),
-            bits(faults.unrecorded_events),
-            mark_ms,
-        ];
-        connection.prepare_cached(text)?.execute(values)?;
-        return Ok(());
+    if stored != Stored::Older {
+        write_subject(connection, &row.track, None, Some(row.id))?;
     }
-    write_subject(connection, &row.track, None, Some(row.id))?;
+    // Who a process is and when it was first seen does not change.
     let text = format!(
         "INSERT OR REPLACE INTO process ({PROCESS_COLUMNS}) VALUES \
-         (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+         (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+         ON CONFLICT (id) DO UPDATE SET shown_pid = excluded.shown_pid, name = excluded.name, \
+         command = excluded.command, uid = excluded.uid, user = excluded.user, \
+         absences = excluded.absences, container = excluded.container, \
+         known_by = excluded.known_by, recording_ms = excluded.recording_ms, \
+         last_seen_ms = excluded.last_seen_ms, ended_ms = excluded.ended_ms, \
+         ending = excluded.ending, double_frees = excluded.double_frees, \
+         unknown_frees = excluded.unknown_frees, \
+         reused_live_addresses = excluded.reused_live_addresses, \
+         unrecorded_events = excluded.unrecorded_events, mark = excluded.mark"
     );
     let values = params![
         row.id,
@@ -129,7 +112,7 @@ fn write_process(connection: &Connection, row: &ProcessRow) -> rusqlite::Result<
         known.user.value(),
         absences(known),
         json(known.container.as_ref()),
-        known.known_by.map(source_name),
+        known.known_by.map(ProcessSource::name),
         known.recording_ms,
         first_ms,
         last_ms,
@@ -322,19 +305,10 @@ fn usages(connection: &Connection, process: i64, device: i64) -> rusqlite::Resul
     Ok(usages)
 }
 
-fn source_name(source: ProcessSource) -> &'static str {
-    match source {
-        ProcessSource::Ledger => "ledger",
-        ProcessSource::Endpoint => "endpoint",
-        ProcessSource::Region => "region",
-        ProcessSource::Legacy => "legacy",
-    }
-}
-
 fn source(name: &str) -> Option<ProcessSource> {
     [ProcessSource::Ledger, ProcessSource::Endpoint, ProcessSource::Region, ProcessSource::Legacy]
         .into_iter()
-        .find(|source| source_name(*source) == name)
+        .find(|source| source.name() == name)
 }
 
 fn absences(known: &Described) -> Option<String> {
