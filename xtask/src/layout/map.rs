@@ -42,7 +42,7 @@ const fn planned(package: &'static str, only: &'static [&'static str]) -> Member
 }
 
 /// The map.
-pub const MEMBERS: [Member; 24] = [
+pub const MEMBERS: [Member; 25] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -67,7 +67,7 @@ pub const MEMBERS: [Member; 24] = [
         &["telltale-runtime", "telltale-debug-stream", "telltale-program-cache", "telltale-schema"],
     ),
     here("telltale-node", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
-    planned("telltale-cluster", &["telltale-wire", "telltale-schema"]),
+    here("telltale-cluster", &["telltale-wire", "telltale-schema"]),
     here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema"]),
     Member { package: "telltale", may_use: MayUse::Product, state: State::Here },
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
@@ -78,6 +78,7 @@ pub const MEMBERS: [Member; 24] = [
         &["telltale-emulator", "telltale-program-cache", "telltale-schema"],
     ),
     here("telltale-gpt", &["telltale-operations", "telltale-program-cache"]),
+    planned("telltale-cluster-simulation", &["telltale-cluster"]),
     here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),
@@ -88,9 +89,10 @@ pub const MEMBERS: [Member; 24] = [
 ];
 
 /// Packages that the shipped program must not contain.
-pub const NOT_PRODUCT: [&str; 8] = [
+pub const NOT_PRODUCT: [&str; 9] = [
     "telltale",
     "telltale-bench",
+    "telltale-cluster-simulation",
     "telltale-debug-stream-models",
     "telltale-harness",
     "telltale-ledger-models",

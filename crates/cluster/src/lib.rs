@@ -1,0 +1,11 @@
+//! Coordinator and agent that keep a training job alive when a node fails.
+//!
+//! Both are machines without I/O: (state, now, input) → (state, outputs). Nothing here opens a
+//! socket or a file, starts a process, reads a clock or draws a random number; drivers do, so that
+//! thousands of seeded runs with crashes and partitions test what is really shipped.
+#![forbid(unsafe_code)]
+
+pub mod epoch;
+pub mod node;
+pub mod rank;
+pub mod time;
