@@ -37,10 +37,6 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
     Member { package, may_use: MayUse::Only(only), state: State::Here }
 }
 
-const fn planned(package: &'static str, only: &'static [&'static str]) -> Member {
-    Member { package, may_use: MayUse::Only(only), state: State::Planned }
-}
-
 /// The map.
 pub const MEMBERS: [Member; 25] = [
     here("telltale-schema", &[]),
@@ -78,7 +74,7 @@ pub const MEMBERS: [Member; 25] = [
         &["telltale-emulator", "telltale-program-cache", "telltale-schema"],
     ),
     here("telltale-gpt", &["telltale-operations", "telltale-program-cache"]),
-    planned("telltale-cluster-simulation", &["telltale-cluster"]),
+    here("telltale-cluster-simulation", &["telltale-cluster"]),
     here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),

@@ -1,0 +1,8 @@
+//! A cluster that is simulated from a seed: the machines that are shipped, and everything around
+//! them made up.
+//!
+//! Nothing here reads a clock or draws from the machine's randomness: the same seed gives the same
+//! run. Nothing shipped uses it; tests and benchmarks do.
+#![forbid(unsafe_code)]
+
+pub mod random;
