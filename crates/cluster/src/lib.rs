@@ -6,6 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod epoch;
+pub mod group;
+pub mod latency;
 pub mod node;
+pub mod observation;
 pub mod rank;
 pub mod time;
+pub mod verdict;

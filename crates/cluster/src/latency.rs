@@ -1,0 +1,143 @@
+//! Latencies of transfers between ranks: what they are filed under, and what a report says of them.
+//!
+//! Filled by the agent, read by detection. Nothing here keeps single transfers beyond one report.
+
+pub mod progress;
+pub mod record;
+pub mod tracker;
+pub mod windows;
+
+use crate::group::GroupId;
+use crate::rank::Rank;
+
+/// Which way a transfer goes, as seen by the rank that measured it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// It sent.
+    Send,
+    /// It received.
+    Receive,
+}
+
+/// Transfers of like size: bucket `k` holds more than 2^(k-1) and at most 2^k bytes, bucket 0 those
+/// of 0 and 1 byte. Sizes are not compared across buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SizeBucket(u8);
+
+impl SizeBucket {
+    /// The bucket for a transfer of `bytes`.
+    #[must_use]
+    pub fn of(bytes: u64) -> Self {
+        let exponent = u64::BITS - bytes.saturating_sub(1).leading_zeros();
+        Self(u8::try_from(exponent).expect("a u64 has 64 bits"))
+    }
+
+    /// The bucket with this number; `None` past 64.
+    #[must_use]
+    pub const fn new(number: u8) -> Option<Self> {
+        if number <= 64 { Some(Self(number)) } else { None }
+    }
+
+    /// Its number, 0 to 64.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// What a latency is filed under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EdgeKey {
+    /// The process group.
+    pub group: GroupId,
+    /// The rank that measured, in the whole job.
+    pub rank: Rank,
+    /// The rank at the other end, in the whole job.
+    pub peer: Rank,
+    /// Which way.
+    pub direction: Direction,
+    /// How large.
+    pub bucket: SizeBucket,
+}
+
+/// The kind of a collective operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Collective {
+    /// All reduce, all have the result.
+    AllReduce,
+    /// One gives to all.
+    Broadcast,
+    /// All give to all.
+    AllGather,
+    /// All reduce, one has the result.
+    Reduce,
+    /// All reduce, each has a part of the result.
+    ReduceScatter,
+    /// All meet.
+    Barrier,
+    /// Another.
+    Other,
+}
+
+/// What the time that a rank spends in collectives is filed under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaitKey {
+    /// The process group.
+    pub group: GroupId,
+    /// The rank, in the whole job.
+    pub rank: Rank,
+    /// Which collective.
+    pub collective: Collective,
+    /// How large, by bytes where the record has them, else by elements.
+    pub bucket: SizeBucket,
+}
+
+/// Figures of the latencies of one key since the last report: the latest
+/// [`windows::WINDOW_SAMPLES`] at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// How many latencies the figures are of.
+    pub count: u32,
+    /// Their mean, in nanoseconds.
+    pub mean_ns: u64,
+    /// Their median, in nanoseconds.
+    pub median_ns: u64,
+    /// The median of their distances from the median, in nanoseconds.
+    pub deviation_ns: u64,
+    /// Their 0.95 quantile, in nanoseconds.
+    pub high_ns: u64,
+    /// How many this key has had in all: the last one's number.
+    pub last_sequence: u64,
+}
+
+/// The latencies of transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeWindow {
+    /// What they are filed under.
+    pub key: EdgeKey,
+    /// The figures.
+    pub window: Window,
+}
+
+/// The time spent in collectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitWindow {
+    /// What it is filed under.
+    pub key: WaitKey,
+    /// The figures.
+    pub window: Window,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_fall_into_powers_of_two() {
+        let cases = [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1 << 20, 20), (u64::MAX, 64)];
+        for (bytes, expected) in cases {
+            assert_eq!(SizeBucket::of(bytes).number(), expected, "{bytes} bytes");
+        }
+        assert_eq!(SizeBucket::new(65), None);
+    }
+}

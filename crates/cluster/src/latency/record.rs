@@ -1,0 +1,215 @@
+//! One record of `/log_ccl`: what a collective library tells of an operation when it begins and
+//! again when it ends.
+//!
+//! The fields are those of the original's JSON; reading the JSON is done elsewhere.
+
+use thiserror::Error;
+
+use crate::group::GroupId;
+use crate::latency::{Collective, Direction, EdgeKey, SizeBucket, WaitKey};
+use crate::rank::Rank;
+
+/// The longest operation that is believed, in microseconds: a day.
+pub const MAX_DURATION_US: u64 = 24 * 3600 * 1_000_000;
+
+/// What was done (`opType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// `send` or `recv`, with the other rank of the same context (`remoteRank`).
+    Transfer {
+        /// Which way.
+        direction: Direction,
+        /// The other rank, counted within the context.
+        remote_rank: u32,
+        /// How many bytes (`bytes`).
+        bytes: u64,
+    },
+    /// A collective.
+    Collective {
+        /// Which.
+        collective: Collective,
+        /// How large, in bytes or elements (`count`); 0 where the record does not say.
+        size: u64,
+    },
+}
+
+/// One record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectiveRecord {
+    /// What was done.
+    pub operation: Operation,
+    /// The process group, which the original does not name.
+    pub group: Option<GroupId>,
+    /// The rank that did it, counted within the context (`context_rank`).
+    pub context_rank: u32,
+    /// How many ranks the context has (`context_size`).
+    pub context_size: u32,
+    /// When it began, in microseconds on a clock that only grows (`startTime`).
+    pub start_us: i64,
+    /// When it ended (`endTime`); without meaning while it is not finished.
+    pub end_us: i64,
+    /// Whether it ended (`finished`).
+    pub finished: bool,
+}
+
+/// Why a record is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RecordError {
+    /// Nobody said which ranks the group has.
+    #[error("the record's group is not known here; name its members first")]
+    UnknownGroup,
+    /// A rank is not within its context.
+    #[error("the record's rank {rank} is not one of its context's {size}")]
+    RankOutside {
+        /// The rank.
+        rank: u32,
+        /// The context's size.
+        size: u32,
+    },
+    /// It ended before it began, or lasted longer than is believed.
+    #[error(
+        "the record begins at {start_us} us and ends at {end_us} us, \
+         which is no duration up to a day"
+    )]
+    Duration {
+        /// When it began.
+        start_us: i64,
+        /// When it ended.
+        end_us: i64,
+    },
+}
+
+/// What a record means once its ranks are those of the whole job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CollectiveEvent {
+    /// A transfer began.
+    TransferBegan(EdgeKey),
+    /// A transfer ended after so many nanoseconds.
+    TransferEnded(EdgeKey, u64),
+    /// A rank entered a collective.
+    CollectiveBegan(WaitKey),
+    /// A rank left a collective after so many nanoseconds.
+    CollectiveEnded(WaitKey, u64),
+}
+
+impl CollectiveRecord {
+    /// What the record means when its context has these `members`, in the order of the context's
+    /// ranks.
+    ///
+    /// # Errors
+    /// When a rank is not within the context, or the duration is none.
+    pub fn event(
+        &self,
+        group: GroupId,
+        members: &impl Members,
+    ) -> Result<CollectiveEvent, RecordError> {
+        let resolve = |rank: u32| {
+            let outside = RecordError::RankOutside { rank, size: self.context_size };
+            if rank < self.context_size { members.rank(rank).ok_or(outside) } else { Err(outside) }
+        };
+        let rank = resolve(self.context_rank)?;
+        Ok(match self.operation {
+            Operation::Transfer { direction, remote_rank, bytes } => {
+                let peer = resolve(remote_rank)?;
+                let bucket = SizeBucket::of(bytes);
+                let key = EdgeKey { group, rank, peer, direction, bucket };
+                if self.finished {
+                    CollectiveEvent::TransferEnded(key, self.duration_ns()?)
+                } else {
+                    CollectiveEvent::TransferBegan(key)
+                }
+            }
+            Operation::Collective { collective, size } => {
+                let key = WaitKey { group, rank, collective, bucket: SizeBucket::of(size) };
+                if self.finished {
+                    CollectiveEvent::CollectiveEnded(key, self.duration_ns()?)
+                } else {
+                    CollectiveEvent::CollectiveBegan(key)
+                }
+            }
+        })
+    }
+
+    fn duration_ns(&self) -> Result<u64, RecordError> {
+        let none = RecordError::Duration { start_us: self.start_us, end_us: self.end_us };
+        let duration_us = self.end_us.checked_sub(self.start_us).ok_or(none)?;
+        let duration_us = u64::try_from(duration_us).map_err(|_| none)?;
+        if duration_us > MAX_DURATION_US {
+            return Err(none);
+        }
+        Ok(duration_us * 1000)
+    }
+}
+
+/// Who is in a context.
+pub trait Members {
+    /// The rank in the whole job of the context's rank `index`.
+    fn rank(&self, index: u32) -> Option<Rank>;
+}
+
+/// A context of all ranks: each has its own number.
+#[derive(Debug, Clone, Copy)]
+pub struct Everybody {
+    /// How many ranks the job has.
+    pub world_size: u32,
+}
+
+impl Members for Everybody {
+    fn rank(&self, index: u32) -> Option<Rank> {
+        (index < self.world_size).then_some(Rank(index))
+    }
+}
+
+impl Members for Vec<Rank> {
+    fn rank(&self, index: u32) -> Option<Rank> {
+        self.get(usize::try_from(index).ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transfer(remote_rank: u32, start_us: i64, end_us: i64) -> CollectiveRecord {
+        CollectiveRecord {
+            operation: Operation::Transfer { direction: Direction::Send, remote_rank, bytes: 5 },
+            group: None,
+            context_rank: 1,
+            context_size: 3,
+            start_us,
+            end_us,
+            finished: true,
+        }
+    }
+
+    #[test]
+    fn ranks_of_a_context_become_ranks_of_the_job() {
+        let members = vec![Rank(10), Rank(20), Rank(30)];
+        let event = transfer(2, 1_000, 1_250).event(GroupId::new(7), &members);
+        let key = EdgeKey {
+            group: GroupId::new(7),
+            rank: Rank(20),
+            peer: Rank(30),
+            direction: Direction::Send,
+            bucket: SizeBucket::of(5),
+        };
+        assert_eq!(event, Ok(CollectiveEvent::TransferEnded(key, 250_000)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let everybody = Everybody { world_size: 2 };
+        let cases = [
+            (transfer(3, 0, 1), RecordError::RankOutside { rank: 3, size: 3 }),
+            (transfer(2, 0, 1), RecordError::RankOutside { rank: 2, size: 3 }),
+            (transfer(0, 5, 4), RecordError::Duration { start_us: 5, end_us: 4 }),
+            (
+                transfer(0, i64::MIN, i64::MAX),
+                RecordError::Duration { start_us: i64::MIN, end_us: i64::MAX },
+            ),
+        ];
+        for (record, expected) in cases {
+            assert_eq!(record.event(GroupId::WORLD, &everybody), Err(expected), "{record:?}");
+        }
+    }
+}

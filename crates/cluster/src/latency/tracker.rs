@@ -1,0 +1,204 @@
+//! The agent's side of latencies: takes records, maps their ranks, and gives a report its part.
+//!
+//! It keeps no record. What it refuses or drops it counts.
+
+use std::collections::BTreeMap;
+
+use crate::group::GroupId;
+use crate::latency::progress::ProgressCounters;
+use crate::latency::record::{CollectiveEvent, CollectiveRecord, Everybody, RecordError};
+use crate::latency::windows::{NotTaken, Windows};
+use crate::latency::{EdgeKey, EdgeWindow, WaitKey, WaitWindow};
+use crate::observation::Observation;
+use crate::rank::Rank;
+
+/// Process groups whose members an agent keeps.
+pub const MAX_GROUPS: usize = 4096;
+/// Ranks that all groups of an agent may have together.
+pub const MAX_MEMBERS: usize = 1 << 20;
+
+/// What was not taken, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TrackerCounts {
+    /// Records that were taken.
+    pub taken: u64,
+    /// Records of groups whose members nobody named.
+    pub unknown_group: u64,
+    /// Records with a rank outside their context, or without a duration.
+    pub implausible: u64,
+    /// Groups that were not kept: there were too many, or their members were.
+    pub groups_refused: u64,
+    /// Latencies of transfers that were not taken.
+    pub edges: NotTaken,
+    /// Times in collectives that were not taken.
+    pub waits: NotTaken,
+    /// Events that had no place in the progress counters.
+    pub progress: u64,
+}
+
+/// Latencies, times in collectives and progress of a node's workers in one epoch.
+#[derive(Debug, Clone)]
+pub struct Tracker {
+    world: Everybody,
+    groups: BTreeMap<GroupId, Vec<Rank>>,
+    members: usize,
+    edges: Windows<EdgeKey>,
+    waits: Windows<WaitKey>,
+    progress: ProgressCounters,
+    excused: bool,
+    counts: TrackerCounts,
+}
+
+impl Tracker {
+    /// A tracker for an epoch with `world_size` ranks.
+    #[must_use]
+    pub fn new(world_size: u32) -> Self {
+        Self {
+            world: Everybody { world_size },
+            groups: BTreeMap::new(),
+            members: 0,
+            edges: Windows::default(),
+            waits: Windows::default(),
+            progress: ProgressCounters::default(),
+            excused: false,
+            counts: TrackerCounts::default(),
+        }
+    }
+
+    /// Learns the members of a group, in the order of its ranks. Says whether it did: not when there
+    /// are [`MAX_GROUPS`] or would be more than [`MAX_MEMBERS`] ranks in them.
+    pub fn learn_group(&mut self, group: GroupId, members: Vec<Rank>) -> bool {
+        let replaced = self.groups.get(&group).map_or(0, Vec::len);
+        let crowded = self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(&group);
+        let total = self.members - replaced + members.len();
+        if crowded || total > MAX_MEMBERS {
+            self.counts.groups_refused += 1;
+            return false;
+        }
+        self.members = total;
+        self.groups.insert(group, members);
+        true
+    }
+
+    /// Takes one record. A record that names no group is of all ranks if its context has as many.
+    ///
+    /// # Errors
+    /// When its group is unknown, a rank outside its context, or its duration none.
+    pub fn take(&mut self, record: &CollectiveRecord) -> Result<(), RecordError> {
+        let event = match self.event(record) {
+            Ok(event) => event,
+            Err(error) => {
+                match error {
+                    RecordError::UnknownGroup => self.counts.unknown_group += 1,
+                    _ => self.counts.implausible += 1,
+                }
+                return Err(error);
+            }
+        };
+        self.counts.taken += 1;
+        self.progress.count(&event);
+        match event {
+            CollectiveEvent::TransferEnded(key, latency_ns) => self.edges.record(key, latency_ns),
+            CollectiveEvent::CollectiveEnded(key, latency_ns) => self.waits.record(key, latency_ns),
+            CollectiveEvent::TransferBegan(_) | CollectiveEvent::CollectiveBegan(_) => {}
+        }
+        Ok(())
+    }
+
+    fn event(&self, record: &CollectiveRecord) -> Result<CollectiveEvent, RecordError> {
+        let group = record.group.unwrap_or(GroupId::WORLD);
+        match self.groups.get(&group) {
+            Some(members) => record.event(group, members),
+            None if record.context_size == self.world.world_size => {
+                record.event(group, &self.world)
+            }
+            None => Err(RecordError::UnknownGroup),
+        }
+    }
+
+    /// Says whether what comes now is slow on purpose, a checkpoint say.
+    pub const fn excuse(&mut self, excused: bool) {
+        self.excused = excused;
+        self.edges.excuse(excused);
+        self.waits.excuse(excused);
+    }
+
+    /// Puts what came since the last report into `observation`.
+    pub fn report(&mut self, observation: &mut Observation) {
+        let edges = self.edges.report().into_iter();
+        observation.edges = edges.map(|(key, window)| EdgeWindow { key, window }).collect();
+        let waits = self.waits.report().into_iter();
+        observation.waits = waits.map(|(key, window)| WaitWindow { key, window }).collect();
+        observation.progress = self.progress.report();
+        observation.excused = self.excused;
+    }
+
+    /// What was taken and what was not.
+    #[must_use]
+    pub fn counts(&self) -> TrackerCounts {
+        TrackerCounts {
+            edges: self.edges.not_taken(),
+            waits: self.waits.not_taken(),
+            progress: self.progress.no_place(),
+            ..self.counts
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::record::Operation;
+    use crate::latency::windows::WARM_UP_SAMPLES;
+    use crate::latency::{Collective, Direction};
+
+    fn record(operation: Operation, size: u32, finished: bool) -> CollectiveRecord {
+        let (start_us, end_us) = (10, if finished { 40 } else { 0 });
+        let (context_rank, context_size, group) = (0, size, None);
+        CollectiveRecord {
+            operation,
+            group,
+            context_rank,
+            context_size,
+            start_us,
+            end_us,
+            finished,
+        }
+    }
+
+    const SEND: Operation =
+        Operation::Transfer { direction: Direction::Send, remote_rank: 1, bytes: 64 };
+    const REDUCE: Operation = Operation::Collective { collective: Collective::AllReduce, size: 64 };
+
+    #[test]
+    fn only_finished_transfers_are_measured_and_both_ends_count_as_progress() {
+        let mut tracker = Tracker::new(4);
+        for _ in 0..WARM_UP_SAMPLES + 5 {
+            for finished in [false, true] {
+                tracker.take(&record(SEND, 4, finished)).unwrap();
+                tracker.take(&record(REDUCE, 4, finished)).unwrap();
+            }
+        }
+        tracker.take(&record(REDUCE, 4, false)).unwrap();
+        let mut observation = Observation::default();
+        tracker.report(&mut observation);
+        let figures = |window: crate::latency::Window| (window.count, window.median_ns);
+        assert_eq!(figures(observation.edges[0].window), (5, 30_000));
+        assert_eq!(figures(observation.waits[0].window), (5, 30_000));
+        assert_eq!(observation.progress[0].entered, 26);
+        assert_eq!(observation.progress[0].finished, 25);
+        assert_eq!(tracker.counts().taken, 101);
+    }
+
+    #[test]
+    fn a_group_must_be_known_and_groups_are_bounded() {
+        let mut tracker = Tracker::new(4);
+        let smaller = record(SEND, 2, true);
+        assert_eq!(tracker.take(&smaller), Err(RecordError::UnknownGroup));
+        assert!(tracker.learn_group(GroupId::WORLD, vec![Rank(2), Rank(3)]));
+        assert_eq!(tracker.take(&smaller), Ok(()));
+        assert!(!tracker.learn_group(GroupId::new(1), vec![Rank(0); MAX_MEMBERS]));
+        let counts = tracker.counts();
+        assert_eq!((counts.unknown_group, counts.groups_refused), (1, 1));
+    }
+}

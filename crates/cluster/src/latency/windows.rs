@@ -1,0 +1,246 @@
+//! Windows of the latest latencies, one for each key, and the figures of a window.
+//!
+//! A report takes the latencies that came since the last one, so that two reports never tell of the
+//! same transfer twice. The number of keys is bounded, and what is not taken is counted.
+
+use std::collections::BTreeMap;
+
+use crate::latency::Window;
+
+/// Latencies that a window holds: the original's window.
+pub const WINDOW_SAMPLES: usize = 100;
+/// Keys that an agent keeps at once.
+pub const MAX_KEYS: usize = 8192;
+/// Latencies of a new key that are left out: connections are being made, caches are cold.
+pub const WARM_UP_SAMPLES: u32 = 20;
+/// Latencies that a window should have before it is reported.
+pub const ENOUGH_SAMPLES: u32 = 5;
+/// Reports after which a window is reported even with fewer.
+pub const PATIENCE_REPORTS: u32 = 5;
+/// Reports without a latency after which a key may make place for another.
+pub const IDLE_REPORTS: u32 = 60;
+
+/// What was not taken, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NotTaken {
+    /// Latencies of new keys when there were already [`MAX_KEYS`].
+    pub no_place: u64,
+    /// The first latencies of a key.
+    pub warm_up: u64,
+    /// Latencies during a checkpoint or the like.
+    pub excused: u64,
+    /// Latencies that gave way to later ones of the same report.
+    pub overwritten: u64,
+}
+
+/// Windows by key.
+#[derive(Debug, Clone)]
+pub struct Windows<Key> {
+    samples: BTreeMap<Key, Samples>,
+    excused: bool,
+    not_taken: NotTaken,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Samples {
+    /// The latest, each at the place of its number modulo the window.
+    latest_ns: Vec<u64>,
+    since_report: u32,
+    warm_up: u32,
+    reports_waited: u32,
+    total: u64,
+}
+
+impl<Key: Ord + Copy> Default for Windows<Key> {
+    fn default() -> Self {
+        Self { samples: BTreeMap::new(), excused: false, not_taken: NotTaken::default() }
+    }
+}
+
+impl<Key: Ord + Copy> Windows<Key> {
+    /// Files one latency.
+    pub fn record(&mut self, key: Key, latency_ns: u64) {
+        if self.excused {
+            self.not_taken.excused += 1;
+            return;
+        }
+        if self.samples.len() >= MAX_KEYS && !self.samples.contains_key(&key) {
+            self.not_taken.no_place += 1;
+            return;
+        }
+        let samples = self.samples.entry(key).or_default();
+        if samples.warm_up < WARM_UP_SAMPLES {
+            samples.warm_up += 1;
+            samples.reports_waited = 0;
+            self.not_taken.warm_up += 1;
+            return;
+        }
+        if samples.push(latency_ns) {
+            self.not_taken.overwritten += 1;
+        }
+    }
+
+    /// Says whether what comes now is slow on purpose, a checkpoint say, and not to be counted.
+    pub const fn excuse(&mut self, excused: bool) {
+        self.excused = excused;
+    }
+
+    /// What was not taken, since the start.
+    #[must_use]
+    pub const fn not_taken(&self) -> NotTaken {
+        self.not_taken
+    }
+
+    /// How many keys there are.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The figures of what came since the last report, by key. Keys with too few latencies wait for
+    /// more; those that had none for long make place when it is needed.
+    pub fn report(&mut self) -> Vec<(Key, Window)> {
+        let crowded = self.samples.len() >= MAX_KEYS;
+        self.samples.retain(|_, samples| !(crowded && samples.is_idle()));
+        let reports = self.samples.iter_mut();
+        reports.filter_map(|(key, samples)| Some((*key, samples.report()?))).collect()
+    }
+}
+
+impl Samples {
+    /// Takes one latency; says whether another that no report has told of gave way.
+    fn push(&mut self, latency_ns: u64) -> bool {
+        let window = u64::try_from(WINDOW_SAMPLES).expect("100 fits in a u64");
+        let place = usize::try_from(self.total % window).expect("less than 100 fits in a usize");
+        match self.latest_ns.get_mut(place) {
+            Some(held_ns) => *held_ns = latency_ns,
+            None => self.latest_ns.push(latency_ns),
+        }
+        self.total += 1;
+        self.since_report = self.since_report.saturating_add(1);
+        usize::try_from(self.since_report).is_ok_and(|count| count > WINDOW_SAMPLES)
+    }
+
+    fn report(&mut self) -> Option<Window> {
+        self.reports_waited = self.reports_waited.saturating_add(1);
+        let patient = self.reports_waited < PATIENCE_REPORTS;
+        if self.since_report == 0 || (self.since_report < ENOUGH_SAMPLES && patient) {
+            return None;
+        }
+        let mut latest_ns = self.latest_since_report();
+        self.since_report = 0;
+        self.reports_waited = 0;
+        Some(figures(&mut latest_ns, self.total))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.since_report == 0 && self.reports_waited >= IDLE_REPORTS
+    }
+
+    fn latest_since_report(&self) -> Vec<u64> {
+        let held = self.latest_ns.len();
+        let count = usize::try_from(self.since_report).unwrap_or(held).min(held);
+        let window = u64::try_from(WINDOW_SAMPLES).expect("100 fits in a u64");
+        let next = usize::try_from(self.total % window).expect("less than 100 fits in a usize");
+        (1..=count)
+            .map(|back| self.latest_ns[(next + WINDOW_SAMPLES - back) % WINDOW_SAMPLES])
+            .collect()
+    }
+}
+
+/// The figures of at least one latency.
+fn figures(latencies_ns: &mut [u64], last_sequence: u64) -> Window {
+    latencies_ns.sort_unstable();
+    let count = latencies_ns.len();
+    let sum: u128 = latencies_ns.iter().map(|one| u128::from(*one)).sum();
+    let divisor = u128::try_from(count).expect("a usize fits in a u128");
+    let median_ns = latencies_ns[count / 2];
+    // Nearest rank: the smallest latency that 95 of 100 do not exceed.
+    let high_ns = latencies_ns[(count * 95).div_ceil(100) - 1];
+    let mut distances_ns: Vec<u64> =
+        latencies_ns.iter().map(|one| one.abs_diff(median_ns)).collect();
+    distances_ns.sort_unstable();
+    Window {
+        count: u32::try_from(count).expect("a window has at most 100 latencies"),
+        mean_ns: u64::try_from(sum / divisor).expect("a mean is no more than the largest"),
+        median_ns,
+        deviation_ns: distances_ns[count / 2],
+        high_ns,
+        last_sequence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warm() -> Windows<u8> {
+        let mut windows = Windows::default();
+        for _ in 0..WARM_UP_SAMPLES {
+            windows.record(1, 1_000_000);
+        }
+        windows
+    }
+
+    #[test]
+    fn a_report_has_the_figures_of_what_came_since_the_last() {
+        let mut windows = warm();
+        (1..=10).for_each(|latency_ns| windows.record(1, latency_ns));
+        let expected = Window {
+            count: 10,
+            mean_ns: 5,
+            median_ns: 6,
+            deviation_ns: 3,
+            high_ns: 10,
+            last_sequence: 10,
+        };
+        assert_eq!(windows.report(), [(1, expected)]);
+        assert_eq!(windows.report(), []);
+        (0..5).for_each(|_| windows.record(1, 70));
+        let later = windows.report();
+        assert_eq!((later[0].1.count, later[0].1.median_ns, later[0].1.last_sequence), (5, 70, 15));
+        assert_eq!(windows.not_taken().warm_up, u64::from(WARM_UP_SAMPLES));
+    }
+
+    #[test]
+    fn a_window_has_the_latest_hundred() {
+        let mut windows = warm();
+        (1..=250).for_each(|latency_ns| windows.record(1, latency_ns));
+        let window = windows.report()[0].1;
+        assert_eq!((window.count, window.median_ns, window.high_ns), (100, 201, 245));
+        assert_eq!(window.last_sequence, 250);
+        assert_eq!(windows.not_taken().overwritten, 150);
+    }
+
+    #[test]
+    fn few_latencies_wait_for_more_but_not_for_ever() {
+        let mut windows = warm();
+        windows.record(1, 8);
+        let reported: Vec<bool> = (0..6).map(|_| !windows.report().is_empty()).collect();
+        assert_eq!(reported, [false, false, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_checkpoint_counts_for_nothing() {
+        let mut windows = warm();
+        windows.excuse(true);
+        (0..10).for_each(|_| windows.record(1, 9));
+        windows.excuse(false);
+        assert_eq!(windows.report(), []);
+        assert_eq!(windows.not_taken().excused, 10);
+    }
+
+    #[test]
+    fn keys_are_bounded_and_idle_ones_make_place() {
+        let mut windows = Windows::default();
+        let keys = u32::try_from(MAX_KEYS).unwrap();
+        (0..keys + 3).for_each(|key| windows.record(key, 1));
+        assert_eq!((windows.keys(), windows.not_taken().no_place), (MAX_KEYS, 3));
+        for _ in 0..=IDLE_REPORTS {
+            (0..20).for_each(|_| windows.record(7, 1));
+            windows.report();
+        }
+        windows.record(keys, 1);
+        assert_eq!(windows.keys(), 2, "key 7 and the new one");
+    }
+}

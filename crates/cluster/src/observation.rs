@@ -1,0 +1,100 @@
+//! What one node tells about its workers in one report.
+//!
+//! Plain data: who sent it, in which epoch and with which sequence number is the business of the
+//! message around it. Whoever takes a report from outside cuts it to the limits below and counts
+//! what it cut.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::group::GroupId;
+use crate::latency::{EdgeWindow, WaitWindow};
+use crate::rank::Rank;
+
+/// Process groups whose progress one report may hold.
+pub const MAX_PROGRESS_PER_REPORT: usize = 4096;
+/// Latency windows that one report may hold of transfers, and again of collectives.
+pub const MAX_WINDOWS_PER_REPORT: usize = 8192;
+/// Ranks that one rank may say it waits for.
+pub const MAX_AWAITED_RANKS: usize = 64;
+
+/// A node's workers, their progress and their latencies.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Observation {
+    /// Each of the node's workers.
+    pub workers: Vec<WorkerObservation>,
+    /// How far each worker is in each of its process groups.
+    pub progress: Vec<Progress>,
+    /// The latencies of transfers since the last report.
+    pub edges: Vec<EdgeWindow>,
+    /// The time spent in collectives since the last report.
+    pub waits: Vec<WaitWindow>,
+    /// Whether a worker says that it does something slow on purpose, a checkpoint say: neither its
+    /// standing still nor its latencies count meanwhile.
+    pub excused: bool,
+}
+
+/// One worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerObservation {
+    /// Which one.
+    pub rank: Rank,
+    /// How it is.
+    pub state: WorkerState,
+}
+
+/// How a worker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerState {
+    /// It runs.
+    Running,
+    /// The system says that it is stopped (state `T` or `t` in `/proc/<pid>/stat`, proc(5)).
+    Stopped,
+    /// It ended with exit code 0, which is no failure.
+    Finished,
+    /// Its agent ended it on purpose, which is no failure either.
+    Ended,
+    /// It failed.
+    Failed {
+        /// How it ended.
+        end: WorkerEnd,
+        /// How long before the report was sent, on the node's own monotonic clock.
+        age: Duration,
+    },
+}
+
+/// How a failed worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkerEnd {
+    /// With this exit code, which is not 0.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It could not be started.
+    NotStarted,
+}
+
+impl fmt::Display for WorkerEnd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(formatter, "exit code {code}"),
+            Self::Signal(signal) => write!(formatter, "signal {signal}"),
+            Self::NotStarted => formatter.write_str("not started"),
+        }
+    }
+}
+
+/// How far one worker is in one process group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// The group.
+    pub group: GroupId,
+    /// The worker.
+    pub rank: Rank,
+    /// Collectives that it has entered so far; the last of them has this number.
+    pub entered: u64,
+    /// Collectives that it has finished so far.
+    pub finished: u64,
+    /// Ranks with whom it has begun a transfer that is not finished; at most [`MAX_AWAITED_RANKS`].
+    pub awaits: Vec<Rank>,
+}
