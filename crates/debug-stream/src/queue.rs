@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use self::lock::Locked;
 use self::pool::Pool;
-use self::record::{HEADER_BYTES, Place, Size};
+use self::record::{HEADER_BYTES, Place, Size, coarse_time_ns};
 use self::segment::{SEGMENT_BYTES, Segment, class_of};
 use crate::doorbell::{Descriptor, Doorbell, Progress};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
@@ -286,10 +286,11 @@ impl Queue {
                 return Err(self.lose(tail, cause));
             }
             if !tail.fits(distance + HEADER_BYTES) {
-                let Some(segment) = spare.take().or_else(|| self.pool.take(0)) else {
+                let Some(segment) = spare.take().or_else(|| self.pool.go_on(coarse_time_ns()))
+                else {
                     drop(tail);
                     // Taking memory from the kernel takes microseconds: other producers go ahead.
-                    spare = Segment::map(0);
+                    spare = Segment::map(0).or_else(|| self.pool.take(0));
                     if spare.is_none() {
                         return Err(self.lose_for_want_of_memory());
                     }
