@@ -13,6 +13,7 @@ mod health;
 mod history;
 mod incoming;
 mod options;
+mod probe;
 mod report;
 mod stop;
 mod watch;
@@ -48,6 +49,7 @@ pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};
 pub use history::query_history;
 pub use options::{GrpcOptions, OptionsError, SOCKET_NAME};
+pub use probe::{Health, HealthEndpoint, HealthError, HealthTls, ask_health};
 pub use report::report_process;
 use stop::until_stop;
 

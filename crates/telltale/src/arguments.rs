@@ -2,7 +2,9 @@
 
 mod alerts;
 mod events;
+mod health;
 mod history;
+mod man;
 mod serve;
 
 use std::io;
@@ -21,7 +23,9 @@ use crate::gpt::Print;
 
 pub(crate) use alerts::AlertsArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
+pub(crate) use health::HealthArguments;
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
+pub(crate) use man::ManArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
 
 /// Tells what every accelerator and process is doing.
@@ -48,6 +52,9 @@ pub(crate) enum Command {
     /// Show what is wrong with the machine, by the rules of the service
     #[command(after_help = alerts::ALERTS_HELP)]
     Alerts(AlertsArguments),
+    /// Ask whether the service serves, for probes and scripts
+    #[command(after_help = health::HEALTH_HELP)]
+    Health(HealthArguments),
     /// Show what devices and processes did over time, from what a service recorded
     #[command(after_help = history::HISTORY_HELP)]
     History(HistoryArguments),
@@ -71,6 +78,9 @@ pub(crate) enum Command {
     Emulate(EmulateArguments),
     /// Print the completion script of a shell
     Completions(CompletionArguments),
+    /// Write the manual pages
+    #[command(after_help = man::MAN_HELP)]
+    Man(ManArguments),
 }
 
 const SMI_HELP: &str = "\
@@ -377,10 +387,15 @@ pub(crate) fn parse() -> Result<Command, ExitCode> {
     })
 }
 
+/// The whole definition, from which manual pages are made.
+pub(crate) fn definition() -> clap::Command {
+    Line::command()
+}
+
 /// Prints the completion script for a shell.
 pub(crate) fn print_completions(arguments: &CompletionArguments) -> Result<Status, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Line::command(), "telltale", &mut script);
+    clap_complete::generate(arguments.shell, &mut definition(), "telltale", &mut script);
     io::Write::write_all(&mut io::stdout(), &script)?;
     Ok(Status::Fine)
 }

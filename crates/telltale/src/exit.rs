@@ -13,6 +13,8 @@ pub(crate) enum Status {
     Partial,
     /// All went well, and something is wrong with the machine.
     Firing,
+    /// The service answers, and says that it does not serve.
+    NotServing,
     /// Nothing could be read or done.
     Nothing,
 }
@@ -61,7 +63,7 @@ impl From<io::Error> for Failure {
 pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
     match outcome {
         Ok(Status::Fine) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
-        Ok(Status::Partial | Status::Firing) => ExitCode::from(1),
+        Ok(Status::Partial | Status::Firing | Status::NotServing) => ExitCode::from(1),
         Ok(Status::Nothing) => ExitCode::from(2),
         Err(Failure::Told(text)) => {
             tell(&format!("telltale: {text}"));

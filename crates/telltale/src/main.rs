@@ -11,8 +11,10 @@ mod emulate;
 mod events;
 mod exit;
 mod gpt;
+mod health;
 mod history;
 mod interrupt;
+mod man;
 mod output;
 mod parent;
 mod past;
@@ -21,6 +23,7 @@ mod replay;
 mod report;
 mod serve;
 mod smi;
+mod sockets;
 
 use std::process::ExitCode;
 
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
         Ok(Command::Config(arguments)) => config::run(&arguments),
         Ok(Command::Alerts(arguments)) => alerts::run(&arguments),
+        Ok(Command::Health(arguments)) => health::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Ok(Command::Emulate(arguments)) => emulate::run(&arguments),
         Ok(Command::Events(arguments)) => events::run(&arguments),
         Ok(Command::Completions(arguments)) => arguments::print_completions(&arguments),
+        Ok(Command::Man(arguments)) => man::run(&arguments),
     };
     exit::code(outcome)
 }

@@ -4,9 +4,8 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
-use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
 use telltale_node::access::Sight;
-use telltale_node::grpc::{SOCKET_NAME, connect, query_history, report_process};
+use telltale_node::grpc::{connect, query_history, report_process};
 use telltale_node::history::{DatabaseError, Past, Reader, database_in, directory_for};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{HistoryAnswer, HistoryQuery, ProcessChoice, Report};
@@ -15,6 +14,7 @@ use telltale_wire::telemetry::{CallError, Client};
 
 use crate::arguments::{HistoryPlace, Place};
 use crate::exit::Failure;
+use crate::sockets::sockets;
 
 /// The directory of the service that a package installs.
 const SYSTEM: &str = "/var/lib/telltale";
@@ -136,15 +136,4 @@ fn candidates(history: &HistoryPlace, place: &Place) -> Vec<PathBuf> {
     let mut paths: Vec<_> = first.into_iter().chain(system).collect();
     paths.dedup();
     paths.iter().map(|directory| database_in(directory)).collect()
-}
-
-/// The sockets at which a service may be, in this order.
-fn sockets(place: &Place) -> Vec<PathBuf> {
-    let root = place.root.as_deref().filter(|root| *root != Path::new("/"));
-    let environment = DirectoryEnvironment::of_this_process();
-    RuntimeDirectory::for_reading(place.runtime_dir.as_deref(), root, &environment)
-        .into_iter()
-        .flatten()
-        .map(|directory| directory.path().join(SOCKET_NAME))
-        .collect()
 }

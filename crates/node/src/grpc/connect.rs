@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_wire::telemetry::Client;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 
 /// How long connecting may take.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
@@ -51,6 +51,15 @@ pub enum ConnectError {
     },
 }
 
+// === impl ConnectError ===
+
+impl ConnectError {
+    /// Whether nothing at all is at the path.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 /// Connects to the service at the socket `path`. Needs a tokio runtime with I/O and time.
 ///
 /// The socket must belong to root, to this process's user or to the owner of its directory. In a
@@ -59,6 +68,11 @@ pub enum ConnectError {
 /// # Errors
 /// When nobody answers there, or somebody else than these.
 pub async fn connect(path: &Path) -> Result<Client, ConnectError> {
+    Ok(Client::new(channel(path).await?))
+}
+
+/// The connection of [`connect`].
+pub(super) async fn channel(path: &Path) -> Result<Channel, ConnectError> {
     let missing = |source| ConnectError::Missing { path: path.into(), source };
     let uid = std::fs::symlink_metadata(path).map_err(missing)?.uid();
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -71,6 +85,5 @@ pub async fn connect(path: &Path) -> Result<Client, ConnectError> {
     let address = format!("unix:{}", path.to_str().ok_or_else(unfit)?);
     let endpoint = Endpoint::from_shared(address).map_err(|_| unfit())?;
     let channel = endpoint.connect_timeout(CONNECT_PATIENCE).connect().await;
-    let channel = channel.map_err(|source| ConnectError::Silent { path: path.into(), source })?;
-    Ok(Client::new(channel))
+    channel.map_err(|source| ConnectError::Silent { path: path.into(), source })
 }

@@ -103,7 +103,8 @@ impl GrpcOptions {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, OptionsError> {
+/// The bytes of a file with certificates or a key, of which there cannot be too many.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, OptionsError> {
     let failed = |source| OptionsError::Read { path: path.into(), source };
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();

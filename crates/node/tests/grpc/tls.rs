@@ -9,14 +9,16 @@ use rcgen::{
 };
 use telltale_harness::Scratch;
 use telltale_node::access::Token;
-use telltale_node::grpc::{GrpcOptions, GrpcService};
+use telltale_node::grpc::{
+    GrpcOptions, GrpcService, Health, HealthEndpoint, HealthError, HealthTls, ask_health,
+};
 use telltale_node::listen::{Address, Listener};
 use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::{CallError, Client};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::machine::machine;
-use crate::serving::{Served, wait};
+use crate::serving::{PATIENCE, Served, wait};
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -174,6 +176,33 @@ fn without_tls_this_machine_sees_devices() {
         let mut client = client.with_token(TOKEN).unwrap();
         assert_eq!(shown(client.snapshot(false).await), 6);
     });
+}
+
+#[test]
+fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
+    let scratch = Scratch::new();
+    let (ours, other) = (Authority::new("ours"), Authority::new("other"));
+    let authority = written(&scratch, "authority.pem", &ours.pem);
+    let mine = ours.client(VALID);
+    let certificate = written(&scratch, "mine.pem", &mine.certificate);
+    let key = written(&scratch, "mine.key", &mine.key);
+    let asked = |served: &Served, tls: &HealthTls| {
+        let port = served.address.expect("a TCP port").port();
+        let endpoint = HealthEndpoint::Tcp(format!("localhost:{port}"));
+        wait(ask_health(&endpoint, Some(tls), PATIENCE))
+    };
+    let open = served(&options(&scratch, &ours.server(VALID), None));
+    let mut tls = HealthTls { authority, identity: None };
+    assert_eq!(asked(&open, &tls).unwrap(), Health::Serving);
+    let stranger = written(&scratch, "stranger.pem", &other.pem);
+    let believer = HealthTls { authority: stranger, identity: None };
+    assert!(matches!(asked(&open, &believer), Err(HealthError::Port { .. })));
+    let nothing = HealthTls { authority: "/nonexistent".into(), identity: None };
+    assert!(matches!(asked(&open, &nothing), Err(HealthError::Tls(_))));
+    let closed = served(&options(&scratch, &ours.server(VALID), Some(&ours)));
+    assert!(asked(&closed, &tls).is_err(), "without a certificate");
+    tls.identity = Some((certificate, key));
+    assert_eq!(asked(&closed, &tls).unwrap(), Health::Serving);
 }
 
 #[test]

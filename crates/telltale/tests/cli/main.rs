@@ -6,13 +6,16 @@
 mod alerts;
 mod cleaning;
 mod command;
+mod completions;
 mod demo;
 mod emulate;
 mod events;
 mod faults;
 mod gpt;
+mod health;
 mod history;
 mod machines;
+mod man;
 mod names;
 mod nothing;
 mod printed;

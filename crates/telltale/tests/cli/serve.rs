@@ -33,8 +33,13 @@ impl Serving {
         found.unwrap_or_else(|| panic!("it ended without saying {words:?}"))
     }
 
+    /// Its pid.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn hang_up(&self) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        let pid = Pid::from_raw(i32::try_from(self.id()).unwrap()).unwrap();
         kill_process(pid, Signal::HUP).unwrap();
     }
 
@@ -47,7 +52,7 @@ impl Serving {
 }
 
 /// A service for an empty machine, with all of its files in `place`.
-fn serve(place: &Scratch) -> Command {
+pub(crate) fn serve(place: &Scratch) -> Command {
     let mut command = telltale();
     let within = |name: &str| {
         let path = place.join(name);

@@ -1,0 +1,80 @@
+//! `telltale health`: whether the service serves, as an exit status.
+
+use serde_json::json;
+use telltale_node::grpc::{Health, HealthEndpoint, HealthError, ask_health};
+use telltale_schema::text::with_causes;
+
+use crate::arguments::HealthArguments;
+use crate::exit::{self, Failure, Status};
+use crate::output::Output;
+use crate::sockets::sockets;
+
+/// Where it was asked, if anywhere, and what came of that.
+struct Found {
+    endpoint: Option<HealthEndpoint>,
+    health: Result<Health, String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &HealthArguments) -> Result<Status, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because(&error))?;
+    let found = runtime.block_on(find(arguments));
+    let output = Output::detect();
+    if arguments.json {
+        output.print(&found.as_json())?;
+    } else {
+        match &found.health {
+            Ok(Health::Serving) => output.print("serving\n")?,
+            Ok(Health::NotServing) => output.print("not serving\n")?,
+            Err(reason) => exit::tell(&format!("telltale: {reason}")),
+        }
+    }
+    Ok(match found.health {
+        Ok(Health::Serving) => Status::Fine,
+        Ok(Health::NotServing) => Status::NotServing,
+        Err(_) => Status::Nothing,
+    })
+}
+
+/// Asks where the arguments say; else the first socket at which a service answers. Where none
+/// does, the first one that is there at all has the reason.
+async fn find(arguments: &HealthArguments) -> Found {
+    let places = match &arguments.endpoint {
+        Some(endpoint) => vec![endpoint.clone()],
+        None => sockets(&arguments.place).into_iter().map(HealthEndpoint::Unix).collect(),
+    };
+    let tls = arguments.tls();
+    let none = String::from("there is no runtime directory with a service's socket");
+    let mut found = Found { endpoint: None, health: Err(none) };
+    let mut is_there = false;
+    for endpoint in places {
+        match ask_health(&endpoint, tls.as_ref(), arguments.timeout).await {
+            Ok(health) => return Found { endpoint: Some(endpoint), health: Ok(health) },
+            Err(error) => {
+                let is_missing = matches!(&error, HealthError::Socket(error) if error.is_missing());
+                if found.endpoint.is_none() || (!is_there && !is_missing) {
+                    found = Found { endpoint: Some(endpoint), health: Err(with_causes(&error)) };
+                }
+                is_there |= !is_missing;
+            }
+        }
+    }
+    found
+}
+
+// === impl Found ===
+
+impl Found {
+    fn as_json(&self) -> String {
+        let (status, reason) = match &self.health {
+            Ok(Health::Serving) => ("serving", None),
+            Ok(Health::NotServing) => ("not_serving", None),
+            Err(reason) => ("unreachable", Some(reason)),
+        };
+        let endpoint = self.endpoint.as_ref().map(HealthEndpoint::to_string);
+        format!("{}\n", json!({"endpoint": endpoint, "status": status, "reason": reason}))
+    }
+}
