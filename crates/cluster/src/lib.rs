@@ -5,6 +5,7 @@
 //! thousands of seeded runs with crashes and partitions test what is really shipped.
 #![forbid(unsafe_code)]
 
+pub mod detection;
 pub mod epoch;
 pub mod group;
 pub mod latency;

@@ -13,6 +13,8 @@ use crate::time::Moment;
 
 /// Figures that one verdict holds; more are left out, strongest first.
 pub const MAX_EVIDENCE: usize = 16;
+/// Suspects that one ambiguous verdict names; more are left out.
+pub const MAX_SUSPECTS: usize = 64;
 
 /// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +99,8 @@ impl fmt::Display for Suspect {
 pub enum Suspects {
     /// This one.
     One(Suspect),
-    /// At least one of these, and the data cannot tell which. Nobody is evicted for this.
+    /// At least one of these, and the data cannot tell which. Nobody is evicted for this. Only one
+    /// is listed when a search was cut short before it could be sure.
     Ambiguous(Vec<Suspect>),
 }
 
@@ -228,7 +231,8 @@ pub struct Verdict {
     /// Who is suspected.
     pub suspects: Suspects,
     /// From 0 to 1: the share of what was observed about the suspects that agrees, divided by the
-    /// number of equally good explanations. It orders verdicts; it is no probability of being right.
+    /// number of equally good explanations. A crash that is told from its echoes only by time has
+    /// 0.7. It orders verdicts; it is no probability of being right.
     pub confidence: f64,
     /// The figures, strongest first; at most [`MAX_EVIDENCE`].
     pub evidence: Vec<Evidence>,

@@ -1,0 +1,226 @@
+//! Detection: from what nodes report to verdicts.
+//!
+//! A machine without I/O: reports go in as they come, and a look at any moment says what is wrong
+//! then. It commands nothing, and evicts nobody.
+
+mod cold_start;
+mod crash;
+mod explanation;
+mod finding;
+mod hang;
+mod history;
+mod matrix;
+mod members;
+mod outliers;
+mod silence;
+mod slowness;
+mod suspicion;
+mod waiting;
+
+use std::time::Duration;
+
+use crate::detection::crash::Crashes;
+use crate::detection::finding::{Continuity, Finding};
+use crate::detection::hang::{Hangs, Patience};
+use crate::detection::matrix::Matrix;
+pub use crate::detection::matrix::MatrixCounts;
+use crate::detection::members::Members;
+use crate::detection::silence::Silence;
+use crate::detection::waiting::Waiting;
+use crate::node::NodeName;
+use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, WorkerState};
+use crate::rank::RankMap;
+use crate::time::Moment;
+use crate::verdict::Verdict;
+
+/// How slow nodes and links are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Each edge against its own history, and the smallest explanation of what is slow.
+    OwnHistory,
+    /// The original's: the average of a node's latencies is more than two standard deviations above
+    /// the mean of all. Never names a link.
+    MeanTwoSigma,
+}
+
+/// When something counts as wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// How slow nodes and links are found.
+    pub rule: Rule,
+    /// A node that has not reported for longer is silent.
+    pub keep_alive: Duration,
+    /// How long the failures of workers are collected before time alone tells the cause.
+    pub crash_settling: Duration,
+    /// A group that has not moved for this long, and for three times its longest pause of late, hangs.
+    pub hang_after: Duration,
+    /// The same before a group has finished its first collective.
+    pub hang_at_start: Duration,
+    /// The time between two reports of a node: how long one window of the slow verdicts is.
+    pub window: Duration,
+    /// What is slower by less than this factor is not slow.
+    pub meaningful_ratio: f32,
+    /// In how many windows in a row a node or link must be suspected before it is told.
+    pub settling_windows: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            rule: Rule::OwnHistory,
+            keep_alive: Duration::from_secs(5),
+            crash_settling: Duration::from_millis(250),
+            hang_after: Duration::from_secs(5),
+            hang_at_start: Duration::from_secs(120),
+            window: Duration::from_secs(1),
+            meaningful_ratio: 1.2,
+            settling_windows: 3,
+        }
+    }
+}
+
+/// What was not taken, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DetectionCounts {
+    /// Reports of nodes that hold no slot.
+    pub strangers: u64,
+    /// Windows of one report beyond [`MAX_WINDOWS_PER_REPORT`].
+    pub too_many_windows: u64,
+    /// Latencies of transfers.
+    pub edges: MatrixCounts,
+    /// Times in collectives that had no place or were not the node's.
+    pub waits: u64,
+    /// Progress that had no place or was not the node's.
+    pub progress: u64,
+}
+
+/// Finds what is wrong with the nodes of one job.
+#[derive(Debug, Clone)]
+pub struct Detector {
+    settings: Settings,
+    members: Members,
+    silence: Silence,
+    crashes: Crashes,
+    hangs: Hangs,
+    matrix: Matrix,
+    waiting: Waiting,
+    at_once: Continuity,
+    settled: Continuity,
+    last_window: Option<Moment>,
+    slow: Vec<Verdict>,
+    counts: DetectionCounts,
+}
+
+impl Detector {
+    /// A detector that knows no node.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            members: Members::default(),
+            silence: Silence::default(),
+            crashes: Crashes::default(),
+            hangs: Hangs::default(),
+            matrix: Matrix::default(),
+            waiting: Waiting::default(),
+            at_once: Continuity::default(),
+            settled: Continuity::default(),
+            last_window: None,
+            slow: Vec::new(),
+            counts: DetectionCounts::default(),
+        }
+    }
+
+    /// A new epoch begins with these ranks. Failures and progress are forgotten; what is usual
+    /// between two nodes is kept, so that a slow one is not taken for usual after a restart.
+    pub fn set_ranks(&mut self, now: Moment, map: &RankMap) {
+        self.members.set_ranks(map);
+        self.silence.set_ranks(now, &self.members);
+        self.crashes.forget();
+        self.hangs.forget();
+        self.matrix.forget_idle();
+        self.waiting.forget();
+        self.at_once = Continuity::default();
+        self.settled = Continuity::default();
+        self.slow.clear();
+    }
+
+    /// Takes the report of a node, of the present epoch. Says whether it was taken: not when the
+    /// node holds no slot.
+    pub fn observe(&mut self, now: Moment, node: &NodeName, observation: &Observation) -> bool {
+        let holder = self.members.number(node).filter(|number| self.members.holds_slot(*number));
+        let Some(number) = holder else {
+            self.counts.strangers += 1;
+            return false;
+        };
+        self.silence.heard(now, number);
+        for worker in &observation.workers {
+            let is_its_own = self.members.of_rank(worker.rank) == Some(number);
+            if let (WorkerState::Failed { end, age }, true) = (worker.state, is_its_own) {
+                self.crashes.failed(now, number, worker.rank, end, age);
+            }
+        }
+        self.hangs.observe(now, number, observation, &self.members);
+        if !observation.excused {
+            let edges = self.bounded(&observation.edges);
+            self.matrix.observe(number, edges, &self.members);
+            let waits = self.bounded(&observation.waits);
+            self.waiting.observe(number, waits, &self.members);
+        }
+        true
+    }
+
+    fn bounded<'a, T>(&mut self, windows: &'a [T]) -> &'a [T] {
+        let (taken, left) = windows.split_at(windows.len().min(MAX_WINDOWS_PER_REPORT));
+        self.counts.too_many_windows += u64::try_from(left.len()).unwrap_or(u64::MAX);
+        taken
+    }
+
+    /// What is wrong now. To be called at least once a window; slow nodes and links are looked for
+    /// once a window however often it is called.
+    pub fn look(&mut self, now: Moment) -> Vec<Verdict> {
+        let settings = self.settings;
+        let is_due = self.last_window.is_none_or(|last| now.since(last) >= settings.window);
+        if is_due {
+            self.last_window = Some(now);
+            self.matrix.look();
+            self.waiting.look();
+            let findings = self.slow_findings();
+            let settling = settings.settling_windows;
+            self.slow = self.settled.step(now, findings, settling, &self.members);
+        }
+        let mut findings = self.silence.findings(now, settings.keep_alive, &self.members);
+        findings.extend(self.crashes.findings(now, settings.crash_settling));
+        if !self.crashes.any() {
+            let patience =
+                Patience { after: settings.hang_after, at_start: settings.hang_at_start };
+            findings.extend(self.hangs.findings(now, patience, &self.members));
+        }
+        let mut verdicts = self.at_once.step(now, findings, 1, &self.members);
+        verdicts.extend(self.slow.iter().cloned());
+        verdicts
+    }
+
+    fn slow_findings(&self) -> Vec<Finding> {
+        match self.settings.rule {
+            Rule::OwnHistory => {
+                let meaningful = self.settings.meaningful_ratio.max(1.0).ln();
+                let mut findings = slowness::findings(&self.matrix, &self.members, meaningful);
+                findings.extend(self.waiting.findings(&self.members, meaningful));
+                findings
+            }
+            Rule::MeanTwoSigma => outliers::findings(&self.matrix, &self.members),
+        }
+    }
+
+    /// What was taken and what was not.
+    #[must_use]
+    pub const fn counts(&self) -> DetectionCounts {
+        DetectionCounts {
+            edges: self.matrix.counts(),
+            waits: self.waiting.no_place(),
+            progress: self.hangs.no_place(),
+            ..self.counts
+        }
+    }
+}

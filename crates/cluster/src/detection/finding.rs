@@ -1,0 +1,125 @@
+//! What one detector says at one look, and how findings of several looks become verdicts.
+
+use std::collections::BTreeMap;
+
+use crate::detection::members::Members;
+use crate::detection::suspicion::Culprit;
+use crate::time::Moment;
+use crate::verdict::{
+    Evidence, MAX_EVIDENCE, MAX_SUSPECTS, Side, Suspect, Suspects, Verdict, VerdictKind,
+};
+
+/// What one detector says at one look.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    pub(super) kind: VerdictKind,
+    /// Sorted; never empty.
+    pub(super) culprits: Vec<Culprit>,
+    /// Whether the data can tell that it is the one culprit.
+    pub(super) is_certain: bool,
+    pub(super) confidence: f64,
+    pub(super) evidence: Vec<Evidence>,
+}
+
+impl Finding {
+    /// A finding about one node.
+    pub(super) fn of_node(
+        kind: VerdictKind,
+        node: u32,
+        confidence: f64,
+        evidence: Vec<Evidence>,
+    ) -> Self {
+        let culprits = vec![Culprit::Node(node)];
+        Self { kind, culprits, is_certain: true, confidence, evidence }
+    }
+
+    /// A finding about one of several nodes, sorted, where the data cannot tell which.
+    pub(super) fn of_one_among(
+        kind: VerdictKind,
+        nodes: impl IntoIterator<Item = u32>,
+        evidence: Vec<Evidence>,
+    ) -> Self {
+        let culprits: Vec<Culprit> = nodes.into_iter().map(Culprit::Node).collect();
+        let confidence = 1.0 / culprits.len() as f64;
+        let is_certain = culprits.len() == 1;
+        Self { kind, culprits, is_certain, confidence, evidence }
+    }
+}
+
+type Identity = (VerdictKind, Vec<Culprit>);
+
+/// Since when each finding is made without a break.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Continuity {
+    seen: BTreeMap<Identity, (Moment, u32)>,
+}
+
+impl Continuity {
+    /// Takes the findings of one look, and returns the verdicts of those that were made in
+    /// `settling` looks in a row.
+    pub(super) fn step(
+        &mut self,
+        now: Moment,
+        findings: Vec<Finding>,
+        settling: u32,
+        members: &Members,
+    ) -> Vec<Verdict> {
+        let before = std::mem::take(&mut self.seen);
+        let mut joined: BTreeMap<Identity, Finding> = BTreeMap::new();
+        for finding in findings {
+            let identity = (finding.kind, finding.culprits.clone());
+            match joined.get_mut(&identity) {
+                Some(held) => {
+                    held.confidence = held.confidence.max(finding.confidence);
+                    held.is_certain |= finding.is_certain;
+                    held.evidence.extend(finding.evidence);
+                }
+                None => {
+                    joined.insert(identity, finding);
+                }
+            }
+        }
+        let mut verdicts = Vec::new();
+        for (identity, finding) in joined {
+            let (first_seen, windows) = before.get(&identity).copied().unwrap_or((now, 0));
+            let windows = windows.saturating_add(1);
+            self.seen.insert(identity, (first_seen, windows));
+            if windows >= settling {
+                verdicts.push(verdict(finding, first_seen, windows, members));
+            }
+        }
+        verdicts
+    }
+}
+
+fn verdict(finding: Finding, first_seen: Moment, windows: u32, members: &Members) -> Verdict {
+    let Finding { kind, culprits, is_certain, confidence, mut evidence } = finding;
+    evidence.truncate(MAX_EVIDENCE);
+    let mut suspects: Vec<Suspect> =
+        culprits.iter().take(MAX_SUSPECTS).map(|one| suspect(*one, members)).collect();
+    suspects.sort_unstable();
+    let suspects = match suspects.pop() {
+        Some(one) if is_certain && suspects.is_empty() => Suspects::One(one),
+        last => {
+            suspects.extend(last);
+            Suspects::Ambiguous(suspects)
+        }
+    };
+    Verdict { kind, suspects, confidence, evidence, first_seen, windows }
+}
+
+fn suspect(culprit: Culprit, members: &Members) -> Suspect {
+    let name = |number| members.name(number).clone();
+    match culprit {
+        Culprit::Node(node) => Suspect::Node(name(node)),
+        Culprit::Sender(node) => Suspect::Side { node: name(node), side: Side::Sender },
+        Culprit::Receiver(node) => Suspect::Side { node: name(node), side: Side::Receiver },
+        Culprit::OneWay(from, to) => {
+            Suspect::Link { from: name(from), to: name(to), both_ways: false }
+        }
+        Culprit::BothWays(one, other) => {
+            let (from, to) = (name(one).min(name(other)), name(one).max(name(other)));
+            Suspect::Link { from, to, both_ways: true }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Nodes that do not report any more.
+//!
+//! Whether many at once mean that the listener is deaf is judged by whoever acts.
+
+use std::time::Duration;
+
+use crate::detection::finding::Finding;
+use crate::detection::members::{Members, place};
+use crate::time::Moment;
+use crate::verdict::{Evidence, VerdictKind};
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Silence {
+    last_heard: Vec<Moment>,
+}
+
+impl Silence {
+    /// A new epoch begins: who was not heard before gets the whole time from now.
+    pub(super) fn set_ranks(&mut self, now: Moment, members: &Members) {
+        self.last_heard.clear();
+        self.last_heard.resize(members.count(), now);
+    }
+
+    pub(super) fn heard(&mut self, now: Moment, node: u32) {
+        if let Some(last) = self.last_heard.get_mut(place(node)) {
+            *last = now.max(*last);
+        }
+    }
+
+    pub(super) fn findings(
+        &self,
+        now: Moment,
+        allowed: Duration,
+        members: &Members,
+    ) -> Vec<Finding> {
+        let silent = members.holders().filter_map(|node| {
+            let silent = now.since(self.last_heard[place(node)]);
+            (silent > allowed).then_some((node, silent))
+        });
+        silent
+            .map(|(node, silent)| {
+                let figures = vec![Evidence::Silence { silent, allowed }];
+                Finding::of_node(VerdictKind::NodeSilent, node, 1.0, figures)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! Slow nodes and links by their own history: from the matrix to findings with figures.
+
+use crate::detection::finding::Finding;
+use crate::detection::matrix::{Cell, Matrix};
+use crate::detection::members::Members;
+use crate::detection::suspicion::{Culprit, Suspicion, suspicions};
+use crate::verdict::{Evidence, VerdictKind};
+
+/// Edges whose figures go into one finding.
+const SHOWN_EDGES: usize = 6;
+
+/// What is slow now and who is suspected of it.
+pub(super) fn findings(matrix: &Matrix, members: &Members, meaningful: f32) -> Vec<Finding> {
+    let suspicions = suspicions(matrix, meaningful).into_iter();
+    suspicions.map(|one| finding(one, matrix, members, meaningful)).collect()
+}
+
+fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, meaningful: f32) -> Finding {
+    let Suspicion { culprits, explanations, cut_short } = suspicion;
+    let mut edges = edges_of(&culprits, matrix);
+    let level = |cell: &Cell| cell.change.level().unwrap_or(0.0);
+    edges.sort_by(|one, other| level(other).total_cmp(&level(one)));
+    let slow = edges.iter().filter(|cell| level(cell) >= meaningful).count();
+    let observed = edges.len();
+    let is_certain = culprits.len() == 1 && !cut_short;
+    let mut evidence = vec![Evidence::Agreement { slow: count(slow), observed: count(observed) }];
+    if !is_certain {
+        evidence.push(Evidence::Explanations { count: count(explanations), cut_short });
+    }
+    evidence.extend(edges.iter().take(SHOWN_EDGES.min(slow)).map(|cell| Evidence::Slower {
+        from: members.name(cell.from).clone(),
+        to: members.name(cell.to).clone(),
+        usual_ns: nanoseconds(cell.usual),
+        now_ns: nanoseconds(cell.usual + level(cell)),
+    }));
+    let has_node = culprits.iter().any(|one| matches!(one, Culprit::Node(_)));
+    Finding {
+        kind: if has_node { VerdictKind::SlowNode } else { VerdictKind::SlowLink },
+        culprits,
+        is_certain,
+        confidence: slow as f64 / observed.max(1) as f64 / explanations.max(1) as f64,
+        evidence,
+    }
+}
+
+/// The present cells that one of the culprits touches, each once.
+fn edges_of<'a>(culprits: &[Culprit], matrix: &'a Matrix) -> Vec<&'a Cell> {
+    let mut edges: Vec<&Cell> = Vec::new();
+    for culprit in culprits {
+        let node = match *culprit {
+            Culprit::Node(node) | Culprit::Sender(node) | Culprit::Receiver(node) => node,
+            Culprit::BothWays(node, _) | Culprit::OneWay(node, _) => node,
+        };
+        edges.extend(matrix.cells_of(node).filter(|cell| culprit.touches(cell.from, cell.to)));
+    }
+    edges.sort_unstable_by_key(|cell| (cell.from, cell.to));
+    edges.dedup_by_key(|cell| (cell.from, cell.to));
+    edges
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The latency whose natural logarithm this is. It came from one, so it is in range; a cast of what
+/// is not saturates.
+pub(super) fn nanoseconds(logarithm: f32) -> u64 {
+    f64::from(logarithm).exp().round() as u64
+}

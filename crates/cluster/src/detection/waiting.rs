@@ -1,0 +1,194 @@
+//! Who is late to collectives: everybody else waits for them, and they wait for nobody.
+//!
+//! The time that a rank spends in a collective is the transfer and the waiting for those who come
+//! later. When one rank computes slowly, the others' times grow and its own does not. So each rank's
+//! time is compared with the others', and that comparison with what it used to be.
+
+use std::collections::BTreeMap;
+
+use crate::detection::finding::Finding;
+use crate::detection::history::{Change, Level};
+use crate::detection::members::Members;
+use crate::detection::slowness::nanoseconds;
+use crate::group::GroupId;
+use crate::latency::{Collective, SizeBucket, WaitKey, WaitWindow};
+use crate::rank::Rank;
+use crate::verdict::{Evidence, VerdictKind};
+
+/// Keys that are kept at once.
+const MAX_KEYS: usize = 1_000_000;
+
+type ClassKey = (GroupId, Collective, SizeBucket);
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Waiting {
+    classes: BTreeMap<ClassKey, BTreeMap<Rank, Wait>>,
+    keys: usize,
+    no_place: u64,
+}
+
+/// One rank's time in one kind of collective.
+#[derive(Debug, Clone)]
+struct Wait {
+    node: u32,
+    value: f32,
+    is_fresh: bool,
+    usual: Level,
+    /// How much slower than usual it is.
+    time: Change,
+    usual_lead: Level,
+    /// How much less than the others it waits, beyond the usual.
+    lead: Change,
+}
+
+impl Waiting {
+    /// Takes the windows of one node's report.
+    pub(super) fn observe(&mut self, node: u32, windows: &[WaitWindow], members: &Members) {
+        for WaitWindow { key, window } in windows {
+            let WaitKey { group, rank, collective, bucket } = *key;
+            if members.of_rank(rank) != Some(node) {
+                self.no_place += 1;
+                continue;
+            }
+            let class = self.classes.entry((group, collective, bucket)).or_default();
+            if !class.contains_key(&rank) {
+                if self.keys >= MAX_KEYS {
+                    self.no_place += 1;
+                    continue;
+                }
+                self.keys += 1;
+            }
+            let wait = class.entry(rank).or_insert_with(|| Wait::new(node));
+            if wait.node != node {
+                *wait = Wait::new(node);
+            }
+            // The mean, since the waiting may all be in one of a step's collectives.
+            wait.value = (window.mean_ns.max(1) as f64).ln() as f32;
+            wait.is_fresh = true;
+        }
+    }
+
+    /// Windows that were not taken: no place, or not of the node.
+    pub(super) const fn no_place(&self) -> u64 {
+        self.no_place
+    }
+
+    /// Ranks move between epochs, and groups with them: all begins anew.
+    pub(super) fn forget(&mut self) {
+        *self = Self { no_place: self.no_place, ..Self::default() };
+    }
+
+    /// Takes in what was reported since the last look.
+    pub(super) fn look(&mut self) {
+        for class in self.classes.values_mut() {
+            let mut values: Vec<f32> =
+                class.values().filter(|wait| wait.is_fresh).map(|wait| wait.value).collect();
+            // A comparison needs all: who is missing may be the one who is waited for.
+            if values.len() < 2 || values.len() < class.len() {
+                continue;
+            }
+            values.sort_unstable_by(f32::total_cmp);
+            for wait in class.values_mut() {
+                wait.push(others_low(&values, wait.value));
+            }
+        }
+    }
+
+    /// The nodes that everybody waits for.
+    pub(super) fn findings(&self, members: &Members, meaningful: f32) -> Vec<Finding> {
+        let mut late: BTreeMap<Rank, Vec<Evidence>> = BTreeMap::new();
+        let mut held_up: Vec<(Rank, Rank)> = Vec::new();
+        for ((group, ..), class) in &self.classes {
+            let alarmed = class.iter().filter(|(_, wait)| wait.is_late(meaningful));
+            for (rank, wait) in alarmed {
+                let others = class.iter().filter(|(other, _)| *other != rank);
+                let slower: Vec<(Rank, &Wait)> = others
+                    .filter(|(_, other)| other.is_slower(meaningful))
+                    .map(|(rank, other)| (*rank, other))
+                    .collect();
+                if slower.len() * 2 < class.len() - 1 {
+                    continue;
+                }
+                held_up.extend(slower.iter().map(|(other, _)| (*other, *rank)));
+                late.entry(*rank).or_default().push(waits_least(*group, wait, &slower));
+            }
+        }
+        // Who waits for somebody late in one group comes late to another, and is not the cause.
+        let is_cause =
+            |rank: &Rank| !held_up.iter().any(|(who, by)| who == rank && late.contains_key(by));
+        let causes = late.iter().filter(|(rank, _)| is_cause(rank));
+        causes
+            .filter_map(|(rank, evidence)| {
+                let node = members.of_rank(*rank)?;
+                Some(Finding::of_node(VerdictKind::SlowNode, node, 1.0, evidence.clone()))
+            })
+            .collect()
+    }
+}
+
+impl Wait {
+    const fn new(node: u32) -> Self {
+        Self {
+            node,
+            value: 0.0,
+            is_fresh: false,
+            usual: Level::new(),
+            time: Change::new(),
+            usual_lead: Level::new(),
+            lead: Change::new(),
+        }
+    }
+
+    /// Takes one window, in which the others spent `others`.
+    fn push(&mut self, others: f32) {
+        self.is_fresh = false;
+        compare(&mut self.usual, &mut self.time, self.value);
+        compare(&mut self.usual_lead, &mut self.lead, others - self.value);
+    }
+
+    fn is_late(&self, meaningful: f32) -> bool {
+        self.lead.is_alarmed() && self.lead.level().is_some_and(|level| level >= meaningful)
+    }
+
+    fn is_slower(&self, meaningful: f32) -> bool {
+        self.time.level().is_some_and(|level| level >= meaningful)
+    }
+}
+
+fn compare(usual: &mut Level, change: &mut Change, value: f32) {
+    let Some(centre) = usual.centre() else {
+        if let Some(scale) = usual.learn(value) {
+            change.learn_scale(scale);
+        }
+        return;
+    };
+    change.push(value - centre);
+    if change.is_calm() {
+        usual.follow(value - centre, change.scale());
+    }
+    if change.is_faster() {
+        usual.forget();
+        *change = Change::new();
+    }
+}
+
+/// The lower quartile of all `sorted` values but one of `own`.
+fn others_low(sorted: &[f32], own: f32) -> f32 {
+    let quartile = (sorted.len() - 1) / 4;
+    let is_own_before = own <= sorted[quartile];
+    sorted[if is_own_before { quartile + 1 } else { quartile }]
+}
+
+fn waits_least(group: GroupId, suspect: &Wait, slower: &[(Rank, &Wait)]) -> Evidence {
+    let middle = |mut values: Vec<f32>| {
+        values.sort_unstable_by(f32::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    let usual = slower.iter().filter_map(|(_, wait)| wait.usual.centre()).collect();
+    Evidence::WaitsLeast {
+        group,
+        suspect_ns: nanoseconds(suspect.value),
+        others_ns: nanoseconds(middle(slower.iter().map(|(_, wait)| wait.value).collect())),
+        usual_ns: nanoseconds(middle(usual)),
+    }
+}
