@@ -14,7 +14,7 @@ use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
 use crate::legacy::{LegacyFigures, Roster};
-use crate::processes::{EndpointUse, Holders, Places, Processes};
+use crate::processes::{EndpointUse, Holders, Places, PodOptions, Processes};
 use crate::reconcile::{Observations, reconcile};
 use crate::report::MAX_ERRORS;
 use crate::tenstorrent::{HardwareReading, Sensors, TenstorrentSource};
@@ -39,6 +39,8 @@ pub struct CollectOptions {
     pub containers: bool,
     /// Clients of the allocation server's protocol, where the service has its socket.
     pub legacy: Roster,
+    /// How processes are told with the names of their pods.
+    pub pods: PodOptions,
 }
 
 impl Default for CollectOptions {
@@ -52,6 +54,7 @@ impl Default for CollectOptions {
             endpoints: EndpointUse::default(),
             containers: true,
             legacy: Roster::default(),
+            pods: PodOptions::default(),
         }
     }
 }
@@ -99,9 +102,10 @@ impl Collector {
             endpoints,
             containers,
             legacy,
+            pods,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
-        let places = Places { runtime_dir, containers, patience, deadline, legacy };
+        let places = Places { runtime_dir, containers, patience, deadline, legacy, pods };
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
         let limits = (patience, deadline);
         let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);

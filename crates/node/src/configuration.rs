@@ -18,6 +18,7 @@ use crate::http::HttpOptions;
 use crate::legacy::LegacyOptions;
 use crate::log::Level;
 use crate::otlp::OtlpOptions;
+use crate::processes::PodOptions;
 use crate::service::ServiceOptions;
 
 pub use keys::{Key, Kind, keys_of};
@@ -66,6 +67,8 @@ pub struct Configuration {
     pub alerts: AlertOptions,
     /// The allocation server's protocol.
     pub legacy: LegacyOptions,
+    /// Names of Kubernetes pods.
+    pub pods: PodOptions,
     /// Export by OpenTelemetry's protocol.
     pub otlp: OtlpOptions,
 }
@@ -84,6 +87,7 @@ impl Default for Configuration {
             http: HttpOptions::default(),
             alerts: AlertOptions::default(),
             legacy: LegacyOptions::default(),
+            pods: PodOptions::default(),
             otlp: OtlpOptions::default(),
         }
     }
@@ -127,6 +131,7 @@ impl Configuration {
         let collect = CollectOptions {
             root: self.root.clone(),
             runtime_dir: self.runtime_dir.clone(),
+            pods: self.pods.clone(),
             ..CollectOptions::default()
         };
         ServiceOptions { collect, interval: self.interval() }

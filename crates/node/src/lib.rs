@@ -31,5 +31,5 @@ pub mod tree;
 
 pub use clean::{CleanReport, Cleaned, clean};
 pub use collector::{CollectOptions, Collector, Round};
-pub use processes::EndpointUse;
+pub use processes::{EndpointUse, PodOptions};
 pub use tenstorrent::Sensors;

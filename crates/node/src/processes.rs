@@ -17,6 +17,7 @@ mod ledgers;
 mod legacy;
 mod liveness;
 mod memory;
+mod pods;
 mod roots;
 mod rows;
 mod status;
@@ -52,8 +53,11 @@ use described::{Description, Descriptions, unseen};
 use endpoints::Limits;
 use identity::{Checks, Standing, Standpoint};
 use ledgers::{Ledgers, Told};
+use pods::Pods;
 use roots::ContainerFiles;
 use status::Procfs;
+
+pub use pods::PodOptions;
 
 /// When processes' endpoints are asked. Asking wakes them up; reading a ledger does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +79,7 @@ pub(crate) struct Places {
     pub(crate) patience: Duration,
     pub(crate) deadline: Duration,
     pub(crate) legacy: Roster,
+    pub(crate) pods: PodOptions,
 }
 
 /// What was found.
@@ -114,6 +119,7 @@ pub(crate) struct Processes {
     /// The directories that the last look found.
     directories: Vec<Arc<RuntimeDirectory>>,
     answered: Answered,
+    pods: Pods,
 }
 
 /// What is known of one identity.
@@ -145,6 +151,7 @@ impl Processes {
         let procfs = Procfs::new(Arc::clone(&tree));
         let standpoint = Standpoint::look(&procfs);
         let descriptions = Descriptions::new(places.limits());
+        let pods = Pods::new(places.pods.clone(), Arc::clone(&tree), places.limits());
         Self {
             tree,
             clock,
@@ -159,6 +166,7 @@ impl Processes {
             environments: Patience::default(),
             directories: Vec::new(),
             answered: Answered::default(),
+            pods,
         }
     }
 
@@ -212,6 +220,7 @@ impl Processes {
         self.read_regions(holders, &containers, &mut found, &mut pids, now, &mut report);
         found.statuses.push(report.finish("regions", &*self.clock, started_ns));
         self.read_legacy(&mut found, &mut pids, now);
+        found.statuses.extend(self.pods.tell(&mut found.processes, &*self.clock));
         self.descriptions.keep(&pids.into_iter().flatten().collect());
         found
     }

@@ -3,17 +3,19 @@
 //! Per device and kind the parts add up: processes + unattributed + ghost = total. `node` makes
 //! snapshots; whoever shows one computes nothing from it but its presentation.
 
+mod container;
 mod device;
 mod held;
 mod process;
 mod programs;
 
+pub use container::{AllocatedDevices, Container, Pod};
 pub use device::{
     Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
 };
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
 pub use process::{
-    Container, MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
+    MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
 };
 pub use programs::ProgramUse;
 
@@ -55,7 +57,8 @@ pub struct Snapshot {
 /// How one source did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceStatus {
-    /// The source: `tenstorrent`, `ledgers`, `endpoints`, `regions`, `processes`.
+    /// The source: `tenstorrent`, `ledgers`, `endpoints`, `regions`, `processes`, and on
+    /// a node of Kubernetes `pods` and `kubelet`.
     pub name: String,
     /// How long it took.
     pub duration_ns: u64,

@@ -5,8 +5,8 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{
-    Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse, Snapshot,
-    Telemetry,
+    Container, Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse,
+    Snapshot, Telemetry,
 };
 use telltale_schema::text::printable;
 
@@ -217,6 +217,27 @@ fn parts_table(device: &Device, page: &mut Page) {
     page.table(&table);
 }
 
+/// What Kubernetes calls the container's pod, and what it gave it.
+fn pod(container: &Container, page: &mut Page) {
+    match (&container.pod, &container.pod_uid) {
+        (Some(pod), _) => {
+            let mut names = format!("{}/{}", pod.namespace, pod.name);
+            if let Some(container) = &pod.container {
+                names.push_str(&format!(", container {container}"));
+            }
+            page.line("pod", &printable(&names));
+            for one in &pod.allocated {
+                let text = format!("{}: {}", one.resource, one.ids.join(", "));
+                page.line("allocated", &printable(&text));
+            }
+        }
+        (None, Some(uid)) => {
+            page.line("pod", &printable(&format!("{uid} (its name is not known)")))
+        }
+        (None, None) => {}
+    }
+}
+
 fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
     let state = match process.state {
@@ -240,6 +261,7 @@ fn process_section(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     if let Some(container) = &process.container {
         let text = format!("{} ({})", container.id, container.engine);
         page.line("container", &printable(&text));
+        pod(container, page);
     }
     match process.known_by {
         Some(source) => page.line("memory known by", source.words()),

@@ -48,6 +48,11 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(container) = &report.container {
         let words = format!("{} ({})", container.id, container.engine);
         facts.insert(3, ("container", printable(&words)));
+        if let Some(pod) = &container.pod {
+            let container = pod.container.as_deref().map(|name| format!(", container {name}"));
+            let words = format!("{}/{}{}", pod.namespace, pod.name, container.unwrap_or_default());
+            facts.insert(4, ("pod", printable(&words)));
+        }
     }
     facts.push(("end", end(report)));
     let faults = &report.faults;

@@ -2,13 +2,16 @@
 //!
 //! [`FrameReader`] and [`FrameWriter`] cut a byte stream into messages without doing any I/O;
 //! [`Query`] and [`Reply`] are those messages once they have passed every limit of [`limits`].
-//! The node service's own messages are in [`telemetry`], with the feature `grpc`.
+//! The node service's own messages are in [`telemetry`], with the feature `grpc`, and so is what the
+//! kubelet is asked ([`kubelet`]).
 //! Nothing here opens a socket or believes a length before the bytes are there.
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation)]
 
 pub mod exposition;
 mod frame;
+#[cfg(feature = "grpc")]
+pub mod kubelet;
 pub mod limits;
 #[allow(unreachable_pub, missing_docs, clippy::pedantic, clippy::enum_variant_names)]
 #[path = "generated/telltale_endpoint_v1.rs"]

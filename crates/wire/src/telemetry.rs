@@ -8,6 +8,7 @@
 mod client;
 mod codec;
 mod codes;
+mod container;
 pub mod decode;
 #[path = "generated/telemetry_descriptors.rs"]
 mod descriptors;

@@ -3,7 +3,7 @@
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{Ending, ProcessChoice, Report, UsageReport};
 use telltale_schema::memory::MemoryKind;
-use telltale_schema::snapshot::{Container, RecordingFaults};
+use telltale_schema::snapshot::RecordingFaults;
 use telltale_wire::telemetry::decode::{self, AnswerError};
 use telltale_wire::telemetry::{CallError, Client, message};
 
@@ -35,11 +35,7 @@ fn report_message(from: Report) -> message::ProcessReport {
     let faults = from.faults;
     message::ProcessReport {
         process: Some(process_message(from.process)),
-        container: from.container.map(|one| message::Container {
-            id: one.id,
-            engine: one.engine,
-            pod_uid: one.pod_uid,
-        }),
+        container: from.container.map(Into::into),
         recording_since_unix_ns: from.recording_since.map(|since| since.0),
         first_seen_unix_ns: from.first_seen.0,
         last_seen_unix_ns: from.last_seen.0,
@@ -61,11 +57,7 @@ fn report_of(from: message::ProcessReport) -> Result<Report, AnswerError> {
     let process = from.process.ok_or(AnswerError::Missing("process of a report"))?;
     Ok(Report {
         process: process_of(process)?,
-        container: from.container.map(|one| Container {
-            id: one.id,
-            engine: one.engine,
-            pod_uid: one.pod_uid,
-        }),
+        container: from.container.map(Into::into),
         recording_since: from.recording_since_unix_ns.map(Timestamp),
         first_seen: Timestamp(from.first_seen_unix_ns),
         last_seen: Timestamp(from.last_seen_unix_ns),
@@ -128,7 +120,7 @@ mod tests {
     use telltale_schema::history::{PastProcess, Report, UsageReport, identity_text};
     use telltale_schema::memory::MemoryKind;
     use telltale_schema::process::ProcessIdentity;
-    use telltale_schema::snapshot::{Container, RecordingFaults};
+    use telltale_schema::snapshot::{Container, Pod, RecordingFaults};
 
     fn report() -> Report {
         let identity =
@@ -158,6 +150,12 @@ mod tests {
                 id: String::from("c"),
                 engine: String::from("podman"),
                 pod_uid: None,
+                pod: Some(Pod {
+                    namespace: String::from("n"),
+                    name: String::from("p"),
+                    container: None,
+                    allocated: Vec::new(),
+                }),
             }),
             recording_since: None,
             first_seen: Timestamp(1),

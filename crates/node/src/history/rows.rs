@@ -4,7 +4,7 @@ use telltale_schema::history::Ending;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Container, Device, Process, ProcessSource, RecordingFaults};
+use telltale_schema::snapshot::{Container, Device, Pod, Process, ProcessSource, RecordingFaults};
 
 use super::figure::kept;
 use super::samples::{Item, Samples};
@@ -207,6 +207,8 @@ impl Described {
                 id: cut(&container.id, MAX_TEXT_BYTES),
                 engine: cut(&container.engine, MAX_TEXT_BYTES),
                 pod_uid: container.pod_uid.as_deref().map(|uid| cut(uid, MAX_TEXT_BYTES)),
+                // What was allocated is the kubelet's to keep, and grows without need.
+                pod: container.pod.clone().map(|pod| Pod { allocated: Vec::new(), ..pod }),
             }),
             known_by: process.known_by,
             recording_ms: uptime_ms.map(|uptime_ms| at_ms.saturating_sub(whole(uptime_ms))),
@@ -223,9 +225,7 @@ impl Described {
         keep_known(&mut next.user, &self.user);
         next.shown_pid = next.shown_pid.or(self.shown_pid);
         next.known_by = next.known_by.or(self.known_by);
-        if next.container.is_none() {
-            next.container = self.container.take();
-        }
+        keep_container(&mut next.container, self.container.as_ref());
         // It is computed from an uptime, and wobbles.
         next.recording_ms = self.recording_ms.or(next.recording_ms);
         let changed = self.told() != next.told();
@@ -240,6 +240,17 @@ impl Described {
             (self.command.value(), self.command.absence(), self.user.value(), self.user.absence()),
             (self.uid.value(), self.uid.absence(), &self.container),
         )
+    }
+}
+
+/// A container, and the names of its pod, stay known once they are.
+fn keep_container(next: &mut Option<Container>, known: Option<&Container>) {
+    match (next, known) {
+        (next @ None, known) => *next = known.cloned(),
+        (Some(next), Some(known)) if next.id == known.id && next.pod.is_none() => {
+            next.pod.clone_from(&known.pod);
+        }
+        _ => {}
     }
 }
 

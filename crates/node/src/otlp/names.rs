@@ -120,7 +120,7 @@ fn unit(unit: Unit) -> &'static str {
 
 /// The attribute that a label of ours becomes; one that a process registered keeps its name.
 pub fn attribute(label: &str) -> Option<&'static str> {
-    const ATTRIBUTES: [(&str, &str); 23] = [
+    const ATTRIBUTES: [(&str, &str); 26] = [
         ("device", "hw.id"),
         ("sensor", "hw.sensor_location"),
         ("serial", "hw.serial_number"),
@@ -141,6 +141,9 @@ pub fn attribute(label: &str) -> Option<&'static str> {
         ("container_id", "container.id"),
         ("container_engine", "container.runtime.name"),
         ("pod_uid", "k8s.pod.uid"),
+        ("pod_namespace", "k8s.namespace.name"),
+        ("pod_name", "k8s.pod.name"),
+        ("container_name", "k8s.container.name"),
         ("state", "telltale.process.state"),
         ("source", "telltale.source"),
         ("version", "service.version"),

@@ -37,7 +37,7 @@ fn of_path(path: &str) -> Option<Container> {
             .or_else(|| bare(segments[place], segments.get(place.wrapping_sub(1))))
     })?;
     let pod_uid = segments.iter().find_map(|segment| pod_uid(segment));
-    Some(Container { id: id.to_owned(), engine: engine.to_owned(), pod_uid })
+    Some(Container { id: id.to_owned(), engine: engine.to_owned(), pod_uid, pod: None })
 }
 
 /// `docker-<id>.scope`, `kubepods-…:cri-containerd:<id>`.

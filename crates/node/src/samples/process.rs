@@ -8,8 +8,9 @@ use telltale_schema::metric::definitions::{
     PROCESS_DOUBLE_FREES_TOTAL, PROCESS_INFO, PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL,
     PROCESS_MEMORY_ALLOCATIONS_TOTAL, PROCESS_MEMORY_BUFFERS,
     PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL, PROCESS_MEMORY_LIVE_BYTES, PROCESS_MEMORY_PEAK_BYTES,
-    PROCESS_REUSED_LIVE_ADDRESSES_TOTAL, PROCESS_THROTTLED, PROCESS_UNKNOWN_FREES_TOTAL,
-    PROCESS_UNRECORDED_EVENTS_TOTAL, PROCESS_UPTIME_SECONDS, PROCESSES,
+    PROCESS_POD_INFO, PROCESS_REUSED_LIVE_ADDRESSES_TOTAL, PROCESS_THROTTLED,
+    PROCESS_UNKNOWN_FREES_TOTAL, PROCESS_UNRECORDED_EVENTS_TOTAL, PROCESS_UPTIME_SECONDS,
+    PROCESSES,
 };
 use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
 use telltale_schema::snapshot::{
@@ -31,6 +32,7 @@ const MAX_COMMAND_BYTES: usize = 256;
 struct Fields {
     processes: usize,
     info: usize,
+    pod: usize,
     uptime: usize,
     /// Figures of memory: live bytes, and what only a process that records has, in this order.
     memory: [usize; 6],
@@ -43,6 +45,7 @@ impl Fields {
         Self {
             processes: place(PROCESSES),
             info: place(PROCESS_INFO),
+            pod: place(PROCESS_POD_INFO),
             uptime: place(PROCESS_UPTIME_SECONDS),
             memory: [
                 place(PROCESS_MEMORY_LIVE_BYTES),
@@ -62,7 +65,7 @@ impl Fields {
     }
 
     fn has(&self, family: usize) -> bool {
-        [self.processes, self.info, self.uptime].contains(&family)
+        [self.processes, self.info, self.pod, self.uptime].contains(&family)
             || self.memory.contains(&family)
             || self.faults.contains(&family)
     }
@@ -98,7 +101,17 @@ impl<'s, 'a> Making<'s, 'a> {
     /// An upper bound of how many series `process` has, those that it registers apart.
     pub(super) fn series_of(process: &Process) -> usize {
         let of_devices = process.devices.iter().map(|held| held.kinds.len() * 6).sum::<usize>();
-        of_devices + 7 + process.metrics.iter().filter(|sample| is_ours(&sample.name)).count()
+        let named = process.container.as_ref().is_some_and(|container| container.pod.is_some());
+        of_devices
+            + 7
+            + usize::from(named)
+            + process.metrics.iter().filter(|sample| is_ours(&sample.name)).count()
+    }
+
+    /// Takes out what tells one process from another, for the row of those that are not told apart.
+    pub(super) fn without_identities(&self, entries: &mut Vec<Entry<'a>>) {
+        let identities = [self.fields.info, self.fields.pod];
+        entries.retain(|entry| !identities.contains(&entry.family));
     }
 
     /// Adds what `process` has.
@@ -112,6 +125,7 @@ impl<'s, 'a> Making<'s, 'a> {
         if self.options.process_pids {
             self.identity(process, entries);
         }
+        self.pod(process, entries);
         if process.state == ProcessState::Dead {
             return;
         }
@@ -158,6 +172,25 @@ impl<'s, 'a> Making<'s, 'a> {
         entries.push(Entry {
             family: self.fields.info,
             second: info,
+            third: SetId::default(),
+            value: Some(Value::Number(Number::Whole(1))),
+            joining: Joining::Largest,
+        });
+    }
+
+    /// The names of the pod. They are not labels of each series: names may come later than the first
+    /// figures, and a series would then end and another begin.
+    fn pod(&mut self, process: &'a Process, entries: &mut Vec<Entry<'a>>) {
+        let container = process.container.as_ref();
+        let Some(pod) = container.and_then(|container| container.pod.as_ref()) else { return };
+        let names = self.samples.sets.of([
+            ("pod_namespace".into(), pod.namespace.as_str().into()),
+            ("pod_name".into(), pod.name.as_str().into()),
+            ("container_name".into(), pod.container.as_deref().unwrap_or_default().into()),
+        ]);
+        entries.push(Entry {
+            family: self.fields.pod,
+            second: names,
             third: SetId::default(),
             value: Some(Value::Number(Number::Whole(1))),
             joining: Joining::Largest,

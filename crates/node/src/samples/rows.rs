@@ -110,6 +110,7 @@ pub(super) fn add<'a>(
     let dropped = others.iter().map(|row| row.series).sum::<usize>();
     making.samples.dropped.process += u64::try_from(dropped).unwrap_or(u64::MAX);
     if !others.is_empty() {
+        making.without_identities(&mut entries);
         fold(&mut entries);
         carry.apply(&Place::Other, making.samples, &mut entries);
         let set = making.samples.sets.one("process", OTHER);

@@ -74,7 +74,7 @@ fn every_definition_is_told_and_nothing_else() {
 fn promtool_has_nothing_to_say() {
     let (text, dropped) = text(&mut Sampler::default(), &everything());
     // What a runtime may not tell: the metrics of the snapshot's own fields.
-    assert_eq!(dropped, Dropped { malformed: 13, ..Dropped::default() });
+    assert_eq!(dropped, Dropped { malformed: 14, ..Dropped::default() });
     match promtool(&text) {
         None => skip("samples::promtool_has_nothing_to_say", "there is no promtool"),
         Some(said) => assert_eq!(said, "", "{text}"),
@@ -97,6 +97,9 @@ fn values_are_in_base_units_with_their_labels() {
         "telltale_collection_duration_seconds 0.002",
         &format!(
             "telltale_process_memory_live_bytes{{{rows},pod_uid=\"0b5e-1\",device=\"1001\",kind=\"dram\"}} 400"
+        ),
+        &format!(
+            "telltale_process_pod_info{{{rows},pod_uid=\"0b5e-1\",pod_namespace=\"research\",pod_name=\"gpt-0\"}} 1"
         ),
         "telltale_application_steps_total{process=\"train\",user=\"ada\",phase=\"warm \\\"up\\\"\\n\"} 3",
     ] {
@@ -308,4 +311,14 @@ fn devices_that_are_shown_alike_stay_apart() {
         families(&snapshot(vec![device(1), device(1)], Vec::new()), SampleOptions::default());
     let up = values(&families, "telltale_device_up", &["device"]);
     assert_eq!(up.into_keys().collect::<Vec<_>>(), ["1001", "1001#2"]);
+}
+
+#[test]
+fn the_row_of_the_others_has_no_names_of_pods() {
+    let pids = SampleOptions { process_pids: true, ..small(0) };
+    let families = families(&everything(), pids);
+    for name in ["telltale_process_pod_info", "telltale_process_info"] {
+        assert_eq!(values(&families, name, &["process"]), BTreeMap::new(), "{name}");
+    }
+    assert_eq!(values(&families, "telltale_processes", &["process"])[OTHER], 2.0);
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessIdentity;
 use crate::reading::Reading;
-use crate::snapshot::HeldDevice;
+use crate::snapshot::{Container, HeldDevice};
 
 /// One process that holds a device or has recorded memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,18 +97,6 @@ pub enum ProcessState {
     Dead,
     /// It cannot be seen from our PID namespace.
     Hidden,
-}
-
-/// A container, as told by the process's cgroup.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Container {
-    /// The container's id.
-    pub id: String,
-    /// The engine: `docker`, `containerd`, `cri-o`, `podman`.
-    pub engine: String,
-    /// The Kubernetes pod's uid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod_uid: Option<String>,
 }
 
 /// What went wrong in one process's recording.

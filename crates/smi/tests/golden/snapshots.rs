@@ -7,9 +7,9 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory,
-    MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
-    SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
+    Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder,
+    KindMemory, MetricSample, MetricValue, Pod, Process, ProcessSource, ProcessState,
+    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -225,6 +225,15 @@ fn trainer() -> Process {
             id: String::from("0123456789abcdef"),
             engine: String::from("docker"),
             pod_uid: None,
+            pod: Some(Pod {
+                namespace: String::from("research"),
+                name: String::from("gpt-0"),
+                container: Some(String::from("train")),
+                allocated: vec![AllocatedDevices {
+                    resource: String::from("example.com/chip"),
+                    ids: vec![String::from("1"), String::from("\u{1b}[31m2")],
+                }],
+            }),
         }),
         known_by: Some(ProcessSource::Ledger),
         uptime_seconds: at(3_725.0),

@@ -815,7 +815,7 @@ pub struct ProcessIdentity {
     pub start_time_ticks: u64,
 }
 /// A container.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Container {
     /// Its id.
     #[prost(string, tag = "1")]
@@ -826,6 +826,35 @@ pub struct Container {
     /// The Kubernetes pod's uid.
     #[prost(string, optional, tag = "3")]
     pub pod_uid: ::core::option::Option<::prost::alloc::string::String>,
+    /// What the node's Kubernetes calls the pod; none where that could not be found out.
+    #[prost(message, optional, tag = "4")]
+    pub pod: ::core::option::Option<Pod>,
+}
+/// A Kubernetes pod by its names.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Pod {
+    /// The namespace it is in.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// Its name there.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// What the pod calls the container; none where several could be meant.
+    #[prost(string, optional, tag = "3")]
+    pub container: ::core::option::Option<::prost::alloc::string::String>,
+    /// The devices that the kubelet has allocated to the container, as far as it was asked. At most 256.
+    #[prost(message, repeated, tag = "4")]
+    pub allocated: ::prost::alloc::vec::Vec<AllocatedDevices>,
+}
+/// Devices of one kind that are allocated to a container.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AllocatedDevices {
+    /// The resource of a device plugin, or the driver of a claim.
+    #[prost(string, tag = "1")]
+    pub resource: ::prost::alloc::string::String,
+    /// The devices, as their plugin names them; of a claim pool/device. At most 256.
+    #[prost(string, repeated, tag = "2")]
+    pub ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What went wrong in one process's recording.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

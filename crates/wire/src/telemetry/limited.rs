@@ -102,9 +102,16 @@ const HOLDERS_READING: &[FieldLimit] = &[once(1, "lists of holders", HOLDERS)];
 const HOLDERS: &[FieldLimit] = &[many(1, "holders", MAX_HOLDERS, &[])];
 
 const PROCESS: &[FieldLimit] = &[
+    once(8, "containers of a process", CONTAINER),
     many(12, "devices of a process", MAX_DEVICES, HELD_DEVICE),
     many(14, "metrics of a process", MAX_METRICS, METRIC),
 ];
+
+const CONTAINER: &[FieldLimit] = &[once(4, "pods of a container", POD)];
+
+const POD: &[FieldLimit] = &[many(4, "resources of a pod", MAX_SMALL, ALLOCATED)];
+
+const ALLOCATED: &[FieldLimit] = &[many(2, "allocated devices", MAX_SMALL, &[])];
 
 const HELD_DEVICE: &[FieldLimit] = &[
     many(4, "memory kinds of a process", MAX_SMALL, &[]),

@@ -9,9 +9,10 @@ use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage, Holder, KindMemory,
-    MetricSample, MetricValue, PcieTraffic, Process, ProcessSource, ProcessState, RecordingFaults,
-    Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
+    Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage,
+    Holder, KindMemory, MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource,
+    ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
+    TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -99,6 +100,18 @@ impl Drawn {
             BoardType::GalaxyBlackhole,
             BoardType::Unknown,
         ])
+    }
+
+    fn pod(&mut self) -> Pod {
+        Pod {
+            namespace: self.text(),
+            name: self.text(),
+            container: self.maybe(Self::text),
+            allocated: self.some(|draw| AllocatedDevices {
+                resource: draw.text(),
+                ids: draw.some(Self::text),
+            }),
+        }
     }
 
     fn facts(&mut self) -> ChipFacts {
@@ -269,6 +282,7 @@ impl Drawn {
                 id: draw.text(),
                 engine: draw.text(),
                 pod_uid: draw.maybe(Self::text),
+                pod: draw.maybe(Self::pod),
             }),
             state: self.of(&[ProcessState::Alive, ProcessState::Dead, ProcessState::Hidden]),
             known_by: self.maybe(|draw| {

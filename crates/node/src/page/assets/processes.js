@@ -42,7 +42,12 @@ function memory(bytesOf, why) {
 function container({ process }) {
   const known = process.container;
   if (!known) return text("");
-  return { ...text(known.id.slice(0, 12)), title: `${known.engine} ${known.id}` };
+  const { pod } = known;
+  const id = `${known.engine} ${known.id}`;
+  if (!pod) return { ...text(known.id.slice(0, 12)), title: id };
+  const allocated = (pod.allocated ?? []).map((one) => `${one.resource}: ${one.ids.join(", ")}`);
+  const names = [pod.namespace, pod.name, pod.container].filter(Boolean).join("/");
+  return { ...text(pod.name), title: [names, id, ...allocated].join("\n") };
 }
 
 const UNTRACKED = "it holds the device and nobody says how much memory it has";
@@ -52,7 +57,7 @@ export const columns = [
   { name: "pid", title: "Pid", number: true, cell: ({ process }) => text(process.pid ?? undefined, "in a PID namespace that cannot be seen"), sort: ({ process }) => process.pid ?? undefined },
   { name: "user", title: "User", cell: ({ process }) => reading(process.user, String), sort: ({ process }) => value(process.user) },
   { name: "name", title: "Name", cell: ({ process }) => ({ ...text(process.name), title: value(process.command) ?? "" }), sort: ({ process }) => process.name },
-  { name: "container", title: "Container", cell: container, sort: ({ process }) => process.container?.id },
+  { name: "container", title: "Container", cell: container, sort: ({ process }) => process.container?.pod?.name ?? process.container?.id },
   { name: "device", title: "Device", cell: ({ device }) => text(device?.id, "no device that is listed"), sort: ({ held }) => held?.device },
   { name: "dram", title: "DRAM", number: true, cell: memory(live("dram"), UNTRACKED), sort: live("dram") },
   { name: "peak", title: "DRAM peak", number: true, cell: memory(peak, "nobody recorded it"), sort: peak },
@@ -91,6 +96,6 @@ function shown(of) {
 
 /** What the filter looks at. */
 export function words({ process, device }) {
-  return [process.name, value(process.user), value(process.command), process.pid, process.container?.id, process.state, device?.id]
+  return [process.name, value(process.user), value(process.command), process.pid, process.container?.id, process.container?.pod?.name, process.container?.pod?.namespace, process.state, device?.id]
     .filter((word) => word !== undefined && word !== null).join(" ").toLowerCase();
 }

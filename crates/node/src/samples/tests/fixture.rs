@@ -12,8 +12,9 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory,
-    MetricSample, MetricValue, PcieTraffic, Process, ProcessSource, ProcessState, RecordingFaults,
-    SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
+    MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource, ProcessState,
+    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
+    TrafficDirection,
 };
 
 use crate::alerts::{Alert, AlertState, AlertStates, NotificationFigures, Rule, Severity, Subject};
@@ -200,6 +201,11 @@ pub(crate) fn everything() -> Arc<Snapshot> {
         id: "c".repeat(64),
         engine: "docker".to_owned(),
         pod_uid: Some("0b5e-1".to_owned()),
+        pod: Some(Pod {
+            namespace: "research".to_owned(),
+            name: "gpt-0".to_owned(),
+            ..Pod::default()
+        }),
     });
     snapshot(vec![device], vec![telling, contained])
 }

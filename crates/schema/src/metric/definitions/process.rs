@@ -297,6 +297,25 @@ pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// What Kubernetes calls the pod and the container that the row's processes are in; a name that is not known is empty.
+pub const PROCESS_POD_INFO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_process_pod_info",
+    unit: Unit::None,
+    kind: MetricKind::Info,
+    help: "What Kubernetes calls the pod and the container that the row's processes are in; a name that is not known is empty.",
+    labels: &[
+        "process",
+        "user",
+        "container_id",
+        "pod_uid",
+        "pod_namespace",
+        "pod_name",
+        "container_name",
+    ],
+    scope: Scope::Process,
+    since: "0.1.0",
+};
+
 /// Hits that were compared with a program described anew.
 pub const PROCESS_PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_process_program_cache_checks_total",

@@ -3,8 +3,8 @@
 use telltale_schema::memory::MemoryUsage;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{
-    Accounting, Container, HeldDevice, HeldKind, HeldSpace, HeldUsage, MetricSample, MetricValue,
-    Process, ProcessSource, RecordingFaults,
+    Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, MetricSample, MetricValue, Process,
+    ProcessSource, RecordingFaults,
 };
 
 use super::{AnswerError, Code, known, message, reading, short};
@@ -15,11 +15,6 @@ pub(super) fn process(
     devices: usize,
     described: &[message::MetricDescription],
 ) -> Result<Process, AnswerError> {
-    let container = |one: message::Container| Container {
-        id: one.id,
-        engine: one.engine,
-        pod_uid: one.pod_uid,
-    };
     let faults = from.faults.unwrap_or_default();
     let held = from.devices.into_iter().map(|one| held_device(one, devices));
     let metrics = from.metrics.into_iter().map(|sample| metric(sample, described));
@@ -31,7 +26,7 @@ pub(super) fn process(
         command: reading(from.command, "command")?,
         uid: short(from.uid, "uid")?,
         user: reading(from.user, "user")?,
-        container: from.container.map(container),
+        container: from.container.map(Into::into),
         state: known(from.state, "state of a process")?,
         known_by: ProcessSource::of_code(from.known_by),
         uptime_seconds: reading(from.uptime_seconds, "uptime")?,

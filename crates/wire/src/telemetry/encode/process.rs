@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{
-    HeldDevice, HeldKind, HeldUsage, MetricSample, MetricValue, Process, RecordingFaults,
+    Container, HeldDevice, HeldKind, HeldUsage, MetricSample, MetricValue, Process, RecordingFaults,
 };
 
 use super::writer::Writer;
@@ -66,13 +66,7 @@ pub(super) fn process<'a>(
     to.reading(6, &process.uid);
     to.reading(7, &process.user);
     if let Some(container) = &process.container {
-        to.message(8, |to| {
-            to.text(1, &container.id);
-            to.text(2, &container.engine);
-            if let Some(pod) = &container.pod_uid {
-                to.set_bytes(3, pod.as_bytes());
-            }
-        });
+        to.message(8, |to| self::container(to, container));
     }
     to.code(9, process.state);
     if let Some(source) = process.known_by {
@@ -94,6 +88,31 @@ fn identity(to: &mut Writer, identity: &ProcessIdentity) {
     to.whole(2, identity.pid_namespace);
     to.whole(3, identity.pid);
     to.whole(4, identity.start_time_ticks);
+}
+
+/// Writes the fields of a container.
+fn container(to: &mut Writer, container: &Container) {
+    to.text(1, &container.id);
+    to.text(2, &container.engine);
+    if let Some(uid) = &container.pod_uid {
+        to.set_bytes(3, uid.as_bytes());
+    }
+    let Some(pod) = &container.pod else { return };
+    to.message(4, |to| {
+        to.text(1, &pod.namespace);
+        to.text(2, &pod.name);
+        if let Some(container) = &pod.container {
+            to.set_bytes(3, container.as_bytes());
+        }
+        for one in &pod.allocated {
+            to.message(4, |to| {
+                to.text(1, &one.resource);
+                for id in &one.ids {
+                    to.set_bytes(2, id.as_bytes());
+                }
+            });
+        }
+    });
 }
 
 fn held_device(to: &mut Writer, held: &HeldDevice) {
