@@ -1,0 +1,59 @@
+//! The commands in deploy/README.md are commands of the program, and the files are those it tells of.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use crate::files::{deploy, text};
+
+/// The lines of the blocks that a shell is to run, with those that go on joined.
+fn shell_lines() -> Vec<String> {
+    let text = text("README.md");
+    let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let joined: Vec<String> = blocks.map(|block| block.replace("\\\n", " ")).collect();
+    joined.iter().flat_map(|block| block.lines()).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn its_commands_of_the_program_have_arguments_that_exist() {
+    let mut seen = BTreeSet::new();
+    for line in shell_lines() {
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        let Some((_, words)) = line.split_once("telltale ") else { continue };
+        let before = &line[..line.len() - words.len() - "telltale ".len()];
+        // In the place of a program, not of a user or an image.
+        if !(before.is_empty() || before.ends_with("sudo ") || before.ends_with("exec telltale ")) {
+            continue;
+        }
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
+        // What comes before is refused before help is given.
+        let output = command.args(&words).arg("--help").output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        seen.insert(words[0].to_owned());
+    }
+    for command in ["health", "smi", "config"] {
+        assert!(seen.contains(command), "{seen:?}");
+    }
+}
+
+#[test]
+fn it_tells_of_every_file_and_of_no_other() {
+    let readme = text("README.md");
+    let mut there = BTreeSet::new();
+    let mut directories = vec![deploy("")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => directories.push(path),
+                false => _ = there.insert(path.strip_prefix(deploy("")).unwrap().to_owned()),
+            }
+        }
+    }
+    for path in &there {
+        let name = path.to_str().unwrap();
+        let told = name == "README.md" || readme.contains(&format!("]({name})"));
+        assert!(told, "{name} is not told of");
+    }
+}

@@ -1,0 +1,67 @@
+#!/bin/sh
+# Installs a built telltale with its units, directories, manual pages and completions.
+#
+#   deploy/install.sh [--destdir DIR] BINARY     for packagers: below DIR instead of /
+#   deploy/install.sh [--destdir DIR] --remove   takes away what it installed, and nothing else
+#
+# It creates no user and starts nothing: README.md has the commands that follow, which a package
+# runs in its own scripts.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+destination=
+binary=
+remove=no
+
+usage() {
+    echo "usage: install.sh [--destdir DIR] BINARY | --remove" >&2
+    exit 64
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+        --destdir) [ $# -ge 2 ] || usage; destination=$2; shift ;;
+        --remove) remove=yes ;;
+        -*) usage ;;
+        *) [ -z "$binary" ] || usage; binary=$1 ;;
+    esac
+    shift
+done
+
+prefix=$destination/usr
+units=$prefix/lib/systemd/system
+pages=$prefix/share/man/man1
+bash_completions=$prefix/share/bash-completion/completions
+# Debian's zsh looks for those of packages in a place of its own.
+zsh_completions=$prefix/share/zsh/site-functions
+[ ! -d "$prefix/share/zsh/vendor-completions" ] ||
+    zsh_completions=$prefix/share/zsh/vendor-completions
+fish_completions=$prefix/share/fish/vendor_completions.d
+
+if [ "$remove" = yes ]; then
+    [ -z "$binary" ] || usage
+    rm -f "$prefix/bin/telltale" "$units/telltale.service" "$units/telltale.socket" \
+        "$prefix/lib/sysusers.d/telltale.conf" "$prefix/lib/tmpfiles.d/telltale.conf" \
+        "$pages/telltale.1" "$pages"/telltale-*.1 \
+        "$bash_completions/telltale" "$zsh_completions/_telltale" "$fish_completions/telltale.fish"
+    exit 0
+fi
+
+[ -n "$binary" ] || usage
+[ -x "$binary" ] || {
+    echo "install.sh: $binary is no program; build it with: cargo build --release" >&2
+    exit 2
+}
+
+install -d "$prefix/bin" "$units" "$prefix/lib/sysusers.d" "$prefix/lib/tmpfiles.d" "$pages" \
+    "$bash_completions" "$zsh_completions" "$fish_completions"
+install -m 0755 "$binary" "$prefix/bin/telltale"
+install -m 0644 "$here/systemd/telltale.service" "$here/systemd/telltale.socket" "$units"
+install -m 0644 "$here/systemd/telltale.sysusers" "$prefix/lib/sysusers.d/telltale.conf"
+install -m 0644 "$here/systemd/telltale.tmpfiles" "$prefix/lib/tmpfiles.d/telltale.conf"
+
+umask 022
+"$binary" man --output "$pages"
+"$binary" completions bash >"$bash_completions/telltale"
+"$binary" completions zsh >"$zsh_completions/_telltale"
+"$binary" completions fish >"$fish_completions/telltale.fish"
