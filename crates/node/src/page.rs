@@ -39,8 +39,11 @@ macro_rules! assets {
 pub(crate) const ASSETS: &[Asset] = assets! {
     "index.html" "index.html" HTML;
     "icon.svg" "icon.svg" ICON;
+    "colours.css" "colours.css" STYLE;
     "page.css" "page.css" STYLE;
+    "tables.css" "tables.css" STYLE;
     "page.js" "page.js" SCRIPT;
+    "access.js" "access.js" SCRIPT;
     "cells.js" "cells.js" SCRIPT;
     "devices.js" "devices.js" SCRIPT;
     "format.js" "format.js" SCRIPT;
@@ -53,6 +56,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "recent.js" "recent.js" SCRIPT;
     "stream.js" "stream.js" SCRIPT;
     "table.js" "table.js" SCRIPT;
+    "totals.js" "totals.js" SCRIPT;
     "uPlot.min.js" "vendor/uPlot.min.js" SCRIPT;
     "uPlot.min.css" "vendor/uPlot.min.css" STYLE;
     "uPlot.LICENSE" "vendor/uPlot.LICENSE" TEXT;

@@ -42,13 +42,25 @@ struct OfSight {
     json: Option<Bytes>,
 }
 
-/// A snapshot, and beside its fields the alerts that it caused.
+/// A snapshot, and beside its fields the alerts that it caused and for whom it was made.
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
     snapshot: &'a Snapshot,
     #[serde(flatten)]
     alerts: VisibleAlerts,
+    reader: Reader,
+}
+
+/// What a reader may know of its own place, so that it can say why something is not shown.
+#[derive(Serialize)]
+struct Reader {
+    /// `everything`, `own` for the processes of one user, or `devices`.
+    sees: &'static str,
+    /// Whether the service has a token, by which a reader would see everything.
+    has_token: bool,
+    /// Whether the service keeps a history.
+    has_history: bool,
 }
 
 impl Cache {
@@ -82,7 +94,14 @@ impl Cache {
         let made = of_sight.json.get_or_insert_with(|| {
             let visible = app.policy.visible(&of.snapshot, sight);
             let alerts = of.alerts.visible(sight);
-            let whole = Whole { snapshot: &visible, alerts };
+            let sees = match sight {
+                Sight::Everything => "everything",
+                Sight::Own { .. } => "own",
+                Sight::DevicesOnly => "devices",
+            };
+            let (has_token, has_history) = (app.policy.has_token(), app.history.is_some());
+            let reader = Reader { sees, has_token, has_history };
+            let whole = Whole { snapshot: &visible, alerts, reader };
             serde_json::to_vec(&whole).expect("a snapshot is JSON").into()
         });
         made.clone()

@@ -119,6 +119,18 @@ fn alerts_are_beside_the_snapshot_for_those_who_may_see_them() {
 }
 
 #[test]
+fn a_reader_is_told_how_much_it_sees() {
+    let server = Server::new();
+    let told =
+        |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["reader"].clone();
+    let everything =
+        serde_json::json!({"sees": "everything", "has_token": true, "has_history": false});
+    assert_eq!(told(&server.get_all("/api/v1/snapshot").body), everything);
+    let devices = serde_json::json!({"sees": "devices", "has_token": true, "has_history": false});
+    assert_eq!(told(&server.get("/api/v1/snapshot", &[]).body), devices);
+}
+
+#[test]
 fn health_is_told_as_it_is() {
     let mut server = Server::new();
     assert_eq!(server.get("/-/healthy", &[]).status, 200);

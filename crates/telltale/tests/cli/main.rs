@@ -18,6 +18,7 @@ mod machines;
 mod man;
 mod names;
 mod nothing;
+mod page;
 mod printed;
 mod replay;
 mod serve;

@@ -1,19 +1,20 @@
-// Parts of a table's row. Text is only ever set as text: names come from strangers.
+// Parts of a table's row. Text is only ever set as text, without characters that steer: names come
+// from strangers.
 
-import { bytes, reason, value } from "./format.js";
+import { bytes, printable, reason, value } from "./format.js";
 
 /** An element with a class and text. */
 export function element(name, className, text) {
   const made = document.createElement(name);
   if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
+  if (text !== undefined) made.textContent = printable(String(text));
   return made;
 }
 
 /** Plain text; undefined is a dash with the reason as its title. */
 export function text(shown, why) {
   if (shown !== undefined) return { text: String(shown) };
-  return { text: "–", title: why ?? "not known", className: "absent" };
+  return { text: "–", title: why ?? "not known", absent: true };
 }
 
 /** A reading as text, made by `show`. */
@@ -37,18 +38,59 @@ export function space(of) {
   return share(of.used_bytes, of.capacity_bytes, bytes);
 }
 
-/** Brings a table's cell to what `cell` says, and touches nothing that is so already. */
+/** A bar that fill() and others bring up to date. */
+export function bar(ratio) {
+  const made = element("span", "bar");
+  setBar(made, ratio);
+  return made;
+}
+
+function setBar(made, ratio) {
+  made.style.setProperty("--share", ratio.toFixed(3));
+  made.dataset.level = ratio >= 0.95 ? "high" : ratio >= 0.8 ? "raised" : "normal";
+}
+
+/**
+ * Brings a table's cell to what `cell` says: { text, after, title, ratio, trend, absent }. What a cell
+ * showed last is remembered, because reading it from the document costs more than all the rest.
+ */
 export function fill(td, cell) {
-  if (cell.ratio === undefined) {
-    if (td.textContent !== cell.text || td.firstElementChild) td.replaceChildren(cell.text);
-  } else {
-    if (!td.firstElementChild) td.replaceChildren(element("span", "bar"), element("span", "of"));
-    const [bar, words] = td.children;
-    bar.style.setProperty("--share", cell.ratio.toFixed(3));
-    bar.dataset.level = cell.ratio >= 0.95 ? "high" : cell.ratio >= 0.8 ? "raised" : "normal";
-    if (words.textContent !== cell.text) words.textContent = cell.text;
+  const last = td.last ?? {};
+  if (last.text === cell.text && last.after === cell.after && last.title === cell.title && last.ratio === cell.ratio && last.trend === cell.trend) return;
+  td.last = cell;
+  const into = td.into ?? td;
+  if (cell.trend !== undefined) {
+    drawTrend(into, cell.trend);
+  } else if (cell.ratio === undefined && cell.after === undefined) {
+    into.textContent = printable(cell.text);
+  } else if (last.text !== cell.text || last.after !== cell.after || !into.children.length) {
+    into.replaceChildren(element(cell.after === undefined ? "span" : "bdi", undefined, cell.text));
+    if (cell.after) into.append(element("small", undefined, cell.after));
+    if (cell.ratio !== undefined) into.append(bar(cell.ratio));
+  } else if (cell.ratio !== undefined) {
+    setBar(into.lastElementChild, cell.ratio);
   }
-  const title = cell.title ?? "";
-  if (td.title !== title) td.title = title;
-  td.classList.toggle("absent", cell.className === "absent");
+  if (last.title !== cell.title) td.title = printable(cell.title ?? "");
+  td.classList.toggle("absent", Boolean(cell.absent));
+  td.classList.toggle("empty", cell.text === "" && cell.trend === undefined);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// A curve in a row; its figures are in the cell beside it, so it is hidden from screen readers.
+function drawTrend(into, path) {
+  let svg = into.firstElementChild;
+  if (!svg) {
+    svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("class", "trend");
+    svg.setAttribute("viewBox", "0 0 100 20");
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("aria-hidden", "true");
+    const area = document.createElementNS(SVG, "path");
+    area.setAttribute("class", "area");
+    svg.append(area, document.createElementNS(SVG, "path"));
+    into.replaceChildren(svg);
+  }
+  svg.firstElementChild.setAttribute("d", path && `${path}V20H${path.slice(1).split(",")[0]}Z`);
+  svg.lastElementChild.setAttribute("d", path);
 }

@@ -1,7 +1,8 @@
 // The table of devices.
 
-import { bytes, digits, megahertz, value } from "./format.js";
+import { bytes, digits, megahertz, reason, value } from "./format.js";
 import { reading, share, space, text } from "./cells.js";
+import { trend } from "./recent.js";
 
 const celsius = (degrees) => `${digits(degrees)} °C`;
 const watts = (power) => `${digits(power)} W`;
@@ -29,6 +30,7 @@ export const columns = [
   { name: "id", title: "Device", cell: (device) => text(device.id), sort: (device) => device.place },
   { name: "board", title: "Board", cell: (device) => text(device.identity.board_type), sort: (device) => device.identity.board_type },
   { name: "dram", title: "DRAM", number: true, cell: (device) => space(spaceOf(device, "dram")), sort: used("dram") },
+  { name: "trend", title: "DRAM, 10 minutes", cell: (device) => ({ trend: trend(`device/${device.id}/dram`) }) },
   { name: "l1", title: "L1", number: true, cell: (device) => space(spaceOf(device, "l1")), sort: used("l1") },
   {
     name: "temperature", title: "Temperature", number: true,
@@ -62,6 +64,18 @@ export function facts(device) {
     ["worker cores", known?.worker_cores ?? "not known"],
     ["firmware", Object.entries(device.telemetry.firmware).map(([name, version]) => `${name} ${version}`).join(", ") || "not known"],
     ...parts,
+    ...readings(device).filter(([, of]) => value(of) === undefined).map(([name, of]) => [name, reason(of)]),
+  ];
+}
+
+// What the table shows as a dash, so that its reason can be read without a pointer.
+function readings(device) {
+  return [
+    ["DRAM in use", spaceOf(device, "dram")?.used_bytes],
+    ["temperature", device.telemetry.temperature_celsius],
+    ["power", device.telemetry.power_watts],
+    ["clock", device.telemetry.aiclk_hertz],
+    ["held by", device.holders],
   ];
 }
 

@@ -38,6 +38,20 @@ export function duration(seconds) {
   return parts.join(" ");
 }
 
+// Characters that change what is seen without being seen, as the service's own `steers` has them:
+// control characters, marks that turn the direction of writing, separators of lines, tags.
+const STEERING = /[\p{Cc}\u{61c}\u{180e}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{feff}\u{e0000}-\u{e007f}]/gu;
+
+/** A stranger's text with nothing in it that could steer what is shown beside it. */
+export function printable(text) {
+  return text.replace(STEERING, "?");
+}
+
+/** The beginning of a text that is long. */
+export function beginning(text, most) {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
 /** Milliseconds since 1970 of a snapshot's nanoseconds. */
 export function milliseconds(nanoseconds) {
   return nanoseconds / 1e6;

@@ -1,32 +1,55 @@
 // How the sources did, and which alerts there are.
 
+import { clock } from "./format.js";
 import { element } from "./cells.js";
 
 const at = (id) => document.getElementById(id);
+const SEVERITIES = ["info", "warning", "critical"];
 
 /** The table of sources and what went wrong in them. */
 export function showSources(snapshot) {
   const failed = snapshot.sources.filter((source) => source.errors.length);
-  at("source-count").textContent = failed.length ? `${failed.length} with errors` : "all well";
+  const took = `${(snapshot.collected_in_ns / 1e6).toFixed(1)} ms to collect`;
+  at("source-count").textContent = `${failed.length ? `${failed.length} with errors` : "all well"}, ${took}`;
+  if (!at("sources-details").open) return;
   const rows = snapshot.sources.map((source) => {
     const row = element("tr");
     const errors = source.errors.length + source.errors_dropped;
+    const name = element("th", undefined, source.name);
+    name.scope = "row";
     row.append(
-      element("td", undefined, source.name),
+      name,
       element("td", "number", `${(source.duration_ns / 1e6).toFixed(2)} ms`),
-      element("td", "number", errors ? `${errors} ${errors === 1 ? "error" : "errors"}` : "well"),
+      element("td", undefined, errors ? `${errors} ${errors === 1 ? "error" : "errors"}` : "none"),
     );
     return row;
   });
-  at("sources").replaceChildren(...rows);
+  at("sources").tBodies[0].replaceChildren(...rows);
   const errors = failed.flatMap((source) => source.errors.map((error) => element("li", undefined, `${source.name}: ${error.subject}: ${error.detail || error.reason}`)));
   at("source-errors").replaceChildren(...errors);
 }
 
-/** Alerts that hold now; nothing is shown when there is none. */
-export function showAlerts(alerts) {
-  at("alerts").hidden = !alerts.length;
-  const items = alerts.map((alert) => element("li", undefined, alert.text));
+/** Alerts that fire or are about to, the gravest first; nothing is shown when there is none. */
+export function showAlerts(alerts, withheld) {
+  const firing = alerts.filter((alert) => alert.state === "firing");
+  at("machine").textContent = location.host;
+  document.title = `${firing.length ? `(${firing.length}) ` : ""}Telltale ${location.host}`;
+  at("alerts").hidden = !alerts.length && !withheld;
+  const hidden = withheld ? `, ${withheld} about processes not shown` : "";
+  at("alert-count").textContent = `${firing.length} firing, ${alerts.length - firing.length} pending${hidden}`;
   const list = at("alert-list");
-  if (list.textContent !== items.map((item) => item.textContent).join("")) list.replaceChildren(...items);
+  const shape = JSON.stringify(alerts.map((alert) => [alert.rule, alert.text, alert.state, alert.severity, alert.since]));
+  if (list.last === shape) return;
+  list.last = shape;
+  const rank = (alert) => (alert.state === "firing" ? 10 : 0) + SEVERITIES.indexOf(alert.severity);
+  list.replaceChildren(...[...alerts].sort((one, other) => rank(other) - rank(one)).map(item));
+}
+
+function item(alert) {
+  const line = element("li");
+  const pending = alert.state === "pending";
+  line.dataset.severity = pending ? "info" : alert.severity;
+  const since = element("time", undefined, `since ${clock(alert.fired_at ?? alert.since)}`);
+  line.append(element("b", undefined, pending ? `pending ${alert.severity}` : alert.severity), element("span", undefined, alert.text), element("small", "rule", alert.rule), since);
+  return line;
 }

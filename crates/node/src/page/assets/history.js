@@ -3,83 +3,85 @@
 import { milliseconds } from "./format.js";
 import { recent, recentKeys } from "./recent.js";
 
-const MEMORY = [["dram", "DRAM in use"], ["l1", "L1 in use"]];
-const SENSORS = [["temperature", "Temperature", "celsius"], ["power", "Power", "watts"]];
-// The history's names of what a plot shows: [metric, label's value, title].
+// What there is to plot of a device: how this page remembers it, its title and unit, and the
+// history's metric with the label that tells it from others.
 const DEVICE = [
-  ["telltale_device_memory_space_used_bytes", "dram", "DRAM in use"],
-  ["telltale_device_memory_space_used_bytes", "l1", "L1 in use"],
-  ["telltale_device_temperature_celsius", undefined, "Temperature"],
-  ["telltale_device_power_watts", undefined, "Power"],
+  { name: "dram", title: "DRAM in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", label: "dram" },
+  { name: "l1", title: "L1 in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", label: "l1" },
+  { name: "temperature", title: "Temperature", unit: "celsius", metric: "telltale_device_temperature_celsius" },
+  { name: "power", title: "Power", unit: "watts", metric: "telltale_device_power_watts" },
+];
+const PROCESS = [
+  { name: "dram", title: "DRAM", unit: "bytes", metric: "telltale_process_memory_live_bytes", label: "dram" },
+  { name: "l1", title: "L1", unit: "bytes", metric: "telltale_process_memory_live_bytes", label: "l1" },
 ];
 
-/** Plots of a device over the last `seconds`: { plots, note }. */
-export async function devicePlots(id, seconds, token) {
-  const answer = await ask({ subjects: "devices", device: id, seconds }, token);
-  if (answer.series) {
-    const plots = DEVICE.map(([metric, label, title]) => {
-      const series = answer.series.filter((one) => one.metric === metric && (!label || one.label?.[1] === label));
-      return plot(title, answer, series, () => title);
-    });
-    return { plots: plots.filter(hasLines) };
-  }
-  const kinds = [...MEMORY.map(([name, title]) => [name, title, "bytes"]), ...SENSORS];
-  const seen = kinds.map(([name, title, unit]) => seenPlot(title, unit, [[`device/${id}/${name}`, title]], seconds));
-  return { plots: seen.filter((one) => one.times.length), note: answer.note };
+/**
+ * Plots of a device: { plots, note }. `source` has the `seconds` to look back, the `token`, and whether
+ * the service has `kept` a history.
+ */
+export async function devicePlots(id, source) {
+  const answer = await ask({ subjects: "devices", device: id, seconds: source.seconds }, source);
+  return drawn(DEVICE, answer, source.seconds, (kind) => [[`device/${id}/${kind.name}`, kind.title]]);
 }
 
-/** The same of a process, a line for each kind of memory on each device. */
-export async function processPlots(identity, seconds, token) {
-  const answer = await ask({ subjects: "processes", process: identity, seconds, metric: "memory_live" }, token);
-  if (answer.series) {
-    const name = (series) => [series.device, series.label?.[1]].filter(Boolean).join(" ");
-    return { plots: [plot("Memory", answer, answer.series, name)].filter(hasLines) };
-  }
-  const seen = MEMORY.map(([name, title]) => {
-    const keys = recentKeys(`process/${identity}/`).filter((key) => key.endsWith(`/${name}`));
-    return seenPlot(title, "bytes", keys.map((key) => [key, key.split("/")[2]]), seconds);
+/** The same of a process, a line for each device. */
+export async function processPlots(identity, source) {
+  const answer = await ask({ subjects: "processes", process: identity, seconds: source.seconds, metric: "memory_live" }, source);
+  return drawn(PROCESS, answer, source.seconds, (kind) => {
+    const keys = recentKeys(`process/${identity}/`).filter((key) => key.endsWith(`/${kind.name}`));
+    return keys.map((key) => [key, key.split("/")[2]]);
   });
-  return { plots: seen.filter((one) => one.times.length), note: answer.note };
 }
 
-// The history's answer, or a note that says why there is none.
-async function ask(question, token) {
+/** The DRAM of devices over the last ten minutes, as recent.js has it; nothing without a history. */
+export async function recentPast(token) {
+  const { body } = await ask({ subjects: "devices", seconds: 600, metric: "memory_used" }, { token, kept: true });
+  if (!body) return undefined;
+  const dram = body.series.filter((one) => one.label?.[1] === "dram");
+  return { seconds: moments(body), series: dram.map((one) => [`device/${one.device}/dram`, one.mean]) };
+}
+
+function drawn(kinds, { body, note }, seconds, seen) {
+  const plots = kinds.map((kind) => (body ? kept(kind, body) : remembered(kind, seen(kind), seconds)));
+  return { plots: plots.filter((one) => one.lines.some((line) => line.mean.some((value) => value !== null))), note };
+}
+
+// The history's answer as { body }, or { note }, which says why there is none.
+async function ask(question, { token, kept }) {
+  if (!kept) return { note: "This service keeps no history; its log says why. These are the figures that this page has seen." };
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   try {
     const answer = await fetch(`api/v1/history?${new URLSearchParams(question)}`, { headers });
     const body = await answer.json();
-    if (answer.ok) return body.series.some((one) => one.whole.mean !== null) ? body : { note: "The history has nothing of this time yet; these are the figures that this page has seen." };
-    return { note: `${body.detail ?? "The history does not answer."} These are the figures that this page has seen.` };
+    if (!answer.ok) return { note: `${sentence(body.detail ?? "the history does not answer")} These are the figures that this page has seen.` };
+    if (body.series.some((one) => one.whole.mean !== null)) return { body };
+    return { note: "The history has nothing of this time yet; these are the figures that this page has seen." };
   } catch (error) {
     return { note: `The history does not answer (${error.message}); these are the figures that this page has seen.` };
   }
 }
 
-// The greatest of each span, so that no peak is lost, and the mean where that is something else.
-function plot(title, answer, series, name) {
-  const first = milliseconds(answer.from) / 1000;
-  const times = Array.from({ length: answer.points }, (_, place) => first + (place * answer.step_ms) / 1000);
-  const known = series.filter((one) => one.whole.mean !== null);
-  const lines = known.flatMap((one) => {
-    const mean = { name: name(one), values: one.mean };
-    const apart = one.greatest.some((value, place) => value !== one.mean[place]);
-    return apart && known.length === 1 ? [{ name: "at most", values: one.greatest }, { ...mean, name: "mean" }] : [mean];
-  });
-  return { title, unit: known[0]?.unit, times, lines };
+function sentence(words) {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
-function hasLines(one) {
-  return one.lines.length > 0;
+function moments(answer) {
+  return Array.from({ length: answer.points }, (_, place) => (milliseconds(answer.from) + place * answer.step_ms) / 1000);
+}
+
+// The mean of each span, between its least and its greatest, so that no peak is lost.
+function kept(kind, answer) {
+  const found = answer.series.filter((one) => one.metric === kind.metric && (!kind.label || one.label?.[1] === kind.label) && one.whole.mean !== null);
+  const lines = found.map(({ device, least, mean, greatest, whole }) => ({ name: device, least, mean, greatest, whole }));
+  return { ...kind, times: moments(answer), lines };
 }
 
 // Lines of one plot share their times: the page takes note of all at once.
-function seenPlot(title, unit, keys, seconds) {
-  const from = Date.now() / 1000 - seconds;
-  const all = keys.map(([key]) => recent(key));
-  const times = [...new Set(all.flatMap(([at]) => at))].filter((at) => at >= from).sort((one, other) => one - other);
-  const lines = all.map(([at, values], index) => {
-    const known = new Map(at.map((moment, place) => [moment, values[place]]));
-    return { name: keys[index][1], values: times.map((moment) => known.get(moment) ?? null) };
-  });
-  return { title, unit, times, lines };
+function remembered(kind, keys, seconds) {
+  const all = keys.map(([key, name]) => [name, ...recent(key)]);
+  const newest = Math.max(...all.map(([, times]) => times.at(-1) ?? 0), 0);
+  const times = (all[0]?.[1] ?? []).filter((at) => at >= newest - seconds);
+  const lines = all.map(([name, , values]) => ({ name, mean: times.length ? values.slice(-times.length) : [] }));
+  return { ...kind, times, lines };
 }

@@ -1,9 +1,9 @@
-// What single keys do, wherever the focus is but in a field.
+// What single keys do, wherever the focus is but in a field or a dialog.
 
 /** `actions` maps a key to what it does. */
 export function keys(actions) {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input, select, textarea")) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -17,8 +17,9 @@ export function keys(actions) {
   });
 }
 
+// Over the rows of all tables, one after the other.
 function move(by) {
-  const rows = [...document.querySelectorAll("tbody tr[tabindex]")].filter((row) => row.offsetParent);
+  const rows = [...document.querySelectorAll("tbody .open")];
   const at = rows.indexOf(document.activeElement);
   rows[Math.min(Math.max(at + by, 0), rows.length - 1)]?.focus();
 }

@@ -4,7 +4,10 @@ import { element } from "./cells.js";
 import { facts as deviceFacts } from "./devices.js";
 import { facts as processFacts, identity } from "./processes.js";
 import { devicePlots, processPlots } from "./history.js";
-import { drawPlots } from "./plots.js";
+import { drawPlots, resizePlots } from "./plots.js";
+
+// Milliseconds from one look into the history to the next, while details are open.
+const AGAIN = 5000;
 
 const at = (id) => document.getElementById(id);
 
@@ -24,25 +27,35 @@ export function panel(snapshot, token) {
   async function plots() {
     const mine = ++asked;
     const seconds = Number(at("range").value);
-    const found = open.device
-      ? await devicePlots(open.device, seconds, token())
-      : await processPlots(open.process, seconds, token());
+    const source = { seconds, token: token(), kept: snapshot().reader.has_history };
+    const found = open.device ? await devicePlots(open.device, source) : await processPlots(open.process, source);
     if (mine !== asked || !open) return;
-    at("panel-note").hidden = !found.note;
-    at("panel-note").textContent = found.note ?? "";
+    open.note = found.note;
+    showNote();
     drawPlots(at("plots"), found.plots);
   }
 
+  function showNote() {
+    const gone = current() ? undefined : open.device ? "This device is no longer listed." : "This process is no longer there; these are its last figures.";
+    const words = [gone, open.note].filter(Boolean).join(" ");
+    at("panel-note").hidden = !words;
+    if (at("panel-note").textContent !== words) at("panel-note").textContent = words;
+  }
+
   function showFacts() {
+    showNote();
     const shown = current();
     if (!shown) return;
     const pairs = open.device ? deviceFacts(shown) : processFacts(shown, snapshot().devices);
-    at("panel-facts").replaceChildren(...pairs.flatMap(([name, fact]) => [element("dt", undefined, name), element("dd", undefined, String(fact))]));
+    const shape = JSON.stringify(pairs);
+    if (open.shape === shape) return;
+    open.shape = shape;
+    at("panel-facts").replaceChildren(...pairs.flatMap(([name, fact]) => [element("dt", undefined, name), element("dd", undefined, fact)]));
   }
 
   function show(what, title) {
     open = what;
-    at("panel-title").textContent = title;
+    at("panel-title").replaceChildren(...title);
     at("plots").replaceChildren();
     showFacts();
     if (!at("panel").open) at("panel").showModal();
@@ -52,16 +65,21 @@ export function panel(snapshot, token) {
   at("range").addEventListener("change", plots);
   at("panel-close").addEventListener("click", () => at("panel").close());
   at("panel").addEventListener("close", () => {
+    // This comes a moment after the closing, by when others may be open.
+    if (at("panel").open) return;
     open = undefined;
-    at("plots").replaceChildren();
+    // Nothing stays behind of what its reader may no longer see after this.
+    drawPlots(at("plots"), []);
+    at("panel-title").replaceChildren();
+    at("panel-facts").replaceChildren();
   });
-  setInterval(() => {
-    if (open) plots();
-  }, 5000);
+  window.addEventListener("resize", () => open && resizePlots(at("plots")));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => open && plots());
+  setInterval(() => open && plots(), AGAIN);
 
   return {
-    device: (device) => show({ device: device.id }, `Device ${device.id}`),
-    process: (process) => show({ process: identity(process) }, `${process.name} (${process.pid ?? "hidden"})`),
+    device: (device) => show({ device: device.id }, [`Device ${device.id}`]),
+    process: (process) => show({ process: identity(process) }, [element("bdi", undefined, process.name), ` (${process.pid ?? "hidden"})`]),
     /** The snapshot has changed. */
     refresh() {
       if (open) showFacts();

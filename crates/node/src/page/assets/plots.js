@@ -8,59 +8,104 @@ const UNITS = {
   celsius: (known) => `${digits(known)} °C`,
   watts: (known) => `${digits(known)} W`,
 };
-const COLOURS = ["#1d7fb8", "#d98a1f", "#3f9d6b", "#b8527c", "#7a6fd0", "#8a8f94", "#c2b233", "#4bb3b8"];
-const HEIGHT = 150;
+const COLOURS = 8;
+const HEIGHT = 160;
+// The most lines of a plot; a legend of more is not read.
+const MOST_LINES = 32;
 // Steps of the byte axis, so that its ticks are round in KiB, MiB and GiB.
 const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
-/** Draws `plots`, each { title, unit, times, lines: [{ name, values }] }, and keeps what can be kept. */
+/**
+ * Draws `plots`, each { title, unit, times, lines: [{ name, mean, least, greatest }] }, and keeps what
+ * can be kept. A single line that has them is drawn between its least and its greatest.
+ */
 export function drawPlots(into, plots) {
   const kept = new Map([...into.children].map((child) => [child.dataset.title, child]));
   const boxes = plots.map((plot) => {
-    const data = [plot.times, ...plot.lines.map((line) => line.values)];
-    const shape = plot.lines.map((line) => line.name).join("|");
+    const shown = plot.lines.slice(0, MOST_LINES);
+    const lines = shown.length === 1 && shown[0].least ? spread(shown[0]) : shown.map(({ name, mean }) => ({ name, values: mean }));
+    const data = [plot.times, ...lines.map((line) => line.values)];
+    const shape = `${lines.map((line) => line.name).join("|")} ${dark.matches} ${plot.times.length === 1}`;
     const old = kept.get(plot.title);
-    if (old?.dataset.shape === shape) {
-      old.plot.setData(data);
-      return old;
-    }
-    return newPlot(into, plot, data, shape);
+    const box = old?.dataset.shape === shape ? old : newPlot(plot, lines, data, shape, columnWidth(into, plots.length));
+    if (box === old) old.plot.setData(data);
+    describe(box, plot);
+    return box;
   });
+  for (const child of into.children) {
+    if (!boxes.includes(child)) child.plot?.destroy();
+  }
   into.replaceChildren(...boxes);
   if (!plots.length) into.append(element("p", "notice", "Nothing to plot yet."));
 }
 
-function newPlot(into, plot, data, shape) {
-  const box = element("div", "plot");
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+// The last two bound the area that the first one runs in.
+function spread({ greatest, least, mean }) {
+  return [
+    { name: "mean", values: mean },
+    { name: "most", values: greatest, edge: true },
+    { name: "least", values: least, edge: true },
+  ];
+}
+
+function newPlot(plot, lines, data, shape, width) {
+  const box = element("figure", "plot");
   box.dataset.title = plot.title;
   box.dataset.shape = shape;
-  box.append(element("h3", undefined, plot.title));
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const show = UNITS[plot.unit] ?? digits;
-  const ink = getComputedStyle(document.body).color;
-  const grid = { stroke: "rgb(128 128 128 / .25)", width: 1 };
-  const series = plot.lines.map((line, index) => ({
+  const grid = { stroke: colour("line"), width: 1 };
+  const series = lines.map((line, index) => ({
     label: line.name,
-    stroke: COLOURS[index % COLOURS.length],
-    width: 1.5,
-    dash: line.dashed ? [6, 4] : undefined,
+    stroke: line.edge ? `${colour("line-1")}66` : colour(`line-${(index % COLOURS) + 1}`),
+    width: line.edge ? 1 : 1.6,
     spanGaps: false,
     points: { show: plot.times.length === 1 },
     value: (_, known) => (known === null || known === undefined ? "–" : show(known)),
   }));
+  const caption = element("figcaption", undefined, plot.title);
+  caption.append(" ", element("span"));
+  box.append(caption);
   box.plot = new uPlot({
-    width: columnWidth(into),
+    width,
     height: HEIGHT,
+    cursor: { y: false },
+    bands: lines[1]?.edge ? [{ series: [2, 3], fill: `${colour("line-1")}2e` }] : [],
     scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), (high || 1) * 1.1] } },
-    axes: [{ stroke: ink, grid, values: moments }, { stroke: ink, grid, size: 78, incrs: plot.unit === "bytes" ? BYTE_STEPS : undefined, values: (_, ticks) => ticks.map(show) }],
-    series: [{ label: "At", value: (_, at) => (at ? new Date(at * 1000).toLocaleString() : "–") }, ...series],
+    axes: [
+      { stroke: colour("soft"), grid, ticks: grid, size: 32, values: moments },
+      { stroke: colour("soft"), grid, ticks: grid, size: 74, incrs: plot.unit === "bytes" ? BYTE_STEPS : undefined, values: (_, ticks) => ticks.map(show) },
+    ],
+    series: [{ label: "At", value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : "–") }, ...series],
   }, data, box);
+  box.querySelector(".u-legend").ariaLabel = `${plot.title} at one moment`;
+  // What a canvas shows is not read out; the caption says it in words.
+  box.querySelector("canvas").setAttribute("aria-hidden", "true");
   return box;
 }
 
+// The newest and the greatest value in the caption.
+function describe(box, plot) {
+  const show = UNITS[plot.unit] ?? digits;
+  const values = plot.lines.flatMap((line) => line.greatest ?? line.mean).filter((one) => one !== null && one !== undefined);
+  const most = values.reduce((one, other) => Math.max(one, other), 0);
+  const now = plot.lines.length === 1 ? plot.lines[0].mean.findLast((one) => one !== null && one !== undefined) : undefined;
+  const words = [now === undefined ? undefined : `${show(now)} now`, values.length ? `at most ${show(most)}` : undefined];
+  box.querySelector("figcaption span").textContent = words.filter(Boolean).join(", ");
+}
+
+/** Fits the plots to a window whose size has changed. */
+export function resizePlots(into) {
+  for (const box of into.children) box.plot?.setSize({ width: columnWidth(into, into.children.length), height: HEIGHT });
+}
+
 // One column on a phone, else two.
-function columnWidth(into) {
+function columnWidth(into, count) {
   const whole = into.clientWidth;
-  return Math.max(whole < 700 ? whole : (whole - 16) / 2, 240);
+  return Math.max(whole < 790 || count < 2 ? whole : (whole - 22) / 2, 220);
 }
 
 // Ticks of the time axis: the date only where a tick is a day or more apart from the next.
@@ -68,7 +113,7 @@ function moments(_, ticks, axis, space, step) {
   const two = (part) => String(part).padStart(2, "0");
   return ticks.map((tick) => {
     const at = new Date(tick * 1000);
-    if (step >= 86_400) return `${at.getMonth() + 1}/${at.getDate()}`;
+    if (step >= 86_400) return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
     const minutes = `${two(at.getHours())}:${two(at.getMinutes())}`;
     return step >= 60 ? minutes : `${minutes}:${two(at.getSeconds())}`;
   });

@@ -1,6 +1,6 @@
 // The table of processes.
 
-import { bytes, duration, value } from "./format.js";
+import { beginning, bytes, duration, reason, value } from "./format.js";
 import { reading, text } from "./cells.js";
 
 /** A process's identity as one word, as the history has it: what tells it from another that had its pid. */
@@ -42,22 +42,38 @@ function memory(bytesOf, why) {
 function container({ process }) {
   const known = process.container;
   if (!known) return text("");
-  const { pod } = known;
-  const id = `${known.engine} ${known.id}`;
-  if (!pod) return { ...text(known.id.slice(0, 12)), title: id };
-  const allocated = (pod.allocated ?? []).map((one) => `${one.resource}: ${one.ids.join(", ")}`);
-  const names = [pod.namespace, pod.name, pod.container].filter(Boolean).join("/");
-  return { ...text(pod.name), title: [names, id, ...allocated].join("\n") };
+  const title = described(known).join("; ");
+  return { text: known.pod?.name ?? known.id.slice(0, 12), title };
 }
+
+// A container in words: its pod's names, itself, and what the kubelet has allocated to it.
+function described({ engine, id, pod }) {
+  const names = [pod?.namespace, pod?.name, pod?.container].filter(Boolean).join("/");
+  const allocated = (pod?.allocated ?? []).map((one) => `${one.resource}: ${one.ids.join(", ")}`);
+  return [names, `${engine} ${id}`, ...allocated].filter(Boolean);
+}
+
+// The name, and after it as much of the command line as there is room for, without what the name
+// says already.
+function named({ process }) {
+  const command = value(process.command) ?? "";
+  const [first] = command.split(" ", 1);
+  const rest = first.split("/").at(-1) === process.name ? command.slice(first.length + 1) : command;
+  return { text: process.name, after: beginning(rest, MOST_OF_A_COMMAND), title: beginning(command, MOST_OF_A_TITLE) };
+}
+
+// Characters of a command line in a row, and where a pointer rests on it; the details have all of it.
+const MOST_OF_A_COMMAND = 160;
+const MOST_OF_A_TITLE = 600;
 
 const UNTRACKED = "it holds the device and nobody says how much memory it has";
 
 /** The table's columns. */
 export const columns = [
   { name: "pid", title: "Pid", number: true, cell: ({ process }) => text(process.pid ?? undefined, "in a PID namespace that cannot be seen"), sort: ({ process }) => process.pid ?? undefined },
-  { name: "user", title: "User", cell: ({ process }) => reading(process.user, String), sort: ({ process }) => value(process.user) },
-  { name: "name", title: "Name", cell: ({ process }) => ({ ...text(process.name), title: value(process.command) ?? "" }), sort: ({ process }) => process.name },
-  { name: "container", title: "Container", cell: container, sort: ({ process }) => process.container?.pod?.name ?? process.container?.id },
+  { name: "user", title: "User", className: "narrow", cell: ({ process }) => reading(process.user, String), sort: ({ process }) => value(process.user) },
+  { name: "name", title: "Name", className: "wide", cell: named, sort: ({ process }) => process.name },
+  { name: "container", title: "Container", className: "narrow", has: ({ process }) => process.container, cell: container, sort: ({ process }) => process.container?.pod?.name ?? process.container?.id },
   { name: "device", title: "Device", cell: ({ device }) => text(device?.id, "no device that is listed"), sort: ({ held }) => held?.device },
   { name: "dram", title: "DRAM", number: true, cell: memory(live("dram"), UNTRACKED), sort: live("dram") },
   { name: "peak", title: "DRAM peak", number: true, cell: memory(peak, "nobody recorded it"), sort: peak },
@@ -77,7 +93,8 @@ export function facts(process, devices) {
     .filter((metric) => !metric.name.startsWith("telltale_endpoint_"))
     .map((metric) => [metric.name + labels(metric.labels), shown(metric.value)]);
   return [
-    ["command", value(process.command) ?? "withheld or not known"],
+    ["command", value(process.command) ?? reason(process.command)],
+    ...(process.container ? [["container", described(process.container).join("; ")]] : []),
     ["known by", process.known_by ?? "the driver alone"],
     ...parts, ...metrics,
   ];

@@ -1,0 +1,76 @@
+// What is not shown to this reader, why, and the token that shows it.
+
+const at = (id) => document.getElementById(id);
+// Kept for this tab alone, and gone with it.
+const KEPT = "telltale-token";
+
+/** `changed()` is called when there is another token. Returns { token(), show(snapshot), refused(is) }. */
+export function access(changed) {
+  let token = sessionStorage.getItem(KEPT) ?? "";
+
+  function open() {
+    at("token").value = token;
+    at("access").showModal();
+    at("token").focus();
+  }
+
+  function use(other) {
+    token = other;
+    if (token) sessionStorage.setItem(KEPT, token);
+    else sessionStorage.removeItem(KEPT);
+    at("access").close();
+    changed();
+  }
+
+  at("token-button").addEventListener("click", open);
+  at("withheld-token").addEventListener("click", open);
+  at("access-close").addEventListener("click", () => at("access").close());
+  at("token-forget").addEventListener("click", () => use(""));
+  at("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    use(at("token").value.trim());
+  });
+
+  return {
+    token: () => token,
+    /** Says of a snapshot which processes are in no row, and what would show them. */
+    show(snapshot) {
+      tell(at("withheld"), withheld(snapshot));
+      tell(at("closed"), closed(snapshot));
+      const { has_token: hasToken } = snapshot.reader;
+      at("withheld-token").hidden = !hasToken;
+      note(hasToken ? "" : "This service has no token: it was started without token_file.");
+    },
+    /** Says that the service did not take the token. */
+    refused() {
+      note(token ? "The service does not take the token that this tab has." : "");
+    },
+  };
+}
+
+function note(words) {
+  at("access-note").hidden = !words;
+  at("access-note").textContent = words;
+}
+
+function tell(line, words) {
+  line.hidden = !words;
+  const into = line.querySelector("span") ?? line;
+  if (into.textContent !== words) into.textContent = words;
+}
+
+function some(number) {
+  return number === 1 ? "1 process is" : `${number} processes are`;
+}
+
+function withheld({ withheld_processes: count = 0, reader }) {
+  if (!count) return "";
+  const whose = reader.sees === "own" ? "Of others, " : "";
+  const why = "Anyone on this machine can open this port, so names, users and command lines are shown to who has the service's token. The devices' sums have their memory.";
+  const how = reader.has_token ? "" : " This service has no token; start it with --token-file FILE, a file of mode 0600 with one word of at least 16 characters.";
+  return `${whose}${some(count)} not shown. ${why}${how}`;
+}
+
+function closed({ closed_processes: count = 0 }) {
+  return count ? `${some(count)} closed to the service, and in no figure: it runs as a user who may not read their ledgers.` : "";
+}

@@ -1,0 +1,68 @@
+// The machine in a few figures: sums and extremes of what the table of devices shows.
+
+import { bar, element } from "./cells.js";
+import { bytes, digits, value } from "./format.js";
+import { spaceOf } from "./devices.js";
+
+/** Writes them into the list `into`. */
+export function showTotals(into, snapshot) {
+  const tiles = [
+    ["Devices", String(snapshot.devices.length), boards(snapshot)],
+    ["Processes", String(snapshot.processes.length + (snapshot.withheld_processes ?? 0)), holding(snapshot)],
+    memory(snapshot),
+    hottest(snapshot),
+    power(snapshot),
+  ];
+  const shape = JSON.stringify(tiles);
+  if (into.last === shape) return;
+  into.last = shape;
+  into.replaceChildren(...tiles.map(tile));
+}
+
+function tile([name, figure, more, ratio]) {
+  const box = element("div");
+  const shown = element("dd");
+  shown.append(element("b", undefined, figure), " ", element("small", undefined, more));
+  if (ratio !== undefined) shown.append(bar(ratio));
+  box.append(element("dt", undefined, name), shown);
+  return box;
+}
+
+function boards(snapshot) {
+  const counts = new Map();
+  for (const { identity } of snapshot.devices) counts.set(identity.board_type, (counts.get(identity.board_type) ?? 0) + 1);
+  return [...counts].map(([board, count]) => (counts.size === 1 ? board : `${count} ${board}`)).join(", ");
+}
+
+function holding(snapshot) {
+  const held = new Set(snapshot.processes.flatMap((process) => process.devices.map((one) => one.device)));
+  return snapshot.processes.length ? `on ${held.size} ${held.size === 1 ? "device" : "devices"}` : "";
+}
+
+// A sum says of how many it is where it is not of all.
+function partly(known, snapshot) {
+  return known === snapshot.devices.length ? "" : `, ${known} of ${snapshot.devices.length} devices`;
+}
+
+function memory(snapshot) {
+  const spaces = snapshot.devices.map((device) => spaceOf(device, "dram")).filter((one) => value(one?.used_bytes) !== undefined);
+  const sum = (of) => spaces.reduce((all, one) => all + (value(one[of]) ?? 0), 0);
+  const [used, whole] = [sum("used_bytes"), sum("capacity_bytes")];
+  if (!spaces.length) return ["DRAM in use", "–", "not known"];
+  return ["DRAM in use", bytes(used), whole ? `of ${bytes(whole)}${partly(spaces.length, snapshot)}` : "", whole ? Math.min(used / whole, 1) : undefined];
+}
+
+function hottest(snapshot) {
+  const known = snapshot.devices.filter((device) => value(device.telemetry.temperature_celsius) !== undefined);
+  if (!known.length) return ["Hottest", "–", "no temperature is known"];
+  const degrees = (device) => value(device.telemetry.temperature_celsius);
+  const device = known.reduce((one, other) => (degrees(other) > degrees(one) ? other : one));
+  const limit = value(device.telemetry.temperature_limit_celsius);
+  return ["Hottest", `${digits(degrees(device))} °C`, device.id, limit === undefined ? undefined : Math.min(degrees(device) / limit, 1)];
+}
+
+function power(snapshot) {
+  const known = snapshot.devices.map((device) => value(device.telemetry.power_watts)).filter((one) => one !== undefined);
+  if (!known.length) return ["Power", "–", "not known"];
+  return ["Power", `${digits(known.reduce((sum, one) => sum + one, 0))} W`, partly(known.length, snapshot).slice(2)];
+}

@@ -1,0 +1,12 @@
+//! The page of `telltale serve` in a browser: what it shows, to whom, and that it can be read and
+//! used by everybody. The service is the real one, the machine an emulated one with workloads that
+//! allocate.
+
+mod browser;
+mod living;
+mod looks;
+mod many;
+mod operated;
+mod scene;
+mod shown;
+mod withheld;

@@ -1,0 +1,152 @@
+//! How the page looks: on a phone and on a screen, in light and in dark, and to those who see
+//! contrasts badly or want nothing to move.
+//!
+//! With `TELLTALE_PAGE_PICTURES=DIR` the pictures of the documentation are written to DIR, after the
+//! five minutes that it takes to have a history to show.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use telltale_harness::wait_until;
+
+use super::browser::Browser;
+use super::scene::{Scene, TOKEN};
+
+/// Where contrasts do not suffice, by WCAG 2.2 (<https://www.w3.org/TR/WCAG22/#contrast-minimum>):
+/// 4.5 for every text that is shown, 3 for what is no text and for the edges of fields.
+const WEAK: &str = r#"(() => {
+    const channel = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const ratio = (one, other) => {
+        const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
+        return (high + 0.05) / (low + 0.05);
+    };
+    const parse = (text) => {
+        const numbers = text.match(/[\d.]+/g).map(Number);
+        const scale = text.startsWith('rgb') ? 255 : 1;
+        return [...numbers.slice(0, 3).map((one) => one / scale), numbers[3] ?? 1];
+    };
+    const over = ([r, g, b, a], [x, y, z]) => [r * a + x * (1 - a), g * a + y * (1 - a), b * a + z * (1 - a)];
+    const ground = (one) => {
+        if (!one) return [1, 1, 1];
+        const own = parse(getComputedStyle(one).backgroundColor);
+        return own[3] === 1 ? own : over(own, ground(one.parentElement));
+    };
+    const weak = [];
+    let looked = 0;
+    for (const one of document.querySelectorAll('body *')) {
+        const texts = [...one.childNodes].filter((node) => node.nodeType === 3 && node.textContent.trim());
+        if (!texts.length || !one.checkVisibility() || one.closest('noscript')) continue;
+        looked += 1;
+        const below = ground(one);
+        const found = ratio(over(parse(getComputedStyle(one).color), below), below);
+        if (found < 4.5) weak.push(`${one.textContent.slice(0, 40)}: ${found.toFixed(2)}`);
+    }
+    const style = getComputedStyle(document.documentElement);
+    const named = (name) => {
+        const hex = style.getPropertyValue(`--${name}`).trim();
+        return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
+    };
+    const pairs = [['soft', 'raised', 4.5], ['soft', 'ground', 4.5], ['edge', 'raised', 3], ['accent', 'raised', 3],
+        ['accent', 'ground', 3], ['good', 'raised', 3], ['fill-high', 'raised', 3]];
+    for (const fill of ['fill', 'fill-raised', 'fill-high']) pairs.push([fill, 'track', 3]);
+    for (let line = 1; line <= 8; line += 1) pairs.push([`line-${line}`, 'raised', 3]);
+    for (const [one, other, least] of pairs) {
+        const found = ratio(named(one), named(other));
+        if (!(found >= least)) weak.push(`${one} on ${other}: ${found.toFixed(2)}`);
+    }
+    return looked < 20 ? [`only ${looked} texts were looked at`] : weak;
+})()"#;
+
+/// What reaches beyond the window to the right.
+const TOO_WIDE: &str = "(() => {
+    const room = document.documentElement.clientWidth;
+    const page = document.documentElement.scrollWidth > room ? ['the page'] : [];
+    const wide = [...document.querySelectorAll('body *:not(.skip):not(svg *)')].filter((one) =>
+        one.checkVisibility() && one.getBoundingClientRect().right > room + 1);
+    const dialogs = [...document.querySelectorAll('dialog[open]')].filter((one) => one.scrollWidth > one.clientWidth);
+    return [...page, ...wide.map((one) => one.outerHTML.slice(0, 120)), ...dialogs.map((one) => one.id)];
+})()";
+
+/// Seconds between the first and the last point of the first plot.
+const SPAN: &str = "(() => {
+    const data = document.querySelector('.plot')?.plot.data;
+    const known = data ? data[0].filter((_, place) => data[1][place] !== null) : [];
+    return known.length ? known.at(-1) - known[0] : 0;
+})()";
+
+const HOT: &str = "\
+[[alerts.rule]]
+name = \"device_hot\"
+above_ratio = 0.5
+clear_ratio = 0.1
+for_seconds = 0
+";
+
+fn pictures() -> Option<PathBuf> {
+    std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from)
+}
+
+#[track_caller]
+fn is_well(browser: &mut Browser, what: &str) {
+    assert_eq!(browser.value(WEAK), Value::Array(Vec::new()), "{what}");
+    assert_eq!(browser.value(TOO_WIDE), Value::Array(Vec::new()), "{what}");
+}
+
+#[test]
+fn it_can_be_read_on_every_screen_in_light_and_in_dark() {
+    let test = "page::looks::it_can_be_read_on_every_screen_in_light_and_in_dark";
+    let Some(mut browser) = Browser::start(test) else { return };
+    let (browser, pictures) = (&mut browser, pictures());
+    let pictures = pictures.as_deref();
+    let mut scene = Scene::new("t3000");
+    for (device, name) in ["pretrain", "finetune", "evaluate", "serve"].into_iter().enumerate() {
+        scene.work(name, name, device);
+    }
+    scene.serve("0.5", true, HOT);
+    scene.look(browser, Some(TOKEN));
+    browser.until("document.querySelectorAll('#alert-list li').length > 0");
+    browser.value("document.querySelector('#devices tbody .open').click()");
+    browser.until("document.querySelectorAll('.plot').length >= 3");
+    if pictures.is_some() {
+        wait_until("a history of five minutes", Duration::from_secs(900), || {
+            browser.value(SPAN).as_f64().is_some_and(|span| span > 300.0)
+        });
+    }
+    for scheme in ["light", "dark"] {
+        browser.prefer(&[("prefers-color-scheme", scheme)]);
+        browser.window(1280, 900, false);
+        browser.value("document.getElementById('panel').open || document.querySelector('#devices tbody .open').click()");
+        browser.until("document.querySelectorAll('.plot').length >= 3");
+        is_well(browser, "details");
+        browser.picture(pictures, &format!("page-details-{scheme}"));
+        browser.window(360, 740, true);
+        browser.until("document.querySelector('.plot canvas').getBoundingClientRect().width < 360");
+        is_well(browser, "details on a phone");
+        browser.value("document.getElementById('panel').close()");
+        is_well(browser, "a phone");
+        browser.picture(pictures, &format!("page-phone-{scheme}"));
+        browser.window(1280, 900, false);
+        is_well(browser, "a screen");
+        browser.picture(pictures, &format!("page-{scheme}"));
+        for (button, dialog) in [("help-button", "help"), ("token-button", "access")] {
+            browser.value(&format!("document.getElementById('{button}').click()"));
+            is_well(browser, dialog);
+            browser.window(360, 740, true);
+            is_well(browser, dialog);
+            browser.window(1280, 900, false);
+            browser.value(&format!("document.getElementById('{dialog}').close()"));
+        }
+        browser.value("document.getElementById('sources-details').open = true");
+        browser.until("document.querySelectorAll('#sources tbody tr').length > 0");
+        is_well(browser, "sources");
+        browser.value("document.getElementById('sources-details').open = false");
+    }
+    let moves = "getComputedStyle(document.querySelector('.bar'), '::before').transitionDuration";
+    browser.prefer(&[("prefers-reduced-motion", "reduce")]);
+    assert_eq!(browser.text(moves), "0s");
+    browser.prefer(&[("prefers-reduced-motion", "no-preference")]);
+    assert_eq!(browser.text(moves), "0.3s");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}

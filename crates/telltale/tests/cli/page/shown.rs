@@ -1,0 +1,181 @@
+//! What the tables show is what the service tells.
+
+use telltale_schema::memory::{MemoryKind, MemorySpace};
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Device, HeldUsage, Snapshot};
+
+use super::browser::Browser;
+use super::scene::{Scene, TOKEN};
+
+/// The texts of a table's cells, those of one row in one line; what a cell says beside its figure
+/// stays out.
+fn table(browser: &mut Browser, id: &str) -> Vec<String> {
+    let rows = browser.text(&format!(
+        "[...document.querySelectorAll('#{id} tbody tr')].map((row) =>
+            [...row.children].filter((cell) => !cell.hidden).map((cell) =>
+                (cell.querySelector('bdi') ?? cell).textContent).join('|')).join('\\n')"
+    ));
+    rows.lines().map(str::to_owned).collect()
+}
+
+/// Three digits, in the largest unit of 1024 of the one before.
+fn bytes(count: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit < units.len() - 1 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} B") } else { format!("{} {}", digits(value), units[unit]) }
+}
+
+fn digits(value: f64) -> String {
+    let places = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    // Halves go up; the formatting alone would take them to the even digit.
+    let scale = 10f64.powi(i32::try_from(places).unwrap());
+    format!("{:.places$}", (value * scale).round() / scale)
+}
+
+fn of<T: Copy>(used: &Reading<T>, limit: &Reading<T>, show: impl Fn(T) -> String) -> String {
+    match (used.value(), limit.value()) {
+        (None, _) => String::from("–"),
+        (Some(used), None) => show(*used),
+        (Some(used), Some(limit)) => format!("{} / {}", show(*used), show(*limit)),
+    }
+}
+
+fn device_row(device: &Device) -> String {
+    let space = |name| {
+        let found = device.spaces.iter().find(|space| space.space == name);
+        found.map_or(String::from("–"), |space| {
+            of(&space.used_bytes, &space.capacity_bytes, bytes)
+        })
+    };
+    let telemetry = &device.telemetry;
+    let cells = [
+        device.id.to_string(),
+        serde_json::to_value(device.identity.board_type).unwrap().as_str().unwrap().to_owned(),
+        space(MemorySpace::Dram),
+        String::new(),
+        space(MemorySpace::L1),
+        of(&telemetry.temperature_celsius, &telemetry.temperature_limit_celsius, |celsius| {
+            format!("{} °C", digits(celsius))
+        }),
+        of(&telemetry.power_watts, &telemetry.power_limit_watts, |watts| {
+            format!("{} W", digits(watts))
+        }),
+        telemetry
+            .aiclk_hertz
+            .value()
+            .map_or(String::from("–"), |hertz| format!("{} MHz", (*hertz as f64 / 1e6).round())),
+        device.holders.value().map_or(String::from("–"), |holders| holders.len().to_string()),
+    ];
+    cells.join("|")
+}
+
+/// A row for each process and device, those with the most DRAM first. The time since a process
+/// began goes on, so it is left out.
+fn process_rows(snapshot: &Snapshot) -> Vec<String> {
+    let mut rows = Vec::new();
+    for process in &snapshot.processes {
+        for held in &process.devices {
+            let live = |name| {
+                let found = held.spaces.iter().find(|space| space.space == name);
+                found.map_or(0, |space| space.live_bytes)
+            };
+            let dram = held.kinds.iter().find(|kind| kind.kind == MemoryKind::Dram);
+            let peak = dram.and_then(|dram| match dram.usage {
+                HeldUsage::Recorded(usage) => Some(usage.peak_bytes),
+                _ => None,
+            });
+            let cells = [
+                process.pid.unwrap().to_string(),
+                process.user.value().unwrap().clone(),
+                process.name.clone(),
+                snapshot.devices[held.device].id.to_string(),
+                bytes(live(MemorySpace::Dram)),
+                peak.map_or(String::from("–"), bytes),
+                bytes(live(MemorySpace::L1)),
+                held.live_buffers.map_or(String::from("–"), |buffers| buffers.to_string()),
+                String::from("alive"),
+            ];
+            rows.push((live(MemorySpace::Dram), cells.join("|")));
+        }
+    }
+    rows.sort_by(|(one, _), (other, _)| other.cmp(one));
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// A row without the cell before its last.
+fn without_uptime(row: &str) -> String {
+    let mut cells: Vec<&str> = row.split('|').collect();
+    cells.remove(cells.len() - 2);
+    cells.join("|")
+}
+
+#[test]
+fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
+    let test = "page::shown::devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered";
+    let Some(mut browser) = Browser::start(test) else { return };
+    let browser = &mut browser;
+    let mut scene = Scene::new("n300");
+    scene.work("train", "train", 0);
+    scene.grow(1 << 24);
+    scene.work("evaluate", "evaluate", 1);
+    scene.freeze();
+    // Looked at once: nothing changes any more.
+    scene.serve("3600", true, "");
+    scene.look(browser, Some(TOKEN));
+    browser.until("document.querySelectorAll('#processes tbody tr').length >= 2");
+    let (_, told) = scene.told(browser, Some(TOKEN));
+    let expected: Vec<String> = told.devices.iter().map(device_row).collect();
+    assert_eq!(expected.len(), 2);
+    assert_eq!(table(browser, "devices"), expected);
+    let expected = process_rows(&told);
+    assert!(expected.len() >= 2 && expected[0].contains("iB"), "{expected:?}");
+    let shown: Vec<String> =
+        table(browser, "processes").iter().map(|row| without_uptime(row)).collect();
+    // Rows that are equal in what they are sorted by may stand either way.
+    let sorted = |mut rows: Vec<String>| {
+        rows.sort();
+        rows
+    };
+    assert_eq!(sorted(shown.clone()), sorted(expected.clone()));
+    assert_eq!(shown[0], expected[0]);
+
+    // The other way round, by another column, and back.
+    let press = |browser: &mut Browser, name: &str| {
+        browser.value(&format!(
+            "[...document.querySelectorAll('#processes thead button')]
+                .find((button) => button.textContent === '{name}').click()"
+        ));
+    };
+    press(browser, "DRAM");
+    let order = "document.querySelector('#processes th[aria-sort=ascending]').textContent";
+    assert_eq!(browser.text(order), "DRAM");
+    let first = table(browser, "processes").last().map(|row| without_uptime(row));
+    assert_eq!(first.as_ref(), expected.first());
+    press(browser, "Name");
+    let names: Vec<String> = table(browser, "processes")
+        .iter()
+        .map(|row| row.split('|').nth(2).unwrap().to_owned())
+        .collect();
+    assert!(names.is_sorted() && names.first().unwrap() == "evaluate", "{names:?}");
+
+    browser.value("document.getElementById('filter').focus()");
+    browser.write("evaluate");
+    browser.until("document.getElementById('process-count').textContent === '1 of 2'");
+    let rows = table(browser, "processes");
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.contains("|evaluate|")), "{rows:?}");
+    assert_eq!(browser.text("document.getElementById('device-count').textContent"), "0 of 2");
+    let caption = browser.text("document.querySelector('#devices caption').textContent");
+    assert_eq!(caption, "No device matches the filter.");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
