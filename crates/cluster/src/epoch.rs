@@ -1,4 +1,5 @@
-//! The numbers that tell old from new: epochs of the job, revisions of the stored state.
+//! The numbers that tell old from new: epochs of the job, terms of its leaders, revisions of the
+//! stored state.
 
 use std::fmt;
 
@@ -55,5 +56,29 @@ impl Revision {
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
+    }
+}
+
+/// One leadership of one coordinator: larger than every one before, as the election gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term(u64);
+
+impl Term {
+    /// The term with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
     }
 }

@@ -5,12 +5,18 @@
 //! thousands of seeded runs with crashes and partitions test what is really shipped.
 #![forbid(unsafe_code)]
 
+pub mod agent;
+pub mod coordinator;
 pub mod detection;
 pub mod epoch;
 pub mod group;
+pub mod incident;
 pub mod latency;
+pub mod message;
 pub mod node;
 pub mod observation;
+pub mod policy;
 pub mod rank;
+pub mod stored;
 pub mod time;
 pub mod verdict;

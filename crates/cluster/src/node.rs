@@ -78,6 +78,27 @@ impl fmt::Display for NodeName {
     }
 }
 
+/// Where a node's workers are reached by others: a host name or an IP address, of the same characters
+/// and length as a node's name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostAddress(NodeName);
+
+impl HostAddress {
+    /// Checks an address's form; whether it leads anywhere is not known here.
+    ///
+    /// # Errors
+    /// As [`NodeName::new`].
+    pub fn new(text: &str) -> Result<Self, NodeNameError> {
+        NodeName::new(text).map(Self)
+    }
+
+    /// The address as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
 /// Which life of a node's agent is meant: a number that its driver draws at each start of the agent,
 /// larger than every one before (milliseconds since 1970 will do).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +118,19 @@ impl Incarnation {
     }
 }
 
+/// Why a node is kept out of the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bar {
+    /// It failed too often.
+    Quarantined,
+    /// It was replaced for what was suspected of it.
+    Suspected,
+    /// An operator drains it: it keeps its slot until a spare can take it, and gets no other.
+    Draining,
+    /// An operator removed it.
+    Removed,
+}
+
 /// What a node is to the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeState {
@@ -106,12 +140,8 @@ pub enum NodeState {
     Standby,
     /// It held a slot or stood by, and is not heard any more.
     Silent,
-    /// It failed too often and gets no slot before an operator or the time clears it.
-    Quarantined,
-    /// An operator takes it out of the job: it keeps its slot until a spare has it, and gets no other.
-    Draining,
-    /// An operator removed it; it is told to stop when it comes back.
-    Removed,
+    /// It is kept out of the job, for this reason, until an operator readmits it.
+    Barred(Bar),
 }
 
 #[cfg(test)]

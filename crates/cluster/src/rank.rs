@@ -135,6 +135,12 @@ impl RankMap {
         (0..).map(Slot).zip(&self.holders).filter(|(_, holder)| holder.is_none()).map(|one| one.0)
     }
 
+    /// How many slots have a node.
+    #[must_use]
+    pub fn holder_count(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Whether every slot has a node.
     #[must_use]
     pub fn is_complete(&self) -> bool {

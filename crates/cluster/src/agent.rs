@@ -1,0 +1,322 @@
+//! The agent: runs its node's workers as a coordinator orders, and tells how they are.
+//!
+//! It is a machine: [`Agent::step`] takes the time and one input and appends outputs. It starts nothing
+//! by itself, never runs workers of two epochs at once, and goes on as it is when no coordinator is
+//! to be reached.
+
+mod environment;
+mod orders;
+mod workers;
+
+use crate::epoch::{Epoch, Term};
+use crate::message::{
+    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, Outcome, Registration, Report,
+    Step, ToNode,
+};
+use crate::node::{HostAddress, Incarnation, NodeName};
+use crate::observation::Observation;
+use crate::policy::AgentPolicy;
+use crate::rank::WorkersPerNode;
+use crate::time::Moment;
+
+pub use environment::environment;
+pub use workers::{Exit, LocalRank};
+
+use std::num::NonZeroU16;
+
+use orders::PortSearch;
+use workers::Workers;
+
+/// Who an agent is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its node.
+    pub node: NodeName,
+    /// This life of it.
+    pub incarnation: Incarnation,
+    /// Where its workers are reached.
+    pub address: HostAddress,
+    /// How many workers it can run.
+    pub workers: WorkersPerNode,
+    /// The job's name (`TORCHELASTIC_RUN_ID`).
+    pub job: String,
+}
+
+/// What an agent is told.
+#[derive(Debug, Clone)]
+pub enum AgentInput {
+    /// Whatever an earlier life of this agent left running is gone.
+    LeftoversGone,
+    /// There is a way to a coordinator, perhaps another one than before.
+    Connected,
+    /// There is none.
+    Disconnected,
+    /// A coordinator orders this.
+    Order(ToNode),
+    /// A worker runs.
+    WorkerStarted {
+        /// The epoch it was started for.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+    },
+    /// A worker could not be started.
+    WorkerNotStarted {
+        /// The epoch it was to be started for.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+    },
+    /// A worker has ended, and nothing of its process group is left.
+    WorkerExited {
+        /// The epoch it was started for.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+        /// How.
+        exit: Exit,
+    },
+    /// Whether a port is free, as was asked.
+    PortChecked {
+        /// The port.
+        port: NonZeroU16,
+        /// Whether a listener could be bound to it.
+        free: bool,
+    },
+    /// What the workers of this epoch have told since the last report. Of its workers only those
+    /// count that the system says are stopped; how they ended is known here.
+    Observed {
+        /// The epoch.
+        epoch: Epoch,
+        /// What they told.
+        observation: Observation,
+    },
+    /// Time has passed. To be given about ten times a second.
+    Tick,
+}
+
+/// What an agent wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentOutput {
+    /// Kill what an earlier life of this agent left running, and say when it is gone.
+    ClearLeftovers,
+    /// Send this to the coordinator, if there is a way to it.
+    Send(FromNode),
+    /// Start a worker with these variables added to its environment, and say what became of it.
+    Start {
+        /// The epoch.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+        /// The variables.
+        environment: Vec<(&'static str, String)>,
+    },
+    /// Ask a worker's process group to stop (`SIGTERM`). It may be on its way to being started.
+    Terminate {
+        /// The epoch.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+    },
+    /// Kill a worker's process group (`SIGKILL`).
+    Kill {
+        /// The epoch.
+        epoch: Epoch,
+        /// Which.
+        local: LocalRank,
+    },
+    /// Say whether this port is free.
+    CheckPort(NonZeroU16),
+    /// The job is over and no worker is left: the agent may end.
+    Over(Outcome),
+}
+
+/// What an agent has counted since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct AgentFigures {
+    /// Orders of a leader that another one has followed.
+    pub stale_terms: u64,
+    /// Orders that came again or after a later one.
+    pub stale_orders: u64,
+    /// Orders of an epoch that is over, or out of turn within theirs.
+    pub stale_epochs: u64,
+    /// Events of workers that are not those of the present epoch.
+    pub stale_workers: u64,
+    /// Workers that were started.
+    pub starts: u64,
+    /// Workers that had to be killed because they did not stop.
+    pub kills: u64,
+}
+
+/// What an agent is at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Task {
+    /// It sees to it that nothing is left of an earlier life.
+    Clearing,
+    /// It runs nothing, or stops what it ran.
+    Idle,
+    /// It stops what it ran, and looks for a port if it is asked to.
+    Preparing { epoch: Epoch, search: PortSearch },
+    /// It has started its workers.
+    Committed { epoch: Epoch, assignment: Assignment, at: Moment },
+}
+
+/// The agent of one node.
+#[derive(Debug)]
+pub struct Agent {
+    identity: Identity,
+    policy: AgentPolicy,
+    task: Task,
+    workers: Workers,
+    /// The latest leader that was heard, and its latest order.
+    heard: Option<(Term, u64)>,
+    /// The latest epoch that was heard of; nothing is done for an earlier one.
+    epoch: Epoch,
+    connected: bool,
+    registered: bool,
+    sequence: u64,
+    next_message: Moment,
+    observed: Observation,
+    /// How often workers were started since an epoch lasted.
+    starts: u32,
+    /// How the job ended, until that is told.
+    over: Option<Outcome>,
+    figures: AgentFigures,
+}
+
+impl Agent {
+    /// An agent that begins at the time `now`, and what it wants done first.
+    #[must_use]
+    pub fn new(identity: Identity, policy: AgentPolicy, now: Moment) -> (Self, AgentOutput) {
+        let agent = Self {
+            identity,
+            policy,
+            task: Task::Clearing,
+            workers: Workers::default(),
+            heard: None,
+            epoch: Epoch::NONE_RAN,
+            connected: false,
+            registered: false,
+            sequence: 0,
+            next_message: now,
+            observed: Observation::default(),
+            starts: 0,
+            over: None,
+            figures: AgentFigures::default(),
+        };
+        (agent, AgentOutput::ClearLeftovers)
+    }
+
+    /// Takes one input at the time `now`, which never goes back, and appends what is to be done.
+    pub fn step(&mut self, now: Moment, input: AgentInput, outputs: &mut Vec<AgentOutput>) {
+        match input {
+            AgentInput::LeftoversGone => {
+                if self.task == Task::Clearing {
+                    self.task = Task::Idle;
+                    self.next_message = now;
+                }
+            }
+            AgentInput::Connected => {
+                self.connected = true;
+                self.registered = false;
+                self.next_message = now;
+            }
+            AgentInput::Disconnected => {
+                self.connected = false;
+                self.registered = false;
+            }
+            AgentInput::Order(message) => self.obey(now, message, outputs),
+            AgentInput::WorkerStarted { epoch, local } => {
+                self.worker_started(now, (epoch, local), outputs);
+            }
+            AgentInput::WorkerNotStarted { epoch, local } => {
+                self.worker_ended(now, (epoch, local), None, outputs);
+            }
+            AgentInput::WorkerExited { epoch, local, exit } => {
+                self.worker_ended(now, (epoch, local), Some(exit), outputs);
+            }
+            AgentInput::PortChecked { port, free } => self.port_checked(port, free, outputs),
+            AgentInput::Observed { epoch, observation } => {
+                if self.running() == Some(epoch) {
+                    self.observed = observation;
+                }
+            }
+            AgentInput::Tick => self.kill_the_slow(now, outputs),
+        }
+        self.tell(now, outputs);
+    }
+
+    /// The epoch whose workers were started and have not been ordered to stop.
+    #[must_use]
+    pub const fn running(&self) -> Option<Epoch> {
+        match self.task {
+            Task::Committed { epoch, .. } => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// Whether a worker is there, be it only until it has stopped.
+    #[must_use]
+    pub fn has_workers(&self) -> bool {
+        self.workers.any_alive()
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub const fn figures(&self) -> AgentFigures {
+        self.figures
+    }
+
+    /// What it says that it does. Until all workers are started it only prepares, so that a new
+    /// leader tells it again.
+    fn activity(&self) -> Activity {
+        match self.task {
+            Task::Clearing | Task::Idle => Activity::Idle,
+            Task::Preparing { epoch, .. } => Activity::Preparing(epoch),
+            Task::Committed { epoch, .. } if self.workers.any_starting() => {
+                Activity::Preparing(epoch)
+            }
+            Task::Committed { epoch, .. } => Activity::Committed(epoch),
+        }
+    }
+
+    /// Registers or reports, when it is time.
+    fn tell(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
+        if !self.connected || self.task == Task::Clearing || now < self.next_message {
+            return;
+        }
+        let activity = self.activity();
+        if self.registered {
+            self.next_message = now.after(self.policy.report_interval);
+            let mut observation = std::mem::take(&mut self.observed);
+            let first = match &self.task {
+                Task::Committed { assignment, .. } => Some(assignment.first_rank),
+                _ => None,
+            };
+            observation.workers =
+                first.map_or_else(Vec::new, |first| self.workers.told(now, first, &observation));
+            let report = Report { activity, observation };
+            self.send(FromNodeBody::Report(report), outputs);
+        } else {
+            self.next_message = now.after(self.policy.register_interval);
+            let (address, workers) = (self.identity.address.clone(), self.identity.workers);
+            let registration = Registration { address, workers, activity };
+            self.send(FromNodeBody::Register(registration), outputs);
+        }
+    }
+
+    fn send(&mut self, body: FromNodeBody, outputs: &mut Vec<AgentOutput>) {
+        self.sequence += 1;
+        let (node, incarnation) = (self.identity.node.clone(), self.identity.incarnation);
+        let message = FromNode { node, incarnation, sequence: self.sequence, body };
+        outputs.push(AgentOutput::Send(message));
+    }
+
+    fn acknowledge(&mut self, epoch: Epoch, step: Step, outputs: &mut Vec<AgentOutput>) {
+        let acknowledgement = Acknowledgement { epoch, step };
+        self.send(FromNodeBody::Acknowledge(acknowledgement), outputs);
+    }
+}
+
+#[cfg(test)]
+mod tests;

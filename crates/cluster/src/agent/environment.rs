@@ -1,0 +1,39 @@
+//! The variables by which an unchanged PyTorch script finds its place.
+//!
+//! Names and meanings are those that torchrun's agent sets
+//! (`torch/distributed/elastic/agent/server/local_elastic_agent.py`), for one role.
+
+use super::{Identity, LocalRank};
+use crate::epoch::Epoch;
+use crate::message::Assignment;
+
+/// The variables of one worker.
+#[must_use]
+pub fn environment(
+    identity: &Identity,
+    epoch: Epoch,
+    assignment: &Assignment,
+    local: LocalRank,
+    most_restarts: u32,
+) -> Vec<(&'static str, String)> {
+    let rank = assignment.first_rank.0 + local.0;
+    vec![
+        ("RANK", rank.to_string()),
+        ("WORLD_SIZE", assignment.world_size.to_string()),
+        ("LOCAL_RANK", local.0.to_string()),
+        ("LOCAL_WORLD_SIZE", assignment.workers.get().to_string()),
+        ("GROUP_RANK", assignment.slot.to_string()),
+        ("GROUP_WORLD_SIZE", assignment.slots.to_string()),
+        ("ROLE_NAME", "default".to_owned()),
+        ("ROLE_RANK", rank.to_string()),
+        ("ROLE_WORLD_SIZE", assignment.world_size.to_string()),
+        ("MASTER_ADDR", assignment.master.address.as_str().to_owned()),
+        ("MASTER_PORT", assignment.master.port.to_string()),
+        ("TORCHELASTIC_RESTART_COUNT", assignment.restarts.to_string()),
+        ("TORCHELASTIC_MAX_RESTARTS", most_restarts.to_string()),
+        ("TORCHELASTIC_RUN_ID", identity.job.clone()),
+        // Rank 0 opens the store itself: there is none of the agent's to join.
+        ("TORCHELASTIC_USE_AGENT_STORE", "False".to_owned()),
+        ("TELLTALE_EPOCH", epoch.to_string()),
+    ]
+}

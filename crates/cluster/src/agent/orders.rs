@@ -1,0 +1,296 @@
+//! How an agent carries out orders, and what it acknowledges.
+//!
+//! An order is obeyed if its leader is the latest and it is later than the last one, and its epoch is
+//! not over. The same order again is acknowledged again and does nothing else.
+
+use std::num::NonZeroU16;
+
+use super::workers::Workers;
+use super::{Agent, AgentOutput, Exit, LocalRank, Task, environment};
+use crate::epoch::Epoch;
+use crate::message::{
+    Assignment, MAX_PORT_TRIES, NotPrepared, Order, Outcome, Ports, Step, ToNode,
+};
+use crate::observation::Observation;
+use crate::time::Moment;
+
+/// The search for a free port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortSearch {
+    /// None is asked for.
+    NotAsked,
+    /// Whether this one is free is being found out.
+    Trying { ports: Ports, port: NonZeroU16, tries: u16 },
+    /// This one is free.
+    Found { ports: Ports, port: NonZeroU16 },
+    /// None was free.
+    Failed { ports: Ports },
+}
+
+impl PortSearch {
+    const fn asked(&self) -> Option<Ports> {
+        match *self {
+            Self::NotAsked => None,
+            Self::Trying { ports, .. } | Self::Found { ports, .. } | Self::Failed { ports } => {
+                Some(ports)
+            }
+        }
+    }
+}
+
+impl Agent {
+    pub(super) fn obey(&mut self, now: Moment, message: ToNode, outputs: &mut Vec<AgentOutput>) {
+        let ToNode { term, sequence, epoch, order } = message;
+        if self.task == Task::Clearing {
+            return;
+        }
+        if let Some((heard_term, heard_sequence)) = self.heard {
+            if term < heard_term {
+                self.figures.stale_terms += 1;
+                return;
+            }
+            if term == heard_term && sequence <= heard_sequence {
+                self.figures.stale_orders += 1;
+                return;
+            }
+        }
+        self.heard = Some((term, sequence));
+        match order {
+            Order::Welcome => {
+                self.registered = true;
+                self.next_message = now;
+            }
+            Order::Register => {
+                self.registered = false;
+                self.next_message = now;
+            }
+            _ if epoch < self.epoch => self.figures.stale_epochs += 1,
+            Order::Prepare { ports } => self.prepare(now, epoch, ports, outputs),
+            Order::Commit(assignment) => self.commit(now, epoch, assignment, outputs),
+            Order::Standby | Order::Evict => self.rest(now, epoch, None, outputs),
+            Order::Stop(outcome) => self.rest(now, epoch, Some(outcome), outputs),
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        now: Moment,
+        epoch: Epoch,
+        ports: Option<Ports>,
+        outputs: &mut Vec<AgentOutput>,
+    ) {
+        match &self.task {
+            Task::Committed { epoch: running, .. } if *running == epoch => {
+                self.figures.stale_epochs += 1;
+                return;
+            }
+            _ => {}
+        }
+        self.forgive_starts(now);
+        self.epoch = epoch;
+        self.over = None;
+        let same = match &self.task {
+            Task::Preparing { epoch: known, search } => {
+                *known == epoch
+                    && search.asked() == ports
+                    && !matches!(search, PortSearch::Failed { .. })
+            }
+            _ => false,
+        };
+        if !same {
+            let search = ports.map_or(PortSearch::NotAsked, |ports| PortSearch::Trying {
+                ports,
+                port: ports.first,
+                tries: 1,
+            });
+            self.task = Task::Preparing { epoch, search };
+            self.observed = Observation::default();
+            self.stop_workers(now, outputs);
+        }
+        if let Task::Preparing { search: PortSearch::Trying { port, .. }, .. } = self.task {
+            outputs.push(AgentOutput::CheckPort(port));
+        }
+        self.tell_progress(outputs);
+    }
+
+    /// Counts starts anew if the epoch that ends has lasted.
+    fn forgive_starts(&mut self, now: Moment) {
+        if let Task::Committed { at, .. } = &self.task
+            && now.since(*at) >= self.policy.lasting
+        {
+            self.starts = 0;
+        }
+    }
+
+    /// Tells how far preparing has come.
+    fn tell_progress(&mut self, outputs: &mut Vec<AgentOutput>) {
+        let Task::Preparing { epoch, search } = self.task else { return };
+        let step = if self.starts >= self.policy.restart_budget {
+            Step::NotPrepared(NotPrepared::RestartsUsedUp)
+        } else if self.workers.any_alive() {
+            Step::Stopping
+        } else {
+            match search {
+                PortSearch::NotAsked => Step::Prepared { port: None },
+                PortSearch::Found { port, .. } => Step::Prepared { port: Some(port) },
+                PortSearch::Trying { .. } => Step::Stopping,
+                PortSearch::Failed { .. } => Step::NotPrepared(NotPrepared::NoPort),
+            }
+        };
+        self.acknowledge(epoch, step, outputs);
+    }
+
+    pub(super) fn port_checked(
+        &mut self,
+        checked: NonZeroU16,
+        free: bool,
+        outputs: &mut Vec<AgentOutput>,
+    ) {
+        let Task::Preparing { search, .. } = &mut self.task else { return };
+        let PortSearch::Trying { ports, port, tries } = *search else { return };
+        if port != checked {
+            return;
+        }
+        if free {
+            *search = PortSearch::Found { ports, port };
+        } else if tries < MAX_PORT_TRIES {
+            let next = ports.after(port);
+            *search = PortSearch::Trying { ports, port: next, tries: tries + 1 };
+            outputs.push(AgentOutput::CheckPort(next));
+            return;
+        } else {
+            *search = PortSearch::Failed { ports };
+        }
+        if !self.workers.any_alive() {
+            self.tell_progress(outputs);
+        }
+    }
+
+    fn commit(
+        &mut self,
+        now: Moment,
+        epoch: Epoch,
+        assignment: Assignment,
+        outputs: &mut Vec<AgentOutput>,
+    ) {
+        match &self.task {
+            Task::Committed { epoch: running, .. } if *running == epoch => {
+                self.tell_started(outputs);
+                return;
+            }
+            Task::Preparing { epoch: prepared, .. }
+                if *prepared == epoch && !self.workers.any_alive() => {}
+            _ => {
+                self.figures.stale_epochs += 1;
+                return;
+            }
+        }
+        assert!(!self.workers.any_alive(), "workers of two epochs never run at once");
+        self.starts += 1;
+        self.workers = Workers::starting(epoch, assignment.workers);
+        for local in self.workers.alive() {
+            let most = self.policy.restart_budget;
+            let environment = environment(&self.identity, epoch, &assignment, local, most);
+            outputs.push(AgentOutput::Start { epoch, local, environment });
+            self.figures.starts += 1;
+        }
+        self.task = Task::Committed { epoch, assignment, at: now };
+    }
+
+    fn tell_started(&mut self, outputs: &mut Vec<AgentOutput>) {
+        if let Task::Committed { epoch, .. } = self.task
+            && !self.workers.any_starting()
+        {
+            self.acknowledge(epoch, Step::Started, outputs);
+        }
+    }
+
+    fn rest(
+        &mut self,
+        now: Moment,
+        epoch: Epoch,
+        over: Option<Outcome>,
+        outputs: &mut Vec<AgentOutput>,
+    ) {
+        self.forgive_starts(now);
+        self.epoch = epoch;
+        self.task = Task::Idle;
+        self.over = over;
+        self.stop_workers(now, outputs);
+        self.next_message = now;
+        self.tell_over(outputs);
+    }
+
+    fn tell_over(&mut self, outputs: &mut Vec<AgentOutput>) {
+        if !self.workers.any_alive()
+            && let Some(outcome) = self.over.take()
+        {
+            outputs.push(AgentOutput::Over(outcome));
+        }
+    }
+
+    /// Asks every worker to stop. Those that were asked before keep their time.
+    fn stop_workers(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
+        let Some(epoch) = self.workers.epoch() else { return };
+        if self.workers.kill_at.is_none() {
+            self.workers.kill_at = Some(now.after(self.policy.stop_grace));
+            for local in self.workers.alive() {
+                outputs.push(AgentOutput::Terminate { epoch, local });
+            }
+        }
+    }
+
+    /// Kills workers that were asked to stop long enough ago; again each second while they live.
+    pub(super) fn kill_the_slow(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
+        let Some(epoch) = self.workers.epoch() else { return };
+        let Some(kill_at) = self.workers.kill_at else { return };
+        if now < kill_at || !self.workers.any_alive() {
+            return;
+        }
+        self.workers.kill_at = Some(now.after(self.policy.report_interval));
+        for local in self.workers.alive() {
+            self.figures.kills += 1;
+            outputs.push(AgentOutput::Kill { epoch, local });
+        }
+    }
+
+    pub(super) fn worker_started(
+        &mut self,
+        now: Moment,
+        (epoch, local): (Epoch, LocalRank),
+        outputs: &mut Vec<AgentOutput>,
+    ) {
+        if !self.workers.started(epoch, local) {
+            self.figures.stale_workers += 1;
+            return;
+        }
+        if self.workers.kill_at.is_some() {
+            // It was told to stop before it was there.
+            outputs.push(AgentOutput::Terminate { epoch, local });
+        } else if !self.workers.any_starting() {
+            self.tell_started(outputs);
+            self.next_message = now;
+        }
+    }
+
+    pub(super) fn worker_ended(
+        &mut self,
+        now: Moment,
+        (epoch, local): (Epoch, LocalRank),
+        exit: Option<Exit>,
+        outputs: &mut Vec<AgentOutput>,
+    ) {
+        if !self.workers.ended(now, epoch, local, exit) {
+            self.figures.stale_workers += 1;
+            return;
+        }
+        match self.task {
+            Task::Committed { .. } if self.workers.any_failed() || !self.workers.any_alive() => {
+                self.next_message = now;
+            }
+            Task::Preparing { .. } if !self.workers.any_alive() => self.tell_progress(outputs),
+            Task::Idle => self.tell_over(outputs),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The agent, told what a coordinator and its own node tell it.
+
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use super::{Agent, AgentInput, AgentOutput, Exit, Identity, LocalRank};
+use crate::epoch::{Epoch, Term};
+use crate::message::{
+    Acknowledgement, Activity, Assignment, FromNodeBody, Master, NotPrepared, Order, Outcome,
+    Ports, Step, ToNode,
+};
+use crate::node::{HostAddress, Incarnation, NodeName};
+use crate::observation::{WorkerEnd, WorkerState};
+use crate::policy::AgentPolicy;
+use crate::rank::{Rank, Slot, WorkersPerNode};
+use crate::time::Moment;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Bench {
+    agent: Agent,
+    now: Moment,
+    sequence: u64,
+    term: u64,
+}
+
+fn workers() -> WorkersPerNode {
+    WorkersPerNode::new(2).unwrap()
+}
+
+fn port(number: u16) -> NonZeroU16 {
+    NonZeroU16::new(number).unwrap()
+}
+
+fn ports() -> Ports {
+    Ports { first: port(29_502), least: port(29_500), greatest: port(29_520) }
+}
+
+fn assignment() -> Assignment {
+    Assignment {
+        slot: Slot(3),
+        slots: 5,
+        first_rank: Rank(6),
+        workers: workers(),
+        world_size: 10,
+        master: Master { address: HostAddress::new("10.0.0.7").unwrap(), port: port(29_503) },
+        restarts: 4,
+        digest: 99,
+    }
+}
+
+impl Bench {
+    /// An agent that has registered and been welcomed.
+    fn registered(policy: AgentPolicy) -> Self {
+        let identity = Identity {
+            node: NodeName::new("node").unwrap(),
+            incarnation: Incarnation::new(7),
+            address: HostAddress::new("10.0.0.3").unwrap(),
+            workers: workers(),
+            job: "job".to_owned(),
+        };
+        let now = Moment::from_ns(0).after(1000 * SECOND);
+        let (agent, first) = Agent::new(identity, policy, now);
+        assert_eq!(first, AgentOutput::ClearLeftovers);
+        let mut bench = Self { agent, now, sequence: 0, term: 1 };
+        assert_eq!(bench.step(AgentInput::Connected), []);
+        let said = bench.step(AgentInput::LeftoversGone);
+        assert_eq!(activities(&said), [("register", Activity::Idle)]);
+        bench.order(0, Order::Welcome);
+        bench
+    }
+
+    fn step(&mut self, input: AgentInput) -> Vec<AgentOutput> {
+        let mut outputs = Vec::new();
+        self.agent.step(self.now, input, &mut outputs);
+        outputs
+    }
+
+    fn order(&mut self, epoch: u64, order: Order) -> Vec<AgentOutput> {
+        self.sequence += 1;
+        let (term, sequence) = (Term::new(self.term), self.sequence);
+        self.step(AgentInput::Order(ToNode { term, sequence, epoch: Epoch::new(epoch), order }))
+    }
+
+    fn tick_after(&mut self, time: Duration) -> Vec<AgentOutput> {
+        self.now = self.now.after(time);
+        self.step(AgentInput::Tick)
+    }
+
+    fn started(&mut self, epoch: u64, local: u32) -> Vec<AgentOutput> {
+        self.step(AgentInput::WorkerStarted { epoch: Epoch::new(epoch), local: LocalRank(local) })
+    }
+
+    fn exited(&mut self, epoch: u64, local: u32, exit: Exit) -> Vec<AgentOutput> {
+        let (epoch, local) = (Epoch::new(epoch), LocalRank(local));
+        self.step(AgentInput::WorkerExited { epoch, local, exit })
+    }
+
+    /// Runs an epoch, from preparing to the last worker's start.
+    fn run(&mut self, epoch: u64) {
+        assert_eq!(
+            steps(&self.order(epoch, Order::Prepare { ports: None })),
+            [Step::Prepared { port: None }]
+        );
+        let begun = self.order(epoch, Order::Commit(assignment()));
+        assert_eq!(begun.iter().filter(|one| matches!(one, AgentOutput::Start { .. })).count(), 2);
+        self.started(epoch, 0);
+        assert_eq!(steps(&self.started(epoch, 1)), [Step::Started]);
+    }
+}
+
+/// What was acknowledged.
+fn steps(outputs: &[AgentOutput]) -> Vec<Step> {
+    let step = |output: &AgentOutput| match output {
+        AgentOutput::Send(message) => match &message.body {
+            FromNodeBody::Acknowledge(Acknowledgement { step, .. }) => Some(*step),
+            _ => None,
+        },
+        _ => None,
+    };
+    outputs.iter().filter_map(step).collect()
+}
+
+/// What was told about the agent's own activity, and how.
+fn activities(outputs: &[AgentOutput]) -> Vec<(&'static str, Activity)> {
+    let told = |output: &AgentOutput| match output {
+        AgentOutput::Send(message) => match &message.body {
+            FromNodeBody::Register(registration) => Some(("register", registration.activity)),
+            FromNodeBody::Report(report) => Some(("report", report.activity)),
+            FromNodeBody::Acknowledge(_) => None,
+        },
+        _ => None,
+    };
+    outputs.iter().filter_map(told).collect()
+}
+
+/// The states of the workers in a report.
+fn states(outputs: &[AgentOutput]) -> Vec<WorkerState> {
+    let told = |output: &AgentOutput| match output {
+        AgentOutput::Send(message) => match &message.body {
+            FromNodeBody::Report(report) => Some(report.observation.workers.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    outputs.iter().filter_map(told).flatten().map(|worker| worker.state).collect()
+}
+
+fn terminations(outputs: &[AgentOutput]) -> usize {
+    outputs.iter().filter(|output| matches!(output, AgentOutput::Terminate { .. })).count()
+}
+
+#[test]
+fn a_worker_finds_its_place_as_under_torchrun() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.order(5, Order::Prepare { ports: None });
+    let begun = bench.order(5, Order::Commit(assignment()));
+    let Some(AgentOutput::Start { local: LocalRank(1), environment, .. }) = begun.get(1) else {
+        panic!("the second worker is started second: {begun:?}");
+    };
+    let expected = [
+        ("RANK", "7"),
+        ("WORLD_SIZE", "10"),
+        ("LOCAL_RANK", "1"),
+        ("LOCAL_WORLD_SIZE", "2"),
+        ("GROUP_RANK", "3"),
+        ("GROUP_WORLD_SIZE", "5"),
+        ("ROLE_NAME", "default"),
+        ("ROLE_RANK", "7"),
+        ("ROLE_WORLD_SIZE", "10"),
+        ("MASTER_ADDR", "10.0.0.7"),
+        ("MASTER_PORT", "29503"),
+        ("TORCHELASTIC_RESTART_COUNT", "4"),
+        ("TORCHELASTIC_MAX_RESTARTS", "100"),
+        ("TORCHELASTIC_RUN_ID", "job"),
+        ("TORCHELASTIC_USE_AGENT_STORE", "False"),
+        ("TELLTALE_EPOCH", "5"),
+    ];
+    let found: Vec<(&str, &str)> =
+        environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn ports_are_tried_until_one_is_free() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    let asked = bench.order(1, Order::Prepare { ports: Some(ports()) });
+    assert!(asked.contains(&AgentOutput::CheckPort(port(29_502))));
+    assert_eq!(steps(&asked), [Step::Stopping]);
+    let next = bench.step(AgentInput::PortChecked { port: port(29_502), free: false });
+    assert_eq!(next, [AgentOutput::CheckPort(port(29_503))]);
+    // An answer about another port is not about this one.
+    assert_eq!(bench.step(AgentInput::PortChecked { port: port(29_502), free: true }), []);
+    let found = bench.step(AgentInput::PortChecked { port: port(29_503), free: true });
+    assert_eq!(steps(&found), [Step::Prepared { port: Some(port(29_503)) }]);
+    let again = bench.order(1, Order::Prepare { ports: Some(ports()) });
+    assert_eq!(steps(&again), [Step::Prepared { port: Some(port(29_503)) }]);
+}
+
+#[test]
+fn an_agent_without_a_free_port_says_so() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    let mut outputs = bench.order(1, Order::Prepare { ports: Some(ports()) });
+    let mut tried = Vec::new();
+    while let Some(AgentOutput::CheckPort(port)) =
+        outputs.iter().find(|one| matches!(one, AgentOutput::CheckPort(_))).cloned()
+    {
+        tried.push(port.get());
+        outputs = bench.step(AgentInput::PortChecked { port, free: false });
+    }
+    assert_eq!(tried, (29_502..29_518).collect::<Vec<u16>>());
+    assert_eq!(steps(&outputs), [Step::NotPrepared(NotPrepared::NoPort)]);
+    assert_eq!(ports().after(port(29_520)), port(29_500));
+}
+
+#[test]
+fn workers_stop_before_the_next_epoch_is_prepared() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    let asked = bench.order(2, Order::Prepare { ports: None });
+    assert_eq!((terminations(&asked), steps(&asked)), (2, vec![Step::Stopping]));
+    // Commanded too early, it does not start a second epoch beside the first.
+    assert_eq!(steps(&bench.order(2, Order::Commit(assignment()))), []);
+    assert_eq!(steps(&bench.exited(1, 0, Exit::Signal(15))), []);
+    let late = bench.tick_after(14 * SECOND);
+    assert!(!late.iter().any(|one| matches!(one, AgentOutput::Kill { .. })));
+    let late = bench.tick_after(SECOND);
+    let (epoch, local) = (Epoch::new(1), LocalRank(1));
+    assert!(late.contains(&AgentOutput::Kill { epoch, local }));
+    assert_eq!(steps(&bench.exited(1, 1, Exit::Signal(9))), [Step::Prepared { port: None }]);
+    assert!(steps(&bench.order(2, Order::Commit(assignment()))).is_empty());
+    assert_eq!(bench.agent.running(), Some(Epoch::new(2)));
+    assert_eq!(bench.agent.figures().kills, 1);
+}
+
+#[test]
+fn a_worker_that_comes_late_is_stopped_again() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.order(1, Order::Prepare { ports: None });
+    bench.order(1, Order::Commit(assignment()));
+    assert_eq!(terminations(&bench.order(1, Order::Standby)), 2);
+    assert_eq!(terminations(&bench.started(1, 0)), 1);
+}
+
+#[test]
+fn orders_that_are_repeated_late_or_of_a_deposed_leader_do_nothing() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.term = 3;
+    bench.run(4);
+    assert_eq!(steps(&bench.order(4, Order::Commit(assignment()))), [Step::Started]);
+    let stale = [
+        (2, 1000, 9, Order::Standby),
+        (3, 1, 9, Order::Standby),
+        (3, 1000, 3, Order::Standby),
+        (3, 1001, 3, Order::Prepare { ports: None }),
+        (3, 1002, 4, Order::Prepare { ports: None }),
+        (3, 1003, 5, Order::Commit(assignment())),
+    ];
+    for (term, sequence, epoch, order) in stale {
+        let message = ToNode { term: Term::new(term), sequence, epoch: Epoch::new(epoch), order };
+        assert_eq!(bench.step(AgentInput::Order(message.clone())), [], "{message:?}");
+        assert_eq!(bench.agent.running(), Some(Epoch::new(4)));
+    }
+    let figures = bench.agent.figures();
+    assert_eq!((figures.stale_terms, figures.stale_orders, figures.stale_epochs), (1, 1, 4));
+}
+
+#[test]
+fn workers_go_on_without_a_coordinator() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    assert_eq!(bench.step(AgentInput::Disconnected), []);
+    assert_eq!(bench.tick_after(3600 * SECOND), []);
+    assert_eq!(bench.exited(1, 0, Exit::Code(0)), []);
+    let said = bench.step(AgentInput::Connected);
+    assert_eq!(activities(&said), [("register", Activity::Committed(Epoch::new(1)))]);
+    assert_eq!(bench.tick_after(SECOND / 2), []);
+    assert_eq!(activities(&bench.tick_after(SECOND / 2)).len(), 1);
+    let told = bench.order(1, Order::Welcome);
+    assert_eq!(states(&told), [WorkerState::Finished, WorkerState::Running]);
+}
+
+#[test]
+fn a_failure_is_told_at_once() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    let told = bench.exited(1, 1, Exit::Signal(11));
+    let end = WorkerEnd::Signal(11);
+    let failed = |age| WorkerState::Failed { end, age };
+    assert_eq!(states(&told), [WorkerState::Running, failed(Duration::ZERO)]);
+    let told = bench.tick_after(SECOND);
+    assert_eq!(states(&told), [WorkerState::Running, failed(SECOND)]);
+    // What is told of a worker of another epoch changes nothing.
+    assert_eq!(bench.exited(2, 0, Exit::Code(1)), []);
+    assert_eq!(bench.agent.figures().stale_workers, 1);
+}
+
+#[test]
+fn the_end_of_the_job_is_told_when_no_worker_is_left() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    let over = AgentOutput::Over(Outcome::GivenUp);
+    assert!(!bench.order(1, Order::Stop(Outcome::GivenUp)).contains(&over));
+    assert!(!bench.exited(1, 0, Exit::Signal(15)).contains(&over));
+    assert!(bench.exited(1, 1, Exit::Code(0)).contains(&over));
+    assert!(!bench.agent.has_workers());
+}
+
+#[test]
+fn restarts_are_used_up_unless_an_epoch_lasts() {
+    let policy = AgentPolicy { restart_budget: 2, ..AgentPolicy::default() };
+    let mut bench = Bench::registered(policy);
+    let refused = [Step::NotPrepared(NotPrepared::RestartsUsedUp)];
+    // The first epoch lasts, so the two after it are the ones that count.
+    for epoch in 1..=3 {
+        bench.run(epoch);
+        if epoch == 1 {
+            bench.tick_after(601 * SECOND);
+        }
+        bench.order(epoch, Order::Standby);
+        bench.exited(epoch, 0, Exit::Signal(15));
+        bench.exited(epoch, 1, Exit::Signal(15));
+    }
+    assert_eq!(steps(&bench.order(4, Order::Prepare { ports: None })), refused);
+}

@@ -1,0 +1,141 @@
+//! The node's workers: which were started, which have ended and how.
+//!
+//! All of them are of one epoch. Those of the next are put in only when none of the last is alive.
+
+use crate::epoch::Epoch;
+use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
+use crate::rank::{Rank, WorkersPerNode};
+use crate::time::Moment;
+
+/// The number of a worker on its node (PyTorch's `LOCAL_RANK`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalRank(pub u32);
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exit {
+    /// With this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// How far one worker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Starting,
+    Running,
+    Finished,
+    /// It ended because it was told to.
+    Stopped,
+    Failed {
+        end: WorkerEnd,
+        at: Moment,
+    },
+}
+
+/// The workers of one epoch, by their local rank.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Workers {
+    epoch: Option<Epoch>,
+    states: Vec<State>,
+    /// Set once they were told to stop: they are killed then, and again while that does not help.
+    pub(super) kill_at: Option<Moment>,
+}
+
+impl Workers {
+    /// The workers of a new epoch, all on their way.
+    pub(super) fn starting(epoch: Epoch, workers: WorkersPerNode) -> Self {
+        let count = usize::try_from(workers.get()).expect("at most MAX_WORKERS");
+        Self { epoch: Some(epoch), states: vec![State::Starting; count], kill_at: None }
+    }
+
+    /// The epoch of the workers that are alive.
+    pub(super) const fn epoch(&self) -> Option<Epoch> {
+        self.epoch
+    }
+
+    pub(super) fn any_alive(&self) -> bool {
+        self.alive().next().is_some()
+    }
+
+    pub(super) fn any_starting(&self) -> bool {
+        self.states.contains(&State::Starting)
+    }
+
+    pub(super) fn any_failed(&self) -> bool {
+        self.states.iter().any(|state| matches!(state, State::Failed { .. }))
+    }
+
+    /// Those that are running or on their way.
+    pub(super) fn alive(&self) -> impl Iterator<Item = LocalRank> {
+        let alive = |state: &State| matches!(state, State::Starting | State::Running);
+        (0..).map(LocalRank).zip(&self.states).filter(move |one| alive(one.1)).map(|one| one.0)
+    }
+
+    /// Marks a worker as running. Says whether it was on its way.
+    pub(super) fn started(&mut self, epoch: Epoch, local: LocalRank) -> bool {
+        match self.state(epoch, local) {
+            Some(state) if *state == State::Starting => {
+                *state = State::Running;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Marks a worker as ended; without an exit, it could not be started. Says whether it was alive.
+    pub(super) fn ended(
+        &mut self,
+        now: Moment,
+        epoch: Epoch,
+        local: LocalRank,
+        exit: Option<Exit>,
+    ) -> bool {
+        let stopping = self.kill_at.is_some();
+        let Some(state) = self.state(epoch, local) else { return false };
+        if !matches!(state, State::Starting | State::Running) {
+            return false;
+        }
+        let failed = |end| State::Failed { end, at: now };
+        *state = match exit {
+            Some(Exit::Code(0)) => State::Finished,
+            _ if stopping => State::Stopped,
+            Some(Exit::Code(code)) => failed(WorkerEnd::Code(code)),
+            Some(Exit::Signal(signal)) => failed(WorkerEnd::Signal(signal)),
+            None => failed(WorkerEnd::NotStarted),
+        };
+        true
+    }
+
+    /// How each worker is, for a report. `observation` may know that one is stopped.
+    pub(super) fn told(
+        &self,
+        now: Moment,
+        first: Rank,
+        observation: &Observation,
+    ) -> Vec<WorkerObservation> {
+        let stopped = |rank: Rank| {
+            let is_it = |worker: &&WorkerObservation| worker.rank == rank;
+            let seen = observation.workers.iter().find(is_it);
+            seen.is_some_and(|worker| worker.state == WorkerState::Stopped)
+        };
+        let told = |(local, state): (u32, &State)| {
+            let rank = Rank(first.0 + local);
+            let state = match *state {
+                State::Starting | State::Running if stopped(rank) => WorkerState::Stopped,
+                State::Starting | State::Running => WorkerState::Running,
+                State::Finished => WorkerState::Finished,
+                State::Stopped => WorkerState::Ended,
+                State::Failed { end, at } => WorkerState::Failed { end, age: now.since(at) },
+            };
+            WorkerObservation { rank, state }
+        };
+        (0..).zip(&self.states).map(told).collect()
+    }
+
+    fn state(&mut self, epoch: Epoch, local: LocalRank) -> Option<&mut State> {
+        let index = usize::try_from(local.0).ok()?;
+        if self.epoch == Some(epoch) { self.states.get_mut(index) } else { None }
+    }
+}

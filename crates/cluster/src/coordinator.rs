@@ -1,0 +1,276 @@
+//! The coordinator: knows who is there, decides who runs what, and sees it carried out.
+//!
+//! It is a machine: [`Coordinator::step`] takes the time and one input and appends outputs. It tells
+//! nobody of a decision that is not stored, and decides nothing while the last one is on its way to
+//! the store. What detection computes from reports comes in as verdicts.
+
+mod budget;
+mod evictions;
+mod incidents;
+mod leadership;
+mod membership;
+mod operator;
+mod preparing;
+mod round;
+
+use crate::epoch::{Epoch, Revision, Term};
+use crate::incident::Incident;
+use crate::message::{FromNode, ToNode};
+use crate::node::{NodeName, NodeState};
+use crate::policy::{Job, Policy, PolicyError};
+use crate::stored::{Decision, DecisionNumber, StoreOutcome, StoredState};
+use crate::time::Moment;
+use crate::verdict::Verdict;
+
+pub use leadership::MAX_NODES;
+pub use operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, RequestId};
+
+use leadership::Leadership;
+
+/// What a coordinator is told.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// It leads from now on, and this is what is stored; nothing, where nothing ever was.
+    LeadershipGained {
+        /// The term, as the election gives it.
+        term: Term,
+        /// What is stored, and its revision.
+        stored: Option<(StoredState, Revision)>,
+    },
+    /// It does not lead any more.
+    LeadershipLost,
+    /// A node has sent this.
+    Node(FromNode),
+    /// Detection has looked at one more window of this epoch, and these are all its verdicts.
+    Verdicts {
+        /// The epoch that the window is of.
+        epoch: Epoch,
+        /// What was found.
+        verdicts: Vec<Verdict>,
+    },
+    /// An operator orders something.
+    Operator {
+        /// Comes back with the answer.
+        request: RequestId,
+        /// What.
+        order: OperatorOrder,
+    },
+    /// The store has answered.
+    Stored {
+        /// The decision.
+        decision: DecisionNumber,
+        /// What became of it.
+        outcome: StoreOutcome,
+    },
+    /// Time has passed. To be given about ten times a second.
+    Tick,
+}
+
+/// What a coordinator wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// Send this to a node.
+    Send {
+        /// To whom.
+        node: NodeName,
+        /// What.
+        message: ToNode,
+    },
+    /// Store this, and tell what became of it. There is never more than one under way, but the same
+    /// may be asked for again.
+    Store(Box<Decision>),
+    /// An incident is new or stands differently.
+    Incident(Box<Incident>),
+    /// The answer to an operator's order.
+    Answer {
+        /// The request.
+        request: RequestId,
+        /// What became of it.
+        answer: Result<(), OrderRefused>,
+    },
+    /// It leads no longer by its own decision: give up the lease.
+    StepDown(StepDown),
+}
+
+/// Why a coordinator gives up leadership by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StepDown {
+    /// The store had another revision, so somebody else decides.
+    Conflict,
+    /// What is stored is of a job with another number of workers a node.
+    OtherJob,
+}
+
+/// What a coordinator has counted since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Figures {
+    /// Messages of an incarnation that is not the node's latest.
+    pub stale_incarnations: u64,
+    /// Registrations and reports that came after a later one.
+    pub stale_sequences: u64,
+    /// Acknowledgements and verdicts of another epoch or another phase.
+    pub stale_epochs: u64,
+    /// Messages of nodes that are not registered.
+    pub unknown_nodes: u64,
+    /// Registrations beyond [`MAX_NODES`].
+    pub refused_nodes: u64,
+    /// Messages and orders that came while it did not lead.
+    pub not_leading: u64,
+    /// Incidents that were opened.
+    pub incidents: u64,
+    /// Decisions that were stored.
+    pub decisions: u64,
+    /// Decisions that could not be stored.
+    pub failed_decisions: u64,
+    /// Nodes that were taken out of their slots, other than by an operator.
+    pub evictions: u64,
+    /// Orders that were sent again.
+    pub repeated_orders: u64,
+}
+
+/// Why a report is not to be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stale {
+    /// This coordinator does not lead.
+    NotLeading,
+    /// The node is not registered, or with another incarnation.
+    Incarnation,
+    /// A later message of the node was here before.
+    Sequence,
+    /// It is of another epoch than the one that runs, or of a node without a slot in it.
+    Epoch,
+}
+
+/// The coordinator of one job.
+#[derive(Debug)]
+pub struct Coordinator {
+    job: Job,
+    policy: Policy,
+    leadership: Option<Leadership>,
+    figures: Figures,
+}
+
+impl Coordinator {
+    /// A coordinator that does not lead yet.
+    ///
+    /// # Errors
+    /// When the job cannot be run by this policy.
+    pub fn new(job: Job, policy: Policy) -> Result<Self, PolicyError> {
+        policy.check(&job)?;
+        Ok(Self { job, policy, leadership: None, figures: Figures::default() })
+    }
+
+    /// Takes one input at the time `now`, which never goes back, and appends what is to be done.
+    pub fn step(&mut self, now: Moment, input: Input, outputs: &mut Vec<Output>) {
+        match input {
+            Input::LeadershipGained { term, stored } => self.gain(now, term, stored, outputs),
+            Input::LeadershipLost => self.abandon(outputs),
+            input => match &mut self.leadership {
+                Some(leadership) => {
+                    let mut scene = Scene {
+                        now,
+                        job: &self.job,
+                        policy: &self.policy,
+                        figures: &mut self.figures,
+                        outputs,
+                    };
+                    if let Err(reason) = leadership.step(&mut scene, input) {
+                        self.abandon(outputs);
+                        outputs.push(Output::StepDown(reason));
+                    }
+                }
+                None => self.refuse(input, outputs),
+            },
+        }
+    }
+
+    /// Whether a report is of the epoch that runs and from a node that runs it, so that detection may
+    /// take it. To be asked before the report is given to [`Self::step`].
+    ///
+    /// # Errors
+    /// With the reason why not.
+    pub fn accepts(&self, message: &FromNode) -> Result<(), Stale> {
+        self.leadership.as_ref().ok_or(Stale::NotLeading)?.accepts(message)
+    }
+
+    /// Whether it leads.
+    #[must_use]
+    pub const fn leads(&self) -> bool {
+        self.leadership.is_some()
+    }
+
+    /// The state that the decisions stored so far have led to, while it leads.
+    #[must_use]
+    pub fn state(&self) -> Option<&StoredState> {
+        self.leadership.as_ref().map(Leadership::state)
+    }
+
+    /// The incident that is open, while it leads.
+    #[must_use]
+    pub fn incident(&self) -> Option<&Incident> {
+        self.leadership.as_ref().and_then(Leadership::incident)
+    }
+
+    /// Whether every node of the current epoch has started its workers, while it leads.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.leadership.as_ref().is_some_and(Leadership::runs)
+    }
+
+    /// Every node that is known and what it is to the job, in the order of names.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
+        self.leadership.iter().flat_map(Leadership::nodes)
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub const fn figures(&self) -> Figures {
+        self.figures
+    }
+
+    fn gain(
+        &mut self,
+        now: Moment,
+        term: Term,
+        stored: Option<(StoredState, Revision)>,
+        outputs: &mut Vec<Output>,
+    ) {
+        let (state, revision) = stored.unwrap_or_else(|| {
+            (StoredState::initial(&self.job, self.policy.mode), Revision::EMPTY)
+        });
+        if state.map.workers_per_node() != self.job.workers {
+            outputs.push(Output::StepDown(StepDown::OtherJob));
+            return;
+        }
+        self.leadership = Some(Leadership::new(now, &self.policy, term, state, revision));
+    }
+
+    fn abandon(&mut self, outputs: &mut Vec<Output>) {
+        if let Some(leadership) = self.leadership.take() {
+            leadership.abandon(outputs);
+        }
+    }
+
+    fn refuse(&mut self, input: Input, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Operator { request, .. } => {
+                self.figures.not_leading += 1;
+                outputs.push(Output::Answer { request, answer: Err(OrderRefused::NotLeading) });
+            }
+            Input::Node(_) => self.figures.not_leading += 1,
+            _ => {}
+        }
+    }
+}
+
+/// What a step has at hand beside the leadership's own state.
+struct Scene<'a> {
+    now: Moment,
+    job: &'a Job,
+    policy: &'a Policy,
+    figures: &'a mut Figures,
+    outputs: &'a mut Vec<Output>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Who may be taken out of its slot, and who is not, whatever the signs say.
+//!
+//! Every eviction that no operator ordered passes through [`Leadership::allowed`].
+
+use std::collections::BTreeSet;
+
+use super::Scene;
+use super::leadership::Leadership;
+use crate::incident::Hold;
+use crate::node::{Bar, NodeName};
+use crate::stored::{StoredState, Why};
+
+impl Leadership {
+    /// Of the nodes that ought to be taken out of their slots, those that may be now, and the reason
+    /// for which others may not.
+    pub(super) fn allowed(
+        &mut self,
+        scene: &Scene<'_>,
+        wanted: &BTreeSet<NodeName>,
+    ) -> (BTreeSet<NodeName>, Option<Hold>) {
+        if wanted.is_empty() {
+            return (BTreeSet::new(), None);
+        }
+        if self.in_grace(scene) {
+            return (BTreeSet::new(), Some(Hold::Grace));
+        }
+        if self.was_mass_silent(scene) {
+            return (BTreeSet::new(), Some(Hold::MassSilence));
+        }
+        let window = scene.policy.budget_window;
+        let spent = self.evictions.count(scene.now, window);
+        let left = scene.policy.eviction_budget.saturating_sub(spent);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let allowed: BTreeSet<NodeName> = wanted.iter().take(left).cloned().collect();
+        let hold = (allowed.len() < wanted.len()).then_some(Hold::EvictionBudget);
+        (allowed, hold)
+    }
+
+    /// Whether a new leader has yet to hear enough: the keep-alive has not passed since it began, or
+    /// fewer nodes have registered than half of those with a slot. Spares count, so that a job of one
+    /// node does not wait for that node.
+    fn in_grace(&self, scene: &Scene<'_>) -> bool {
+        let early = scene.now < self.since.after(scene.policy.keep_alive);
+        let registered = self.members.len().saturating_sub(self.unheard.len());
+        (early && !self.unheard.is_empty()) || registered * 2 < self.state.map.holder_count()
+    }
+
+    /// Whether so many nodes are out of reach at once that it is rather the coordinator who is: more
+    /// than the policy's share of those with a slot, or everybody. Nodes do not fall silent in the same
+    /// moment, so whoever is overdue counts.
+    fn mass_silence(&self, scene: &Scene<'_>) -> bool {
+        let holders = self.state.map.holder_count();
+        let out_of_reach = self.overdue.iter().filter(|node| self.has_slot(node)).count();
+        let too_many = out_of_reach > 1
+            && as_share(out_of_reach) > scene.policy.mass_silence_share * as_share(holders);
+        too_many || (!self.members.is_empty() && self.overdue.len() == self.members.len())
+    }
+
+    /// Notes whether too many nodes are out of reach at present.
+    pub(super) fn watch_mass_silence(&mut self, scene: &Scene<'_>) {
+        if self.mass_silence(scene) {
+            self.mass_silent_at = Some(scene.now);
+        }
+    }
+
+    /// Whether so many nodes were out of reach at once, less than the keep-alive ago or now. They do not come
+    /// back in the same moment either, and the last one is no more to blame than the first.
+    fn was_mass_silent(&self, scene: &Scene<'_>) -> bool {
+        self.mass_silent_at.is_some_and(|at| scene.now < at.after(scene.policy.keep_alive))
+    }
+
+    /// Whether it is too early, or too many nodes are out of reach, to judge anybody.
+    pub(super) fn in_doubt(&self, scene: &Scene<'_>) -> bool {
+        self.in_grace(scene) || self.was_mass_silent(scene)
+    }
+
+    /// Counts a failure of a node in the state that is to come, and bars the node when it has failed
+    /// too often.
+    pub(super) fn blame(&mut self, scene: &Scene<'_>, next: &mut StoredState, node: &NodeName) {
+        let count = self.failures_of(scene, node).saturating_add(1);
+        next.failures.insert(node.clone(), count);
+        if count >= scene.policy.failures_to_quarantine {
+            next.barred.entry(node.clone()).or_insert(Bar::Quarantined);
+        }
+    }
+
+    /// Failures of a node that still count.
+    pub(super) fn failures_of(&mut self, scene: &Scene<'_>, node: &NodeName) -> u32 {
+        let window = scene.policy.budget_window;
+        self.failures.get_mut(node).map_or(0, |spent| spent.count(scene.now, window))
+    }
+
+    /// Counts what a decision spends, once it is stored, and forgets what is too long ago.
+    pub(super) fn spend(&mut self, scene: &mut Scene<'_>, why: &Why, next: &StoredState) {
+        for _ in why.evicted() {
+            scene.figures.evictions += 1;
+            self.evictions.spend(scene.now);
+        }
+        if self.counts_as_restart(why, next) {
+            self.restarts.spend(scene.now);
+        }
+        for (node, count) in &next.failures {
+            if *count > self.failures_of(scene, node) {
+                self.failures.entry(node.clone()).or_default().spend(scene.now);
+            }
+        }
+        let window = scene.policy.budget_window;
+        self.failures.retain(|_, spent| spent.count(scene.now, window) > 0);
+        self.failures.retain(|node, _| next.failures.contains_key(node));
+    }
+
+    /// Whether a decision counts against the budget of restarts.
+    pub(super) fn counts_as_restart(&self, why: &Why, next: &StoredState) -> bool {
+        next.epoch != self.state.epoch && matches!(why, Why::Incident { .. })
+    }
+}
+
+/// A count as a number that shares are taken of; nodes are far fewer than what it holds exactly.
+fn as_share(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
+}

@@ -1,0 +1,196 @@
+//! From signs to an incident, and from an incident to a decision.
+//!
+//! While the job runs, this is the only place that decides to stop it.
+
+use std::collections::BTreeSet;
+
+use super::leadership::Leadership;
+use super::{Output, Scene};
+use crate::epoch::Epoch;
+use crate::incident::{Hold, Incident, Sign, Standing};
+use crate::message::Outcome;
+use crate::node::{Bar, NodeName};
+use crate::policy::Mode;
+use crate::stored::{Phase, StoredState, Why};
+use crate::verdict::{Verdict, VerdictKind};
+
+/// What is to be done about an incident.
+struct Answer {
+    /// Nodes that are out of reach or do not start.
+    lost: BTreeSet<NodeName>,
+    /// Nodes that run and are suspected.
+    suspected: BTreeSet<NodeName>,
+    /// Why not more is done.
+    hold: Option<Hold>,
+    /// Whether the job must be restarted even if nobody is evicted.
+    restart: bool,
+}
+
+impl Leadership {
+    /// Takes a sign into the open incident, or opens one.
+    pub(super) fn sign(&mut self, scene: &mut Scene<'_>, sign: Sign) {
+        if self.incident.is_none() {
+            let id = self.next_incident();
+            scene.figures.incidents += 1;
+            self.incident = Some(Incident::new(id, self.state.epoch, scene.now));
+        }
+        let incident = self.incident.as_mut().expect("it was opened above if there was none");
+        let first = incident.signs.is_empty();
+        incident.add(scene.now, sign);
+        if first {
+            scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+        }
+    }
+
+    /// Takes what detection says of one window.
+    pub(super) fn suspect(&mut self, scene: &mut Scene<'_>, epoch: Epoch, verdicts: Vec<Verdict>) {
+        if epoch != self.state.epoch || !matches!(self.state.phase, Phase::Committed(_)) {
+            scene.figures.stale_epochs += 1;
+            return;
+        }
+        // Crashes and silence are seen here at first hand.
+        let seen_here = [VerdictKind::Crash, VerdictKind::NodeSilent];
+        self.suspicions = verdicts;
+        self.suspicions.retain(|verdict| !seen_here.contains(&verdict.kind));
+        let news: Vec<Verdict> =
+            self.suspicions.iter().filter(|one| !self.is_known(one)).cloned().collect();
+        for verdict in news {
+            self.sign(scene, Sign::Suspected(verdict));
+        }
+    }
+
+    fn is_known(&self, verdict: &Verdict) -> bool {
+        let signs = self.incident.iter().flat_map(|incident| &incident.signs);
+        let mut known = signs.filter_map(|sign| match sign {
+            Sign::Suspected(known) => Some(known),
+            _ => None,
+        });
+        known.any(|known| known.kind == verdict.kind && known.suspects == verdict.suspects)
+    }
+
+    /// While an epoch is committed: answers the incident once its signs have settled, and sees when
+    /// the job is done.
+    pub(super) fn watch(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
+        if self.finished.len() == self.state.map.holder_count() {
+            return Some(self.over(Outcome::Finished));
+        }
+        if let Some(decided) = self.answer_incident(scene) {
+            return Some(decided);
+        }
+        self.drain_when_possible(scene)
+    }
+
+    fn answer_incident(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
+        let incident = self.incident.as_ref()?;
+        if scene.now < incident.due(scene.policy.coalescing, scene.policy.settling) {
+            return None;
+        }
+        let answer = self.answer(scene);
+        let evicted: BTreeSet<NodeName> = answer.lost.union(&answer.suspected).cloned().collect();
+        let something = answer.restart || !evicted.is_empty();
+        if something && self.state.mode == Mode::Observe {
+            self.wait_with_incident(scene, Some(Hold::Mode));
+            return None;
+        }
+        if !something {
+            self.wait_with_incident(scene, answer.hold);
+            return None;
+        }
+        let spent = self.restarts.count(scene.now, scene.policy.budget_window);
+        if spent >= scene.policy.restart_budget {
+            return Some(self.over(Outcome::GivenUp));
+        }
+        let incident = self.incident.as_ref()?;
+        let why =
+            Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
+        let cause = incident.root_cause().filter(|node| !evicted.contains(*node)).cloned();
+        self.charge = cause;
+        let mut next = self.next_epoch();
+        for node in &evicted {
+            next.map.vacate(node);
+            if answer.suspected.contains(node) {
+                next.barred.entry(node.clone()).or_insert(Bar::Suspected);
+            } else {
+                self.blame(scene, &mut next, node);
+            }
+        }
+        self.fill(scene, &mut next);
+        Some((why, next))
+    }
+
+    /// What should be done about the open incident now.
+    fn answer(&mut self, scene: &Scene<'_>) -> Answer {
+        let incident = self.incident.as_ref().expect("asked only while there is an incident");
+        let mut restart = incident.ends_the_epoch();
+        let not_started = incident.signs.iter().filter_map(|sign| match sign {
+            Sign::NotStarted { node } => Some(node),
+            _ => None,
+        });
+        let unfinished = self.silent.difference(&self.finished);
+        let mut lost: BTreeSet<NodeName> = unfinished.chain(not_started).cloned().collect();
+        if restart {
+            // Those who have finished and gone are needed again.
+            lost.extend(self.silent.iter().cloned());
+        }
+        lost.retain(|node| self.has_slot(node));
+        let (lost, mut hold) = self.allowed(scene, &lost);
+        let (suspected, unsure) = self.suspected(scene);
+        hold = hold.or(unsure);
+        let hangs = |verdict: &&Verdict| {
+            matches!(
+                verdict.kind,
+                VerdictKind::CommunicationHang | VerdictKind::NonCommunicationHang
+            )
+        };
+        // A job that hangs has nothing to lose by a restart, even in the same places.
+        let continuity = scene.policy.continuity_windows;
+        let act = self.state.mode == Mode::Act;
+        let mut hangs = self.suspicions.iter().filter(hangs);
+        restart |= act && !self.in_doubt(scene) && hangs.any(|one| one.windows >= continuity);
+        Answer { lost, suspected, hold, restart }
+    }
+
+    /// Nodes that are to be replaced on suspicion: one alone is named, often enough in a row, and a
+    /// spare is there.
+    fn suspected(&mut self, scene: &Scene<'_>) -> (BTreeSet<NodeName>, Option<Hold>) {
+        if self.suspicions.is_empty() {
+            return (BTreeSet::new(), None);
+        }
+        if self.state.mode != Mode::Act {
+            return (BTreeSet::new(), Some(Hold::Mode));
+        }
+        let sure = self
+            .suspicions
+            .iter()
+            .filter(|verdict| verdict.windows >= scene.policy.continuity_windows);
+        let named = sure.filter_map(|verdict| verdict.suspects.node());
+        let named: BTreeSet<NodeName> = named.filter(|node| self.has_slot(node)).cloned().collect();
+        if named.is_empty() {
+            return (named, Some(Hold::Unsure));
+        }
+        let replaceable: BTreeSet<NodeName> = named.into_iter().take(self.spares.len()).collect();
+        if replaceable.is_empty() {
+            return (replaceable, Some(Hold::NoSpare));
+        }
+        self.allowed(scene, &replaceable)
+    }
+
+    /// Leaves the incident open for a reason, or closes it when nothing of it is left.
+    fn wait_with_incident(&mut self, scene: &mut Scene<'_>, hold: Option<Hold>) {
+        let Some(incident) = &mut self.incident else { return };
+        let standing = hold.map_or(Standing::Passed, Standing::Held);
+        let passed = standing == Standing::Passed;
+        if incident.standing != standing {
+            incident.standing = standing;
+            scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+        }
+        if passed {
+            self.incident = None;
+        }
+    }
+
+    fn over(&self, outcome: Outcome) -> (Why, StoredState) {
+        let state = StoredState { phase: Phase::Over(outcome), ..self.state.clone() };
+        (Why::Over(outcome), state)
+    }
+}

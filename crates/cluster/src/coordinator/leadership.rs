@@ -1,0 +1,314 @@
+//! What a leading coordinator holds, and the way of a decision through the store.
+//!
+//! It forgets everything when it leads no longer; the next leader starts from the store.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::budget::Spent;
+use super::membership::{Member, overdue_after};
+use super::operator::{OperatorOrder, OrderRefused, RequestId};
+use super::round::Round;
+use super::{Input, Output, Scene, StepDown};
+use crate::epoch::{Revision, Term};
+use crate::incident::{Incident, IncidentId};
+use crate::message::{Order, ToNode};
+use crate::node::{NodeName, NodeState};
+use crate::policy::Policy;
+use crate::rank::MAX_SLOTS;
+use crate::stored::{Decision, DecisionNumber, Phase, StoreOutcome, StoredState, Why};
+use crate::time::Moment;
+use crate::verdict::Verdict;
+
+/// Nodes that may be registered at once: one active and one spare for each slot.
+pub const MAX_NODES: usize = 2 * MAX_SLOTS as usize;
+
+/// A leading coordinator.
+#[derive(Debug)]
+pub(super) struct Leadership {
+    pub(super) term: Term,
+    pub(super) since: Moment,
+    pub(super) state: StoredState,
+    revision: Revision,
+    /// The decision that is on its way to the store, and the operator who waits for it.
+    pending: Option<(Decision, Option<RequestId>)>,
+    decisions: u64,
+    /// When the store may be asked again after a failure. With a decision under way, it is to be given
+    /// that one again then.
+    store_rests_until: Option<Moment>,
+    sequence: u64,
+    pub(super) members: BTreeMap<NodeName, Member>,
+    /// For each member that is not silent, a moment at which it is to be looked at again.
+    pub(super) looks: BTreeSet<(Moment, NodeName)>,
+    /// Members that could take a slot.
+    pub(super) spares: BTreeSet<NodeName>,
+    /// Members that have not been heard for most of the keep-alive, or longer.
+    pub(super) overdue: BTreeSet<NodeName>,
+    /// Members with a slot that are silent.
+    pub(super) silent: BTreeSet<NodeName>,
+    /// Members with a slot that have not registered with this leader yet.
+    pub(super) unheard: BTreeSet<NodeName>,
+    /// Members with a slot whose workers have all ended well in this epoch.
+    pub(super) finished: BTreeSet<NodeName>,
+    pub(super) round: Round,
+    pub(super) incident: Option<Incident>,
+    pub(super) incidents: u32,
+    /// What detection said last, about this epoch.
+    pub(super) suspicions: Vec<Verdict>,
+    /// The node that the last failure is put down to, until the next epoch has come through.
+    pub(super) charge: Option<NodeName>,
+    pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
+    /// When so many nodes were last seen to be out of reach that none was to blame.
+    pub(super) mass_silent_at: Option<Moment>,
+    pub(super) evictions: Spent,
+    pub(super) restarts: Spent,
+    pub(super) failures: BTreeMap<NodeName, Spent>,
+}
+
+impl Leadership {
+    /// Takes over from the store. Whoever has a slot counts as heard just now: silence is measured
+    /// from here, so that nobody is blamed for what the last leader missed.
+    pub(super) fn new(
+        now: Moment,
+        policy: &Policy,
+        term: Term,
+        state: StoredState,
+        revision: Revision,
+    ) -> Self {
+        let failures = state.failures.iter();
+        let failures =
+            failures.map(|(node, count)| (node.clone(), Spent::restored(now, *count))).collect();
+        let mut leadership = Self {
+            term,
+            since: now,
+            revision,
+            pending: None,
+            decisions: 0,
+            store_rests_until: None,
+            sequence: 0,
+            members: BTreeMap::new(),
+            looks: BTreeSet::new(),
+            spares: BTreeSet::new(),
+            overdue: BTreeSet::new(),
+            silent: BTreeSet::new(),
+            unheard: BTreeSet::new(),
+            finished: BTreeSet::new(),
+            round: Round::default(),
+            incident: None,
+            incidents: 0,
+            suspicions: Vec::new(),
+            charge: None,
+            orders: VecDeque::new(),
+            mass_silent_at: None,
+            evictions: Spent::restored(now, state.evictions),
+            restarts: Spent::restored(now, state.counted_restarts),
+            failures,
+            state,
+        };
+        let holders: Vec<NodeName> =
+            leadership.state.map.holders().map(|(_, node)| node.clone()).collect();
+        for node in holders {
+            leadership.looks.insert((now.after(overdue_after(policy)), node.clone()));
+            leadership.members.insert(node.clone(), Member::unheard(now));
+            leadership.unheard.insert(node);
+        }
+        leadership.round = Round::of(&leadership.state, now);
+        leadership
+    }
+
+    pub(super) fn step(&mut self, scene: &mut Scene<'_>, input: Input) -> Result<(), StepDown> {
+        match input {
+            Input::Node(message) => self.hear(scene, message),
+            Input::Verdicts { epoch, verdicts } => self.suspect(scene, epoch, verdicts),
+            Input::Operator { request, order } => self.order(scene, request, order),
+            Input::Stored { decision, outcome } => self.stored(scene, decision, outcome)?,
+            Input::Tick => {
+                self.look_for_silence(scene);
+                self.watch_mass_silence(scene);
+                self.repeat_orders(scene);
+            }
+            Input::LeadershipGained { .. } | Input::LeadershipLost => {
+                unreachable!("the coordinator takes these before it asks who leads")
+            }
+        }
+        self.decide(scene);
+        Ok(())
+    }
+
+    pub(super) const fn state(&self) -> &StoredState {
+        &self.state
+    }
+
+    pub(super) const fn incident(&self) -> Option<&Incident> {
+        self.incident.as_ref()
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        matches!(self.state.phase, Phase::Committed(_)) && self.round.is_over()
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
+        // Whoever is barred and has gone away is listed too.
+        let gone = self.state.barred.iter();
+        let gone = gone.filter(|(node, _)| !self.members.contains_key(*node));
+        let gone = gone.map(|(node, bar)| (node, NodeState::Barred(*bar)));
+        let mut all: Vec<_> = self
+            .members
+            .iter()
+            .map(|(node, member)| (node, self.node_state(node, member)))
+            .collect();
+        all.extend(gone);
+        all.sort_by(|left, right| left.0.cmp(right.0));
+        all.into_iter()
+    }
+
+    fn node_state(&self, node: &NodeName, member: &Member) -> NodeState {
+        match self.state.barred.get(node) {
+            Some(bar) => NodeState::Barred(*bar),
+            None if member.silent => NodeState::Silent,
+            None if self.has_slot(node) => NodeState::Active,
+            None => NodeState::Standby,
+        }
+    }
+
+    pub(super) fn has_slot(&self, node: &NodeName) -> bool {
+        self.state.map.slot_of(node).is_some()
+    }
+
+    /// Sends an order about the current epoch.
+    pub(super) fn send(&mut self, scene: &mut Scene<'_>, node: &NodeName, order: Order) {
+        self.sequence += 1;
+        let (term, sequence, epoch) = (self.term, self.sequence, self.state.epoch);
+        let message = ToNode { term, sequence, epoch, order };
+        scene.outputs.push(Output::Send { node: node.clone(), message });
+    }
+
+    /// A number for a new incident.
+    pub(super) const fn next_incident(&mut self) -> IncidentId {
+        self.incidents += 1;
+        IncidentId { term: self.term, number: self.incidents }
+    }
+
+    /// Answers the operators who still wait, when it leads no longer.
+    pub(super) fn abandon(self, outputs: &mut Vec<Output>) {
+        let pending = self.pending.into_iter().filter_map(|(_, request)| request);
+        let waiting = self.orders.into_iter().map(|(request, _)| request);
+        for request in pending.chain(waiting) {
+            outputs.push(Output::Answer { request, answer: Err(OrderRefused::NotLeading) });
+        }
+    }
+
+    /// Whether a decision may be made now. One of which nobody knows whether it is stored is given to
+    /// the store again first.
+    fn may_decide(&mut self, scene: &mut Scene<'_>) -> bool {
+        if self.store_rests_until.is_some_and(|until| scene.now < until) {
+            return false;
+        }
+        let Some((decision, _)) = &self.pending else { return true };
+        if self.store_rests_until.take().is_some() {
+            scene.outputs.push(Output::Store(Box::new(decision.clone())));
+        }
+        false
+    }
+
+    /// Makes one decision, if there is one to make: the oldest order first, then what the phase asks.
+    fn decide(&mut self, scene: &mut Scene<'_>) {
+        if !self.may_decide(scene) {
+            return;
+        }
+        while let Some((request, order)) = self.orders.pop_front() {
+            match self.carry_out(scene, &order) {
+                Ok(Some(state)) => {
+                    self.propose(scene, Why::Ordered, state, Some(request));
+                    return;
+                }
+                Ok(None) => scene.outputs.push(Output::Answer { request, answer: Ok(()) }),
+                Err(refused) => {
+                    scene.outputs.push(Output::Answer { request, answer: Err(refused) });
+                }
+            }
+        }
+        let decided = match self.state.phase {
+            Phase::Forming => self.form(scene),
+            Phase::Preparing => self.prepare_on(scene),
+            Phase::Committed(_) => self.watch(scene),
+            Phase::Over(_) => None,
+        };
+        if let Some((why, state)) = decided {
+            self.propose(scene, why, state, None);
+        }
+    }
+
+    fn propose(
+        &mut self,
+        scene: &mut Scene<'_>,
+        why: Why,
+        mut state: StoredState,
+        request: Option<RequestId>,
+    ) {
+        let window = scene.policy.budget_window;
+        let evicted = u32::try_from(why.evicted().len()).unwrap_or(u32::MAX);
+        let restarts = u32::from(self.counts_as_restart(&why, &state));
+        state.evictions = self.evictions.count(scene.now, window).saturating_add(evicted);
+        state.counted_restarts = self.restarts.count(scene.now, window).saturating_add(restarts);
+        // Failures that count no more need not be kept.
+        let mut failures = std::mem::take(&mut state.failures);
+        failures.retain(|node, count| {
+            let counted = self.failures_of(scene, node);
+            let news = *count > self.state.failures.get(node).copied().unwrap_or(0);
+            *count = if news { *count } else { counted };
+            *count > 0
+        });
+        state.failures = failures;
+        self.decisions += 1;
+        let number = DecisionNumber(self.decisions);
+        let (term, expected) = (self.term, self.revision);
+        let decision = Decision { term, number, expected, why, state };
+        self.store_rests_until = None;
+        scene.outputs.push(Output::Store(Box::new(decision.clone())));
+        self.pending = Some((decision, request));
+    }
+
+    fn stored(
+        &mut self,
+        scene: &mut Scene<'_>,
+        number: DecisionNumber,
+        outcome: StoreOutcome,
+    ) -> Result<(), StepDown> {
+        let Some((decision, request)) = self.pending.take_if(|(one, _)| one.number == number)
+        else {
+            return Ok(());
+        };
+        match outcome {
+            StoreOutcome::Stored(revision) => {
+                self.revision = revision;
+                self.store_rests_until = None;
+                scene.figures.decisions += 1;
+                self.adopt(scene, decision);
+                if let Some(request) = request {
+                    scene.outputs.push(Output::Answer { request, answer: Ok(()) });
+                }
+                Ok(())
+            }
+            StoreOutcome::Failed => {
+                // It is decided afresh after a rest: by then it may not be right any more.
+                scene.figures.failed_decisions += 1;
+                self.store_rests_until = Some(scene.now.after(scene.policy.store_interval));
+                if let Some(request) = request {
+                    let answer = Err(OrderRefused::NotStored);
+                    scene.outputs.push(Output::Answer { request, answer });
+                }
+                Ok(())
+            }
+            StoreOutcome::Unknown => {
+                self.pending = Some((decision, request));
+                self.store_rests_until = Some(scene.now.after(scene.policy.store_interval));
+                Ok(())
+            }
+            StoreOutcome::Conflict => {
+                // Kept for the operator who waits for it.
+                self.pending = Some((decision, request));
+                Err(StepDown::Conflict)
+            }
+        }
+    }
+}

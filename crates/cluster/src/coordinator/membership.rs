@@ -1,0 +1,321 @@
+//! Who is there: registrations, reports, and silence.
+//!
+//! What a node says is taken only from its latest incarnation and in the order it was said. Nobody is
+//! evicted here; signs are handed on.
+
+use std::time::Duration;
+
+use super::leadership::{Leadership, MAX_NODES};
+use super::{Scene, Stale};
+use crate::epoch::Epoch;
+use crate::incident::{Sign, is_echo};
+use crate::message::{Activity, FromNode, FromNodeBody, Order, Registration, Report};
+use crate::node::{Bar, HostAddress, Incarnation, NodeName};
+use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
+use crate::policy::Policy;
+use crate::rank::{Rank, WorkersPerNode};
+use crate::stored::Phase;
+use crate::time::Moment;
+
+/// What is known of one node.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    /// What it registered with; none for one that is known from the store alone.
+    pub(super) registered: Option<Registered>,
+    /// When it was heard last, or the leader began.
+    heard: Moment,
+    pub(super) silent: bool,
+    pub(super) activity: Activity,
+    /// The last epoch in which a failure of its workers was seen.
+    failed_in: Option<Epoch>,
+}
+
+/// What a node registered with.
+#[derive(Debug, Clone)]
+pub(super) struct Registered {
+    pub(super) incarnation: Incarnation,
+    pub(super) address: HostAddress,
+    pub(super) workers: WorkersPerNode,
+    sequence: u64,
+}
+
+impl Member {
+    /// A node that has a slot and has not been heard by this leader.
+    pub(super) const fn unheard(now: Moment) -> Self {
+        Self {
+            registered: None,
+            heard: now,
+            silent: false,
+            activity: Activity::Idle,
+            failed_in: None,
+        }
+    }
+
+    /// Whether it was heard no longer ago than `time`.
+    pub(super) fn heard_within(&self, now: Moment, time: Duration) -> bool {
+        now.since(self.heard) <= time
+    }
+}
+
+/// How long a node may be unheard before it is overdue: three fifths of the keep-alive.
+pub(super) fn overdue_after(policy: &Policy) -> Duration {
+    policy.keep_alive * 3 / 5
+}
+
+impl Leadership {
+    /// Takes a message of a node.
+    pub(super) fn hear(&mut self, scene: &mut Scene<'_>, message: FromNode) {
+        let FromNode { node, incarnation, sequence, body } = message;
+        let known = self.members.get(&node).and_then(|member| member.registered.as_ref());
+        match (known, &body) {
+            (Some(known), _) if incarnation < known.incarnation => {
+                scene.figures.stale_incarnations += 1;
+                return;
+            }
+            (Some(known), FromNodeBody::Register(_) | FromNodeBody::Report(_))
+                if incarnation == known.incarnation && sequence <= known.sequence =>
+            {
+                scene.figures.stale_sequences += 1;
+                return;
+            }
+            (Some(known), _) if incarnation == known.incarnation => {}
+            (_, FromNodeBody::Register(_)) => {}
+            // A life that has not registered yet, or a node that was forgotten.
+            _ => {
+                scene.figures.unknown_nodes += 1;
+                self.send(scene, &node, Order::Register);
+                return;
+            }
+        }
+        match body {
+            FromNodeBody::Register(registration) => {
+                self.register(scene, &node, (incarnation, sequence), registration);
+            }
+            FromNodeBody::Report(report) => {
+                self.note_heard(scene, &node, sequence);
+                self.report(scene, &node, &report);
+            }
+            FromNodeBody::Acknowledge(acknowledgement) => {
+                self.note_heard(scene, &node, sequence);
+                self.acknowledged(scene, &node, acknowledgement);
+            }
+        }
+    }
+
+    /// See [`super::Coordinator::accepts`].
+    pub(super) fn accepts(&self, message: &FromNode) -> Result<(), Stale> {
+        let member = self.members.get(&message.node).and_then(|member| member.registered.as_ref());
+        let member = member.filter(|one| one.incarnation == message.incarnation);
+        let member = member.ok_or(Stale::Incarnation)?;
+        if message.sequence <= member.sequence {
+            return Err(Stale::Sequence);
+        }
+        let committed = matches!(self.state.phase, Phase::Committed(_));
+        let of_this_epoch = match &message.body {
+            FromNodeBody::Report(report) => report.activity.running() == Some(self.state.epoch),
+            _ => false,
+        };
+        let believed = committed && of_this_epoch && self.has_slot(&message.node);
+        if believed { Ok(()) } else { Err(Stale::Epoch) }
+    }
+
+    fn register(
+        &mut self,
+        scene: &mut Scene<'_>,
+        node: &NodeName,
+        (incarnation, sequence): (Incarnation, u64),
+        registration: Registration,
+    ) {
+        if !self.members.contains_key(node) {
+            if self.members.len() >= MAX_NODES {
+                scene.figures.refused_nodes += 1;
+                return;
+            }
+            self.members.insert(node.clone(), Member::unheard(scene.now));
+            self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
+        }
+        let Registration { address, workers, activity } = registration;
+        let member = self.members.get_mut(node).expect("it was inserted above if it was not there");
+        let former =
+            member.registered.replace(Registered { incarnation, address, workers, sequence });
+        let new_life = former.is_some_and(|former| former.incarnation != incarnation);
+        self.note_heard(scene, node, sequence);
+        self.unheard.remove(node);
+        self.refresh_spare(scene, node);
+        self.send(scene, node, Order::Welcome);
+        self.heed_activity(scene, node, activity, new_life);
+    }
+
+    /// Marks that a node was heard, which ends its silence.
+    fn note_heard(&mut self, scene: &Scene<'_>, node: &NodeName, sequence: u64) {
+        let Some(member) = self.members.get_mut(node) else { return };
+        member.heard = scene.now;
+        if let Some(registered) = &mut member.registered {
+            registered.sequence = registered.sequence.max(sequence);
+        }
+        self.overdue.remove(node);
+        if member.silent {
+            member.silent = false;
+            self.silent.remove(node);
+            self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
+            self.refresh_spare(scene, node);
+        }
+    }
+
+    fn report(&mut self, scene: &mut Scene<'_>, node: &NodeName, report: &Report) {
+        self.heed_activity(scene, node, report.activity, false);
+        let committed = matches!(self.state.phase, Phase::Committed(_));
+        if !committed || report.activity.running() != Some(self.state.epoch) || !self.has_slot(node)
+        {
+            return;
+        }
+        self.started(node);
+        let workers = &report.observation.workers;
+        if let Some((rank, end, at)) = first_failure(scene.now, workers) {
+            self.worker_failed(scene, node, (rank, end, at));
+        }
+        let is_finished = |worker: &WorkerObservation| worker.state == WorkerState::Finished;
+        let expected = usize::try_from(scene.job.workers.get()).unwrap_or(usize::MAX);
+        if workers.len() == expected && workers.iter().all(is_finished) {
+            self.finished.insert(node.clone());
+        }
+    }
+
+    fn worker_failed(
+        &mut self,
+        scene: &mut Scene<'_>,
+        node: &NodeName,
+        (rank, end, at): (Rank, WorkerEnd, Moment),
+    ) {
+        let Some(member) = self.members.get_mut(node) else { return };
+        if member.failed_in == Some(self.state.epoch) {
+            return;
+        }
+        member.failed_in = Some(self.state.epoch);
+        self.sign(scene, Sign::WorkerFailed { node: node.clone(), rank, end, at });
+    }
+
+    /// Compares what a node does with what it should do, and tells it where that differs.
+    fn heed_activity(
+        &mut self,
+        scene: &mut Scene<'_>,
+        node: &NodeName,
+        activity: Activity,
+        new_life: bool,
+    ) {
+        let Some(member) = self.members.get_mut(node) else { return };
+        member.activity = activity;
+        let epoch = self.state.epoch;
+        match (&self.state.phase, self.state.map.slot_of(node)) {
+            (Phase::Over(outcome), _) if activity != Activity::Idle => {
+                let outcome = *outcome;
+                self.send(scene, node, Order::Stop(outcome));
+            }
+            (Phase::Over(_), _) => {}
+            (_, None) if activity != Activity::Idle => {
+                let order = self.order_without_slot(node);
+                self.send(scene, node, order);
+            }
+            (_, None) => {}
+            (Phase::Preparing, Some(_)) => {
+                if new_life || !self.round.knows(node) {
+                    self.prepare_anew(scene, node);
+                }
+            }
+            (Phase::Committed(_), Some(_)) => match activity {
+                Activity::Committed(running) if running == epoch => self.started(node),
+                Activity::Preparing(prepared) if prepared == epoch && !new_life => {
+                    if self.round.is_first_word(node) {
+                        self.commit_to(scene, node);
+                    }
+                }
+                // It has not the epoch it had acknowledged, so it is not the agent it was.
+                _ => self.agent_restarted(scene, node),
+            },
+            (Phase::Forming, Some(_)) => {}
+        }
+    }
+
+    /// What a node without a slot is to do.
+    pub(super) fn order_without_slot(&self, node: &NodeName) -> Order {
+        match self.state.barred.get(node) {
+            Some(Bar::Quarantined | Bar::Suspected | Bar::Removed) => Order::Evict,
+            Some(Bar::Draining) | None => Order::Standby,
+        }
+    }
+
+    pub(super) fn agent_restarted(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        let Some(member) = self.members.get_mut(node) else { return };
+        if member.failed_in == Some(self.state.epoch) || self.finished.contains(node) {
+            return;
+        }
+        member.failed_in = Some(self.state.epoch);
+        self.sign(scene, Sign::AgentRestarted { node: node.clone() });
+    }
+
+    /// Finds who has fallen silent. Looks only at nodes whose time may have come.
+    pub(super) fn look_for_silence(&mut self, scene: &mut Scene<'_>) {
+        while let Some((moment, _)) = self.looks.first()
+            && *moment <= scene.now
+        {
+            let (_, node) = self.looks.pop_first().expect("there is a first, as was just seen");
+            let Some(member) = self.members.get_mut(&node) else { continue };
+            let overdue = member.heard.after(overdue_after(scene.policy));
+            let silent = member.heard.after(scene.policy.keep_alive);
+            if scene.now < overdue {
+                self.looks.insert((overdue, node));
+            } else if scene.now < silent {
+                self.looks.insert((silent, node.clone()));
+                self.overdue.insert(node);
+            } else {
+                member.silent = true;
+                self.overdue.insert(node.clone());
+                self.fell_silent(scene, &node);
+            }
+        }
+    }
+
+    fn fell_silent(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        self.spares.remove(node);
+        if !self.has_slot(node) {
+            // It registers again when it comes back.
+            self.members.remove(node);
+            self.overdue.remove(node);
+            return;
+        }
+        self.silent.insert(node.clone());
+        match self.state.phase {
+            Phase::Preparing => self.round.lose(node),
+            Phase::Committed(_) if !self.finished.contains(node) => {
+                self.sign(scene, Sign::Silent { node: node.clone() });
+            }
+            Phase::Forming | Phase::Committed(_) | Phase::Over(_) => {}
+        }
+    }
+
+    /// Sees anew whether a node could take a slot.
+    pub(super) fn refresh_spare(&mut self, scene: &Scene<'_>, node: &NodeName) {
+        let able = self.members.get(node).is_some_and(|member| {
+            let registered = member.registered.as_ref();
+            !member.silent && registered.is_some_and(|one| one.workers >= scene.job.workers)
+        });
+        if able && !self.has_slot(node) && !self.state.barred.contains_key(node) {
+            self.spares.insert(node.clone());
+        } else {
+            self.spares.remove(node);
+        }
+    }
+}
+
+/// The failure of a node's workers that came first; those that may be echoes of another come last.
+fn first_failure(now: Moment, workers: &[WorkerObservation]) -> Option<(Rank, WorkerEnd, Moment)> {
+    let failures = workers.iter().filter_map(|worker| match worker.state {
+        WorkerState::Failed { end, age } => {
+            let at_ns = now.since(Moment::from_ns(0)).saturating_sub(age).as_nanos();
+            let at = Moment::from_ns(u64::try_from(at_ns).unwrap_or(u64::MAX));
+            Some((worker.rank, end, at))
+        }
+        _ => None,
+    });
+    failures.min_by_key(|(_, end, at)| (is_echo(*end), *at))
+}

@@ -1,0 +1,155 @@
+//! What an operator may order, and what becomes of it.
+//!
+//! Orders need no budget and no continuity: a person has decided. They wait while a decision is on its
+//! way to the store.
+
+use super::leadership::Leadership;
+use super::{Output, Scene};
+use crate::node::{Bar, NodeName};
+use crate::policy::Mode;
+use crate::stored::{Phase, StoredState, Why};
+use thiserror::Error;
+
+/// Orders that may wait at once.
+pub const MAX_WAITING_ORDERS: usize = 64;
+
+/// Tells orders and their answers apart; the driver's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// What an operator orders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperatorOrder {
+    /// Restart the job, with the same nodes where they are there; also a job that is over.
+    Restart,
+    /// Take a node out as soon as a spare can take its slot, and give it no other.
+    Drain(NodeName),
+    /// Take a node out now, spare or not.
+    Remove(NodeName),
+    /// Let a node take slots again, and forget its failures.
+    Readmit(NodeName),
+    /// Do this much without being told.
+    SetMode(Mode),
+}
+
+/// Why an order is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum OrderRefused {
+    /// Another coordinator leads, or none.
+    #[error("this coordinator does not lead; ask the one that does")]
+    NotLeading,
+    /// The node is not known.
+    #[error("no node {node} is known; `telltale cluster nodes` lists them")]
+    UnknownNode {
+        /// Which.
+        node: NodeName,
+    },
+    /// The job has not started yet.
+    #[error("the job waits for its first nodes, so there is nothing to restart")]
+    NotStarted,
+    /// Too many orders wait.
+    #[error("{MAX_WAITING_ORDERS} orders wait already; try again when the store answers")]
+    TooMany,
+    /// The store does not take decisions.
+    #[error("the decision could not be stored; see the coordinator's log for the store's answer")]
+    NotStored,
+}
+
+impl Leadership {
+    /// Takes an order, to be carried out as soon as a decision may be made.
+    pub(super) fn order(
+        &mut self,
+        scene: &mut Scene<'_>,
+        request: RequestId,
+        order: OperatorOrder,
+    ) {
+        if self.orders.len() < MAX_WAITING_ORDERS {
+            self.orders.push_back((request, order));
+        } else {
+            scene.outputs.push(Output::Answer { request, answer: Err(OrderRefused::TooMany) });
+        }
+    }
+
+    /// The state that an order leads to; `None` when it is so already.
+    pub(super) fn carry_out(
+        &mut self,
+        scene: &Scene<'_>,
+        order: &OperatorOrder,
+    ) -> Result<Option<StoredState>, OrderRefused> {
+        let next = match order {
+            OperatorOrder::Restart => return self.restart(scene),
+            OperatorOrder::Drain(node) => self.bar(scene, node, Bar::Draining)?,
+            OperatorOrder::Remove(node) => self.bar(scene, node, Bar::Removed)?,
+            OperatorOrder::Readmit(node) => {
+                self.known(node)?;
+                let mut next = self.state.clone();
+                next.barred.remove(node);
+                next.failures.remove(node);
+                next
+            }
+            OperatorOrder::SetMode(mode) => StoredState { mode: *mode, ..self.state.clone() },
+        };
+        Ok((next != self.state).then_some(next))
+    }
+
+    fn restart(&mut self, scene: &Scene<'_>) -> Result<Option<StoredState>, OrderRefused> {
+        match self.state.phase {
+            Phase::Forming => Err(OrderRefused::NotStarted),
+            Phase::Preparing => Ok(None),
+            Phase::Committed(_) | Phase::Over(_) => {
+                let mut next = self.next_epoch();
+                // Who is not there does not answer, and is replaced for that.
+                self.fill(scene, &mut next);
+                Ok(Some(next))
+            }
+        }
+    }
+
+    fn known(&self, node: &NodeName) -> Result<(), OrderRefused> {
+        let known = self.members.contains_key(node)
+            || self.state.barred.contains_key(node)
+            || self.state.failures.contains_key(node);
+        if known { Ok(()) } else { Err(OrderRefused::UnknownNode { node: node.clone() }) }
+    }
+
+    fn bar(
+        &mut self,
+        scene: &Scene<'_>,
+        node: &NodeName,
+        bar: Bar,
+    ) -> Result<StoredState, OrderRefused> {
+        self.known(node)?;
+        let mut next = self.state.clone();
+        next.barred.insert(node.clone(), bar);
+        let spare = self.spares.iter().any(|spare| spare != node);
+        if self.has_slot(node) && (bar == Bar::Removed || spare) {
+            return Ok(self.without(scene, next, node));
+        }
+        Ok(next)
+    }
+
+    /// `next` with a node taken out: in a new epoch if one is committed.
+    fn without(&self, scene: &Scene<'_>, mut next: StoredState, node: &NodeName) -> StoredState {
+        if matches!(next.phase, Phase::Committed(_)) {
+            next.epoch = next.epoch.next();
+            next.phase = Phase::Preparing;
+            next.restarts = next.restarts.saturating_add(1);
+        }
+        next.map.vacate(node);
+        if next.phase == Phase::Preparing {
+            self.fill(scene, &mut next);
+        }
+        next
+    }
+
+    /// Replaces a node that is to be drained, now that a spare is there.
+    pub(super) fn drain_when_possible(&self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        if self.spares.is_empty() {
+            return None;
+        }
+        let mut draining = self.state.barred.iter().filter(|(_, bar)| **bar == Bar::Draining);
+        let (node, _) = draining.find(|(node, _)| self.has_slot(node))?;
+        let next = self.without(scene, self.state.clone(), node);
+        Some((Why::Ordered, next))
+    }
+}

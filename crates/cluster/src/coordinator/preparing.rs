@@ -1,0 +1,255 @@
+//! From a vacant map to an epoch that everybody is ready for: forming, filling, shrinking, committing.
+//!
+//! Nothing runs while an epoch is prepared, so slots may still change hands in it. Once it is
+//! committed they may not: a node that is not heard may be running its ranks.
+
+use std::collections::BTreeSet;
+
+use super::leadership::Leadership;
+use super::{Output, Scene};
+use crate::incident::Standing;
+use crate::message::{Activity, Master, Order, Outcome};
+use crate::node::{Bar, NodeName};
+use crate::policy::NoSpare;
+use crate::rank::Slot;
+use crate::stored::{Decision, Phase, StoredState, Why};
+
+impl Leadership {
+    /// Before the first epoch: begins it once every slot can be filled.
+    pub(super) fn form(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let needed = usize::try_from(self.state.map.slot_count()).unwrap_or(usize::MAX);
+        if self.spares.len() < needed {
+            return None;
+        }
+        let mut next = self.state.clone();
+        next.epoch = next.epoch.next();
+        next.phase = Phase::Preparing;
+        self.fill(scene, &mut next);
+        Some((Why::Formed, next))
+    }
+
+    /// The state of the epoch after this one, with the same map.
+    pub(super) fn next_epoch(&self) -> StoredState {
+        let mut next = self.state.clone();
+        next.epoch = next.epoch.next();
+        next.phase = Phase::Preparing;
+        next.restarts = next.restarts.saturating_add(1);
+        next
+    }
+
+    /// Fills vacant slots with spares, in the order of slots and of names; and adds slots where the
+    /// job has fewer than it should and spares are left.
+    pub(super) fn fill(&self, scene: &Scene<'_>, next: &mut StoredState) {
+        let free =
+            |node: &&NodeName| !next.barred.contains_key(*node) && next.map.slot_of(node).is_none();
+        let mut spares = self.spares.iter().filter(free).cloned().collect::<Vec<_>>().into_iter();
+        let vacancies: Vec<Slot> = next.map.vacancies().collect();
+        for slot in vacancies {
+            let Some(spare) = spares.next() else { return };
+            let filled = next.map.fill(slot, &spare);
+            assert!(filled, "the slot is vacant and a spare has no slot");
+        }
+        let slots = next.map.slot_count();
+        for (slot, spare) in (slots..scene.job.slots).zip(spares) {
+            next.map.grow_to(slot + 1);
+            let filled = next.map.fill(Slot(slot), &spare);
+            assert!(filled, "the slot is new and a spare has no slot");
+        }
+    }
+
+    /// While an epoch is prepared: replaces who does not answer, fills or drops vacant slots, and
+    /// commits when everybody is ready.
+    pub(super) fn prepare_on(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        if let Some(decided) = self.replace_unanswering(scene) {
+            return Some(decided);
+        }
+        if !self.state.map.is_complete() {
+            return self.fill_or_shrink(scene);
+        }
+        if self.round.is_over() { self.commit(scene) } else { None }
+    }
+
+    fn replace_unanswering(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let failed: BTreeSet<NodeName> = self.round.failed().cloned().collect();
+        let (evicted, _) = self.allowed(scene, &failed);
+        if evicted.is_empty() {
+            return None;
+        }
+        let mut next = self.state.clone();
+        for node in &evicted {
+            next.map.vacate(node);
+            self.blame(scene, &mut next, node);
+        }
+        self.fill(scene, &mut next);
+        // Whoever was taken to be the cause has an excuse now.
+        self.charge = None;
+        Some((Why::Unanswered { evicted: evicted.into_iter().collect() }, next))
+    }
+
+    fn fill_or_shrink(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let mut next = self.state.clone();
+        self.fill(scene, &mut next);
+        if next.map.digest() != self.state.map.digest() {
+            return Some((Why::Filled, next));
+        }
+        let since = *self.round.vacant_since.get_or_insert(scene.now);
+        let NoSpare::Shrink { least_slots, patience } = scene.policy.no_spare else { return None };
+        let least = usize::try_from(least_slots).unwrap_or(usize::MAX);
+        if next.map.holder_count() < least || scene.now < since.after(patience) {
+            return None;
+        }
+        next.map = next.map.compacted();
+        Some((Why::Shrunk, next))
+    }
+
+    fn commit(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let mut next = self.state.clone();
+        if let Some(node) = self.charge.take() {
+            self.blame(scene, &mut next, &node);
+            let wanted = BTreeSet::from([node.clone()]);
+            let replaceable = next.map.slot_of(&node).is_some()
+                && next.barred.contains_key(&node)
+                && !self.spares.is_empty()
+                && self.allowed(scene, &wanted).0 == wanted;
+            if replaceable {
+                next.map.vacate(&node);
+                self.fill(scene, &mut next);
+                return Some((Why::Quarantined { node }, next));
+            }
+            // Better a node that fails than none: it is asked again at its next failure.
+            if next.barred.get(&node) == Some(&Bar::Quarantined) {
+                next.barred.remove(&node);
+            }
+        }
+        let first = next.map.holder(Slot(0))?;
+        let address = self.members.get(first)?.registered.as_ref()?.address.clone();
+        let port = self.round.port?;
+        next.last_port = Some(port);
+        next.phase = Phase::Committed(Master { address, port });
+        Some((Why::Prepared, next))
+    }
+
+    /// Makes a stored decision true, and tells those whom it concerns.
+    pub(super) fn adopt(&mut self, scene: &mut Scene<'_>, decision: Decision) {
+        let Decision { why, state: next, .. } = decision;
+        self.spend(scene, &why, &next);
+        let former = std::mem::replace(&mut self.state, next);
+        if former.map.digest() != self.state.map.digest()
+            || former.map.slot_count() != self.state.map.slot_count()
+            || former.barred != self.state.barred
+        {
+            self.sort_nodes(scene, &former);
+        }
+        if former.epoch != self.state.epoch {
+            self.finished.clear();
+            self.suspicions.clear();
+            self.close_incident(scene, Standing::Answered(self.state.epoch));
+        }
+        match (&former.phase, &self.state.phase) {
+            (Phase::Preparing, Phase::Preparing) if former.epoch == self.state.epoch => {
+                self.prepare_newcomers(scene, &former);
+            }
+            (_, Phase::Preparing) => self.begin_round(scene),
+            (Phase::Preparing, Phase::Committed(_)) => self.begin_running(scene),
+            (_, Phase::Over(outcome)) if former.phase != self.state.phase => {
+                let outcome = *outcome;
+                self.end(scene, outcome);
+            }
+            _ => {}
+        }
+    }
+
+    /// Sees anew who is spare, silent or unheard after slots or bars have changed, and tells those
+    /// who have lost their slots.
+    fn sort_nodes(&mut self, scene: &mut Scene<'_>, former: &StoredState) {
+        let state = &self.state;
+        let has_slot = |node: &NodeName| state.map.slot_of(node).is_some();
+        self.silent.retain(&has_slot);
+        self.unheard.retain(&has_slot);
+        self.finished.retain(&has_slot);
+        self.members.retain(|node, member| {
+            let known = member.registered.is_some() && !member.silent;
+            known || has_slot(node)
+        });
+        let nodes: Vec<NodeName> = self.members.keys().cloned().collect();
+        for node in &nodes {
+            self.refresh_spare(scene, node);
+        }
+        self.spares.retain(|node| self.members.contains_key(node));
+        self.overdue.retain(|node| self.members.contains_key(node));
+        self.looks.retain(|(_, node)| self.members.contains_key(node));
+        let out: Vec<NodeName> = former
+            .map
+            .holders()
+            .map(|(_, node)| node)
+            .filter(|node| !self.has_slot(node) && self.members.contains_key(*node))
+            .cloned()
+            .collect();
+        for node in out {
+            self.round.forget(&node);
+            let order = self.order_without_slot(&node);
+            self.send(scene, &node, order);
+        }
+    }
+
+    /// Asks those to prepare who came into a slot of the epoch that is being prepared, and whoever
+    /// is to run rank 0 now.
+    fn prepare_newcomers(&mut self, scene: &mut Scene<'_>, former: &StoredState) {
+        let gone: Vec<NodeName> = former
+            .map
+            .holders()
+            .map(|(_, node)| node.clone())
+            .filter(|one| !self.has_slot(one))
+            .collect();
+        for node in gone {
+            self.round.forget(&node);
+        }
+        let first_changed = former.map.holder(Slot(0)) != self.state.map.holder(Slot(0));
+        let newcomers: Vec<NodeName> = self
+            .state
+            .map
+            .holders()
+            .filter(|(slot, node)| {
+                former.map.slot_of(node).is_none() || (*slot == Slot(0) && first_changed)
+            })
+            .map(|(_, node)| node.clone())
+            .collect();
+        self.round.vacant_since = None;
+        for node in newcomers {
+            self.prepare_anew(scene, &node);
+        }
+    }
+
+    /// The epoch is committed: everybody is told to start.
+    fn begin_running(&mut self, scene: &mut Scene<'_>) {
+        // Whoever was started anew while the decision was being stored is not prepared any more.
+        let lost: Vec<NodeName> = self
+            .state
+            .map
+            .holders()
+            .map(|(_, node)| node.clone())
+            .filter(|one| self.round.is_waiting(one))
+            .collect();
+        self.begin_round(scene);
+        for node in lost {
+            self.agent_restarted(scene, &node);
+        }
+    }
+
+    fn end(&mut self, scene: &mut Scene<'_>, outcome: Outcome) {
+        self.close_incident(scene, Standing::Passed);
+        self.round = super::round::Round::default();
+        let busy = self.members.iter().filter(|(_, member)| member.activity != Activity::Idle);
+        let busy: Vec<NodeName> = busy.map(|(node, _)| node.clone()).collect();
+        for node in busy {
+            self.send(scene, &node, Order::Stop(outcome));
+        }
+    }
+
+    fn close_incident(&mut self, scene: &mut Scene<'_>, standing: Standing) {
+        if let Some(mut incident) = self.incident.take() {
+            incident.standing = standing;
+            scene.outputs.push(Output::Incident(Box::new(incident)));
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One round of orders that every node with a slot must acknowledge: to prepare, or to start.
+//!
+//! An order is sent again when no answer comes, a few times, and then its node has failed. What
+//! follows from that is decided elsewhere.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+
+use super::Scene;
+use super::leadership::Leadership;
+use crate::incident::Sign;
+use crate::message::{Acknowledgement, Activity, Assignment, Order, Ports, Step};
+use crate::node::NodeName;
+use crate::policy::Policy;
+use crate::rank::Slot;
+use crate::stored::{Phase, StoredState};
+use crate::time::Moment;
+
+/// Who has yet to acknowledge.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Round {
+    waiting: BTreeMap<NodeName, Wait>,
+    /// The port that rank 0's node found.
+    pub(super) port: Option<NonZeroU16>,
+    /// Since when a slot has been vacant without a spare for it.
+    pub(super) vacant_since: Option<Moment>,
+    /// When orders are looked through again.
+    next_look: Moment,
+}
+
+/// How it stands with one node.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    /// When the order was last sent; none while the node has not registered with this leader.
+    sent: Option<Moment>,
+    tries: u32,
+    /// Set once the node has said that it is stopping its workers: it must be done by then.
+    stopping_until: Option<Moment>,
+    failed: bool,
+}
+
+impl Wait {
+    const UNSENT: Self = Self { sent: None, tries: 0, stopping_until: None, failed: false };
+
+    const fn sent(now: Moment) -> Self {
+        Self { sent: Some(now), ..Self::UNSENT }
+    }
+}
+
+impl Round {
+    /// The round that a new leader finds itself in: it has sent nothing yet.
+    pub(super) fn of(state: &StoredState, now: Moment) -> Self {
+        let waits = matches!(state.phase, Phase::Preparing | Phase::Committed(_));
+        let holders = state.map.holders().filter(|_| waits);
+        let waiting = holders.map(|(_, node)| (node.clone(), Wait::UNSENT)).collect();
+        Self { waiting, next_look: now, ..Self::default() }
+    }
+
+    /// Whether everybody has acknowledged.
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether a node was sent the order by this leader, or has acknowledged it already.
+    pub(super) fn knows(&self, node: &NodeName) -> bool {
+        self.waiting.get(node).is_none_or(|wait| wait.sent.is_some())
+    }
+
+    /// Whether a node is waited for and was sent nothing by this leader.
+    pub(super) fn is_first_word(&self, node: &NodeName) -> bool {
+        self.waiting.get(node).is_some_and(|wait| wait.sent.is_none())
+    }
+
+    pub(super) fn is_waiting(&self, node: &NodeName) -> bool {
+        self.waiting.contains_key(node)
+    }
+
+    pub(super) fn forget(&mut self, node: &NodeName) {
+        self.waiting.remove(node);
+    }
+
+    /// A node is out of reach: whatever it has acknowledged, it is not ready.
+    pub(super) fn lose(&mut self, node: &NodeName) {
+        self.waiting.entry(node.clone()).or_insert(Wait::UNSENT).failed = true;
+    }
+
+    /// Nodes that were asked often enough, or have said that they cannot.
+    pub(super) fn failed(&self) -> impl Iterator<Item = &NodeName> {
+        self.waiting.iter().filter(|(_, wait)| wait.failed).map(|(node, _)| node)
+    }
+}
+
+impl Leadership {
+    /// Asks a node to prepare, as if it had never been asked.
+    pub(super) fn prepare_anew(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        if self.state.map.slot_of(node) == Some(Slot(0)) {
+            self.round.port = None;
+        }
+        self.round.waiting.insert(node.clone(), Wait::sent(scene.now));
+        self.send_prepare(scene, node);
+    }
+
+    fn send_prepare(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        let first = self.state.map.slot_of(node) == Some(Slot(0));
+        let ports = first.then(|| ports(scene.policy, &self.state));
+        self.send(scene, node, Order::Prepare { ports });
+    }
+
+    /// Tells a node to start its workers.
+    pub(super) fn commit_to(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        let Some(assignment) = self.assignment(node) else { return };
+        if let Some(wait) = self.round.waiting.get_mut(node) {
+            wait.sent = Some(scene.now);
+        }
+        self.send(scene, node, Order::Commit(assignment));
+    }
+
+    /// What a node runs in the current epoch.
+    fn assignment(&self, node: &NodeName) -> Option<Assignment> {
+        let map = &self.state.map;
+        let slot = map.slot_of(node)?;
+        let Phase::Committed(master) = &self.state.phase else { return None };
+        Some(Assignment {
+            slot,
+            slots: map.slot_count(),
+            first_rank: map.first_rank(slot),
+            workers: map.workers_per_node(),
+            world_size: map.world_size(),
+            master: master.clone(),
+            restarts: self.state.restarts,
+            digest: map.digest(),
+        })
+    }
+
+    /// Begins the round of a state that was just stored, with everybody in its map.
+    pub(super) fn begin_round(&mut self, scene: &mut Scene<'_>) {
+        self.round = Round::of(&self.state, scene.now);
+        let known = |node: &&NodeName| {
+            self.members.get(*node).is_some_and(|member| member.registered.is_some())
+        };
+        let nodes: Vec<NodeName> = self.round.waiting.keys().filter(known).cloned().collect();
+        for node in &nodes {
+            match self.state.phase {
+                Phase::Preparing => self.prepare_anew(scene, node),
+                _ => self.commit_to(scene, node),
+            }
+        }
+    }
+
+    /// Takes an acknowledgement.
+    pub(super) fn acknowledged(
+        &mut self,
+        scene: &mut Scene<'_>,
+        node: &NodeName,
+        acknowledgement: Acknowledgement,
+    ) {
+        let Acknowledgement { epoch, step } = acknowledgement;
+        let preparing = self.state.phase == Phase::Preparing;
+        if epoch != self.state.epoch || preparing == (step == Step::Started) {
+            scene.figures.stale_epochs += 1;
+            return;
+        }
+        if step == Step::Started {
+            self.started(node);
+            return;
+        }
+        if !preparing {
+            scene.figures.stale_epochs += 1;
+            return;
+        }
+        let is_first = self.state.map.slot_of(node) == Some(Slot(0));
+        let last_port = self.state.last_port;
+        let Some(wait) = self.round.waiting.get_mut(node) else { return };
+        match step {
+            Step::Stopping => {
+                let until = scene.now.after(scene.policy.prepare_deadline);
+                wait.stopping_until.get_or_insert(until);
+                wait.tries = 0;
+            }
+            Step::NotPrepared(_) => wait.failed = true,
+            // Without a port, it was meant for another slot of the same epoch.
+            Step::Prepared { port } if is_first && (port.is_none() || port == last_port) => {}
+            Step::Prepared { port } => {
+                self.round.waiting.remove(node);
+                if is_first {
+                    self.round.port = port;
+                }
+                let member = self.members.get_mut(node);
+                if let Some(member) = member {
+                    member.activity = Activity::Preparing(epoch);
+                }
+            }
+            Step::Started => {}
+        }
+    }
+
+    /// A node has started its workers of the current epoch.
+    pub(super) fn started(&mut self, node: &NodeName) {
+        if matches!(self.state.phase, Phase::Committed(_)) {
+            self.round.waiting.remove(node);
+            if let Some(member) = self.members.get_mut(node) {
+                member.activity = Activity::Committed(self.state.epoch);
+            }
+        }
+    }
+
+    /// Sends again what was not answered, and marks who has not answered often enough.
+    pub(super) fn repeat_orders(&mut self, scene: &mut Scene<'_>) {
+        if self.round.waiting.is_empty() || scene.now < self.round.next_look {
+            return;
+        }
+        let interval = scene.policy.command_interval;
+        self.round.next_look = scene.now.after(interval / 4);
+        let mut again = Vec::new();
+        let mut failed = Vec::new();
+        let committed = matches!(self.state.phase, Phase::Committed(_));
+        for (node, wait) in &mut self.round.waiting {
+            let Some(member) = self.members.get(node) else { continue };
+            let due = wait.sent.is_some_and(|sent| scene.now.since(sent) >= interval);
+            if due {
+                wait.tries += 1;
+                wait.sent = Some(scene.now);
+                again.push(node.clone());
+            }
+            let unanswered =
+                wait.tries > scene.policy.command_retries && wait.stopping_until.is_none();
+            let overdue = wait.stopping_until.is_some_and(|until| scene.now >= until);
+            // Workers of an epoch that is committed may run unheard: that is a silence, not a refusal.
+            let fails = if committed {
+                unanswered && member.heard_within(scene.now, interval * 2)
+            } else {
+                unanswered || overdue || member.silent
+            };
+            if fails && !wait.failed {
+                wait.failed = true;
+                failed.push(node.clone());
+            }
+        }
+        for node in again {
+            scene.figures.repeated_orders += 1;
+            match self.state.phase {
+                Phase::Preparing => self.send_prepare(scene, &node),
+                _ => self.commit_to(scene, &node),
+            }
+        }
+        if committed {
+            for node in failed {
+                self.sign(scene, Sign::NotStarted { node });
+            }
+        }
+    }
+}
+
+/// The ports that rank 0's node is to try: from the one after the last epoch's, or, before the first,
+/// from the least.
+fn ports(policy: &Policy, state: &StoredState) -> Ports {
+    let (least, greatest) = (policy.least_port, policy.greatest_port);
+    let range = Ports { first: least, least, greatest };
+    Ports { first: state.last_port.map_or(least, |last| range.after(last)), ..range }
+}

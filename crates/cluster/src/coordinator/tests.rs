@@ -1,0 +1,330 @@
+//! The coordinator among nodes that obey at once, unless they are gone.
+
+mod failover;
+mod faults;
+mod operators;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use super::{Coordinator, Input, OperatorOrder, OrderRefused, Output, RequestId, StepDown};
+use crate::epoch::{Epoch, Revision, Term};
+use crate::incident::Standing;
+use crate::message::{
+    Acknowledgement, Activity, FromNode, FromNodeBody, Order, Registration, Report, Step, ToNode,
+};
+use crate::node::{HostAddress, Incarnation, NodeName};
+use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
+use crate::policy::{Job, Policy};
+use crate::rank::{Rank, WorkersPerNode};
+use crate::stored::{Decision, Phase, StoreOutcome, StoredState};
+use crate::time::Moment;
+use crate::verdict::{Suspects, Verdict, VerdictKind};
+
+fn name(text: &str) -> NodeName {
+    NodeName::new(text).unwrap()
+}
+
+/// A node of the test: what its agent would remember.
+#[derive(Debug, Clone)]
+struct Node {
+    incarnation: u64,
+    sequence: u64,
+    activity: Activity,
+    states: Vec<WorkerState>,
+}
+
+/// A coordinator, its store, and nodes.
+struct Cluster {
+    coordinator: Coordinator,
+    now: Moment,
+    store: Option<(StoredState, Revision)>,
+    /// What the store answers instead of storing.
+    refuses: Option<StoreOutcome>,
+    decisions: Vec<Decision>,
+    nodes: BTreeMap<NodeName, Node>,
+    gone: BTreeSet<NodeName>,
+    orders: Vec<(NodeName, ToNode)>,
+    standings: Vec<Standing>,
+    answers: Vec<Result<(), OrderRefused>>,
+    stepped_down: Option<StepDown>,
+    workers: u32,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Cluster {
+    /// A cluster that has formed, of as many slots as told among these nodes.
+    fn formed(slots: u32, nodes: &[&str], policy: Policy) -> Self {
+        let mut cluster = Self::leading(slots, policy);
+        for node in nodes {
+            cluster.register(node);
+        }
+        cluster.pass(SECOND);
+        cluster
+    }
+
+    fn leading(slots: u32, policy: Policy) -> Self {
+        let workers = 2;
+        let job =
+            Job { name: "job".to_owned(), slots, workers: WorkersPerNode::new(workers).unwrap() };
+        let mut cluster = Self {
+            coordinator: Coordinator::new(job, policy).unwrap(),
+            now: Moment::from_ns(0).after(Duration::from_secs(1000)),
+            store: None,
+            refuses: None,
+            decisions: Vec::new(),
+            nodes: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            orders: Vec::new(),
+            standings: Vec::new(),
+            answers: Vec::new(),
+            stepped_down: None,
+            workers,
+        };
+        cluster.lead(1);
+        cluster
+    }
+
+    fn lead(&mut self, term: u64) {
+        let stored = self.store.clone();
+        self.input(Input::LeadershipGained { term: Term::new(term), stored });
+    }
+
+    fn input(&mut self, input: Input) {
+        let mut outputs = Vec::new();
+        self.coordinator.step(self.now, input, &mut outputs);
+        for output in outputs {
+            self.output(output);
+        }
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Send { node, message } => {
+                self.orders.push((node.clone(), message.clone()));
+                self.obey(&node, &message);
+            }
+            Output::Store(decision) => self.put(*decision),
+            Output::Incident(incident) => self.standings.push(incident.standing),
+            Output::Answer { answer, .. } => self.answers.push(answer),
+            Output::StepDown(reason) => self.stepped_down = Some(reason),
+        }
+    }
+
+    fn put(&mut self, decision: Decision) {
+        let number = decision.number;
+        let outcome = self.refuses.unwrap_or_else(|| {
+            let revision = self.store.as_ref().map_or(Revision::EMPTY, |stored| stored.1);
+            assert_eq!(decision.expected, revision);
+            let next = Revision::new(revision.number() + 1);
+            self.store = Some((decision.state.clone(), next));
+            StoreOutcome::Stored(next)
+        });
+        self.decisions.push(decision);
+        self.input(Input::Stored { decision: number, outcome });
+    }
+
+    fn obey(&mut self, name: &NodeName, message: &ToNode) {
+        if self.gone.contains(name) {
+            return;
+        }
+        let Some(node) = self.nodes.get_mut(name) else { return };
+        let epoch = message.epoch;
+        let step = match &message.order {
+            Order::Prepare { ports } => {
+                node.activity = Activity::Preparing(epoch);
+                node.states.clear();
+                Step::Prepared { port: ports.map(|ports| ports.first) }
+            }
+            Order::Commit(assignment) => {
+                node.activity = Activity::Committed(epoch);
+                let count = usize::try_from(assignment.workers.get()).unwrap();
+                node.states = vec![WorkerState::Running; count];
+                Step::Started
+            }
+            Order::Standby | Order::Stop(_) | Order::Evict => {
+                node.activity = Activity::Idle;
+                node.states.clear();
+                return;
+            }
+            Order::Welcome | Order::Register => return,
+        };
+        self.say(name, FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
+    }
+
+    fn say(&mut self, name: &NodeName, body: FromNodeBody) {
+        let node = self.nodes.get_mut(name).expect("the test has such a node");
+        node.sequence += 1;
+        let message = FromNode {
+            node: name.clone(),
+            incarnation: Incarnation::new(node.incarnation),
+            sequence: node.sequence,
+            body,
+        };
+        self.input(Input::Node(message));
+    }
+
+    /// A node registers, in a new life if it had one.
+    fn register(&mut self, text: &str) {
+        let name = name(text);
+        self.gone.remove(&name);
+        let incarnation = self.nodes.get(&name).map_or(1, |node| node.incarnation + 1);
+        let activity = Activity::Idle;
+        let node = Node { incarnation, sequence: 0, activity, states: Vec::new() };
+        self.nodes.insert(name.clone(), node);
+        self.register_as_is(text);
+    }
+
+    /// A node registers as what it is, as with a new leader.
+    fn register_as_is(&mut self, text: &str) {
+        let name = name(text);
+        let address = HostAddress::new(&format!("{text}.example")).unwrap();
+        let workers = WorkersPerNode::new(self.workers).unwrap();
+        let activity = self.nodes[&name].activity;
+        self.say(&name, FromNodeBody::Register(Registration { address, workers, activity }));
+    }
+
+    fn report(&mut self, name: &NodeName) {
+        let node = &self.nodes[name];
+        let first = self.slot(name).map_or(0, |slot| slot * self.workers);
+        let worker = |(local, state): (u32, &WorkerState)| WorkerObservation {
+            rank: Rank(first + local),
+            state: *state,
+        };
+        let workers = (0..).zip(&node.states).map(worker).collect();
+        let observation = Observation { workers, ..Observation::default() };
+        let report = Report { activity: node.activity, observation };
+        self.say(name, FromNodeBody::Report(report));
+    }
+
+    /// Lets time pass, with reports each second and ticks between.
+    fn pass(&mut self, time: Duration) {
+        let until = self.now.after(time);
+        while self.now < until {
+            let names: Vec<NodeName> = self.nodes.keys().cloned().collect();
+            for name in names {
+                if self.coordinator.leads() && !self.gone.contains(&name) {
+                    self.report(&name);
+                }
+            }
+            for _ in 0..10 {
+                self.now = self.now.after(SECOND / 10);
+                self.input(Input::Tick);
+            }
+        }
+    }
+
+    /// A worker ends like this.
+    fn end(&mut self, text: &str, local: usize, state: WorkerState) {
+        let name = name(text);
+        self.nodes.get_mut(&name).unwrap().states[local] = state;
+        self.report(&name);
+    }
+
+    fn fail(&mut self, text: &str, end: WorkerEnd) {
+        self.end(text, 0, WorkerState::Failed { end, age: Duration::ZERO });
+    }
+
+    /// A node is not heard any more.
+    fn lose(&mut self, text: &str) {
+        self.gone.insert(name(text));
+    }
+
+    fn look(&mut self, suspects: &Suspects, windows: u32) {
+        let epoch = self.state().epoch;
+        let verdict = Verdict {
+            kind: VerdictKind::SlowNode,
+            suspects: suspects.clone(),
+            confidence: 1.0,
+            evidence: Vec::new(),
+            first_seen: self.now,
+            windows,
+        };
+        self.input(Input::Verdicts { epoch, verdicts: vec![verdict] });
+    }
+
+    fn operate(&mut self, order: OperatorOrder) -> Result<(), OrderRefused> {
+        self.answers.clear();
+        self.input(Input::Operator { request: RequestId(1), order });
+        self.answers.pop().expect("an order is answered at once when the store is")
+    }
+
+    fn state(&self) -> &StoredState {
+        self.coordinator.state().expect("it leads")
+    }
+
+    fn slot(&self, name: &NodeName) -> Option<u32> {
+        self.state().map.slot_of(name).map(|slot| slot.0)
+    }
+
+    /// The nodes by slot; `-` for a vacant one.
+    fn map(&self) -> String {
+        let map = &self.state().map;
+        let holder = |slot| map.holder(crate::rank::Slot(slot)).map_or("-", NodeName::as_str);
+        (0..map.slot_count()).map(holder).collect::<Vec<_>>().join(" ")
+    }
+
+    fn master(&self) -> (String, u16) {
+        match &self.state().phase {
+            Phase::Committed(master) => (master.address.as_str().to_owned(), master.port.get()),
+            other => panic!("not committed but {other:?}"),
+        }
+    }
+
+    fn epoch(&self) -> u64 {
+        self.state().epoch.number()
+    }
+}
+
+#[test]
+fn a_job_forms_when_every_slot_can_be_filled() {
+    let mut cluster = Cluster::leading(2, Policy::default());
+    cluster.register("b");
+    cluster.pass(SECOND);
+    assert_eq!(cluster.state().phase, Phase::Forming);
+    cluster.register("a");
+    cluster.register("c");
+    assert_eq!(cluster.map(), "a b");
+    assert_eq!((cluster.epoch(), cluster.master()), (1, ("a.example".to_owned(), 29_500)));
+    assert!(cluster.coordinator.runs());
+    let told = |node: &str, order: fn(&Order) -> bool| {
+        cluster.orders.iter().any(|(to, message)| to.as_str() == node && order(&message.order))
+    };
+    assert!(told("a", |order| matches!(order, Order::Commit(_))));
+    assert!(!told("c", |order| matches!(order, Order::Prepare { .. } | Order::Commit(_))));
+}
+
+#[test]
+fn nothing_is_commanded_before_it_is_stored() {
+    let mut cluster = Cluster::leading(1, Policy::default());
+    cluster.refuses = Some(StoreOutcome::Failed);
+    cluster.register("a");
+    cluster.pass(3 * SECOND);
+    assert!(cluster.orders.iter().all(|(_, message)| message.order == Order::Welcome));
+    assert!(cluster.decisions.len() >= 2, "it is tried again");
+    cluster.refuses = None;
+    cluster.pass(2 * SECOND);
+    assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn a_rank_that_has_finished_has_not_failed() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    for local in 0..2 {
+        cluster.end("a", local, WorkerState::Finished);
+    }
+    cluster.pass(3 * SECOND);
+    // The rest may take its time, even if the node that has finished goes away.
+    cluster.lose("a");
+    cluster.pass(10 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.standings.len()), (1, 0));
+    for local in 0..2 {
+        cluster.end("b", local, WorkerState::Finished);
+    }
+    let finished = crate::message::Outcome::Finished;
+    assert_eq!(cluster.state().phase, Phase::Over(finished));
+    let last = cluster.orders.last().unwrap();
+    assert_eq!((last.0.as_str(), &last.1.order), ("b", &Order::Stop(finished)));
+}

@@ -1,0 +1,175 @@
+//! A new leader, old messages, and another who decides.
+
+use super::super::Stale;
+use super::*;
+
+#[test]
+fn a_new_leader_disturbs_nobody() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    cluster.input(Input::LeadershipLost);
+    cluster.orders.clear();
+    cluster.pass(3 * SECOND);
+    cluster.lead(2);
+    for node in ["a", "b", "c", "d"] {
+        cluster.register_as_is(node);
+    }
+    cluster.pass(20 * SECOND);
+    assert!(cluster.coordinator.runs());
+    assert_eq!(cluster.epoch(), 1);
+    assert!(cluster.orders.iter().all(|(_, message)| message.order == Order::Welcome));
+    assert!(cluster.orders.iter().all(|(_, message)| message.term == Term::new(2)));
+}
+
+#[test]
+fn a_new_leader_goes_on_where_the_last_one_stopped() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    cluster.lose("b");
+    cluster.fail("a", WorkerEnd::Code(1));
+    cluster.pass(SECOND);
+    assert_eq!(cluster.state().phase, Phase::Preparing);
+    cluster.input(Input::LeadershipLost);
+    cluster.lead(2);
+    cluster.register_as_is("a");
+    cluster.register_as_is("c");
+    cluster.pass(4 * SECOND);
+    assert_eq!(cluster.map(), "a b", "it observes before it evicts");
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "a c"));
+    assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn a_new_leader_evicts_who_was_lost_meanwhile() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    cluster.input(Input::LeadershipLost);
+    cluster.lose("b");
+    cluster.lead(2);
+    for node in ["a", "c", "d"] {
+        cluster.register_as_is(node);
+    }
+    cluster.pass(7 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "a d c"));
+}
+
+#[test]
+fn budgets_outlive_a_leader() {
+    let policy = Policy { eviction_budget: 1, ..Policy::default() };
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d", "e"], policy);
+    cluster.lose("a");
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.map(), "d b c");
+    cluster.input(Input::LeadershipLost);
+    cluster.lead(2);
+    for node in ["b", "c", "d", "e"] {
+        cluster.register_as_is(node);
+    }
+    cluster.lose("b");
+    cluster.pass(30 * SECOND);
+    assert_eq!(cluster.map(), "d b c");
+}
+
+#[test]
+fn whoever_finds_another_revision_decides_no_more() {
+    let mut cluster = Cluster::formed(1, &["a"], Policy::default());
+    cluster.orders.clear();
+    cluster.refuses = Some(StoreOutcome::Conflict);
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Err(OrderRefused::NotLeading));
+    assert_eq!(cluster.stepped_down, Some(StepDown::Conflict));
+    assert!(!cluster.coordinator.leads() && cluster.orders.is_empty());
+}
+
+#[test]
+fn a_store_of_another_job_is_left_alone() {
+    let mut cluster = Cluster::formed(1, &["a"], Policy::default());
+    let (mut state, revision) = cluster.store.clone().unwrap();
+    state.map = crate::rank::RankMap::vacant(1, WorkersPerNode::new(7).unwrap());
+    cluster.input(Input::LeadershipLost);
+    cluster.store = Some((state, revision));
+    cluster.lead(2);
+    assert_eq!(cluster.stepped_down, Some(StepDown::OtherJob));
+}
+
+#[test]
+fn an_agent_that_was_started_anew_has_lost_its_workers() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    cluster.register("b");
+    cluster.pass(SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "a b"));
+    assert!(cluster.coordinator.runs());
+}
+
+/// A report of node `a`, whose worker has failed, as it was or as a late or false one would be.
+fn failure(cluster: &Cluster, incarnation: u64, sequence: u64, epoch: u64) -> FromNode {
+    let end = WorkerEnd::Signal(9);
+    let failed = WorkerState::Failed { end, age: Duration::ZERO };
+    let worker = WorkerObservation { rank: Rank(0), state: failed };
+    let observation = Observation { workers: vec![worker], ..Observation::default() };
+    let activity = Activity::Committed(Epoch::new(epoch));
+    let node = &cluster.nodes[&name("a")];
+    FromNode {
+        node: name("a"),
+        incarnation: Incarnation::new(node.incarnation + incarnation - 1),
+        sequence: node.sequence + sequence,
+        body: FromNodeBody::Report(Report { activity, observation }),
+    }
+}
+
+#[test]
+fn what_is_late_or_of_another_life_or_epoch_is_not_believed() {
+    // The node is in its second life, and the job in its second epoch.
+    let cases = [
+        ((1, 1, 2), Ok(())),
+        ((0, 1, 2), Err(Stale::Incarnation)),
+        ((2, 1, 2), Err(Stale::Incarnation)),
+        ((1, 0, 2), Err(Stale::Sequence)),
+        ((1, 1, 1), Err(Stale::Epoch)),
+        ((1, 1, 3), Err(Stale::Epoch)),
+    ];
+    for ((incarnation, sequence, epoch), expected) in cases {
+        let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+        cluster.register("a");
+        cluster.pass(SECOND);
+        assert_eq!(cluster.epoch(), 2);
+        let before = cluster.standings.len();
+        let message = failure(&cluster, incarnation, sequence, epoch);
+        assert_eq!(cluster.coordinator.accepts(&message), expected);
+        cluster.input(Input::Node(message));
+        let heeded = cluster.standings.len() > before;
+        // A node that says it runs another epoch than it acknowledged is not what it was.
+        let other_epoch = expected == Err(Stale::Epoch);
+        assert_eq!(heeded, expected.is_ok() || other_epoch, "{incarnation} {sequence} {epoch}");
+    }
+}
+
+#[test]
+fn acknowledgements_of_another_epoch_are_counted_and_dropped() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    cluster.lose("b");
+    cluster.fail("a", WorkerEnd::Signal(9));
+    cluster.pass(SECOND);
+    assert_eq!(cluster.state().phase, Phase::Preparing);
+    for (epoch, step) in
+        [(1, Step::Prepared { port: None }), (3, Step::Prepared { port: None }), (2, Step::Started)]
+    {
+        let epoch = Epoch::new(epoch);
+        cluster.say(&name("b"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
+    }
+    assert_eq!(cluster.state().phase, Phase::Preparing);
+    assert_eq!(cluster.coordinator.figures().stale_epochs, 3);
+}
+
+#[test]
+fn rank_zero_without_a_fresh_port_is_not_prepared() {
+    let mut cluster = Cluster::formed(1, &["a"], Policy::default());
+    cluster.lose("a");
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    let epoch = Epoch::new(2);
+    for port in [None, NonZeroU16::new(29_500)] {
+        let step = Step::Prepared { port };
+        cluster.say(&name("a"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
+        assert_eq!(cluster.state().phase, Phase::Preparing);
+    }
+    let step = Step::Prepared { port: NonZeroU16::new(29_503) };
+    cluster.say(&name("a"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
+    assert_eq!(cluster.master().1, 29_503);
+}

@@ -1,0 +1,212 @@
+//! What becomes of a job when something fails.
+
+use super::*;
+use crate::policy::{Mode, NoSpare};
+use crate::verdict::Suspect;
+
+#[test]
+fn one_crash_that_everybody_reports_is_one_incident() {
+    let mut cluster = Cluster::formed(4, &["a", "b", "c", "d", "e"], Policy::default());
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.fail("a", WorkerEnd::Signal(9));
+    cluster.fail("c", WorkerEnd::Code(1));
+    cluster.fail("d", WorkerEnd::Signal(6));
+    cluster.pass(SECOND);
+    assert_eq!(cluster.map(), "a b c d");
+    assert_eq!((cluster.epoch(), cluster.master().1), (2, 29_501));
+    assert_eq!(cluster.standings, [Standing::Collecting, Standing::Answered(Epoch::new(2))]);
+    assert_eq!(cluster.state().restarts, 1);
+    assert_eq!(cluster.state().failures, BTreeMap::from([(name("a"), 1)]));
+    assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn a_crash_is_answered_within_a_second() {
+    let mut cluster = Cluster::formed(4, &["a", "b", "c", "d"], Policy::default());
+    let before = cluster.now;
+    cluster.fail("b", WorkerEnd::Signal(11));
+    while cluster.epoch() == 1 || !cluster.coordinator.runs() {
+        cluster.now = cluster.now.after(SECOND / 100);
+        cluster.input(Input::Tick);
+    }
+    assert!(cluster.now.since(before) < SECOND / 2);
+}
+
+#[test]
+fn a_dead_node_is_replaced_in_its_slot_and_rank_zero_moves_with_it() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    let before = cluster.now;
+    cluster.lose("a");
+    while cluster.epoch() == 1 {
+        cluster.pass(SECOND);
+        assert!(cluster.now.since(before) <= 6 * SECOND);
+    }
+    cluster.pass(SECOND);
+    assert_eq!(cluster.map(), "d b c");
+    assert_eq!(cluster.master(), ("d.example".to_owned(), 29_501));
+    assert!(cluster.coordinator.runs());
+    assert_eq!(cluster.coordinator.figures().evictions, 1);
+}
+
+#[test]
+fn a_node_that_comes_back_is_a_spare() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    cluster.lose("b");
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.map(), "a c");
+    // Its agent lived on behind a cut cable, and so did its workers.
+    cluster.gone.clear();
+    cluster.pass(2 * SECOND);
+    cluster.register_as_is("b");
+    assert_eq!(cluster.nodes[&name("b")].activity, Activity::Idle);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "a c"));
+    cluster.lose("a");
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.map(), "b c");
+}
+
+#[test]
+fn without_a_spare_the_job_holds_until_one_comes() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c"], Policy::default());
+    cluster.lose("b");
+    cluster.pass(20 * SECOND);
+    assert_eq!((cluster.map().as_str(), &cluster.state().phase), ("a - c", &Phase::Preparing));
+    cluster.register("z");
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a z c", 2));
+    assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn without_a_spare_the_job_shrinks_if_it_may_and_grows_again_with_the_next_epoch() {
+    let no_spare = NoSpare::Shrink { least_slots: 2, patience: 3 * SECOND };
+    let policy = Policy { no_spare, ..Policy::default() };
+    let mut cluster = Cluster::formed(3, &["a", "b", "c"], policy);
+    cluster.lose("a");
+    cluster.pass(7 * SECOND);
+    assert_eq!(cluster.map(), "- b c");
+    cluster.pass(5 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("b c", 2));
+    assert_eq!(cluster.master().0, "b.example");
+    cluster.register("a");
+    cluster.pass(5 * SECOND);
+    assert_eq!(cluster.map(), "b c");
+    cluster.fail("c", WorkerEnd::Signal(9));
+    cluster.pass(SECOND);
+    assert_eq!(cluster.map(), "b c a");
+    assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn a_node_that_fails_again_and_again_is_quarantined() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    for _ in 0..2 {
+        cluster.fail("b", WorkerEnd::Signal(11));
+        cluster.fail("a", WorkerEnd::Code(1));
+        cluster.pass(SECOND);
+        assert_eq!(cluster.map(), "a b");
+    }
+    cluster.fail("b", WorkerEnd::Signal(11));
+    cluster.pass(SECOND);
+    assert_eq!(cluster.map(), "a c");
+    assert!(cluster.coordinator.runs());
+    let evicted = |one: &&(NodeName, ToNode)| one.1.order == Order::Evict;
+    assert_eq!(cluster.orders.iter().filter(evicted).count(), 1);
+    cluster.lose("a");
+    cluster.pass(10 * SECOND);
+    assert_eq!(cluster.map(), "- c");
+    assert_eq!(cluster.operate(OperatorOrder::Readmit(name("b"))), Ok(()));
+    assert_eq!(cluster.map(), "b c");
+}
+
+#[test]
+fn when_most_are_silent_nobody_is_evicted() {
+    let mut cluster = Cluster::formed(4, &["a", "b", "c", "d", "e"], Policy::default());
+    for node in ["a", "b", "c"] {
+        cluster.lose(node);
+    }
+    cluster.pass(30 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (1, "a b c d"));
+    let held = Standing::Held(crate::incident::Hold::MassSilence);
+    assert_eq!(cluster.standings, [Standing::Collecting, held]);
+    cluster.gone.clear();
+    cluster.pass(10 * SECOND);
+    assert_eq!(cluster.standings.last(), Some(&Standing::Passed));
+    assert_eq!(cluster.epoch(), 1);
+}
+
+#[test]
+fn evictions_keep_their_budget() {
+    let budget_window = 600 * SECOND;
+    let policy = Policy { eviction_budget: 1, budget_window, ..Policy::default() };
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d", "e"], policy);
+    cluster.lose("a");
+    cluster.pass(8 * SECOND);
+    cluster.lose("b");
+    cluster.pass(60 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "d b c"));
+    let held = Standing::Held(crate::incident::Hold::EvictionBudget);
+    assert_eq!(cluster.standings.last(), Some(&held));
+    cluster.pass(600 * SECOND);
+    assert_eq!(cluster.map(), "d e c");
+}
+
+#[test]
+fn restarts_keep_their_budget() {
+    let mut cluster = Cluster::formed(1, &["a"], Policy { restart_budget: 2, ..Policy::default() });
+    for _ in 0..3 {
+        cluster.fail("a", WorkerEnd::Code(1));
+        cluster.pass(SECOND);
+    }
+    let given_up = crate::message::Outcome::GivenUp;
+    assert_eq!((cluster.epoch(), &cluster.state().phase), (3, &Phase::Over(given_up)));
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    assert_eq!(cluster.epoch(), 4);
+}
+
+#[test]
+fn a_suspicion_must_be_sure_and_lasting_and_have_a_spare() {
+    let node = |text: &str| Suspect::Node(name(text));
+    let one = Suspects::One(node("b"));
+    let two = Suspects::Ambiguous(vec![node("a"), node("b")]);
+    let (act, recover) = (Mode::Act, Mode::Recover);
+    let cases = [
+        (act, &one, 5, "a b c", "a c"),
+        (act, &one, 4, "a b c", "a b"),
+        (act, &two, 500, "a b c", "a b"),
+        (act, &one, 5, "a b", "a b"),
+        (recover, &one, 500, "a b c", "a b"),
+    ];
+    for (mode, suspects, windows, nodes, expected) in cases {
+        let nodes: Vec<&str> = nodes.split(' ').collect();
+        let mut cluster = Cluster::formed(2, &nodes, Policy { mode, ..Policy::default() });
+        cluster.look(suspects, windows);
+        cluster.pass(2 * SECOND);
+        assert_eq!(cluster.map(), expected, "{mode:?} {suspects:?} {windows} {nodes:?}");
+    }
+}
+
+#[test]
+fn an_observer_starts_the_job_and_touches_nothing() {
+    let policy = Policy { mode: Mode::Observe, ..Policy::default() };
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
+    cluster.fail("b", WorkerEnd::Signal(9));
+    cluster.lose("a");
+    cluster.pass(20 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (1, "a b"));
+    assert_eq!(cluster.operate(OperatorOrder::SetMode(Mode::Recover)), Ok(()));
+    cluster.pass(SECOND);
+    assert_eq!(cluster.map(), "c b");
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_replaced_in_the_same_epoch() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    // Its host died with the worker: it cannot be told to prepare.
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.lose("a");
+    cluster.pass(6 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "d b c"));
+    assert_eq!(cluster.master().0, "d.example");
+    // The one that reported is not the cause.
+    assert_eq!(cluster.state().failures, BTreeMap::from([(name("a"), 1)]));
+}

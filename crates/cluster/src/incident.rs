@@ -1,0 +1,273 @@
+//! One fault, however many signs of it there are.
+//!
+//! Survivors of a crash fail too, within milliseconds; whoever acted on each report would evict the
+//! innocent. Signs are collected for a moment, and then there is one decision.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::epoch::{Epoch, Term};
+use crate::node::NodeName;
+use crate::observation::WorkerEnd;
+use crate::rank::Rank;
+use crate::time::Moment;
+use crate::verdict::Verdict;
+
+/// Signs that one incident keeps; more are counted and dropped.
+pub const MAX_SIGNS: usize = 256;
+
+/// The number of an incident, unique among all leaders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IncidentId {
+    /// The term of the leader that saw it first.
+    pub term: Term,
+    /// Counted by that leader, from 1.
+    pub number: u32,
+}
+
+impl fmt::Display for IncidentId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.term, self.number)
+    }
+}
+
+/// A sign that something is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sign {
+    /// A worker failed.
+    WorkerFailed {
+        /// Where.
+        node: NodeName,
+        /// Which.
+        rank: Rank,
+        /// How.
+        end: WorkerEnd,
+        /// When, as near as the report's way allows.
+        at: Moment,
+    },
+    /// A node is not heard any more.
+    Silent {
+        /// Which.
+        node: NodeName,
+    },
+    /// A node's agent was started anew, and with it its workers are gone.
+    AgentRestarted {
+        /// Which.
+        node: NodeName,
+    },
+    /// A node does not start its workers, though it was told often enough.
+    NotStarted {
+        /// Which.
+        node: NodeName,
+    },
+    /// Detection suspects something.
+    Suspected(Verdict),
+}
+
+impl Sign {
+    /// Whether the job cannot go on after this, whatever else is true.
+    #[must_use]
+    pub const fn ends_the_epoch(&self) -> bool {
+        match self {
+            Self::WorkerFailed { .. } | Self::AgentRestarted { .. } | Self::NotStarted { .. } => {
+                true
+            }
+            Self::Silent { .. } | Self::Suspected(_) => false,
+        }
+    }
+
+    /// When and where a worker was killed, if this says so.
+    const fn killed(&self) -> Option<(Moment, &NodeName)> {
+        match self {
+            Self::WorkerFailed { node, end, at, .. } if !is_echo(*end) => Some((*at, node)),
+            _ => None,
+        }
+    }
+}
+
+/// How an incident stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Signs are collected.
+    Collecting,
+    /// It would be acted on, but for this reason.
+    Held(Hold),
+    /// The job is restarted in this epoch.
+    Answered(Epoch),
+    /// All signs have gone by themselves.
+    Passed,
+}
+
+/// Why nothing is done about an incident, for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// The coordinator only observes, or only recovers what has failed already.
+    Mode,
+    /// A new leader has not heard from enough nodes for long enough.
+    Grace,
+    /// Too many nodes are silent at once.
+    MassSilence,
+    /// Too many nodes were evicted lately.
+    EvictionBudget,
+    /// A suspicion has not been seen often enough in a row, or does not name one node.
+    Unsure,
+    /// There is no spare for a node that is only suspected and still runs.
+    NoSpare,
+}
+
+/// One incident.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Incident {
+    /// Its number.
+    pub id: IncidentId,
+    /// The epoch that it is about.
+    pub epoch: Epoch,
+    /// When its first sign came.
+    pub opened: Moment,
+    /// When its last sign came.
+    pub last_sign: Moment,
+    /// Its signs, in the order they came; at most [`MAX_SIGNS`].
+    pub signs: Vec<Sign>,
+    /// Signs that were dropped.
+    pub dropped_signs: u64,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Incident {
+    /// A new incident without a sign.
+    #[must_use]
+    pub const fn new(id: IncidentId, epoch: Epoch, opened: Moment) -> Self {
+        Self {
+            id,
+            epoch,
+            opened,
+            last_sign: opened,
+            signs: Vec::new(),
+            dropped_signs: 0,
+            standing: Standing::Collecting,
+        }
+    }
+
+    /// Adds a sign. One that may be the cause takes the place of another, where there are too many.
+    pub fn add(&mut self, now: Moment, sign: Sign) {
+        self.last_sign = now;
+        if self.signs.len() < MAX_SIGNS {
+            self.signs.push(sign);
+            return;
+        }
+        self.dropped_signs = self.dropped_signs.saturating_add(1);
+        if let (Some(_), Some(last)) = (sign.killed(), self.signs.last_mut())
+            && last.killed().is_none()
+        {
+            *last = sign;
+        }
+    }
+
+    /// Whether a sign says that the job cannot go on.
+    #[must_use]
+    pub fn ends_the_epoch(&self) -> bool {
+        self.signs.iter().any(Sign::ends_the_epoch)
+    }
+
+    /// When it is to be acted on, if no further sign comes.
+    #[must_use]
+    pub fn due(&self, coalescing: Duration, settling: Duration) -> Moment {
+        self.opened.after(coalescing).min(self.last_sign.after(settling))
+    }
+
+    /// The node that the job failed for, as far as the signs tell: the first whose worker was killed
+    /// by a signal, since survivors end with a code once their peer is gone; else the one whose agent
+    /// was started anew; else the only one that failed. `SIGTERM` and `SIGABRT` count as codes: with
+    /// the one agents stop workers, with the other libraries end their own process when a peer fails.
+    #[must_use]
+    pub fn root_cause(&self) -> Option<&NodeName> {
+        let killed = self.signs.iter().filter_map(Sign::killed).min_by_key(|(at, _)| *at);
+        if let Some((_, node)) = killed {
+            return Some(node);
+        }
+        let mut restarted = self.signs.iter().filter_map(|sign| match sign {
+            Sign::AgentRestarted { node } => Some(node),
+            _ => None,
+        });
+        if let Some(node) = restarted.next() {
+            return Some(node);
+        }
+        let mut failed = self.signs.iter().filter_map(|sign| match sign {
+            Sign::WorkerFailed { node, .. } => Some(node),
+            _ => None,
+        });
+        let first = failed.next()?;
+        (self.dropped_signs == 0 && failed.all(|other| other == first)).then_some(first)
+    }
+}
+
+/// Whether workers end like this when another one failed.
+pub(crate) const fn is_echo(end: WorkerEnd) -> bool {
+    // The numbers are those of signal(7) on Linux, on every architecture.
+    const ABORT: i32 = 6;
+    const TERMINATE: i32 = 15;
+    matches!(end, WorkerEnd::Code(_) | WorkerEnd::Signal(ABORT | TERMINATE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(node: &str, end: WorkerEnd, at_ns: u64) -> Sign {
+        let node = NodeName::new(node).unwrap();
+        Sign::WorkerFailed { node, rank: Rank(0), end, at: Moment::from_ns(at_ns) }
+    }
+
+    #[test]
+    fn the_first_that_was_killed_is_the_cause() {
+        let restarted = Sign::AgentRestarted { node: NodeName::new("c").unwrap() };
+        let killed = WorkerEnd::Signal(9);
+        let code = WorkerEnd::Code(1);
+        let cases = [
+            (vec![failed("a", code, 1), failed("b", killed, 5)], Some("b")),
+            (vec![failed("a", killed, 7), failed("b", killed, 5)], Some("b")),
+            (vec![failed("a", code, 1), failed("b", WorkerEnd::Signal(6), 5)], None),
+            (vec![failed("a", code, 1)], Some("a")),
+            (vec![failed("a", code, 1), restarted.clone()], Some("c")),
+            (vec![failed("a", killed, 1), restarted], Some("a")),
+        ];
+        for (signs, expected) in cases {
+            let id = IncidentId { term: Term::new(1), number: 1 };
+            let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+            for sign in signs {
+                incident.add(Moment::from_ns(9), sign);
+            }
+            assert_eq!(incident.root_cause().map(NodeName::as_str), expected);
+        }
+    }
+
+    #[test]
+    fn the_cause_is_kept_among_ten_thousand_echoes() {
+        let id = IncidentId { term: Term::new(1), number: 1 };
+        let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+        for index in 0..10_000 {
+            incident.add(Moment::from_ns(1), failed(&format!("n{index}"), WorkerEnd::Code(1), 1));
+        }
+        assert_eq!(incident.root_cause(), None);
+        incident.add(Moment::from_ns(2), failed("late", WorkerEnd::Signal(9), 0));
+        assert_eq!(incident.root_cause().map(NodeName::as_str), Some("late"));
+        assert_eq!(incident.signs.len(), MAX_SIGNS);
+    }
+
+    #[test]
+    fn signs_are_collected_until_none_comes_or_the_time_is_up() {
+        let id = IncidentId { term: Term::new(1), number: 1 };
+        let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+        let ms = Duration::from_millis;
+        let at = |time: Duration| Moment::from_ns(0).after(time);
+        incident.add(at(ms(0)), failed("a", WorkerEnd::Code(1), 0));
+        assert_eq!(incident.due(ms(1000), ms(200)), at(ms(200)));
+        incident.add(at(ms(900)), failed("b", WorkerEnd::Code(1), 0));
+        assert_eq!(incident.due(ms(1000), ms(200)), at(ms(1000)));
+        for _ in 0..MAX_SIGNS {
+            incident.add(at(ms(900)), failed("b", WorkerEnd::Code(1), 0));
+        }
+        assert_eq!((incident.signs.len(), incident.dropped_signs), (MAX_SIGNS, 2));
+    }
+}

@@ -1,0 +1,259 @@
+//! The parameters by which coordinator and agent act, with their defaults.
+//!
+//! Where a default is the seed's, its line says so. Files and arguments are read elsewhere.
+
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::rank::{MAX_SLOTS, WorkersPerNode};
+
+/// The job that a cluster runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its name (PyTorch's `TORCHELASTIC_RUN_ID`).
+    pub name: String,
+    /// How many nodes it runs on.
+    pub slots: u32,
+    /// How many workers each node runs.
+    pub workers: WorkersPerNode,
+}
+
+/// How much a coordinator does by itself. An operator's orders are carried out in each mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// It starts the job and tells what it sees.
+    Observe,
+    /// It also restarts a job that has failed, and replaces nodes that are not heard any more: there
+    /// is nothing left to disturb.
+    #[default]
+    Recover,
+    /// It also replaces a node that is only suspected, while the job still runs.
+    Act,
+}
+
+/// What to do when a slot is vacant and there is no spare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NoSpare {
+    /// Wait for one.
+    Hold,
+    /// Run with fewer slots, after a time in which one may still come.
+    Shrink {
+        /// How few slots the job may have.
+        least_slots: u32,
+        /// How long to wait before.
+        patience: Duration,
+    },
+}
+
+/// How a coordinator acts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// How much it does by itself.
+    pub mode: Mode,
+    /// A node that is not heard for this long is silent. The seed's keep-alive.
+    pub keep_alive: Duration,
+    /// How long signs of one incident are collected at most before it is acted on.
+    pub coalescing: Duration,
+    /// How long after the last sign an incident is acted on, if that is sooner.
+    pub settling: Duration,
+    /// How long an order may go without an answer before it is sent again.
+    pub command_interval: Duration,
+    /// How often an order is sent again before its node counts as failed. The seed's retries.
+    pub command_retries: u32,
+    /// How long a node may take to stop its workers once it has answered.
+    pub prepare_deadline: Duration,
+    /// How long after a failed write to the store it is tried again.
+    pub store_interval: Duration,
+    /// Restarts within [`Policy::budget_window`] after which the job is given up. An operator's are
+    /// not counted.
+    pub restart_budget: u32,
+    /// Nodes that may be taken out of their slots within [`Policy::budget_window`], other than by an
+    /// operator.
+    pub eviction_budget: u32,
+    /// The time that budgets and failures are counted over.
+    pub budget_window: Duration,
+    /// Failures of a node within [`Policy::budget_window`] after which it is quarantined.
+    pub failures_to_quarantine: u32,
+    /// In how many looks in a row a suspicion must be seen before a node is replaced for it.
+    pub continuity_windows: u32,
+    /// When more than this share of the active nodes, and more than one, is silent at once, the
+    /// coordinator rather than they is cut off, and nobody is replaced.
+    pub mass_silence_share: f64,
+    /// What to do without a spare.
+    pub no_spare: NoSpare,
+    /// The least port that rank 0 may listen on.
+    pub least_port: NonZeroU16,
+    /// The greatest such port.
+    pub greatest_port: NonZeroU16,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            keep_alive: Duration::from_secs(5),
+            coalescing: Duration::from_secs(1),
+            settling: Duration::from_millis(200),
+            command_interval: Duration::from_secs(1),
+            command_retries: 3,
+            prepare_deadline: Duration::from_secs(30),
+            store_interval: Duration::from_secs(1),
+            restart_budget: 20,
+            eviction_budget: 8,
+            budget_window: Duration::from_secs(3600),
+            failures_to_quarantine: 3,
+            continuity_windows: 5,
+            mass_silence_share: 0.5,
+            no_spare: NoSpare::Hold,
+            // Above what is registered for services and below Linux's ephemeral ports (32768 and up,
+            // ip(7)), where another program's connection could hold a port.
+            least_port: NonZeroU16::new(29_500).expect("the number is not 0"),
+            greatest_port: NonZeroU16::new(30_499).expect("the number is not 0"),
+        }
+    }
+}
+
+/// Why a job and a policy cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    /// The job has no slots, or too many.
+    #[error("the job has {slots} nodes, and must have 1 to {MAX_SLOTS}")]
+    Slots {
+        /// How many it has.
+        slots: u32,
+    },
+    /// The job's name is no name.
+    #[error("the job's name must have 1 to {MAX_JOB_NAME_BYTES} bytes and no control characters")]
+    Name,
+    /// A time is 0.
+    #[error("{parameter} is 0, so that nothing could ever keep it")]
+    Zero {
+        /// Which.
+        parameter: &'static str,
+    },
+    /// A share is not a share.
+    #[error("the share of silent nodes must be from 0 to 1")]
+    Share,
+    /// There are too few ports for each epoch to have a fresh one.
+    #[error("the range of ports must have at least {LEAST_PORTS} ports")]
+    Ports,
+    /// The job may shrink to no slots, or to more than it has.
+    #[error("the job may shrink to {least_slots} nodes, and must keep 1 to {slots}")]
+    LeastSlots {
+        /// How few are allowed.
+        least_slots: u32,
+        /// How many it has.
+        slots: u32,
+    },
+}
+
+/// Bytes of a job's name.
+pub const MAX_JOB_NAME_BYTES: usize = 256;
+
+/// Ports that the range must have, so that trying never comes round to the last epoch's.
+pub const LEAST_PORTS: u16 = crate::message::MAX_PORT_TRIES + 1;
+
+impl Policy {
+    /// Checks that `job` can be run by this policy.
+    ///
+    /// # Errors
+    /// With the first thing that is wrong.
+    pub fn check(&self, job: &Job) -> Result<(), PolicyError> {
+        if job.slots == 0 || job.slots > MAX_SLOTS {
+            return Err(PolicyError::Slots { slots: job.slots });
+        }
+        let length = job.name.len();
+        if length == 0 || length > MAX_JOB_NAME_BYTES || job.name.chars().any(char::is_control) {
+            return Err(PolicyError::Name);
+        }
+        let times = [
+            ("the keep-alive", self.keep_alive),
+            ("the interval of commands", self.command_interval),
+            ("the deadline for preparing", self.prepare_deadline),
+            ("the interval of the store", self.store_interval),
+            ("the budgets' window", self.budget_window),
+        ];
+        if let Some((parameter, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
+            return Err(PolicyError::Zero { parameter });
+        }
+        if !(0.0..=1.0).contains(&self.mass_silence_share) {
+            return Err(PolicyError::Share);
+        }
+        if self.greatest_port.get().saturating_sub(self.least_port.get()) < LEAST_PORTS - 1 {
+            return Err(PolicyError::Ports);
+        }
+        match self.no_spare {
+            NoSpare::Shrink { least_slots, .. } if least_slots == 0 || least_slots > job.slots => {
+                Err(PolicyError::LeastSlots { least_slots, slots: job.slots })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How an agent acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentPolicy {
+    /// How often it reports. The seed's metrics interval.
+    pub report_interval: Duration,
+    /// How often it registers until a coordinator answers.
+    pub register_interval: Duration,
+    /// How long a worker that was asked to stop may take before it is killed.
+    pub stop_grace: Duration,
+    /// How often workers are started without an epoch that lasted, before it refuses.
+    pub restart_budget: u32,
+    /// How long an epoch must last for that count to begin anew.
+    pub lasting: Duration,
+}
+
+impl Default for AgentPolicy {
+    fn default() -> Self {
+        Self {
+            report_interval: Duration::from_secs(1),
+            register_interval: Duration::from_secs(1),
+            stop_grace: Duration::from_secs(15),
+            restart_budget: 100,
+            lasting: Duration::from_secs(600),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(slots: u32) -> Job {
+        Job { name: "job".to_owned(), slots, workers: WorkersPerNode::new(1).unwrap() }
+    }
+
+    #[test]
+    fn a_policy_that_cannot_work_is_refused() {
+        let policy = Policy::default();
+        assert_eq!(policy.check(&job(4)), Ok(()));
+        assert_eq!(policy.check(&job(0)), Err(PolicyError::Slots { slots: 0 }));
+        let nameless = Job { name: "a\nb".to_owned(), ..job(1) };
+        assert_eq!(policy.check(&nameless), Err(PolicyError::Name));
+        let shrink = NoSpare::Shrink { least_slots: 5, patience: Duration::ZERO };
+        let port = |number| NonZeroU16::new(number).unwrap();
+        let cases = [
+            (
+                Policy { keep_alive: Duration::ZERO, ..policy.clone() },
+                PolicyError::Zero { parameter: "the keep-alive" },
+            ),
+            (Policy { mass_silence_share: f64::NAN, ..policy.clone() }, PolicyError::Share),
+            (
+                Policy { least_port: port(9), greatest_port: port(24), ..policy.clone() },
+                PolicyError::Ports,
+            ),
+            (
+                Policy { no_spare: shrink, ..policy },
+                PolicyError::LeastSlots { least_slots: 5, slots: 4 },
+            ),
+        ];
+        for (policy, expected) in cases {
+            assert_eq!(policy.check(&job(4)), Err(expected));
+        }
+    }
+}

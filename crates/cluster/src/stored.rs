@@ -1,0 +1,157 @@
+//! What a coordinator must not forget: decisions, and the state that follows from them.
+//!
+//! Heartbeats, reports and latencies are never stored. A decision is stored before anybody is told of
+//! it, and only on top of the state that it was made for.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU16;
+
+use crate::epoch::{Epoch, Revision, Term};
+use crate::message::{Master, Outcome};
+use crate::node::{Bar, NodeName};
+use crate::policy::{Job, Mode};
+use crate::rank::RankMap;
+
+/// The state that the stored decisions have led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredState {
+    /// The epoch that was decided last.
+    pub epoch: Epoch,
+    /// How far that epoch has come.
+    pub phase: Phase,
+    /// Who holds which slot in it.
+    pub map: RankMap,
+    /// How often the job was restarted.
+    pub restarts: u32,
+    /// The port of the last epoch that was committed, which the next one must not have.
+    pub last_port: Option<NonZeroU16>,
+    /// Who is kept out of the job, and why.
+    pub barred: BTreeMap<NodeName, Bar>,
+    /// Failures of each node that still count. A new leader counts them from when it began, since
+    /// clocks of two machines tell nothing about each other.
+    pub failures: BTreeMap<NodeName, u32>,
+    /// Evictions that still count against the budget, likewise.
+    pub evictions: u32,
+    /// Restarts that still count against the budget, likewise.
+    pub counted_restarts: u32,
+    /// How much the coordinator does by itself.
+    pub mode: Mode,
+}
+
+/// How far an epoch has come.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// The job has not started: not enough nodes yet.
+    Forming,
+    /// Every node in the map stops what it ran, and slots may still be vacant.
+    Preparing,
+    /// Every node in the map is told to run, with rank 0 at this place. The map does not change any
+    /// more in this epoch.
+    Committed(Master),
+    /// The job is over.
+    Over(Outcome),
+}
+
+impl StoredState {
+    /// What is there before the first decision.
+    #[must_use]
+    pub fn initial(job: &Job, mode: Mode) -> Self {
+        Self {
+            epoch: Epoch::NONE_RAN,
+            phase: Phase::Forming,
+            map: RankMap::vacant(job.slots, job.workers),
+            restarts: 0,
+            last_port: None,
+            barred: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            evictions: 0,
+            counted_restarts: 0,
+            mode,
+        }
+    }
+}
+
+/// One decision, to be stored on top of the state of one revision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The leader's term.
+    pub term: Term,
+    /// Counted anew by each leader. Term and number are to be stored with the state: a store that is
+    /// given the same decision again, and has it, answers that it is stored.
+    pub number: DecisionNumber,
+    /// The revision that the store must still have.
+    pub expected: Revision,
+    /// Why, for the decision log.
+    pub why: Why,
+    /// The state that follows.
+    pub state: StoredState,
+}
+
+/// The number of a decision of one leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DecisionNumber(pub u64);
+
+/// Why something was decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// Enough nodes are there for the first epoch.
+    Formed,
+    /// An incident is answered with a new epoch.
+    Incident {
+        /// Its number.
+        incident: crate::incident::IncidentId,
+        /// Who is taken out of its slot for it.
+        evicted: Vec<NodeName>,
+    },
+    /// Nodes that did not answer while preparing are replaced in the same epoch.
+    Unanswered {
+        /// Who.
+        evicted: Vec<NodeName>,
+    },
+    /// The node that the last failure is put down to has failed too often, and is replaced before the
+    /// epoch begins.
+    Quarantined {
+        /// Which.
+        node: NodeName,
+    },
+    /// Spares have come for vacant slots.
+    Filled,
+    /// No spare has come, and the job goes on with fewer slots.
+    Shrunk,
+    /// Everybody is prepared.
+    Prepared,
+    /// The job is over.
+    Over(Outcome),
+    /// An operator ordered it.
+    Ordered,
+}
+
+impl Why {
+    /// Who is taken out of its slot by the coordinator's own judgement.
+    #[must_use]
+    pub fn evicted(&self) -> &[NodeName] {
+        match self {
+            Self::Incident { evicted, .. } | Self::Unanswered { evicted } => evicted,
+            Self::Quarantined { node } => std::slice::from_ref(node),
+            Self::Formed
+            | Self::Filled
+            | Self::Shrunk
+            | Self::Prepared
+            | Self::Over(_)
+            | Self::Ordered => &[],
+        }
+    }
+}
+
+/// What a store says of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StoreOutcome {
+    /// It is stored, and the store now has this revision.
+    Stored(Revision),
+    /// The store had another revision, and not by this decision: somebody else decides.
+    Conflict,
+    /// It is certainly not stored.
+    Failed,
+    /// Nobody knows whether it is stored. It is given to the store again until that is known.
+    Unknown,
+}
