@@ -5,4 +5,17 @@
 //! run. Nothing shipped uses it; tests and benchmarks do.
 #![forbid(unsafe_code)]
 
+mod clock;
+mod defect;
+mod host;
+mod network;
 pub mod random;
+mod safety;
+mod scenario;
+mod seat;
+mod store;
+mod world;
+
+pub use defect::Defect;
+pub use scenario::{Kinds, Scenario};
+pub use world::{Failure, Summary, World};

@@ -1,0 +1,65 @@
+//! Mistakes that can be put into a simulated cluster, to see that the checkers find them.
+//!
+//! The shipped machines stay as they are: a defect changes what goes in or comes out of them.
+
+/// One mistake. Those with a number are defects of the system that this design comes from, by their
+/// number in the list of fourteen; the others are mistakes that this design could have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Defect {
+    /// 1: the coordinator locks itself up at the first failure.
+    LockedUp,
+    /// 5: a node that is silent or does not answer is noted, and nothing follows.
+    SilenceIgnored,
+    /// 6: every report of a failure evicts the node that sent it.
+    EveryReportEvicts,
+    /// 7: nodes are told to run without being waited for, and start it without regard to what they
+    /// still run.
+    Unfenced,
+    /// 7: the coordinator takes an order for carried out once it has been sent, though agents are as
+    /// careful as ever.
+    AcknowledgementAssumed,
+    /// 8: rank 0's address stays what it first was.
+    MasterKept,
+    /// 9: all ranks are sorted anew at each replacement.
+    RanksSorted,
+    /// 10: a node that comes back is told to run, though it has no slot.
+    ReturnedIsActive,
+    /// 10: without a spare the job silently gets smaller.
+    SilentlyShrunk,
+    /// 13: a new leader knows nothing of what was decided before.
+    Forgetful,
+    /// 14: a rank that has ended with exit code 0 counts as failed.
+    FinishedIsFailed,
+    /// Decisions are commanded before they are stored.
+    CommandedUnstored,
+    /// A leader that has lost its lease does not notice.
+    LeaseIgnored,
+    /// Of an ambiguity set, the first is taken for the culprit.
+    AmbiguityIgnored,
+    /// The budget of evictions has no bound.
+    BudgetIgnored,
+    /// The port is the same in each epoch.
+    PortKept,
+}
+
+impl Defect {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::LockedUp,
+        Self::SilenceIgnored,
+        Self::EveryReportEvicts,
+        Self::Unfenced,
+        Self::AcknowledgementAssumed,
+        Self::MasterKept,
+        Self::RanksSorted,
+        Self::ReturnedIsActive,
+        Self::SilentlyShrunk,
+        Self::Forgetful,
+        Self::FinishedIsFailed,
+        Self::CommandedUnstored,
+        Self::LeaseIgnored,
+        Self::AmbiguityIgnored,
+        Self::BudgetIgnored,
+        Self::PortKept,
+    ];
+}

@@ -1,0 +1,73 @@
+//! One simulated node: its agent, and the processes that the agent runs.
+//!
+//! Processes outlive an agent that crashes, as real ones do.
+
+use telltale_cluster::agent::{Agent, LocalRank};
+use telltale_cluster::epoch::{Epoch, Term};
+use telltale_cluster::node::{HostAddress, NodeName};
+
+use crate::clock::{Clock, TrueTime};
+use crate::safety::Process;
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) name: NodeName,
+    pub(crate) address: HostAddress,
+    pub(crate) clock: Clock,
+    pub(crate) agent: Option<Agent>,
+    /// Counts the lives of its agent; what is meant for an earlier one is dropped.
+    pub(crate) life: u64,
+    /// Nothing on it moves before this.
+    pub(crate) paused_until: TrueTime,
+    pub(crate) processes: Vec<Worker>,
+    /// The leader that it has a way to.
+    pub(crate) leader: Option<(usize, Term)>,
+    /// It will not come back.
+    pub(crate) dead: bool,
+}
+
+/// A worker's process.
+#[derive(Debug, Clone)]
+pub(crate) struct Worker {
+    pub(crate) id: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) local: LocalRank,
+    pub(crate) rank: u32,
+    pub(crate) world: u32,
+    pub(crate) master: String,
+    /// Whether it has come to be; before, it is only on its way.
+    pub(crate) runs: bool,
+}
+
+impl Worker {
+    pub(crate) fn seen(&self, host: usize) -> Process {
+        Process { host, epoch: self.epoch.number(), rank: self.rank }
+    }
+}
+
+impl Host {
+    pub(crate) fn new(index: usize, clock: Clock) -> Self {
+        let checked = "letters and digits make a name";
+        Self {
+            name: NodeName::new(&format!("node{index}")).expect(checked),
+            address: HostAddress::new(&format!("host{index}")).expect(checked),
+            clock,
+            agent: None,
+            life: 0,
+            paused_until: TrueTime::default(),
+            processes: Vec::new(),
+            leader: None,
+            dead: false,
+        }
+    }
+
+    pub(crate) fn worker(&self, id: u64) -> Option<&Worker> {
+        self.processes.iter().find(|worker| worker.id == id)
+    }
+
+    pub(crate) fn worker_of(&self, epoch: Epoch, local: LocalRank) -> Option<u64> {
+        let is_it = |worker: &&Worker| worker.epoch == epoch && worker.local == local;
+        self.processes.iter().find(is_it).map(|worker| worker.id)
+    }
+}

@@ -1,0 +1,354 @@
+//! The simulated cluster: everything that happens, one event after the other.
+//!
+//! The order of events follows from the seed alone.
+
+mod hosts;
+mod job;
+mod seats;
+mod troubles;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use telltale_cluster::agent::{AgentInput, Exit};
+use telltale_cluster::coordinator::Input;
+use telltale_cluster::epoch::Term;
+use telltale_cluster::message::{FromNode, ToNode};
+use telltale_cluster::stored::{Decision, Phase, StoredState};
+use telltale_cluster::time::Moment;
+
+use crate::clock::{Clock, TrueTime};
+use crate::defect::Defect;
+use crate::host::Host;
+use crate::network::{Network, Place};
+use crate::random::Random;
+use crate::safety::Safety;
+use crate::scenario::Scenario;
+use crate::seat::Seat;
+use crate::store::{Grant, Store};
+
+use job::JobWatch;
+use troubles::{Suspicion, Trouble};
+
+/// Something that happens at its time.
+#[derive(Debug, Clone)]
+enum Event {
+    HostTick {
+        host: usize,
+        life: u64,
+    },
+    HostInput {
+        host: usize,
+        life: u64,
+        input: AgentInput,
+    },
+    HostOrder {
+        host: usize,
+        message: ToNode,
+    },
+    AgentStarts {
+        host: usize,
+        life: u64,
+    },
+    ProcessBegins {
+        host: usize,
+        id: u64,
+        life: u64,
+    },
+    ProcessEnds {
+        host: usize,
+        id: u64,
+        exit: Exit,
+    },
+    JobDone {
+        deaths: u64,
+    },
+    SeatTick {
+        seat: usize,
+        life: u64,
+    },
+    SeatInput {
+        seat: usize,
+        life: u64,
+        input: Box<Input>,
+    },
+    SeatMessage {
+        seat: usize,
+        message: Box<FromNode>,
+    },
+    SeatGrant {
+        seat: usize,
+        life: u64,
+        asked: Moment,
+        renews: Option<Term>,
+        grant: Option<Box<Grant>>,
+    },
+    SeatStarts {
+        seat: usize,
+        life: u64,
+    },
+    StoreCampaign {
+        seat: usize,
+        life: u64,
+        asked: Moment,
+        renews: Option<Term>,
+    },
+    StoreResign {
+        term: Term,
+    },
+    StorePut {
+        seat: usize,
+        life: u64,
+        decision: Box<Decision>,
+    },
+    Trouble(Trouble),
+    Heal,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Events that happened.
+    pub events: u64,
+    /// The last epoch that was stored.
+    pub epochs: u64,
+    /// Processes that were begun.
+    pub processes: u64,
+    /// Nodes that lost their slots by a coordinator's own judgement.
+    pub evictions: u64,
+    /// Terms that began.
+    pub terms: u64,
+    /// Simulated time.
+    pub simulated: Duration,
+    /// From the healing until the job ran or was over.
+    pub recovered_after: Duration,
+}
+
+/// A run that must not be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "seed {seed}: {what}\nrun it again with TELLTALE_SIMULATION_SEED={seed} cargo test -p telltale-cluster-simulation one_seed -- --nocapture"
+)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// What was wrong.
+    pub what: String,
+}
+
+/// The simulated cluster.
+#[derive(Debug)]
+pub struct World {
+    scenario: Scenario,
+    defect: Option<Defect>,
+    random: Random,
+    now: TrueTime,
+    queue: BTreeMap<(TrueTime, u64), Event>,
+    queued: u64,
+    network: Network,
+    store: Store,
+    hosts: Vec<Host>,
+    seats: Vec<Seat>,
+    safety: Safety,
+    job: JobWatch,
+    suspicions: Vec<Suspicion>,
+    healed: bool,
+    next_process: u64,
+    requests: u64,
+    cuts: u64,
+    first_master: Option<telltale_cluster::message::Master>,
+    summary: Summary,
+    narrates: bool,
+}
+
+impl World {
+    /// The cluster of a scenario, before anything has happened; with a mistake, if one is given.
+    #[must_use]
+    pub fn new(scenario: Scenario, defect: Option<Defect>) -> Self {
+        let mut random = Random::new(scenario.seed);
+        let network = Network::new(random.split());
+        let hosts = usize::try_from(scenario.hosts()).unwrap_or(0);
+        let hosts = (0..hosts).map(|index| Host::new(index, Clock::drawn(&mut random))).collect();
+        let seats = (0..2).map(|_| Seat::new(Clock::drawn(&mut random))).collect();
+        let mut world = Self {
+            safety: Safety::new(&scenario),
+            scenario,
+            defect,
+            random,
+            now: TrueTime::default(),
+            queue: BTreeMap::new(),
+            queued: 0,
+            network,
+            store: Store::default(),
+            hosts,
+            seats,
+            job: JobWatch::default(),
+            suspicions: Vec::new(),
+            healed: false,
+            next_process: 0,
+            requests: 0,
+            cuts: 0,
+            first_master: None,
+            summary: Summary::default(),
+            narrates: false,
+        };
+        world.arrange();
+        world
+    }
+
+    /// Prints what happens.
+    pub const fn narrate(&mut self) {
+        self.narrates = true;
+    }
+
+    fn arrange(&mut self) {
+        for seat in 0..self.seats.len() {
+            self.after(Duration::ZERO, Event::SeatStarts { seat, life: 0 });
+        }
+        for host in 0..self.hosts.len() {
+            let wait = self.random.duration(Duration::ZERO, Duration::from_secs(3));
+            self.after(wait, Event::AgentStarts { host, life: 0 });
+        }
+        self.draw_troubles();
+        self.after(self.scenario.troubled, Event::Heal);
+    }
+
+    fn after(&mut self, wait: Duration, event: Event) {
+        self.queued += 1;
+        self.queue.insert((self.now.after(wait), self.queued), event);
+    }
+
+    /// Sends something that may be lost, late or doubled.
+    fn travel(&mut self, from: Place, to: Place, event: &Event) {
+        for wait in self.network.arrivals(from, to) {
+            self.after(wait, event.clone());
+        }
+    }
+
+    /// Runs until the job has run undisturbed for some time after everything was mended, or is over.
+    ///
+    /// # Errors
+    /// When something happened that must never happen, or the job does not run again in time.
+    pub fn run(mut self) -> Result<Summary, Failure> {
+        let bound = self.scenario.troubled + self.scenario.recovery_bound();
+        let mut settled: Option<TrueTime> = None;
+        while let Some(((time, _), event)) = self.queue.pop_first() {
+            self.now = time;
+            self.summary.events += 1;
+            self.happen(event);
+            if let Some(violation) = self.safety.violations().first() {
+                let what = violation.clone();
+                return Err(Failure { seed: self.scenario.seed, what });
+            }
+            if !self.is_well() {
+                settled = None;
+            } else if settled.is_none() {
+                settled = Some(time);
+            }
+            if let Some(since) = settled
+                && time.since(since) > Duration::from_secs(10)
+            {
+                self.summary.recovered_after = since.0.saturating_sub(self.scenario.troubled);
+                break;
+            }
+            if time.0 > bound {
+                let what = self.why_not_well();
+                return Err(Failure { seed: self.scenario.seed, what });
+            }
+        }
+        self.summary.simulated = self.now.0;
+        Ok(self.summary)
+    }
+
+    /// Whether everything is mended and the job runs as it was decided, or is over.
+    fn is_well(&self) -> bool {
+        let Some(stored) = self.store.state().filter(|_| self.healed) else { return false };
+        match stored.phase {
+            Phase::Committed(_) => self.runs_as(stored),
+            Phase::Over(_) => self.hosts.iter().all(|host| host.processes.is_empty()),
+            Phase::Forming | Phase::Preparing => false,
+        }
+    }
+
+    fn why_not_well(&self) -> String {
+        let stored = self.store.state().map(|state: &StoredState| {
+            let holders: Vec<String> =
+                state.map.holders().map(|(slot, node)| format!("{slot}={node}")).collect();
+            format!(
+                "epoch {} {:?} {holders:?} of {}, barred {:?}",
+                state.epoch,
+                state.phase,
+                state.map.slot_count(),
+                state.barred
+            )
+        });
+        let leader = self.store.leader(self.now);
+        let incident = self.seats.iter().find_map(|seat| seat.coordinator.as_ref()?.incident());
+        let running: Vec<String> = self
+            .hosts
+            .iter()
+            .map(|host| {
+                let workers: Vec<String> = host
+                    .processes
+                    .iter()
+                    .map(|one| format!("{}/{}", one.epoch, one.rank))
+                    .collect();
+                let dead = if host.dead { " dead" } else { "" };
+                format!("{}{dead}: {}", host.name, workers.join(" "))
+            })
+            .collect();
+        format!(
+            "the job does not run again: stored {stored:?}; leader {leader:?}; incident {incident:?}; processes {running:?}"
+        )
+    }
+
+    fn happen(&mut self, event: Event) {
+        if self.narrates {
+            self.tell(&event);
+        }
+        match event {
+            Event::HostTick { host, life } => self.host_tick(host, life),
+            Event::HostInput { host, life, input } => self.host_input(host, life, input),
+            Event::HostOrder { host, message } => self.host_order(host, message),
+            Event::AgentStarts { host, life } => self.agent_starts(host, life),
+            Event::ProcessBegins { host, id, life } => self.process_begins(host, id, life),
+            Event::ProcessEnds { host, id, exit } => self.process_ends(host, id, exit),
+            Event::JobDone { deaths } => self.job_done(deaths),
+            Event::SeatTick { seat, life } => self.seat_tick(seat, life),
+            Event::SeatInput { seat, life, input } => self.seat_input(seat, life, *input),
+            Event::SeatMessage { seat, message } => self.seat_message(seat, *message),
+            Event::SeatGrant { seat, life, asked, renews, grant } => {
+                self.seat_grant((seat, life), asked, renews, grant);
+            }
+            Event::SeatStarts { seat, life } => self.seat_starts(seat, life),
+            Event::StoreCampaign { seat, life, asked, renews } => {
+                self.store_campaign((seat, life), asked, renews);
+            }
+            Event::StoreResign { term } => self.store.resign(term),
+            Event::StorePut { seat, life, decision } => self.store_put(seat, life, &decision),
+            Event::Trouble(trouble) => self.trouble(trouble),
+            Event::Heal => {
+                if !self.healed {
+                    self.heal();
+                }
+                self.let_in();
+                self.after(Duration::from_secs(5), Event::Heal);
+            }
+        }
+    }
+
+    fn tell(&self, event: &Event) {
+        let quiet = matches!(
+            event,
+            Event::HostTick { .. }
+                | Event::SeatTick { .. }
+                | Event::SeatGrant { .. }
+                | Event::StoreCampaign { .. }
+        );
+        let is_report = matches!(event, Event::SeatMessage { message, .. }
+            if matches!(message.body, telltale_cluster::message::FromNodeBody::Report(_)));
+        if !quiet && !is_report {
+            println!("{:10.4} {event:?}", self.now.0.as_secs_f64());
+        }
+    }
+}

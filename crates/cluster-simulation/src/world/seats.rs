@@ -1,0 +1,384 @@
+//! Coordinators and what drives them, and the mistakes that may be put into them.
+
+use std::time::Duration;
+
+use telltale_cluster::coordinator::{Coordinator, Input, Output};
+use telltale_cluster::epoch::{Epoch, Revision, Term};
+use telltale_cluster::message::{FromNode, FromNodeBody, Order, Step, ToNode};
+use telltale_cluster::node::NodeName;
+use telltale_cluster::observation::WorkerState;
+use telltale_cluster::policy::{NoSpare, Policy};
+use telltale_cluster::rank::{RankMap, Slot};
+use telltale_cluster::stored::{Decision, DecisionNumber, Phase, StoreOutcome};
+use telltale_cluster::time::Moment;
+use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
+
+use super::{Event, World};
+use crate::defect::Defect;
+use crate::network::Place;
+use crate::seat::{CAMPAIGN_INTERVAL, HeldLease, STORE_PATIENCE, Seat};
+use crate::store::Grant;
+
+/// How often a coordinator's time passes.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often detection looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl World {
+    pub(super) fn seat_starts(&mut self, index: usize, life: u64) {
+        if self.seats[index].life != life || self.seats[index].coordinator.is_some() {
+            return;
+        }
+        let policy = self.policy();
+        let coordinator = Coordinator::new(self.scenario.job.clone(), policy)
+            .expect("scenarios are drawn so that they can be run");
+        let seat = &mut self.seats[index];
+        *seat = Seat { life: life + 1, ..Seat::new(seat.clock) };
+        seat.coordinator = Some(coordinator);
+        self.after(TICK, Event::SeatTick { seat: index, life: life + 1 });
+    }
+
+    fn policy(&self) -> Policy {
+        let mut policy = self.scenario.policy.clone();
+        match self.defect {
+            Some(Defect::SilenceIgnored) => {
+                policy.keep_alive = Duration::from_secs(100_000);
+                policy.command_retries = u32::MAX;
+                policy.prepare_deadline = Duration::from_secs(100_000);
+            }
+            Some(Defect::EveryReportEvicts) => {
+                policy.coalescing = Duration::ZERO;
+                policy.settling = Duration::ZERO;
+            }
+            Some(Defect::BudgetIgnored) => policy.eviction_budget = u32::MAX,
+            Some(Defect::SilentlyShrunk) => {
+                policy.no_spare = NoSpare::Shrink { least_slots: 1, patience: Duration::ZERO };
+            }
+            _ => {}
+        }
+        policy
+    }
+
+    pub(super) fn seat_tick(&mut self, index: usize, life: u64) {
+        if self.seats[index].life != life {
+            return;
+        }
+        if let Some(wait) = self.seat_pause(index) {
+            self.after(wait, Event::SeatTick { seat: index, life });
+            return;
+        }
+        self.after(TICK, Event::SeatTick { seat: index, life });
+        let now = self.seats[index].clock.shows(self.now);
+        self.campaign(index, now);
+        if let Some((decision, until)) = self.seats[index].storing
+            && now >= until
+        {
+            self.seats[index].storing = None;
+            self.seat_step(index, Input::Stored { decision, outcome: StoreOutcome::Unknown });
+        }
+        self.look(index, now);
+        self.seat_step(index, Input::Tick);
+    }
+
+    fn seat_pause(&self, index: usize) -> Option<Duration> {
+        let until = self.seats[index].paused_until;
+        (self.now < until).then(|| until.since(self.now))
+    }
+
+    fn campaign(&mut self, index: usize, now: Moment) {
+        let seat = &mut self.seats[index];
+        let early = seat.last_campaign.is_some_and(|last| now.since(last) < CAMPAIGN_INTERVAL);
+        if early || now < seat.rests_until || seat.stuck {
+            return;
+        }
+        seat.last_campaign = Some(now);
+        let renews = seat.lease.map(|lease| lease.term);
+        let event = Event::StoreCampaign { seat: index, life: seat.life, asked: now, renews };
+        self.travel(Place::Seat(index), Place::Store, &event);
+    }
+
+    pub(super) fn store_campaign(
+        &mut self,
+        (seat, life): (usize, u64),
+        asked: Moment,
+        renews: Option<Term>,
+    ) {
+        let before = self.store.leader(self.now).map(|leader| leader.1);
+        let grant = self.store.campaign(self.now, seat, renews).map(Box::new);
+        if grant.as_ref().is_some_and(|grant| Some(grant.term) != before) {
+            self.summary.terms += 1;
+        }
+        let event = Event::SeatGrant { seat, life, asked, renews, grant };
+        self.travel(Place::Store, Place::Seat(seat), &event);
+    }
+
+    pub(super) fn seat_grant(
+        &mut self,
+        (index, life): (usize, u64),
+        asked: Moment,
+        renews: Option<Term>,
+        grant: Option<Box<Grant>>,
+    ) {
+        if self.seats[index].life != life {
+            return;
+        }
+        if let Some(wait) = self.seat_pause(index) {
+            self.after(wait, Event::SeatGrant { seat: index, life, asked, renews, grant });
+            return;
+        }
+        let now = self.seats[index].clock.shows(self.now);
+        let until = Seat::lease_until(asked);
+        let Some(grant) = grant.filter(|_| now < until) else { return };
+        match self.seats[index].lease {
+            Some(held) if held.term == grant.term => {
+                self.seats[index].lease = Some(HeldLease { until: held.until.max(until), ..held });
+            }
+            None if renews.is_none() => {
+                let term = grant.term;
+                self.seats[index].lease = Some(HeldLease { term, until });
+                let forgetful = self.defect == Some(Defect::Forgetful);
+                let stored = grant.stored.filter(|_| !forgetful);
+                self.seat_step(index, Input::LeadershipGained { term, stored });
+            }
+            _ => {}
+        }
+    }
+
+    fn look(&mut self, index: usize, now: Moment) {
+        let seat = &self.seats[index];
+        if now.since(seat.last_verdicts) < LOOK {
+            return;
+        }
+        let Some(state) = seat.coordinator.as_ref().and_then(Coordinator::state) else { return };
+        if !matches!(state.phase, Phase::Committed(_)) {
+            return;
+        }
+        let epoch = state.epoch;
+        self.seats[index].last_verdicts = now;
+        let verdicts = self.verdicts(now);
+        self.seat_step(index, Input::Verdicts { epoch, verdicts });
+    }
+
+    pub(super) fn seat_message(&mut self, index: usize, message: FromNode) {
+        if self.seats[index].coordinator.is_none() {
+            return;
+        }
+        if let Some(wait) = self.seat_pause(index) {
+            self.after(wait, Event::SeatMessage { seat: index, message: Box::new(message) });
+            return;
+        }
+        let message = self.corrupted(index, message);
+        self.seat_step(index, Input::Node(message.clone()));
+        match self.defect {
+            Some(Defect::EveryReportEvicts) => self.evict_the_reporter(index, &message),
+            Some(Defect::LockedUp) if reports_failure(&message) => self.seats[index].stuck = true,
+            Some(Defect::ReturnedIsActive) => self.activate_the_returned(index, &message),
+            _ => {}
+        }
+    }
+
+    pub(super) fn seat_input(&mut self, index: usize, life: u64, input: Input) {
+        if self.seats[index].life != life {
+            return;
+        }
+        if let Some(wait) = self.seat_pause(index) {
+            self.after(wait, Event::SeatInput { seat: index, life, input: Box::new(input) });
+            return;
+        }
+        if let Input::Stored { decision, .. } = &input {
+            // An answer that comes after it was given up is not the driver's any more.
+            if self.seats[index].storing.is_none_or(|(number, _)| number != *decision) {
+                return;
+            }
+            self.seats[index].storing = None;
+        }
+        self.seat_step(index, input);
+    }
+
+    pub(super) fn seat_step(&mut self, index: usize, input: Input) {
+        let seat = &mut self.seats[index];
+        let now = seat.clock.shows(self.now);
+        let ignores_lease = self.defect == Some(Defect::LeaseIgnored);
+        if seat.stuck {
+            return;
+        }
+        let Some(coordinator) = &mut seat.coordinator else { return };
+        let mut outputs = Vec::new();
+        if seat.lease.is_some_and(|lease| now >= lease.until) && !ignores_lease {
+            seat.lease = None;
+            seat.storing = None;
+            coordinator.step(now, Input::LeadershipLost, &mut outputs);
+        }
+        coordinator.step(now, input, &mut outputs);
+        for output in outputs {
+            self.seat_output(index, now, output);
+        }
+    }
+
+    fn seat_output(&mut self, index: usize, now: Moment, output: Output) {
+        if self.narrates && !matches!(output, Output::Send { .. }) {
+            println!("{:10.4} seat {index}: {output:?}", self.now.0.as_secs_f64());
+        }
+        match output {
+            Output::Send { node, message } => self.seat_sends(index, &node, message),
+            Output::Store(decision) => {
+                self.seats[index].storing = Some((decision.number, now.after(STORE_PATIENCE)));
+                let number = decision.number;
+                let life = self.seats[index].life;
+                let decision = Box::new(self.spoilt(*decision));
+                let event = Event::StorePut { seat: index, life, decision };
+                self.travel(Place::Seat(index), Place::Store, &event);
+                if self.defect == Some(Defect::CommandedUnstored) {
+                    self.assume_stored(index, number);
+                }
+            }
+            Output::StepDown(_) => {
+                if let Some(lease) = self.seats[index].lease.take() {
+                    let event = Event::StoreResign { term: lease.term };
+                    self.travel(Place::Seat(index), Place::Store, &event);
+                }
+                self.seats[index].storing = None;
+                self.seats[index].rests_until = now.after(Duration::from_secs(1));
+            }
+            Output::Incident(_) | Output::Answer { .. } => {}
+        }
+    }
+
+    fn seat_sends(&mut self, index: usize, node: &NodeName, mut message: ToNode) {
+        if let Order::Commit(assignment) = &mut message.order
+            && self.defect == Some(Defect::MasterKept)
+        {
+            let first = self.first_master.get_or_insert_with(|| assignment.master.clone());
+            assignment.master.address = first.address.clone();
+        }
+        self.safety.commanded(self.now, node, &message);
+        let prepares = matches!(message.order, Order::Prepare { .. });
+        let assumes = [Defect::AcknowledgementAssumed, Defect::Unfenced].map(Some);
+        if prepares && assumes.contains(&self.defect) {
+            self.assume_prepared(index, node, message.epoch);
+        }
+        let Some(host) = self.hosts.iter().position(|host| host.name == *node) else { return };
+        let event = Event::HostOrder { host, message };
+        self.travel(Place::Seat(index), Place::Host(host), &event);
+    }
+
+    pub(super) fn store_put(&mut self, seat: usize, life: u64, decision: &Decision) {
+        let any_revision = self.defect == Some(Defect::Forgetful);
+        let (outcome, written) = self.store.put(decision, any_revision);
+        if written {
+            self.summary.epochs = decision.state.epoch.number();
+            self.summary.evictions +=
+                u64::try_from(decision.why.evicted().len()).unwrap_or(u64::MAX);
+            self.safety.stored(self.now, &decision.state);
+        }
+        let input = Box::new(Input::Stored { decision: decision.number, outcome });
+        let event = Event::SeatInput { seat, life, input };
+        self.travel(Place::Store, Place::Seat(seat), &event);
+    }
+
+    // What follows are the mistakes.
+
+    fn corrupted(&self, index: usize, mut message: FromNode) -> FromNode {
+        if let (Some(Defect::FinishedIsFailed), FromNodeBody::Report(report)) =
+            (self.defect, &mut message.body)
+        {
+            for worker in &mut report.observation.workers {
+                if worker.state == WorkerState::Finished {
+                    let end = telltale_cluster::observation::WorkerEnd::Code(1);
+                    worker.state = WorkerState::Failed { end, age: Duration::ZERO };
+                }
+            }
+        }
+        debug_assert!(index < self.seats.len(), "messages go to coordinators that exist");
+        message
+    }
+
+    fn spoilt(&self, mut decision: Decision) -> Decision {
+        let map = &decision.state.map;
+        if self.defect == Some(Defect::RanksSorted) && map.is_complete() {
+            let mut nodes: Vec<NodeName> = map.holders().map(|(_, node)| node.clone()).collect();
+            nodes.sort();
+            let mut sorted = RankMap::vacant(map.slot_count(), map.workers_per_node());
+            for (slot, node) in (0..).map(Slot).zip(&nodes) {
+                let filled = sorted.fill(slot, node);
+                assert!(filled, "each node is in the map once");
+            }
+            decision.state.map = sorted;
+        }
+        if self.defect == Some(Defect::PortKept)
+            && let Phase::Committed(master) = &mut decision.state.phase
+        {
+            master.port = self.scenario.policy.least_port;
+        }
+        decision
+    }
+
+    fn evict_the_reporter(&mut self, index: usize, message: &FromNode) {
+        let FromNodeBody::Report(report) = &message.body else { return };
+        let Some(epoch) = report.activity.running().filter(|_| reports_failure(message)) else {
+            return;
+        };
+        let verdict = Verdict {
+            kind: VerdictKind::SlowNode,
+            suspects: Suspects::One(Suspect::Node(message.node.clone())),
+            confidence: 1.0,
+            evidence: Vec::new(),
+            first_seen: self.seats[index].clock.shows(self.now),
+            windows: u32::MAX,
+        };
+        self.seat_step(index, Input::Verdicts { epoch, verdicts: vec![verdict] });
+    }
+
+    fn activate_the_returned(&mut self, index: usize, message: &FromNode) {
+        let FromNodeBody::Register(_) = &message.body else { return };
+        let coordinator = self.seats[index].coordinator.as_ref();
+        let Some(state) = coordinator.and_then(Coordinator::state) else { return };
+        let Phase::Committed(master) = &state.phase else { return };
+        if state.map.slot_of(&message.node).is_some() {
+            return;
+        }
+        let assignment = telltale_cluster::message::Assignment {
+            slot: Slot(0),
+            slots: state.map.slot_count(),
+            first_rank: state.map.first_rank(Slot(0)),
+            workers: state.map.workers_per_node(),
+            world_size: state.map.world_size(),
+            master: master.clone(),
+            restarts: state.restarts,
+            digest: state.map.digest(),
+        };
+        let term = self.seats[index].lease.map_or(Term::new(0), |lease| lease.term);
+        let order = Order::Commit(assignment);
+        let message_to = ToNode { term, sequence: u64::MAX, epoch: state.epoch, order };
+        self.seat_sends(index, &message.node, message_to);
+    }
+
+    fn assume_prepared(&mut self, index: usize, node: &NodeName, epoch: Epoch) {
+        let Some(host) = self.hosts.iter().find(|host| host.name == *node) else { return };
+        let step = Step::Prepared { port: std::num::NonZeroU16::new(29_508) };
+        let acknowledgement = telltale_cluster::message::Acknowledgement { epoch, step };
+        let message = FromNode {
+            node: node.clone(),
+            incarnation: telltale_cluster::node::Incarnation::new(host.life),
+            sequence: 0,
+            body: FromNodeBody::Acknowledge(acknowledgement),
+        };
+        let life = self.seats[index].life;
+        let input = Box::new(Input::Node(message));
+        self.after(Duration::ZERO, Event::SeatInput { seat: index, life, input });
+    }
+
+    fn assume_stored(&mut self, index: usize, decision: DecisionNumber) {
+        let outcome = StoreOutcome::Stored(Revision::new(decision.0));
+        let life = self.seats[index].life;
+        let input = Box::new(Input::Stored { decision, outcome });
+        self.after(Duration::ZERO, Event::SeatInput { seat: index, life, input });
+    }
+}
+
+fn reports_failure(message: &FromNode) -> bool {
+    let FromNodeBody::Report(report) = &message.body else { return false };
+    let failed = |state: &WorkerState| matches!(state, WorkerState::Failed { .. });
+    report.observation.workers.iter().any(|worker| failed(&worker.state))
+}

@@ -1,0 +1,388 @@
+//! What goes wrong, drawn from the seed, and how everything is mended in the end.
+
+use std::time::Duration;
+
+use telltale_cluster::agent::Exit;
+use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, RequestId};
+use telltale_cluster::node::NodeName;
+use telltale_cluster::policy::Mode;
+use telltale_cluster::time::Moment;
+use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
+
+use super::{Event, World};
+use crate::clock::TrueTime;
+use crate::defect::Defect;
+use crate::network::Place;
+use crate::scenario::{Kinds, Scenario};
+use crate::store::StoreTrouble;
+
+/// Something that goes wrong at one place.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Trouble {
+    /// A worker of this host ends like this.
+    WorkerFails { host: usize, exit: Exit },
+    /// The host loses power, and comes back after a time, or not.
+    HostDies { host: usize, back_after: Option<Duration> },
+    /// The agent crashes; its workers stay.
+    AgentCrashes { host: usize, back_after: Duration },
+    /// Nothing moves on the host.
+    HostPauses { host: usize, pause: Duration },
+    /// A host and all coordinators do not hear each other, or only one way.
+    HostCut { host: usize, hears: bool, heard: bool, lasts: Duration },
+    /// Messages are lost, doubled and held up everywhere.
+    Weather { loss: f64, duplication: f64, delay: f64, lasts: Duration },
+    /// A coordinator crashes.
+    SeatCrashes { seat: usize, back_after: Duration },
+    /// A coordinator stands still.
+    SeatPauses { seat: usize, pause: Duration },
+    /// A coordinator is cut off from the store, or its answers are.
+    SeatLosesStore { seat: usize, asks: bool, lasts: Duration },
+    /// A coordinator is cut off from all nodes.
+    SeatLosesHosts { seat: usize, lasts: Duration },
+    /// The store fails.
+    StoreFails { trouble: StoreTrouble, lasts: Duration },
+    /// Detection suspects one node, or cannot tell which of two.
+    Suspected { host: usize, other: Option<usize>, lasts: Duration },
+    /// An operator orders something.
+    Ordered { host: usize, what: u64 },
+    /// What a trouble has cut is mended.
+    Mend { cut_by: u64 },
+    /// The weather is fine again.
+    WeatherEnds,
+    /// The store works again.
+    StoreWorks,
+}
+
+/// What detection says, and how long.
+#[derive(Debug, Clone)]
+pub(super) struct Suspicion {
+    suspects: Suspects,
+    from: TrueTime,
+    until: TrueTime,
+}
+
+impl Scenario {
+    /// How likely a worker cannot be started.
+    pub(super) fn failing_starts(&self) -> f64 {
+        if self.troubles > 8 { 0.01 } else { 0.0 }
+    }
+}
+
+impl World {
+    pub(super) fn draw_troubles(&mut self) {
+        let mut gone = 0;
+        for _ in 0..self.scenario.troubles {
+            let at = self.random.duration(Duration::from_secs(2), self.scenario.troubled);
+            let mut trouble = match self.scenario.kinds {
+                Kinds::All if self.random.happens(0.7) => self.host_trouble(),
+                _ => self.seat_trouble(),
+            };
+            // Enough nodes stay for the job to go on, and too few go for the coordinator to doubt itself.
+            if let Trouble::HostDies { back_after: back @ None, .. } = &mut trouble {
+                if gone < self.scenario.spares.min((self.scenario.job.slots / 2).max(1)) {
+                    gone += 1;
+                } else {
+                    *back = Some(Duration::from_secs(4));
+                }
+            }
+            self.after(at, Event::Trouble(trouble));
+        }
+    }
+
+    fn some_time(&mut self, most_s: u64) -> Duration {
+        self.random.duration(Duration::from_millis(50), Duration::from_secs(most_s))
+    }
+
+    fn some_host(&mut self) -> usize {
+        self.random.index(self.hosts.len()).expect("a cluster has hosts")
+    }
+
+    fn host_trouble(&mut self) -> Trouble {
+        let host = self.some_host();
+        match self.random.below(12) {
+            0 | 1 => Trouble::WorkerFails { host, exit: Exit::Signal(9) },
+            2 => Trouble::WorkerFails { host, exit: Exit::Code(1) },
+            3 | 4 => {
+                let back_after = self.random.happens(0.6).then(|| self.some_time(12));
+                Trouble::HostDies { host, back_after }
+            }
+            5 => Trouble::AgentCrashes { host, back_after: self.some_time(8) },
+            6 | 7 => Trouble::HostPauses { host, pause: self.some_time(15) },
+            8 | 9 => {
+                let way = self.random.below(3);
+                Trouble::HostCut {
+                    host,
+                    hears: way == 1,
+                    heard: way == 2,
+                    lasts: self.some_time(15),
+                }
+            }
+            10 => {
+                let doubt = self.random.happens(0.6).then(|| self.some_host());
+                let other = doubt.filter(|other| *other != host);
+                Trouble::Suspected { host, other, lasts: self.some_time(15) }
+            }
+            _ => Trouble::Ordered { host, what: self.random.below(5) },
+        }
+    }
+
+    fn seat_trouble(&mut self) -> Trouble {
+        let seat = self.random.index(self.seats.len()).expect("there are two coordinators");
+        match self.random.below(7) {
+            0 => Trouble::SeatCrashes { seat, back_after: self.some_time(10) },
+            1 => Trouble::SeatPauses { seat, pause: self.some_time(10) },
+            2 => Trouble::SeatLosesStore {
+                seat,
+                asks: self.random.happens(0.5),
+                lasts: self.some_time(10),
+            },
+            3 => Trouble::SeatLosesHosts { seat, lasts: self.some_time(12) },
+            4 => {
+                let torn = self.random.happens(0.5);
+                let trouble = if torn { StoreTrouble::Torn } else { StoreTrouble::Full };
+                Trouble::StoreFails { trouble, lasts: self.some_time(6) }
+            }
+            _ => Trouble::Weather {
+                loss: self.random.unit() * 0.25,
+                duplication: self.random.unit() * 0.3,
+                delay: self.random.unit() * 0.3,
+                lasts: self.some_time(10),
+            },
+        }
+    }
+
+    pub(super) fn trouble(&mut self, trouble: Trouble) {
+        if self.healed {
+            return;
+        }
+        match trouble {
+            Trouble::WorkerFails { host, exit } => self.worker_fails(host, exit),
+            Trouble::HostDies { host, back_after } => self.host_dies(host, back_after),
+            Trouble::AgentCrashes { host, back_after } => self.agent_crashes(host, back_after),
+            Trouble::HostPauses { host, pause } => self.pause_host(host, pause),
+            Trouble::HostCut { host, hears, heard, lasts } => {
+                self.excuse(host, lasts);
+                let seats = 0..self.seats.len();
+                let to = seats.clone().filter(|_| !hears);
+                let to = to.map(|seat| (Place::Seat(seat), Place::Host(host)));
+                let from = seats.filter(|_| !heard);
+                let from = from.map(|seat| (Place::Host(host), Place::Seat(seat)));
+                let ways: Vec<_> = to.chain(from).collect();
+                self.cut(&ways, lasts);
+            }
+            Trouble::Weather { loss, duplication, delay, lasts } => {
+                self.network.loss = loss;
+                self.network.duplication = duplication;
+                self.network.delay = delay;
+                // Lost orders and reports may cost anybody its slot.
+                (0..self.hosts.len()).for_each(|host| self.excuse(host, lasts));
+                self.after(lasts, Event::Trouble(Trouble::WeatherEnds));
+            }
+            Trouble::WeatherEnds => {
+                self.network.loss = 0.0;
+                self.network.duplication = 0.0;
+                self.network.delay = 0.0;
+            }
+            Trouble::SeatCrashes { seat, back_after } => self.seat_crashes(seat, back_after),
+            Trouble::SeatPauses { seat, pause } => {
+                self.seats[seat].paused_until = self.now.after(pause);
+            }
+            Trouble::SeatLosesStore { seat, asks, lasts } => {
+                let asking = (Place::Seat(seat), Place::Store);
+                let answers = (Place::Store, Place::Seat(seat));
+                let ways = [asking, answers];
+                self.cut(if asks { &ways[1..] } else { &ways }, lasts);
+            }
+            Trouble::SeatLosesHosts { seat, lasts } => {
+                let hosts = (0..self.hosts.len()).map(Place::Host);
+                let seat = Place::Seat(seat);
+                let ways: Vec<_> = hosts.flat_map(|host| [(seat, host), (host, seat)]).collect();
+                self.cut(&ways, lasts);
+            }
+            Trouble::StoreFails { trouble, lasts } => {
+                self.store.trouble = trouble;
+                self.after(lasts, Event::Trouble(Trouble::StoreWorks));
+            }
+            Trouble::StoreWorks => self.store.trouble = StoreTrouble::None,
+            Trouble::Suspected { host, other, lasts } => self.suspect(host, other, lasts),
+            Trouble::Ordered { host, what } => self.operate(host, what),
+            Trouble::Mend { cut_by } => self.network.mend(cut_by),
+        }
+    }
+
+    fn excuse(&mut self, host: usize, lasts: Duration) {
+        let name = self.hosts[host].name.clone();
+        self.safety.excuse(&name, self.now.after(lasts));
+    }
+
+    /// Cuts ways for some time.
+    fn cut(&mut self, ways: &[(Place, Place)], lasts: Duration) {
+        self.cuts += 1;
+        for (from, to) in ways {
+            self.network.cut(*from, *to, self.cuts);
+        }
+        self.after(lasts, Event::Trouble(Trouble::Mend { cut_by: self.cuts }));
+    }
+
+    fn worker_fails(&mut self, host: usize, exit: Exit) {
+        let runs = self.hosts[host].processes.iter().filter(|worker| worker.runs);
+        let ids: Vec<u64> = runs.map(|worker| worker.id).collect();
+        if let Some(chosen) = self.random.index(ids.len()) {
+            self.excuse(host, Duration::ZERO);
+            self.after(Duration::ZERO, Event::ProcessEnds { host, id: ids[chosen], exit });
+        }
+    }
+
+    fn host_dies(&mut self, index: usize, back_after: Option<Duration>) {
+        self.excuse(index, back_after.unwrap_or(Duration::from_secs(1_000_000)));
+        let host = &mut self.hosts[index];
+        host.agent = None;
+        host.dead |= back_after.is_none();
+        host.life += 1;
+        host.paused_until = self.now;
+        let life = host.life;
+        let ended: Vec<_> = host.processes.drain(..).collect();
+        for worker in ended {
+            if worker.runs {
+                self.safety.process_ended(worker.seen(index));
+            }
+            self.echo(worker.epoch);
+        }
+        if let Some(wait) = back_after {
+            self.after(wait, Event::AgentStarts { host: index, life });
+        }
+    }
+
+    fn agent_crashes(&mut self, index: usize, back_after: Duration) {
+        self.excuse(index, back_after);
+        let host = &mut self.hosts[index];
+        if host.agent.take().is_some() {
+            host.life += 1;
+            let life = host.life;
+            self.after(back_after, Event::AgentStarts { host: index, life });
+        }
+    }
+
+    fn pause_host(&mut self, index: usize, pause: Duration) {
+        self.excuse(index, pause);
+        let host = &mut self.hosts[index];
+        host.paused_until = host.paused_until.max(self.now.after(pause));
+    }
+
+    fn seat_crashes(&mut self, index: usize, back_after: Duration) {
+        let seat = &mut self.seats[index];
+        if seat.coordinator.take().is_some() {
+            seat.life += 1;
+            let life = seat.life;
+            self.after(back_after, Event::SeatStarts { seat: index, life });
+        }
+    }
+
+    fn suspect(&mut self, host: usize, other: Option<usize>, lasts: Duration) {
+        let suspect = |host: usize| Suspect::Node(self.hosts[host].name.clone());
+        let suspects = match other {
+            Some(other) => Suspects::Ambiguous(vec![suspect(host), suspect(other)]),
+            None => Suspects::One(suspect(host)),
+        };
+        if other.is_none() {
+            self.excuse(host, lasts);
+        }
+        let (from, until) = (self.now, self.now.after(lasts));
+        self.suspicions.push(Suspicion { suspects, from, until });
+    }
+
+    /// What detection says at present.
+    pub(super) fn verdicts(&self, now: Moment) -> Vec<Verdict> {
+        let lasting = self.suspicions.iter().filter(|one| one.until > self.now);
+        let verdict = |one: &Suspicion| {
+            let mut suspects = one.suspects.clone();
+            if let (Suspects::Ambiguous(all), Some(Defect::AmbiguityIgnored)) =
+                (&suspects, self.defect)
+            {
+                suspects = Suspects::One(all[0].clone());
+            }
+            let windows = u32::try_from(self.now.since(one.from).as_secs()).unwrap_or(u32::MAX);
+            Verdict {
+                kind: VerdictKind::SlowNode,
+                suspects,
+                confidence: 1.0,
+                evidence: Vec::new(),
+                first_seen: now,
+                windows,
+            }
+        };
+        lasting.map(verdict).collect()
+    }
+
+    fn operate(&mut self, host: usize, what: u64) {
+        let node = self.hosts[host].name.clone();
+        let order = match what {
+            0 => OperatorOrder::Restart,
+            1 => OperatorOrder::Drain(node),
+            2 => OperatorOrder::Remove(node),
+            3 => OperatorOrder::SetMode(Mode::Observe),
+            _ => OperatorOrder::Readmit(node),
+        };
+        self.command(order);
+    }
+
+    fn command(&mut self, order: OperatorOrder) {
+        let out: Option<&NodeName> = match &order {
+            OperatorOrder::Drain(node) | OperatorOrder::Remove(node) => Some(node),
+            _ => None,
+        };
+        // A drained node leaves when a spare comes, which may be late.
+        let until = self.now.after(out.map_or(Duration::ZERO, |_| Duration::from_secs(1_000)));
+        self.safety.ordered(out, until);
+        self.requests += 1;
+        let input = Input::Operator { request: RequestId(self.requests), order };
+        for seat in 0..self.seats.len() {
+            if self.seats[seat].coordinator.as_ref().is_some_and(Coordinator::leads) {
+                let life = self.seats[seat].life;
+                let input = Box::new(input.clone());
+                self.after(Duration::ZERO, Event::SeatInput { seat, life, input });
+            }
+        }
+    }
+
+    /// Everything is mended: hosts that may come back do, whoever was kept out is let in again.
+    pub(super) fn heal(&mut self) {
+        self.healed = true;
+        self.network.heal();
+        self.store.trouble = StoreTrouble::None;
+        self.suspicions.clear();
+        for index in 0..self.hosts.len() {
+            let host = &mut self.hosts[index];
+            if host.paused_until > self.now {
+                // Events that wait for the end of the pause come at that time, so it must stay.
+                let rest = host.paused_until.since(self.now);
+                self.excuse(index, rest);
+            }
+            if self.hosts[index].agent.is_none() {
+                let life = self.hosts[index].life;
+                self.after(Duration::from_secs(1), Event::AgentStarts { host: index, life });
+            }
+        }
+        for index in 0..self.seats.len() {
+            if self.seats[index].coordinator.is_none() {
+                let life = self.seats[index].life;
+                self.after(Duration::from_secs(1), Event::SeatStarts { seat: index, life });
+            }
+        }
+    }
+
+    /// An operator undoes what keeps nodes out and the coordinator from acting, as long as it takes.
+    pub(super) fn let_in(&mut self) {
+        let mode = self.scenario.policy.mode;
+        let state = self.seats.iter().find_map(|seat| seat.coordinator.as_ref()?.state());
+        let Some(state) = state else { return };
+        let mut orders: Vec<OperatorOrder> = Vec::new();
+        if state.mode != mode {
+            orders.push(OperatorOrder::SetMode(mode));
+        }
+        orders.extend(state.barred.keys().cloned().map(OperatorOrder::Readmit));
+        for order in orders {
+            self.command(order);
+        }
+    }
+}
