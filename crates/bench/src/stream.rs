@@ -34,6 +34,8 @@ const PREFIX: &str = "layer.07.act.out";
 const SHALLOW: u64 = 256;
 /// Events that wait when it is deep, just below the bound.
 const DEEP: u64 = 60_000;
+/// Events that go from thread to thread: so many that how it starts does not show.
+const PASSING: u64 = 5 * DEEP;
 const LARGE_BYTES: usize = 256 << 10;
 /// Large tensors that may wait, in both contenders.
 const LARGE_WAITING: usize = 16;
@@ -250,10 +252,11 @@ fn publishing(effort: Effort) -> io::Result<Vec<Row>> {
 /// From one thread to another. The last row is the writes to the descriptor for 1,000 events.
 fn passing(effort: Effort) -> io::Result<Vec<Row>> {
     let repeats = effort.repeats();
-    let events = effort.operations(DEEP);
+    let events = effort.operations(PASSING);
     let mut bench = Bench::new(StreamOptions::default())?;
+    let mut rival = rivals::Ring::new(DEEP);
     let mut writes = Vec::new();
-    let contenders: [Contender<'_>; 3] = [
+    let contenders: [Contender<'_>; 4] = [
         Box::new(|| {
             let before = bench.stream.counters().descriptor_writes;
             let figure = end_to_end_ns(&mut bench, events, DATA_BYTES);
@@ -263,8 +266,9 @@ fn passing(effort: Effort) -> io::Result<Vec<Row>> {
         }),
         Box::new(|| rivals::socket_pair_ns(events).expect("a socket pair works")),
         Box::new(|| rivals::boxes_ns(events)),
+        Box::new(|| rival.passing_ns(events)),
     ];
-    let [ours, sockets, boxes] = interleave(repeats, contenders);
+    let [ours, sockets, boxes, rival] = interleave(repeats, contenders);
     let writes = Row {
         what: "writes to the descriptor, for 1,000 events".to_owned(),
         unit: Unit::Count,
@@ -274,7 +278,8 @@ fn passing(effort: Effort) -> io::Result<Vec<Row>> {
     };
     Ok(vec![
         row("thread to thread; SEQPACKET pair", ours.clone(), Some(sockets), times_better(8.0)),
-        row("thread to thread; channel of boxes", ours, Some(boxes), times_better(3.0)),
+        row("thread to thread; channel of boxes", ours.clone(), Some(boxes), times_better(3.0)),
+        row("thread to thread; nexus-logbuf, the same job", ours, Some(rival), times_baseline(1.0)),
         writes,
     ])
 }

@@ -253,10 +253,15 @@ impl Queue {
     fn segment_for(&self, size: Size) -> Option<Segment> {
         if size.charged() > self.bounds.bytes {
             // It will be refused; nothing needs to be mapped for that.
-            return self.pool.take(0).or_else(|| Segment::map(0));
+            return self.segment(0);
         }
         let class = class_of(size.data_bytes())?;
-        self.pool.take(class).or_else(|| Segment::map(class))
+        self.segment(class)
+    }
+
+    fn segment(&self, class: usize) -> Option<Segment> {
+        let idle = self.pool.take(class, coarse_time_ns());
+        idle.or_else(|| Segment::map(class)).or_else(|| self.pool.take_any(class))
     }
 
     #[inline(always)]
@@ -286,11 +291,11 @@ impl Queue {
                 return Err(self.lose(tail, cause));
             }
             if !tail.fits(distance + HEADER_BYTES) {
-                let Some(segment) = spare.take().or_else(|| self.pool.go_on(coarse_time_ns()))
+                let Some(segment) = spare.take().or_else(|| self.pool.take(0, coarse_time_ns()))
                 else {
                     drop(tail);
                     // Taking memory from the kernel takes microseconds: other producers go ahead.
-                    spare = Segment::map(0).or_else(|| self.pool.take(0));
+                    spare = Segment::map(0).or_else(|| self.pool.take_any(0));
                     if spare.is_none() {
                         return Err(self.lose_for_want_of_memory());
                     }

@@ -61,7 +61,11 @@ impl Ring {
             let started = processor_time(ClockId::ThreadCPUTime);
             match job {
                 Job::Copy => (0..depth).for_each(|_| self.copy(black_box(&event))),
-                Job::Same => (0..depth).for_each(|_| self.publish(&tensor(black_box(&data)))),
+                Job::Same => (0..depth).for_each(|_| {
+                    let published =
+                        publish(&mut self.producer, &self.awake, &tensor(black_box(&data)));
+                    assert!(published, "the ring has room for all");
+                }),
             }
             busy_ns += processor_time(ClockId::ThreadCPUTime) - started;
             while let Some(event) = self.consumer.try_claim() {
@@ -78,27 +82,58 @@ impl Ring {
         claim.commit();
     }
 
-    #[inline(never)]
-    fn publish(&mut self, event: &TensorEvent<'_>) {
-        let mut claim = self.producer.try_claim(EVENT_BYTES).expect("the ring has room for all");
-        let (data, rest) = claim.split_at_mut(event.data.len());
-        data.copy_from_slice(event.data);
-        let (shape, rest) = rest.split_at_mut(8 * event.shape.len());
-        for (to, dimension) in shape.chunks_exact_mut(8).zip(event.shape) {
-            to.copy_from_slice(&dimension.to_ne_bytes());
-        }
-        let (prefix, rest) = rest.split_at_mut(event.prefix.len());
-        prefix.copy_from_slice(event.prefix.as_bytes());
-        let (dtype, rest) = rest.split_at_mut(16);
-        dtype.fill(0);
-        dtype[..event.dtype.len()].copy_from_slice(event.dtype.as_bytes());
-        let now = clock_gettime(ClockId::MonotonicCoarse);
-        rest[..8].copy_from_slice(&(now.tv_sec * 1_000_000_000 + now.tv_nsec).to_ne_bytes());
-        rest[8..12].copy_from_slice(&event.pipe.to_ne_bytes());
-        claim.commit();
-        fence(Ordering::SeqCst);
-        assert!(self.awake.load(Ordering::Relaxed), "nobody sleeps here");
+    /// From one thread to another, which never sleeps: the crate has nothing to wake it by.
+    pub(super) fn passing_ns(&mut self, events: u64) -> f64 {
+        let Self { producer, consumer, awake } = self;
+        time_ns(events, || {
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    let _pinned = Pinned::to(0);
+                    let data = vec![7; DATA_BYTES];
+                    for _ in 0..events {
+                        while !publish(producer, awake, &tensor(black_box(&data))) {
+                            spin_loop();
+                        }
+                    }
+                });
+                let _pinned = Pinned::to(1);
+                let mut got = 0;
+                while got < events {
+                    match consumer.try_claim() {
+                        Some(event) => {
+                            black_box(event.to_vec());
+                            got += 1;
+                        }
+                        None => spin_loop(),
+                    }
+                }
+            });
+        })
     }
+}
+
+/// Whether there was room.
+#[inline(never)]
+fn publish(producer: &mut mpsc::Producer, awake: &AtomicBool, event: &TensorEvent<'_>) -> bool {
+    let Ok(mut claim) = producer.try_claim(EVENT_BYTES) else { return false };
+    let (data, rest) = claim.split_at_mut(event.data.len());
+    data.copy_from_slice(event.data);
+    let (shape, rest) = rest.split_at_mut(8 * event.shape.len());
+    for (to, dimension) in shape.chunks_exact_mut(8).zip(event.shape) {
+        to.copy_from_slice(&dimension.to_ne_bytes());
+    }
+    let (prefix, rest) = rest.split_at_mut(event.prefix.len());
+    prefix.copy_from_slice(event.prefix.as_bytes());
+    let (dtype, rest) = rest.split_at_mut(16);
+    dtype.fill(0);
+    dtype[..event.dtype.len()].copy_from_slice(event.dtype.as_bytes());
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    rest[..8].copy_from_slice(&(now.tv_sec * 1_000_000_000 + now.tv_nsec).to_ne_bytes());
+    rest[8..12].copy_from_slice(&event.pipe.to_ne_bytes());
+    claim.commit();
+    fence(Ordering::SeqCst);
+    assert!(awake.load(Ordering::Relaxed), "nobody sleeps here");
+    true
 }
 
 // === impl Copies ===

@@ -6,12 +6,12 @@ use super::segment::{CLASSES, SEGMENT_BYTES, Segment};
 
 /// Idle memory that is kept however little is used.
 pub(super) const KEPT_BYTES: usize = 8 * SEGMENT_BYTES;
-/// How many segments of the chain go round while it moves quickly. Writing where the consumer's
-/// cache has lines makes the producer wait for each of them, and so does reading what the producer's
-/// cache has; with 2 MiB in between both have let go of them. An event takes a fourth of the time
-/// then (`docs/benchmarks.md`).
-pub(super) const ROUND: usize = 8;
-/// A chain moves quickly if a segment is used up within this time, two ticks of the coarse clock.
+/// How much memory goes round while it is used up quickly. Writing where the consumer's cache has
+/// lines makes the producer wait for each of them, and so does reading what the producer's cache has;
+/// with so much in between both have let go of them. An event takes a third of the time then
+/// (`docs/benchmarks.md`).
+pub(super) const ROUND_BYTES: usize = 8 * SEGMENT_BYTES;
+/// Memory is used up quickly if a segment lasts no longer than this, two ticks of the coarse clock.
 const QUICK_NS: u64 = 8_000_000;
 /// How long memory must have been idle before some of it goes back to the kernel: taking a page
 /// anew costs more than a copy, so a burst that comes again soon shall find its own.
@@ -27,8 +27,8 @@ struct Idle {
     /// The least that `bytes` was since the last look.
     least_bytes: usize,
     looked_ns: u64,
-    /// When the chain went on in another segment.
-    went_on_ns: u64,
+    /// When the newest segment of each class was wanted.
+    wanted_ns: [u64; CLASSES],
 }
 
 impl Pool {
@@ -38,20 +38,22 @@ impl Pool {
             bytes: 0,
             least_bytes: 0,
             looked_ns: 0,
-            went_on_ns: 0,
+            wanted_ns: [0; CLASSES],
         }))
     }
 
-    pub(super) fn take(&self, class: usize) -> Option<Segment> {
-        self.0.lock().take(class)
+    /// The segment to use next; none if another one should be mapped for that.
+    pub(super) fn take(&self, class: usize, now_ns: u64) -> Option<Segment> {
+        let mut idle = self.0.lock();
+        let before_ns = std::mem::replace(idle.wanted_ns.get_mut(class)?, now_ns);
+        let is_quick = now_ns.saturating_sub(before_ns) < QUICK_NS;
+        let last = if is_quick { (ROUND_BYTES / SEGMENT_BYTES) >> class } else { 1 };
+        idle.take_last(class, last.max(1))
     }
 
-    /// The segment that the chain goes on in; none if another one should be mapped for that.
-    pub(super) fn go_on(&self, now_ns: u64) -> Option<Segment> {
-        let mut idle = self.0.lock();
-        let before_ns = std::mem::replace(&mut idle.went_on_ns, now_ns);
-        let last = if now_ns.saturating_sub(before_ns) < QUICK_NS { ROUND } else { 1 };
-        idle.take_last(0, last)
+    /// Any segment that is idle, when there is no memory for another one.
+    pub(super) fn take_any(&self, class: usize) -> Option<Segment> {
+        self.0.lock().take_last(class, 1)
     }
 
     pub(super) fn put(&self, segment: Segment) {
@@ -97,15 +99,11 @@ impl Pool {
 
     fn take_largest(&self) -> Option<Segment> {
         let mut idle = self.0.lock();
-        (0..CLASSES).rev().find_map(|class| idle.take(class))
+        (0..CLASSES).rev().find_map(|class| idle.take_last(class, 1))
     }
 }
 
 impl Idle {
-    fn take(&mut self, class: usize) -> Option<Segment> {
-        self.take_last(class, 1)
-    }
-
     /// The one that came as the `last`-last, counted from 1.
     fn take_last(&mut self, class: usize, last: usize) -> Option<Segment> {
         let segments = self.by_class.get_mut(class)?;
@@ -120,6 +118,8 @@ impl Idle {
 mod tests {
     use super::*;
 
+    const ROUND: usize = ROUND_BYTES / SEGMENT_BYTES;
+
     #[test]
     fn segments_go_round_while_they_are_used_up_quickly_and_stay_warm_otherwise() {
         let pool = Pool::new();
@@ -130,17 +130,17 @@ mod tests {
         for segment in segments.by_ref().take(ROUND - 1) {
             pool.put(segment);
         }
-        let warm = pool.go_on(now_ns).unwrap();
+        let warm = pool.take(0, now_ns).unwrap();
         assert_eq!(warm.base(), bases[ROUND - 2], "there was time since the last");
         pool.put(warm);
         now_ns += QUICK_NS - 1;
-        assert!(pool.go_on(now_ns).is_none(), "too few to go round");
+        assert!(pool.take(0, now_ns).is_none(), "too few to go round");
         segments.for_each(|segment| pool.put(segment));
         for base in bases.iter().skip(1).chain(&bases[1..]) {
-            let segment = pool.go_on(now_ns).unwrap();
+            let segment = pool.take(0, now_ns).unwrap();
             assert_eq!(segment.base(), *base, "the one that was idle for the longest of a round");
             pool.put(segment);
         }
-        assert_eq!(pool.go_on(now_ns + QUICK_NS).unwrap().base(), bases[ROUND]);
+        assert_eq!(pool.take(0, now_ns + QUICK_NS).unwrap().base(), bases[ROUND]);
     }
 }

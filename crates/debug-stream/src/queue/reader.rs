@@ -102,6 +102,7 @@ impl Reader {
         // Two producers may have looked at the clock in another order than they took their turns.
         self.time_ns = self.time_ns.max(body.time_ns);
         let sequence = self.taken() + lost.sum();
+        self.cursor.fetch_next();
         let result = read(&Record { sequence, time_ns: self.time_ns, body });
         self.go_on();
         self.after_taking();
@@ -239,6 +240,21 @@ impl Cursor {
         // SAFETY: the offset is a sum of distances, and a producer leaves room for one more header
         // behind each event.
         unsafe { Place::at(self.segment.base(), self.offset) }
+    }
+
+    /// Has the event behind this one fetched into the cache while this one is read, so that a reader
+    /// that fell behind its producer catches up.
+    #[inline(always)]
+    fn fetch_next(&self) {
+        // SAFETY: the caller stands at an event that it found. Whoever committed it made the place
+        // behind it ready before, and left room for it.
+        unsafe {
+            let (size, _) = self.place().size();
+            let next = Place::at(self.segment.base(), self.offset + size.distance());
+            if let Found::Event = next.look() {
+                next.fetch();
+            }
+        }
     }
 
     /// Whether a whole event is next. Follows the chain into its next segment.
