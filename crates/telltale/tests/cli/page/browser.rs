@@ -9,11 +9,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
 
 use crate::command::PATIENCE;
+
+/// How long one answer of the browser may take: it is a big program on what may be a busy machine.
+const ANSWER: Duration = Duration::from_secs(120);
 
 /// What the browser is called, from the one that is tried first.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -102,7 +106,7 @@ impl Browser {
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         let call = self.send(method, parameters);
         loop {
-            let message = self.from.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+            let message = self.from.recv_timeout(ANSWER).unwrap_or_else(|error| {
                 panic!("{method} is not answered: {error}; complaints: {:?}", self.complaints)
             });
             if message["id"] == call {
