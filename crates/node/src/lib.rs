@@ -25,6 +25,7 @@ mod processes;
 pub mod reconcile;
 mod report;
 pub mod samples;
+mod secret_file;
 pub mod service;
 pub mod tenstorrent;
 pub mod tree;

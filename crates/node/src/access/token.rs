@@ -1,10 +1,10 @@
 //! The service's token: whoever sends it sees everything. Kept in a file that only the service
 //! and who may be it can read.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::secret_file;
 
 /// The shortest token; a random one of this length cannot be tried out.
 pub const LEAST_TOKEN_BYTES: usize = 16;
@@ -40,6 +40,17 @@ pub enum TokenError {
         /// Its permission bits.
         mode: u32,
     },
+    /// Somebody else made the file, and so knows what is in it.
+    #[error(
+        "the token file {path} belongs to user {owner}, neither to root nor to the service; make \
+         one of its own"
+    )]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
     /// The file holds something else.
     #[error(
         "the token file {path} must hold one word of {LEAST_TOKEN_BYTES} to {MOST_TOKEN_BYTES} \
@@ -61,17 +72,16 @@ impl Token {
     /// The token in this file, without white space around it.
     ///
     /// # Errors
-    /// When the file cannot be read, others can read it, or it holds no token.
+    /// When the file cannot be read, others can read it or made it, or it holds no token.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        let failed = |source| TokenError::Read { path: path.into(), source };
-        let file = File::open(path).map_err(failed)?;
-        let mode = file.metadata().map_err(failed)?.mode() & 0o7777;
-        if mode & 0o007 != 0 {
-            return Err(TokenError::Open { path: path.into(), mode });
-        }
-        let mut text = Vec::new();
-        let most = u64::try_from(MOST_TOKEN_BYTES * 2).expect("a small number");
-        file.take(most).read_to_end(&mut text).map_err(failed)?;
+        let text = secret_file::read(path, MOST_TOKEN_BYTES * 2).map_err(|fault| {
+            let path = path.to_owned();
+            match fault {
+                secret_file::Fault::Read(source) => TokenError::Read { path, source },
+                secret_file::Fault::Open { mode } => TokenError::Open { path, mode },
+                secret_file::Fault::Owner { owner } => TokenError::Owner { path, owner },
+            }
+        })?;
         let word = text.trim_ascii();
         let fits = (LEAST_TOKEN_BYTES..=MOST_TOKEN_BYTES).contains(&word.len());
         if !fits || !word.iter().all(u8::is_ascii_graphic) {

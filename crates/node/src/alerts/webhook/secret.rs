@@ -1,14 +1,14 @@
 //! The `Authorization` header's value, from a file that others cannot read.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hyper::header::HeaderValue;
 
+use crate::secret_file;
+
 /// The longest value.
-const MAX_BYTES: u64 = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// Why there is no value.
 #[derive(Debug, thiserror::Error)]
@@ -21,21 +21,25 @@ pub(super) enum SecretError {
     },
     #[error("{path} has mode {mode:04o}, so others can read it; run: chmod 600 {path}")]
     Open { path: PathBuf, mode: u32 },
+    #[error(
+        "{path} belongs to user {owner}, neither to root nor to the service; make one of its own"
+    )]
+    Owner { path: PathBuf, owner: u32 },
     #[error("{path} must have one line such as Bearer WORD, of at most {MAX_BYTES} bytes")]
     Unfit { path: PathBuf },
 }
 
 /// Reads it. Read for each attempt, so that a new secret needs no restart.
 pub(super) fn read(path: &Path) -> Result<HeaderValue, SecretError> {
-    let failed = |source| SecretError::Read { path: path.into(), source };
-    let file = File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.mode() & 0o7777;
-    if mode & 0o007 != 0 {
-        return Err(SecretError::Open { path: path.into(), mode });
-    }
-    let mut text = Vec::new();
-    let read = file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
-    let fits = u64::try_from(read).is_ok_and(|read| read <= MAX_BYTES);
+    let text = secret_file::read(path, MAX_BYTES + 1).map_err(|fault| {
+        let path = path.to_owned();
+        match fault {
+            secret_file::Fault::Read(source) => SecretError::Read { path, source },
+            secret_file::Fault::Open { mode } => SecretError::Open { path, mode },
+            secret_file::Fault::Owner { owner } => SecretError::Owner { path, owner },
+        }
+    })?;
+    let fits = text.len() <= MAX_BYTES;
     let line = text.trim_ascii();
     let printable = line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     let value = HeaderValue::from_bytes(line).ok().filter(|_| fits && printable);
