@@ -38,6 +38,15 @@ pub enum DirectoryError {
         /// Its owner.
         owner: u32,
     },
+    /// It has another use, so closing it would take it from others.
+    #[error(
+        "the state directory {path} is open to others and holds more than a history; name a \
+         directory of its own with --state-dir"
+    )]
+    Shared {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Somebody writes a history there already.
     #[error(
         "another service writes the history in {path}; end it, or name another directory with \
@@ -108,6 +117,11 @@ impl OwnDirectory {
     pub(super) fn take(path: &Path) -> Result<Self, DirectoryError> {
         let failed = |source| DirectoryError::Use { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        // A link that somebody else made leads to wherever that user likes.
+        let named = fs::symlink_metadata(path).map_err(failed)?;
+        if ![0, rustix::process::geteuid().as_raw()].contains(&named.uid()) {
+            return Err(DirectoryError::Owner { path: path.to_owned(), owner: named.uid() });
+        }
         // SQLite refuses links on the way to its file, and /var may be one.
         let path = path.canonicalize().map_err(failed)?;
         let found = fs::metadata(&path).map_err(failed)?;
@@ -115,6 +129,9 @@ impl OwnDirectory {
             return Err(DirectoryError::Owner { path, owner: found.uid() });
         }
         if found.mode() & 0o077 != 0 {
+            if !is_for_history(&path).map_err(failed)? {
+                return Err(DirectoryError::Shared { path });
+            }
             fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).map_err(failed)?;
         }
         let lock = private_file(&path.join(LOCK)).map_err(failed)?;
@@ -155,13 +172,33 @@ impl OwnDirectory {
     }
 }
 
+/// Whether nothing is in a directory but a history of ours, or what an empty file system has.
+fn is_for_history(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with("history."))
+            && entry.metadata()?.uid() == rustix::process::geteuid().as_raw();
+        if !is_ours && name != "lost+found" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Opens a file that only its owner may read, and makes it if it is not there. Never follows a link.
 fn private_file(path: &Path) -> io::Result<File> {
     let no_links = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag of open(2) is an int");
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let file = options.custom_flags(no_links).open(path)?;
-    if file.metadata()?.mode() & 0o077 != 0 {
+    let found = file.metadata()?;
+    // Whoever made it may have it open.
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        let words = format!("the file belongs to user {}", found.uid());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, words));
+    }
+    if found.mode() & 0o077 != 0 {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
     }
     Ok(file)
@@ -188,6 +225,20 @@ mod tests {
         assert_eq!(fs::metadata(&database).unwrap().mode() & 0o777, 0o600);
         drop(own);
         OwnDirectory::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_with_another_use_stays_as_it_is() {
+        let scratch = Scratch::new();
+        for (name, mode) in [("data", 0o755), ("tmp", 0o1777)] {
+            let path = scratch.join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("theirs"), "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(matches!(OwnDirectory::take(&path), Err(DirectoryError::Shared { .. })));
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, mode);
+            assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+        }
     }
 
     #[test]
