@@ -11,12 +11,15 @@ mod holders;
 mod legacy;
 mod matching;
 mod parts;
+mod plausible;
 mod regions;
+
+use std::collections::BTreeMap;
 
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::Timestamp;
-use telltale_schema::memory::{MemoryKind, MemoryUsage};
+use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process, ProcessSource,
@@ -26,6 +29,7 @@ use telltale_schema::snapshot::{
 use crate::observation::{DeviceClaim, LegacyObservation, ProcessObservation, RegionObservation};
 use crate::tenstorrent::ChipReading;
 use parts::{Parts, RegionSums};
+use plausible::{capacity_of, fits_in, is_plausible};
 
 /// Devices of one snapshot: what ledgers and regions claim beyond it is refused.
 pub const MAX_DEVICES: usize = 1024;
@@ -33,12 +37,9 @@ pub const MAX_DEVICES: usize = 1024;
 /// More bytes than any device has: such a figure has wrapped below zero or is a lie.
 pub const MAX_DEVICE_BYTES: u64 = 1 << 48;
 
-/// More buffers, allocations or failures than a process can have counted: 2^56 of them, one each
-/// nanosecond, take two years.
-const MAX_PLAUSIBLE_COUNT: u64 = 1 << 56;
-
-/// More bytes than a process can have allocated in all its life, most of which were freed again.
-const MAX_PLAUSIBLE_FLOW_BYTES: u64 = 1 << 62;
+/// Devices of one snapshot that nobody but the processes of one user name: more than one machine
+/// has chips, and few enough that no user crowds out the others.
+pub const MAX_DEVICES_NAMED_BY_A_USER: usize = 64;
 
 /// What the sources saw.
 #[derive(Debug, Clone, Default)]
@@ -87,6 +88,8 @@ struct Bench {
     devices: Vec<Draft>,
     processes: Vec<ProcessDraft>,
     refused: Vec<(String, String)>,
+    /// How many devices processes of each user have added.
+    named: BTreeMap<Option<u32>, usize>,
 }
 
 /// A device in the making.
@@ -131,9 +134,9 @@ struct ClaimedDevice {
 // === impl Claimed ===
 
 impl Claimed {
-    fn add(&mut self, claim: Option<u64>) {
-        let plausible = claim.filter(|bytes| (1..=MAX_DEVICE_BYTES).contains(bytes));
-        *self = match (*self, plausible) {
+    /// Takes a capacity that a process claims. `table` has what the board has, where it is known.
+    fn add(&mut self, claim: Option<u64>, table: Option<u64>) {
+        *self = match (*self, capacity_of(claim, table)) {
             (before, None) => before,
             (Self::Nobody, Some(bytes)) => Self::All(bytes),
             (Self::All(before), Some(bytes)) if before == bytes => Self::All(bytes),
@@ -165,6 +168,14 @@ impl Draft {
             reported: false,
         }
     }
+
+    /// The most that anybody can have of a kind on this device.
+    fn most_bytes(&self, kind: MemoryKind) -> u64 {
+        match (kind.space(), self.facts.value()) {
+            (MemorySpace::Dram, Some(facts)) => facts.dram_capacity_bytes.min(MAX_DEVICE_BYTES),
+            _ => MAX_DEVICE_BYTES,
+        }
+    }
 }
 
 // === impl Bench ===
@@ -182,7 +193,8 @@ impl Bench {
     }
 
     fn add_claim(&mut self, draft: &mut ProcessDraft, claim: DeviceClaim) {
-        let Some(index) = self.device_of(&claim.chip) else {
+        let uid = draft.process.uid.value().copied();
+        let Some(index) = self.device_of(&claim.chip, uid) else {
             self.refuse(&draft.process.name, "names more devices than a machine can have");
             return;
         };
@@ -190,17 +202,22 @@ impl Bench {
         let device = &mut self.devices[index];
         if counts {
             device.reported = true;
-            device.dram_capacity.add(claim.dram_capacity_bytes);
-            device.l1_capacity.add(claim.l1_capacity_bytes);
+            let table = device.facts.value();
+            let (dram, l1) =
+                (table.map(|it| it.dram_capacity_bytes), table.map(ChipFacts::l1_capacity_bytes));
+            device.dram_capacity.add(claim.dram_capacity_bytes, dram);
+            device.l1_capacity.add(claim.l1_capacity_bytes, l1);
             // A chip whose board cannot be read, as during a reset, is what its processes say.
             let facts = claim.facts.or_else(|| ChipFacts::of_board(claim.chip.board_type));
             if let (Reading::Absent { .. }, Some(facts)) = (&device.facts, facts) {
                 device.facts = Reading::new(facts, self.taken_at);
             }
         }
+        let dram = device.facts.value().map(|facts| facts.dram_capacity_bytes);
+        let dram_fits = fits_in(dram, MemorySpace::Dram, &claim.kinds);
         let mut implausible = false;
         for KindUsage { kind, usage } in claim.kinds {
-            if !is_plausible(&usage) {
+            if !is_plausible(&usage) || (!dram_fits && kind.space() == MemorySpace::Dram) {
                 implausible = true;
                 continue;
             }
@@ -213,7 +230,7 @@ impl Bench {
         if implausible {
             self.refuse(
                 &draft.process.name,
-                "claims more memory than a device can have, or impossible counts",
+                "claims more memory than the device has, or impossible counts",
             );
         }
         held(&mut draft.process, index).accounting = Accounting::Recorded;
@@ -228,13 +245,19 @@ impl Bench {
         }
     }
 
-    /// The place of the device that `chip` is, made if need be and possible.
-    fn device_of(&mut self, chip: &ChipIdentity) -> Option<usize> {
+    /// The place of the device that `chip` is, made if need be and possible for a process of user
+    /// `uid`.
+    fn device_of(&mut self, chip: &ChipIdentity, uid: Option<u32>) -> Option<usize> {
         let known =
             self.devices.iter().position(|draft| matching::same_chip(&draft.identity, chip));
         if known.is_some() || self.devices.len() >= MAX_DEVICES {
             return known;
         }
+        let named = self.named.entry(uid).or_default();
+        if *named >= MAX_DEVICES_NAMED_BY_A_USER {
+            return None;
+        }
+        *named += 1;
         let mut draft = Draft::named(chip.clone(), "ledgers");
         if let Some(facts) = ChipFacts::of_board(chip.board_type) {
             draft.facts = Reading::new(facts, self.taken_at);
@@ -255,22 +278,6 @@ impl ProcessDraft {
     fn accounts_for_itself(&self) -> bool {
         matches!(self.process.known_by, Some(ProcessSource::Ledger | ProcessSource::Endpoint))
     }
-}
-
-/// Whether a process can have counted this; what has wrapped below zero is not.
-fn is_plausible(usage: &MemoryUsage) -> bool {
-    let MemoryUsage {
-        live_bytes,
-        live_buffers,
-        peak_bytes,
-        allocations,
-        allocated_bytes,
-        failed_allocations,
-    } = *usage;
-    let counts = [live_buffers, allocations, failed_allocations];
-    live_bytes.max(peak_bytes) <= MAX_DEVICE_BYTES
-        && allocated_bytes <= MAX_PLAUSIBLE_FLOW_BYTES
-        && counts.into_iter().all(|count| count <= MAX_PLAUSIBLE_COUNT)
 }
 
 /// The process's entry for the device at `index`.

@@ -16,8 +16,9 @@ impl Bench {
             let mut draft = self.processes.swap_remove(process);
             if draft.process.state == ProcessState::Alive && !draft.accounts_for_itself() {
                 let by_row: Vec<usize> = draft.known_devices().collect();
+                let uid = draft.process.uid.value().copied();
                 for claim in devices {
-                    let place = self.device_of(&claim.chip);
+                    let place = self.device_of(&claim.chip, uid);
                     if place.is_none_or(|place| !by_row.contains(&place)) {
                         self.add_claim(&mut draft, claim);
                     }

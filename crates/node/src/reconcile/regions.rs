@@ -9,9 +9,7 @@ use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessSta
 
 use super::holders::out_of_sight;
 use super::parts::Parts;
-use super::{
-    Bench, ClaimedDevice, Draft, MAX_DEVICE_BYTES, MAX_DEVICES, ProcessDraft, held, matching, put,
-};
+use super::{Bench, ClaimedDevice, Draft, MAX_DEVICES, ProcessDraft, held, matching, put};
 use crate::observation::{RegionObservation, RowObservation, RowOwner};
 
 impl Bench {
@@ -55,7 +53,7 @@ impl Bench {
         }
         let is_ours = is_only && self.accounts_for_all(index, &owners, references);
         for (kind, bytes) in totals {
-            if bytes > MAX_DEVICE_BYTES {
+            if bytes > self.devices[index].most_bytes(kind) {
                 self.refuse("regions", "a total is more than a device can have");
             } else if !is_ours {
                 self.devices[index].regions.add_total(kind, bytes);
@@ -94,7 +92,8 @@ impl Bench {
 
     fn add_row(&mut self, index: usize, mut row: RowObservation) {
         let before = row.kinds.len();
-        row.kinds.retain(|(_, bytes)| *bytes <= MAX_DEVICE_BYTES);
+        let device = &self.devices[index];
+        row.kinds.retain(|(kind, bytes)| *bytes <= device.most_bytes(*kind));
         if row.kinds.len() < before {
             self.refuse("regions", "a row is more than a device can have");
         }
