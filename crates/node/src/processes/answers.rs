@@ -68,7 +68,7 @@ impl Asking<'_> {
     pub(crate) fn collect(&mut self, listed: &[Listed]) -> BTreeMap<ProcessIdentity, Believed> {
         let mut asked = Vec::new();
         for (number, directory, listing) in listed {
-            let mut entries = self.entries(*number, directory, listing);
+            let mut entries = in_turns(self.entries(*number, directory, listing));
             if entries.len() > MAX_ASKED {
                 let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
                 let subject = directory.path().display().to_string();
@@ -190,6 +190,20 @@ impl Asking<'_> {
         entry.pid_namespace.is_none_or(|found| found == namespace)
             && self.ledgers.has_neighbour(number, entry.pid, namespace, uid)
     }
+}
+
+/// Brings endpoints into an order in which the first of each user come before anybody's second, so
+/// that nobody is kept from being asked by another's many.
+fn in_turns(entries: Vec<(&Entry, EntryStatus)>) -> Vec<(&Entry, EntryStatus)> {
+    let mut before: BTreeMap<u32, usize> = BTreeMap::new();
+    let numbered = entries.into_iter().map(|(entry, status)| {
+        let place = before.entry(status.uid).or_default();
+        *place += 1;
+        (*place, (entry, status))
+    });
+    let mut numbered: Vec<_> = numbered.collect();
+    numbered.sort_by_key(|(place, _)| *place);
+    numbered.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// Compares an answer with what the kernel says of its sender and with the socket's name.

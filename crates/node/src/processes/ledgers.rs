@@ -19,6 +19,14 @@ use crate::report::Report;
 /// Ledgers that are followed at one time.
 pub(crate) const MAX_LEDGERS: usize = 4096;
 
+/// Those of one user among them: enough for 64 processes on each of 32 chips and half as many
+/// again, and the rest is left to the others.
+const MAX_LEDGERS_OF_A_USER: usize = 3072;
+
+/// Files of one user that are opened in vain in one round. A user who makes more of them is not
+/// shown whole, and keeps nobody waiting.
+const MAX_FAILURES_OF_A_USER: usize = 64;
+
 /// Where a ledger came from: the directory's number in this collector and the name there.
 pub(crate) type Origin = (u32, String);
 
@@ -149,12 +157,21 @@ impl Ledgers {
         let listed: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
         self.retain(|(of, name), behind| {
             let now = || directory.entry_status(name).ok().as_ref().map(FileIdentity::of);
-            *of != number || (listed.contains(name.as_str()) && now() == Some(behind))
+            // A directory with too many entries to list lets nobody vanish who was seen before.
+            let may_be_there = listing.truncated || listed.contains(name.as_str());
+            *of != number || (may_be_there && now() == Some(behind))
         });
+        let (mut of_users, mut failures) = (BTreeMap::new(), BTreeMap::<u32, usize>::new());
+        for one in self.followed.values() {
+            *of_users.entry(one.uid).or_insert(0) += 1;
+        }
         for entry in &listing.ledgers {
             let name = &entry.name;
             let origin = (number, name.clone());
-            if self.followed.contains_key(&origin) {
+            if let Some(followed) = self.followed.get(&origin) {
+                if let Standing::Refused(lie) = &followed.standing {
+                    report.error(name, Absence::Refused, lie.to_string());
+                }
                 continue;
             }
             if self.followed.len() >= MAX_LEDGERS {
@@ -165,8 +182,20 @@ impl Ledgers {
             }
             // Looked at before it is opened: if it is replaced in between, the next round sees that.
             let Ok(status) = directory.entry_status(name) else { continue };
+            let failures = failures.entry(status.uid).or_default();
+            if *failures >= MAX_FAILURES_OF_A_USER {
+                report.error(name, Absence::Refused, "many others of this user are no ledgers");
+                continue;
+            }
+            let of_user = of_users.entry(status.uid).or_default();
+            if *of_user >= MAX_LEDGERS_OF_A_USER {
+                let detail = format!("user {} has more than {MAX_LEDGERS_OF_A_USER}", status.uid);
+                report.error(name, Absence::Failed, detail);
+                continue;
+            }
             match LedgerReader::open_at(directory, name) {
                 Ok(reader) => {
+                    *of_user += 1;
                     let standing = checks.judge_ledger(&reader);
                     if let Standing::Refused(lie) = &standing {
                         report.error(name, Absence::Refused, lie.to_string());
@@ -175,7 +204,10 @@ impl Ledgers {
                 }
                 Err(error)
                     if error.is_forbidden() && closed.take(number, entry, status.uid, checks) => {}
-                Err(error) => complain(name, &error, report),
+                Err(error) => {
+                    *failures += 1;
+                    complain(name, &error, report);
+                }
             }
         }
     }
