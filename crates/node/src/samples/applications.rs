@@ -101,6 +101,10 @@ impl<'a> Applications<'a> {
         if !is_metric_name(&sample.name) || sample.name.len() > MAX_NAME_BYTES {
             return None;
         }
+        // Its name would say that it is a counter.
+        if kind != MetricKind::Counter && sample.name.ends_with("_total") {
+            return None;
+        }
         if let Some(known) = self.by_name.get(sample.name.as_str()).copied() {
             return (samples.families[known].kind == kind).then_some(known);
         }
