@@ -17,11 +17,13 @@ mod history;
 mod hosts;
 mod options;
 mod problem;
+mod seats;
 mod stalling;
 mod stream;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -35,11 +37,15 @@ use crate::history::SharedReader;
 use crate::listen::Listener;
 use crate::service::View;
 use cache::Cache;
-use connection::{Connections, Socket};
+use connection::Socket;
 use counts::Counts;
 use hosts::Hosts;
+use seats::{Connections, Patience};
 
 pub use options::{DEFAULT_PORT, HttpOptions, OptionsError};
+
+/// Streams besides those of the options, for those who see everything.
+const KEPT_STREAMS: usize = 8;
 
 /// Why serving ended.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +67,7 @@ struct App {
     cache: Cache,
     counts: Arc<Counts>,
     streams: Arc<Semaphore>,
+    kept_streams: Arc<Semaphore>,
     /// Where series over time come from, if a history is kept.
     history: Option<SharedReader>,
     /// Becomes true when streams shall end.
@@ -99,12 +106,18 @@ pub async fn serve(
         cache: Cache::new(options.series),
         counts: Arc::clone(&counts),
         streams: Arc::new(Semaphore::new(options.streams)),
+        kept_streams: Arc::new(Semaphore::new(KEPT_STREAMS)),
         stop: stopped.clone(),
         history,
         view,
-        policy,
+        policy: Arc::clone(&policy),
     });
-    let connections = Arc::new(Connections::new(options.connections, counts));
+    let patience = Patience {
+        head: Duration::from_secs_f64(options.head_seconds),
+        stall: Duration::from_secs_f64(options.stall_seconds),
+    };
+    let connections = Connections::new(options.connections, patience, policy, counts);
+    let connections = Arc::new(connections);
     let router = router(&app);
     let mut accepting = JoinSet::new();
     for socket in sockets {

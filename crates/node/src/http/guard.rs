@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::problem::Problem;
+use super::seats::Place;
 use crate::access::{Caller, Sight, sight};
 
 /// What answers have unless they say otherwise: no browser is to guess a type, load anything, show
@@ -65,7 +66,14 @@ fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
         return Err(unauthorized());
     };
     let caller = app.policy.authorized(caller, header).ok_or_else(unauthorized)?;
-    Ok(sight(&app.policy, &caller))
+    let sight = sight(&app.policy, &caller);
+    let place = request.extensions().get::<Arc<Place>>();
+    if place.is_some_and(|place| !place.shows(sight)) {
+        let detail = "all connections are taken; send the token, or come back later";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        return Err(problem.with(CONNECTION, "close"));
+    }
+    Ok(sight)
 }
 
 /// Every name that the request gives its host must be one of ours.

@@ -1,8 +1,10 @@
 //! What can be configured of HTTP, and which combinations are refused.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::access::AccessPolicy;
 use crate::listen::Address;
@@ -11,6 +13,9 @@ use crate::samples::SampleOptions;
 /// The port by default. Exporters of accelerators are around 9400, this one is not known to be
 /// anybody's, and it is below the range from which the kernel takes ports for clients.
 pub const DEFAULT_PORT: u16 = 9435;
+
+/// What a time to wait for a client may be, in seconds.
+const PATIENCE_SECONDS: RangeInclusive<f64> = 1.0..=600.0;
 
 /// The table `[http]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +33,13 @@ pub struct HttpOptions {
     pub connections: usize,
     /// Streams of snapshots at a time.
     pub streams: usize,
+    /// How many seconds a client may take for the head of a request, and how long a connection may
+    /// be without one. By default longer than Prometheus waits between scrapes.
+    #[serde(deserialize_with = "patience")]
+    pub head_seconds: f64,
+    /// How many seconds a client may take nothing of its answer.
+    #[serde(deserialize_with = "patience")]
+    pub stall_seconds: f64,
     /// How many series `/metrics` may have.
     pub series: SampleOptions,
 }
@@ -54,6 +66,8 @@ impl Default for HttpOptions {
             public: false,
             connections: 128,
             streams: 32,
+            head_seconds: 20.0,
+            stall_seconds: 15.0,
             series: SampleOptions::default(),
         }
     }
@@ -71,4 +85,14 @@ impl HttpOptions {
         }
         Err(OptionsError::Exposed { address })
     }
+}
+
+/// Reads a time to wait for a client.
+fn patience<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let seconds = f64::deserialize(from)?;
+    if PATIENCE_SECONDS.contains(&seconds) {
+        return Ok(seconds);
+    }
+    let (least, most) = (PATIENCE_SECONDS.start(), PATIENCE_SECONDS.end());
+    Err(D::Error::custom(format!("{seconds} is not from {least} to {most} seconds")))
 }

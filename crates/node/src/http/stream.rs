@@ -44,7 +44,11 @@ pub(super) async fn stream(
     Extension(sight): Extension<Sight>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Ok(permit) = Arc::clone(&app.streams).try_acquire_owned() else {
+    let taken = Arc::clone(&app.streams).try_acquire_owned().or_else(|full| match sight {
+        Sight::Everything => Arc::clone(&app.kept_streams).try_acquire_owned(),
+        Sight::Own { .. } | Sight::DevicesOnly => Err(full),
+    });
+    let Ok(permit) = taken else {
         let detail = "all streams are taken; try again, or read /api/v1/snapshot";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
     };

@@ -1,0 +1,200 @@
+//! Places for connections, and who has to leave when there are none.
+//!
+//! Whoever sees everything keeps its place, and a few are kept for such: a TCP port cannot tell one
+//! from another before the token comes, so a connection that finds all other places busy is let in
+//! on trial, and its first request has to show that it may stay.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::counts::{Counts, Refused};
+use super::stalling::Movement;
+use crate::access::{AccessPolicy, Caller, Sight, sight};
+
+/// How long after its last byte a connection counts as one that does nothing.
+const QUIET: Duration = Duration::from_secs(1);
+/// The same for one on trial: who comes to ask, asks at once.
+const TRIAL_QUIET: Duration = Duration::from_millis(100);
+/// How long a connection waits for a place, and how often it looks for one.
+const WAIT: Duration = Duration::from_millis(300);
+const LOOK: Duration = Duration::from_millis(10);
+/// Connections of one user of this machine, as its socket file tells them apart.
+const MOST_EACH: usize = 16;
+/// Connections that are kept for those who see everything, of all that there may be a fourth at
+/// most.
+const RESERVE: usize = 16;
+
+/// How long clients are waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For the head of a request.
+    pub(super) head: Duration,
+    /// For the next byte of an answer to be taken.
+    pub(super) stall: Duration,
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Connections {
+    most: usize,
+    patience: Patience,
+    policy: Arc<AccessPolicy>,
+    counts: Arc<Counts>,
+    open: Mutex<Vec<Arc<Place>>>,
+}
+
+/// What one of them is.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) movement: Arc<Movement>,
+    pub(super) make_room: Notify,
+    uid: Option<u32>,
+    standing: AtomicU8,
+}
+
+/// What a connection may do when others need its place. As numbers, for the atomic.
+const USUAL: u8 = 0;
+const ON_TRIAL: u8 = 1;
+const TRUSTED: u8 = 2;
+
+/// A connection's place among all; dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Seat {
+    connections: Arc<Connections>,
+    place: Arc<Place>,
+}
+
+// === impl Place ===
+
+impl Place {
+    fn stands(&self, standing: u8) -> bool {
+        self.standing.load(Ordering::Relaxed) == standing
+    }
+
+    /// Takes note of what its client may see. False when it was on trial and has to go.
+    pub(super) fn shows(&self, sight: Sight) -> bool {
+        if sight == Sight::Everything {
+            self.standing.store(TRUSTED, Ordering::Relaxed);
+        }
+        !self.stands(ON_TRIAL)
+    }
+}
+
+// === impl Connections ===
+
+impl Connections {
+    pub(super) fn new(
+        most: usize,
+        patience: Patience,
+        policy: Arc<AccessPolicy>,
+        counts: Arc<Counts>,
+    ) -> Self {
+        Self { most, patience, policy, counts, open: Mutex::default() }
+    }
+
+    /// A place for one more of `caller`. Where there is none, the connection that has been quiet
+    /// for longest has to go; where none is quiet soon, the new one.
+    pub(super) async fn seat(self: &Arc<Self>, caller: &Caller) -> Option<Seat> {
+        let is_trusted = sight(&self.policy, caller) == Sight::Everything;
+        let (wanted, uid) = match caller {
+            Caller::Local { uid, .. } if !is_trusted => (USUAL, Some(*uid)),
+            _ => (if is_trusted { TRUSTED } else { USUAL }, None),
+        };
+        let until = Instant::now() + WAIT;
+        loop {
+            if let Some(seat) = self.take(wanted, uid) {
+                return Some(seat);
+            }
+            // A user with too many waits for nobody, and others not for that user.
+            if uid.is_some() || Instant::now() >= until {
+                self.counts.refuse(Refused::TooMany);
+                return None;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn take(self: &Arc<Self>, wanted: u8, uid: Option<u32>) -> Option<Seat> {
+        let mut all = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = self.standing(&mut all, wanted, uid)?;
+        let place = Arc::new(Place {
+            movement: Arc::new(Movement::new()),
+            make_room: Notify::new(),
+            uid,
+            standing: AtomicU8::new(standing),
+        });
+        all.push(Arc::clone(&place));
+        self.counts.connections.fetch_add(1, Ordering::Relaxed);
+        Some(Seat { connections: Arc::clone(self), place })
+    }
+
+    /// As what a new connection is let in, after somebody made room where need be; none if it is
+    /// not.
+    fn standing(&self, all: &mut Vec<Arc<Place>>, wanted: u8, uid: Option<u32>) -> Option<u8> {
+        if wanted == TRUSTED {
+            let room =
+                all.len() < self.most || send_away(all, Duration::ZERO, |one| !one.stands(TRUSTED));
+            return (room || send_away(all, QUIET, |_| true)).then_some(TRUSTED);
+        }
+        let reserve = RESERVE.min(self.most / 4);
+        let count = |which: &dyn Fn(&Place) -> bool| all.iter().filter(|one| which(one)).count();
+        if uid.is_some() {
+            let is_its = |one: &Place| one.uid == uid && one.stands(USUAL);
+            if count(&is_its) >= MOST_EACH {
+                return send_away(all, QUIET, is_its).then_some(USUAL);
+            }
+        }
+        if count(&|one| one.stands(USUAL)) < self.most - reserve && all.len() < self.most {
+            return Some(USUAL);
+        }
+        if send_away(all, QUIET, |one| one.stands(USUAL)) {
+            return Some(USUAL);
+        }
+        let trial = uid.is_none() && self.policy.has_token();
+        (trial
+            && (all.len() < self.most || send_away(all, TRIAL_QUIET, |one| one.stands(ON_TRIAL))))
+        .then_some(ON_TRIAL)
+    }
+}
+
+/// Sends away the one of these that has been quiet for longest. False where none has been for
+/// `least`.
+fn send_away(all: &mut Vec<Arc<Place>>, least: Duration, which: impl Fn(&Place) -> bool) -> bool {
+    let now = Instant::now();
+    let quiet = all.iter().enumerate().filter(|(_, one)| which(one));
+    let quiet = quiet.map(|(index, one)| (one.movement.last(), index)).min();
+    match quiet.filter(|(last, _)| now.saturating_duration_since(*last) >= least) {
+        Some((_, index)) => {
+            all.swap_remove(index).make_room.notify_one();
+            true
+        }
+        None => false,
+    }
+}
+
+// === impl Seat ===
+
+impl Seat {
+    pub(super) fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        &self.connections.counts
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        self.connections.patience
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut all = self.connections.open.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|one| !Arc::ptr_eq(one, &self.place));
+        self.connections.counts.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
