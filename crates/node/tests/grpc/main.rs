@@ -2,6 +2,7 @@
 
 mod alerts;
 mod calling;
+mod document;
 mod history;
 mod hostile;
 mod machine;
