@@ -1,5 +1,6 @@
 //! `telltale serve`: how it begins, is told things, and ends.
 
+mod legacy;
 mod sockets;
 mod systemd;
 

@@ -1,0 +1,147 @@
+//! Mallory takes as much as he can get: connections, descriptors, names.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use serde_json::json;
+use telltale_harness::wait_until;
+
+use crate::actor::Actor;
+use crate::scene::{ADA, PATIENCE, SERVICE, Scene, Service, Stage, process};
+
+#[test]
+fn one_user_cannot_take_all_grpc_connections() {
+    let Some(scene) = Scene::set("one_user_cannot_take_all_grpc_connections") else { return };
+    let mut crowd = scene.mallory(json!({
+        "role": "crowd", "count": 300, "socket": scene.stage.socket(), "bytes": ""
+    }));
+    crowd.says();
+    // All but his share.
+    let name = [("queue", "grpc_connections")];
+    scene.metric_reaches("telltale_queue_dropped_total", &name, 284.0);
+    scene.still_serves();
+}
+
+#[test]
+fn one_user_cannot_take_all_http_connections() {
+    let Some(scene) = Scene::set("one_user_cannot_take_all_http_connections") else { return };
+    let address = scene.service.http.unwrap().to_string();
+    let ask = "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    // Silent ones, those within a request, and those that are served all the time.
+    for (bytes, is_busy) in [("", false), ("GET /metr", false), (ask, true)] {
+        for place in [json!({ "address": address }), json!({ "socket": scene.stage.http_socket() })]
+        {
+            let mut part =
+                json!({ "role": "crowd", "count": 300, "bytes": bytes, "busy": is_busy });
+            part.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+            let mut crowd = scene.mallory(part);
+            crowd.says();
+            scene.still_serves();
+        }
+    }
+    // Refused, or sent away for somebody else.
+    scene.metric_reaches("telltale_http_refused_connections_total", &[], 100.0);
+}
+
+#[test]
+fn one_user_cannot_take_all_streams() {
+    let Some(scene) = Scene::set("one_user_cannot_take_all_streams") else { return };
+    let address = scene.service.http.unwrap();
+    let mut crowd = scene.mallory(json!({
+        "role": "crowd", "count": 60, "address": address.to_string(),
+        "bytes": "GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    }));
+    crowd.says();
+    scene.metric_reaches("telltale_http_requests_total", &[("code", "503")], 1.0);
+    scene.still_serves();
+    // Whoever sees everything has streams of its own.
+    use std::io::Write;
+    let mut stream = crate::asking::connect(address);
+    let token = crate::scene::TOKEN;
+    let head = format!(
+        "GET /api/v1/stream HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let answer = crate::asking::answer(&mut std::io::BufReader::new(stream)).unwrap();
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn a_service_without_descriptors_comes_back() {
+    let Some(stage) = Stage::set("a_service_without_descriptors_comes_back") else { return };
+    let inner = {
+        let mut command = stage.command();
+        command.arg("--legacy-allocation-socket").arg(stage.run.join("legacy.sock"));
+        command
+    };
+    // Fewer than its own limits allow, so that they run out before these are met.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 96; exec \"$@\"", "sh"]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.arg0("sh");
+    let service: Service = stage.serve(command);
+    let ada = stage.workload(ADA, crate::scene::ADAS_BYTES);
+    let scene = Scene { ada, service, stage };
+    scene.still_serves();
+    let places = [
+        json!({ "address": scene.service.http.unwrap().to_string() }),
+        json!({ "socket": scene.stage.http_socket() }),
+        json!({ "socket": scene.stage.socket() }),
+        json!({ "socket": scene.stage.run.join("legacy.sock") }),
+    ];
+    let mut crowds = Vec::new();
+    for place in places {
+        let mut part = json!({ "role": "crowd", "count": 150 });
+        part.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+        let mut crowd = scene.mallory(part);
+        crowd.says();
+        crowds.push(crowd);
+    }
+    // What needs no descriptor goes on: it still collects.
+    let pid = scene.service.child.id();
+    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
+    drop(crowds);
+    scene.still_serves();
+}
+
+#[test]
+fn one_user_cannot_take_all_names_of_the_directory() {
+    let Some(scene) = Scene::set("one_user_cannot_take_all_names_of_the_directory") else { return };
+    // More silent endpoints than are asked in one round, under numbers before all others; and more
+    // ledgers than are followed, of which each is refused.
+    let mut crowds = Vec::new();
+    for number in 0..5u64 {
+        crowds.push(scene.mallory(json!({ "role": "entries", "kind": "socket", "count": 600,
+            "before": "metrics_", "after": ".sock", "from": number * 600 + 1 })));
+        crowds.push(scene.mallory(json!({ "role": "entries", "kind": "file", "count": 1200,
+            "before": "ledger_", "after": "_7.tt", "from": number * 1200 + 1 })));
+    }
+    crowds.iter_mut().for_each(|one| drop(one.says()));
+    // A new process of Ada's with nothing but an endpoint.
+    let mut hers = Actor::start(ADA, &scene.part(json!({ "role": "endpoint", "bytes": 77 })));
+    hers.says();
+    wait_until("her new process to be seen", PATIENCE, || {
+        process(&scene.whole(), hers.id()).is_some()
+    });
+    scene.serves_beside(77);
+    let name = [("source", "endpoints")];
+    scene.metric_reaches("telltale_source_errors_total", &name, 1.0);
+    assert_ne!(SERVICE, ADA);
+}
+
+#[test]
+fn one_user_cannot_take_all_ledgers_that_are_followed() {
+    let Some(scene) = Scene::set("one_user_cannot_take_all_ledgers") else { return };
+    // Each is a whole one of a process that ended, as any user can make them.
+    let mut maker = scene.mallory(json!({ "role": "copies", "count": 5000 }));
+    maker.says();
+    let mut hers = Actor::start(ADA, &scene.part(json!({ "role": "ledger", "bytes": 77 })));
+    hers.says();
+    scene.serves_beside(77);
+}
