@@ -216,9 +216,15 @@ impl Scene {
         serde_json::from_value(Actor::start(uid, &part).says()).unwrap()
     }
 
-    /// What root is shown, collected for this call.
+    /// What root is shown, collected for this call. A machine that is busy may need several.
+    #[track_caller]
     pub(crate) fn whole(&self) -> Snapshot {
-        asking::snapshot(&self.stage.socket()).unwrap()
+        let mut shown = Err(String::new());
+        wait_until("a fresh snapshot", PATIENCE, || {
+            shown = asking::snapshot(&self.stage.socket());
+            shown.is_ok()
+        });
+        shown.expect("it was Ok just now")
     }
 
     /// Asks by HTTP, without a token.
