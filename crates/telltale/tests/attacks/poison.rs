@@ -65,6 +65,7 @@ fn memory_that_the_device_does_not_have_is_in_no_sum() {
             clear(&scene);
         }
     }
+    scene.metric_reaches("telltale_source_errors_total", &[("source", "processes")], 8.0);
     // What could be true is believed: no more than all of it.
     let mut greedy = scene.mallory(json!({ "role": "ledger", "bytes": CAPACITY }));
     greedy.says();
@@ -122,6 +123,7 @@ fn devices_that_one_user_invents_are_few_and_push_nobody_out() {
     let devices = scene.whole().devices.len();
     assert!((2..=1 + 64).contains(&devices), "{devices}");
     assert!(complaints(&scene.whole()).iter().any(|text| text.contains("names more devices")));
+    scene.metric_reaches("telltale_source_errors_total", &[("source", "processes")], 1.0);
     scene.still_serves();
 }
 
