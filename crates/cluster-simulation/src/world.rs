@@ -265,7 +265,10 @@ impl World {
         let Some(stored) = self.store.state().filter(|_| self.healed) else { return false };
         match stored.phase {
             Phase::Committed(_) => self.runs_as(stored),
-            Phase::Over(_) => self.hosts.iter().all(|host| host.processes.is_empty()),
+            Phase::Over(_) => {
+                let mut awake = self.hosts.iter().filter(|host| self.now >= host.paused_until);
+                awake.all(|host| host.processes.is_empty())
+            }
             Phase::Forming | Phase::Preparing => false,
         }
     }

@@ -134,6 +134,16 @@ pub struct Incident {
     pub standing: Standing,
 }
 
+/// The node that a failure is put down to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// Which.
+    pub node: NodeName,
+    /// Whether that is certain: a worker of it was killed. Otherwise it may be an echo of a fault that is
+    /// not known yet.
+    pub certain: bool,
+}
+
 impl Incident {
     /// A new incident without a sign.
     #[must_use]
@@ -181,24 +191,26 @@ impl Incident {
     /// was started anew; else the only one that failed. `SIGTERM` and `SIGABRT` count as codes: with
     /// the one agents stop workers, with the other libraries end their own process when a peer fails.
     #[must_use]
-    pub fn root_cause(&self) -> Option<&NodeName> {
+    pub fn root_cause(&self) -> Option<Cause> {
+        let certain = |node: &NodeName| Cause { node: node.clone(), certain: true };
+        let likely = |node: &NodeName| Cause { node: node.clone(), certain: false };
         let killed = self.signs.iter().filter_map(Sign::killed).min_by_key(|(at, _)| *at);
         if let Some((_, node)) = killed {
-            return Some(node);
+            return Some(certain(node));
         }
         let mut restarted = self.signs.iter().filter_map(|sign| match sign {
             Sign::AgentRestarted { node } => Some(node),
             _ => None,
         });
         if let Some(node) = restarted.next() {
-            return Some(node);
+            return Some(likely(node));
         }
         let mut failed = self.signs.iter().filter_map(|sign| match sign {
             Sign::WorkerFailed { node, .. } => Some(node),
             _ => None,
         });
         let first = failed.next()?;
-        (self.dropped_signs == 0 && failed.all(|other| other == first)).then_some(first)
+        (self.dropped_signs == 0 && failed.all(|other| other == first)).then(|| likely(first))
     }
 }
 
@@ -238,7 +250,7 @@ mod tests {
             for sign in signs {
                 incident.add(Moment::from_ns(9), sign);
             }
-            assert_eq!(incident.root_cause().map(NodeName::as_str), expected);
+            assert_eq!(incident.root_cause().as_ref().map(|cause| cause.node.as_str()), expected);
         }
     }
 
@@ -251,7 +263,7 @@ mod tests {
         }
         assert_eq!(incident.root_cause(), None);
         incident.add(Moment::from_ns(2), failed("late", WorkerEnd::Signal(9), 0));
-        assert_eq!(incident.root_cause().map(NodeName::as_str), Some("late"));
+        assert_eq!(incident.root_cause().map(|cause| cause.certain), Some(true));
         assert_eq!(incident.signs.len(), MAX_SIGNS);
     }
 

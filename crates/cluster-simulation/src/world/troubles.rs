@@ -16,6 +16,9 @@ use crate::network::Place;
 use crate::scenario::{Kinds, Scenario};
 use crate::store::StoreTrouble;
 
+/// Longer than any run.
+const FOR_EVER: Duration = Duration::from_secs(1_000_000);
+
 /// Something that goes wrong at one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trouble {
@@ -25,8 +28,8 @@ pub(super) enum Trouble {
     HostDies { host: usize, back_after: Option<Duration> },
     /// The agent crashes; its workers stay.
     AgentCrashes { host: usize, back_after: Duration },
-    /// Nothing moves on the host.
-    HostPauses { host: usize, pause: Duration },
+    /// Nothing moves on the host for a time, or ever again.
+    HostPauses { host: usize, pause: Option<Duration> },
     /// A host and all coordinators do not hear each other, or only one way.
     HostCut { host: usize, hears: bool, heard: bool, lasts: Duration },
     /// Messages are lost, doubled and held up everywhere.
@@ -64,7 +67,7 @@ pub(super) struct Suspicion {
 impl Scenario {
     /// How likely a worker cannot be started.
     pub(super) fn failing_starts(&self) -> f64 {
-        if self.troubles > 8 { 0.01 } else { 0.0 }
+        if self.troubles > 8 && self.kinds == Kinds::All { 0.01 } else { 0.0 }
     }
 }
 
@@ -75,10 +78,13 @@ impl World {
             let at = self.random.duration(Duration::from_secs(2), self.scenario.troubled);
             let mut trouble = match self.scenario.kinds {
                 Kinds::All if self.random.happens(0.7) => self.host_trouble(),
+                Kinds::All if self.random.happens(0.3) => self.weather(),
                 _ => self.seat_trouble(),
             };
             // Enough nodes stay for the job to go on, and too few go for the coordinator to doubt itself.
-            if let Trouble::HostDies { back_after: back @ None, .. } = &mut trouble {
+            if let Trouble::HostDies { back_after: back @ None, .. }
+            | Trouble::HostPauses { pause: back @ None, .. } = &mut trouble
+            {
                 if gone < self.scenario.spares.min((self.scenario.job.slots / 2).max(1)) {
                     gone += 1;
                 } else {
@@ -99,7 +105,7 @@ impl World {
 
     fn host_trouble(&mut self) -> Trouble {
         let host = self.some_host();
-        match self.random.below(12) {
+        match self.random.below(13) {
             0 | 1 => Trouble::WorkerFails { host, exit: Exit::Signal(9) },
             2 => Trouble::WorkerFails { host, exit: Exit::Code(1) },
             3 | 4 => {
@@ -107,7 +113,10 @@ impl World {
                 Trouble::HostDies { host, back_after }
             }
             5 => Trouble::AgentCrashes { host, back_after: self.some_time(8) },
-            6 | 7 => Trouble::HostPauses { host, pause: self.some_time(15) },
+            6 | 7 => {
+                let pause = self.random.happens(0.7).then(|| self.some_time(15));
+                Trouble::HostPauses { host, pause }
+            }
             8 | 9 => {
                 let way = self.random.below(3);
                 Trouble::HostCut {
@@ -117,10 +126,11 @@ impl World {
                     lasts: self.some_time(15),
                 }
             }
-            10 => {
+            10 | 11 => {
                 let doubt = self.random.happens(0.6).then(|| self.some_host());
                 let other = doubt.filter(|other| *other != host);
-                Trouble::Suspected { host, other, lasts: self.some_time(15) }
+                let lasts = Duration::from_secs(5) + self.some_time(15);
+                Trouble::Suspected { host, other, lasts }
             }
             _ => Trouble::Ordered { host, what: self.random.below(5) },
         }
@@ -128,7 +138,7 @@ impl World {
 
     fn seat_trouble(&mut self) -> Trouble {
         let seat = self.random.index(self.seats.len()).expect("there are two coordinators");
-        match self.random.below(7) {
+        match self.random.below(5) {
             0 => Trouble::SeatCrashes { seat, back_after: self.some_time(10) },
             1 => Trouble::SeatPauses { seat, pause: self.some_time(10) },
             2 => Trouble::SeatLosesStore {
@@ -137,17 +147,20 @@ impl World {
                 lasts: self.some_time(10),
             },
             3 => Trouble::SeatLosesHosts { seat, lasts: self.some_time(12) },
-            4 => {
+            _ => {
                 let torn = self.random.happens(0.5);
                 let trouble = if torn { StoreTrouble::Torn } else { StoreTrouble::Full };
                 Trouble::StoreFails { trouble, lasts: self.some_time(6) }
             }
-            _ => Trouble::Weather {
-                loss: self.random.unit() * 0.25,
-                duplication: self.random.unit() * 0.3,
-                delay: self.random.unit() * 0.3,
-                lasts: self.some_time(10),
-            },
+        }
+    }
+
+    fn weather(&mut self) -> Trouble {
+        Trouble::Weather {
+            loss: self.random.unit() * 0.25,
+            duplication: self.random.unit() * 0.3,
+            delay: self.random.unit() * 0.3,
+            lasts: self.some_time(10),
         }
     }
 
@@ -234,7 +247,7 @@ impl World {
     }
 
     fn host_dies(&mut self, index: usize, back_after: Option<Duration>) {
-        self.excuse(index, back_after.unwrap_or(Duration::from_secs(1_000_000)));
+        self.excuse(index, back_after.unwrap_or(FOR_EVER));
         let host = &mut self.hosts[index];
         host.agent = None;
         host.dead |= back_after.is_none();
@@ -263,7 +276,8 @@ impl World {
         }
     }
 
-    fn pause_host(&mut self, index: usize, pause: Duration) {
+    fn pause_host(&mut self, index: usize, pause: Option<Duration>) {
+        let pause = pause.unwrap_or(FOR_EVER);
         self.excuse(index, pause);
         let host = &mut self.hosts[index];
         host.paused_until = host.paused_until.max(self.now.after(pause));

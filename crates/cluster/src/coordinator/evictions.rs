@@ -11,12 +11,13 @@ use crate::node::{Bar, NodeName};
 use crate::stored::{StoredState, Why};
 
 impl Leadership {
-    /// Of the nodes that ought to be taken out of their slots, those that may be now, and the reason
-    /// for which others may not.
+    /// Of the nodes that ought to be taken out of their slots, those that may be now, beside as many
+    /// that were allowed already, and the reason for which others may not.
     pub(super) fn allowed(
         &mut self,
         scene: &Scene<'_>,
         wanted: &BTreeSet<NodeName>,
+        already: usize,
     ) -> (BTreeSet<NodeName>, Option<Hold>) {
         if wanted.is_empty() {
             return (BTreeSet::new(), None);
@@ -30,7 +31,7 @@ impl Leadership {
         let window = scene.policy.budget_window;
         let spent = self.evictions.count(scene.now, window);
         let left = scene.policy.eviction_budget.saturating_sub(spent);
-        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let left = usize::try_from(left).unwrap_or(usize::MAX).saturating_sub(already);
         let allowed: BTreeSet<NodeName> = wanted.iter().take(left).cloned().collect();
         let hold = (allowed.len() < wanted.len()).then_some(Hold::EvictionBudget);
         (allowed, hold)

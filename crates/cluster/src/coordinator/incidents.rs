@@ -3,6 +3,7 @@
 //! While the job runs, this is the only place that decides to stop it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::leadership::Leadership;
 use super::{Output, Scene};
@@ -13,6 +14,9 @@ use crate::node::{Bar, NodeName};
 use crate::policy::Mode;
 use crate::stored::{Phase, StoredState, Why};
 use crate::verdict::{Verdict, VerdictKind};
+
+/// How often an open incident is looked at, at most.
+const REVIEW_INTERVAL: Duration = Duration::from_millis(90);
 
 /// What is to be done about an incident.
 struct Answer {
@@ -33,6 +37,7 @@ impl Leadership {
             let id = self.next_incident();
             scene.figures.incidents += 1;
             self.incident = Some(Incident::new(id, self.state.epoch, scene.now));
+            self.reviewed = None;
         }
         let incident = self.incident.as_mut().expect("it was opened above if there was none");
         let first = incident.signs.is_empty();
@@ -85,6 +90,11 @@ impl Leadership {
         if scene.now < incident.due(scene.policy.coalescing, scene.policy.settling) {
             return None;
         }
+        // One that is held is looked at again ten times a second, not with each report.
+        if self.reviewed.is_some_and(|at| scene.now < at.after(REVIEW_INTERVAL)) {
+            return None;
+        }
+        self.reviewed = Some(scene.now);
         let answer = self.answer(scene);
         let evicted: BTreeSet<NodeName> = answer.lost.union(&answer.suspected).cloned().collect();
         let something = answer.restart || !evicted.is_empty();
@@ -103,8 +113,6 @@ impl Leadership {
         let incident = self.incident.as_ref()?;
         let why =
             Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
-        let cause = incident.root_cause().filter(|node| !evicted.contains(*node)).cloned();
-        self.charge = cause;
         let mut next = self.next_epoch();
         for node in &evicted {
             next.map.vacate(node);
@@ -133,8 +141,8 @@ impl Leadership {
             lost.extend(self.silent.iter().cloned());
         }
         lost.retain(|node| self.has_slot(node));
-        let (lost, mut hold) = self.allowed(scene, &lost);
-        let (suspected, unsure) = self.suspected(scene);
+        let (lost, mut hold) = self.allowed(scene, &lost, 0);
+        let (suspected, unsure) = self.suspected(scene, &lost);
         hold = hold.or(unsure);
         let hangs = |verdict: &&Verdict| {
             matches!(
@@ -152,7 +160,11 @@ impl Leadership {
 
     /// Nodes that are to be replaced on suspicion: one alone is named, often enough in a row, and a
     /// spare is there.
-    fn suspected(&mut self, scene: &Scene<'_>) -> (BTreeSet<NodeName>, Option<Hold>) {
+    fn suspected(
+        &mut self,
+        scene: &Scene<'_>,
+        lost: &BTreeSet<NodeName>,
+    ) -> (BTreeSet<NodeName>, Option<Hold>) {
         if self.suspicions.is_empty() {
             return (BTreeSet::new(), None);
         }
@@ -164,15 +176,18 @@ impl Leadership {
             .iter()
             .filter(|verdict| verdict.windows >= scene.policy.continuity_windows);
         let named = sure.filter_map(|verdict| verdict.suspects.node());
-        let named: BTreeSet<NodeName> = named.filter(|node| self.has_slot(node)).cloned().collect();
+        let named: BTreeSet<NodeName> =
+            named.filter(|node| self.has_slot(node) && !lost.contains(*node)).cloned().collect();
         if named.is_empty() {
             return (named, Some(Hold::Unsure));
         }
-        let replaceable: BTreeSet<NodeName> = named.into_iter().take(self.spares.len()).collect();
+        // Those who are lost need spares more.
+        let spares = self.spares.len().saturating_sub(lost.len());
+        let replaceable: BTreeSet<NodeName> = named.into_iter().take(spares).collect();
         if replaceable.is_empty() {
             return (replaceable, Some(Hold::NoSpare));
         }
-        self.allowed(scene, &replaceable)
+        self.allowed(scene, &replaceable, lost.len())
     }
 
     /// Leaves the incident open for a reason, or closes it when nothing of it is left.

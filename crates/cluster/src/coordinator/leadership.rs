@@ -10,7 +10,7 @@ use super::operator::{OperatorOrder, OrderRefused, RequestId};
 use super::round::Round;
 use super::{Input, Output, Scene, StepDown};
 use crate::epoch::{Revision, Term};
-use crate::incident::{Incident, IncidentId};
+use crate::incident::{Cause, Incident, IncidentId};
 use crate::message::{Order, ToNode};
 use crate::node::{NodeName, NodeState};
 use crate::policy::Policy;
@@ -52,10 +52,12 @@ pub(super) struct Leadership {
     pub(super) round: Round,
     pub(super) incident: Option<Incident>,
     pub(super) incidents: u32,
+    /// When it was last considered what to do about the open incident.
+    pub(super) reviewed: Option<Moment>,
     /// What detection said last, about this epoch.
     pub(super) suspicions: Vec<Verdict>,
-    /// The node that the last failure is put down to, until the next epoch has come through.
-    pub(super) charge: Option<NodeName>,
+    /// What the last failure is put down to, until the next epoch is committed.
+    pub(super) charge: Option<Cause>,
     pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
     /// When so many nodes were last seen to be out of reach that none was to blame.
     pub(super) mass_silent_at: Option<Moment>,
@@ -95,6 +97,7 @@ impl Leadership {
             round: Round::default(),
             incident: None,
             incidents: 0,
+            reviewed: None,
             suspicions: Vec::new(),
             charge: None,
             orders: VecDeque::new(),

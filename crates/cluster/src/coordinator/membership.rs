@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::leadership::{Leadership, MAX_NODES};
 use super::{Scene, Stale};
 use crate::epoch::Epoch;
-use crate::incident::{Sign, is_echo};
+use crate::incident::{Cause, Sign, is_echo};
 use crate::message::{Activity, FromNode, FromNodeBody, Order, Registration, Report};
 use crate::node::{Bar, HostAddress, Incarnation, NodeName};
 use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
@@ -218,6 +218,12 @@ impl Leadership {
             }
             (_, None) => {}
             (Phase::Preparing, Some(_)) => {
+                if new_life {
+                    // Its workers were gone before others could miss them.
+                    let certain = self.charge.take().filter(|cause| cause.certain);
+                    let likely = Cause { node: node.clone(), certain: false };
+                    self.charge = Some(certain.unwrap_or(likely));
+                }
                 if new_life || !self.round.knows(node) {
                     self.prepare_anew(scene, node);
                 }

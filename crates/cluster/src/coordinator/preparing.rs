@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::leadership::Leadership;
 use super::{Output, Scene};
-use crate::incident::Standing;
+use crate::incident::{Cause, Incident, Standing};
 use crate::message::{Activity, Master, Order, Outcome};
 use crate::node::{Bar, NodeName};
 use crate::policy::NoSpare;
@@ -70,8 +70,11 @@ impl Leadership {
     }
 
     fn replace_unanswering(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
-        let failed: BTreeSet<NodeName> = self.round.failed().cloned().collect();
-        let (evicted, _) = self.allowed(scene, &failed);
+        if self.round.failed().is_empty() {
+            return None;
+        }
+        let failed = self.round.failed().clone();
+        let (evicted, _) = self.allowed(scene, &failed, 0);
         if evicted.is_empty() {
             return None;
         }
@@ -81,36 +84,39 @@ impl Leadership {
             self.blame(scene, &mut next, node);
         }
         self.fill(scene, &mut next);
-        // Whoever was taken to be the cause has an excuse now.
-        self.charge = None;
+        // Whoever was only likely to be the cause has an excuse now.
+        self.charge = self.charge.take().filter(|cause| cause.certain);
         Some((Why::Unanswered { evicted: evicted.into_iter().collect() }, next))
     }
 
     fn fill_or_shrink(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
-        let mut next = self.state.clone();
-        self.fill(scene, &mut next);
-        if next.map.digest() != self.state.map.digest() {
-            return Some((Why::Filled, next));
+        // Reports come all the time: nothing is copied as long as nothing can be done.
+        if !self.spares.is_empty() {
+            let mut next = self.state.clone();
+            self.fill(scene, &mut next);
+            if next.map.digest() != self.state.map.digest() {
+                return Some((Why::Filled, next));
+            }
         }
         let since = *self.round.vacant_since.get_or_insert(scene.now);
         let NoSpare::Shrink { least_slots, patience } = scene.policy.no_spare else { return None };
         let least = usize::try_from(least_slots).unwrap_or(usize::MAX);
-        if next.map.holder_count() < least || scene.now < since.after(patience) {
+        if self.state.map.holder_count() < least || scene.now < since.after(patience) {
             return None;
         }
-        next.map = next.map.compacted();
+        let next = StoredState { map: self.state.map.compacted(), ..self.state.clone() };
         Some((Why::Shrunk, next))
     }
 
     fn commit(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
         let mut next = self.state.clone();
-        if let Some(node) = self.charge.take() {
+        if let Some(Cause { node, .. }) = self.charge.take() {
             self.blame(scene, &mut next, &node);
             let wanted = BTreeSet::from([node.clone()]);
             let replaceable = next.map.slot_of(&node).is_some()
                 && next.barred.contains_key(&node)
                 && !self.spares.is_empty()
-                && self.allowed(scene, &wanted).0 == wanted;
+                && self.allowed(scene, &wanted, 0).0 == wanted;
             if replaceable {
                 next.map.vacate(&node);
                 self.fill(scene, &mut next);
@@ -143,6 +149,9 @@ impl Leadership {
         if former.epoch != self.state.epoch {
             self.finished.clear();
             self.suspicions.clear();
+            // Only now, since signs may have come while the decision was being stored.
+            let cause = self.incident.as_ref().and_then(Incident::root_cause);
+            self.charge = cause.filter(|cause| self.has_slot(&cause.node));
             self.close_incident(scene, Standing::Answered(self.state.epoch));
         }
         match (&former.phase, &self.state.phase) {

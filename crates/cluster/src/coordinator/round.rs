@@ -3,7 +3,7 @@
 //! An order is sent again when no answer comes, a few times, and then its node has failed. What
 //! follows from that is decided elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
 use super::Scene;
@@ -20,6 +20,8 @@ use crate::time::Moment;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
     waiting: BTreeMap<NodeName, Wait>,
+    /// Of those, who was asked often enough, or has said that it cannot.
+    failed: BTreeSet<NodeName>,
     /// The port that rank 0's node found.
     pub(super) port: Option<NonZeroU16>,
     /// Since when a slot has been vacant without a spare for it.
@@ -36,11 +38,10 @@ struct Wait {
     tries: u32,
     /// Set once the node has said that it is stopping its workers: it must be done by then.
     stopping_until: Option<Moment>,
-    failed: bool,
 }
 
 impl Wait {
-    const UNSENT: Self = Self { sent: None, tries: 0, stopping_until: None, failed: false };
+    const UNSENT: Self = Self { sent: None, tries: 0, stopping_until: None };
 
     const fn sent(now: Moment) -> Self {
         Self { sent: Some(now), ..Self::UNSENT }
@@ -77,16 +78,18 @@ impl Round {
 
     pub(super) fn forget(&mut self, node: &NodeName) {
         self.waiting.remove(node);
+        self.failed.remove(node);
     }
 
     /// A node is out of reach: whatever it has acknowledged, it is not ready.
     pub(super) fn lose(&mut self, node: &NodeName) {
-        self.waiting.entry(node.clone()).or_insert(Wait::UNSENT).failed = true;
+        self.waiting.entry(node.clone()).or_insert(Wait::UNSENT);
+        self.failed.insert(node.clone());
     }
 
     /// Nodes that were asked often enough, or have said that they cannot.
-    pub(super) fn failed(&self) -> impl Iterator<Item = &NodeName> {
-        self.waiting.iter().filter(|(_, wait)| wait.failed).map(|(node, _)| node)
+    pub(super) const fn failed(&self) -> &BTreeSet<NodeName> {
+        &self.failed
     }
 }
 
@@ -96,6 +99,7 @@ impl Leadership {
         if self.state.map.slot_of(node) == Some(Slot(0)) {
             self.round.port = None;
         }
+        self.round.failed.remove(node);
         self.round.waiting.insert(node.clone(), Wait::sent(scene.now));
         self.send_prepare(scene, node);
     }
@@ -177,11 +181,13 @@ impl Leadership {
                 wait.stopping_until.get_or_insert(until);
                 wait.tries = 0;
             }
-            Step::NotPrepared(_) => wait.failed = true,
+            Step::NotPrepared(_) => {
+                self.round.failed.insert(node.clone());
+            }
             // Without a port, it was meant for another slot of the same epoch.
             Step::Prepared { port } if is_first && (port.is_none() || port == last_port) => {}
             Step::Prepared { port } => {
-                self.round.waiting.remove(node);
+                self.round.forget(node);
                 if is_first {
                     self.round.port = port;
                 }
@@ -197,7 +203,7 @@ impl Leadership {
     /// A node has started its workers of the current epoch.
     pub(super) fn started(&mut self, node: &NodeName) {
         if matches!(self.state.phase, Phase::Committed(_)) {
-            self.round.waiting.remove(node);
+            self.round.forget(node);
             if let Some(member) = self.members.get_mut(node) {
                 member.activity = Activity::Committed(self.state.epoch);
             }
@@ -231,8 +237,7 @@ impl Leadership {
             } else {
                 unanswered || overdue || member.silent
             };
-            if fails && !wait.failed {
-                wait.failed = true;
+            if fails && self.round.failed.insert(node.clone()) {
                 failed.push(node.clone());
             }
         }
