@@ -7,6 +7,7 @@
 
 mod clock;
 mod defect;
+pub mod faults;
 mod host;
 mod network;
 pub mod random;

@@ -73,7 +73,7 @@ impl Default for Settings {
             hang_after: Duration::from_secs(5),
             hang_at_start: Duration::from_secs(120),
             window: Duration::from_secs(1),
-            meaningful_ratio: 1.2,
+            meaningful_ratio: 1.25,
             settling_windows: 3,
         }
     }

@@ -215,7 +215,7 @@ struct Stalled<'a> {
 impl<'a> Stalled<'a> {
     fn new(id: GroupId, group: &'a Group, now: Moment, members: &Members) -> Self {
         let inside = group.ranks.values().filter(|at| at.is_inside());
-        let awaited = inside.map(|at| at.finished + 1).max().unwrap_or(0);
+        let awaited = inside.map(|at| at.finished.saturating_add(1)).max().unwrap_or(0);
         let never_seen = if id == GroupId::WORLD && awaited > 0 {
             members.ranks().filter(|rank| !group.ranks.contains_key(rank)).collect()
         } else {
@@ -252,7 +252,7 @@ impl<'a> Stalled<'a> {
     }
 
     fn inside(&self, rank: Rank) -> Evidence {
-        let sequence = self.group.ranks.get(&rank).map_or(0, |at| at.finished + 1);
+        let sequence = self.group.ranks.get(&rank).map_or(0, |at| at.finished.saturating_add(1));
         Evidence::Inside { group: self.id, rank, sequence, stalled: self.for_long }
     }
 

@@ -4,18 +4,15 @@
 //! of nodes.
 
 /// Windows from which a baseline is made.
-pub(super) const LEARNING_WINDOWS: usize = 30;
-/// The share of a new window in a baseline that follows slow changes: half of a lasting change is
-/// taken over in about three minutes.
-const FOLLOWING_SHARE: f32 = 1.0 / 256.0;
+pub(super) const LEARNING_WINDOWS: u16 = 30;
+/// Windows that a baseline remembers: it follows slow changes, half of a lasting one within about
+/// three minutes.
+const REMEMBERED_WINDOWS: u16 = 256;
 /// How far a baseline may follow upwards from where it was learned: a factor of 1.15. What gets
 /// slower bit by bit stays visible.
 const FOLLOWING_LIMIT: f32 = 0.14;
 /// The smallest noise that is believed, 2 %: a clock of microseconds and small windows are no better.
 const SMALLEST_SCALE: f32 = 0.02;
-/// What the noise from few windows is taken to be larger: the median deviation of 30 values is off
-/// by a fifth.
-const SCALE_MARGIN: f32 = 1.2;
 /// Turns a median absolute deviation into a standard deviation of normal noise.
 const DEVIATIONS_PER_MEDIAN: f32 = 1.4826;
 /// Turns a mean absolute deviation into a standard deviation of normal noise.
@@ -31,8 +28,10 @@ const CLIP: f32 = 4.0;
 const ALLOWANCE: f32 = 1.0;
 /// The sum from which on an edge is alarmed.
 const ALARM: f32 = 12.0;
-/// The sum from which on an edge supports the alarm of another, and its baseline stands still.
+/// The sum from which on an edge supports the alarm of another.
 const WARM: f32 = 6.0;
+/// The sum from which on an edge may be about to become slower, and its baseline stands still.
+const RISING: f32 = 3.0;
 /// No sum grows beyond this, so that an end is seen as soon as a beginning.
 const CEILING: f32 = 2.0 * ALARM;
 
@@ -42,12 +41,14 @@ pub(super) struct Level {
     learning: Vec<f32>,
     centre: f32,
     anchor: f32,
+    /// Windows that the level is the middle of, up to [`REMEMBERED_WINDOWS`].
+    windows: u16,
     is_learned: bool,
 }
 
 impl Level {
     pub(super) const fn new() -> Self {
-        Self { learning: Vec::new(), centre: 0.0, anchor: 0.0, is_learned: false }
+        Self { learning: Vec::new(), centre: 0.0, anchor: 0.0, windows: 0, is_learned: false }
     }
 
     /// The usual level, once it is known.
@@ -59,15 +60,14 @@ impl Level {
     pub(super) fn learn(&mut self, value: f32) -> Option<f32> {
         debug_assert!(!self.is_learned, "a known level follows, and does not learn");
         self.learning.push(value);
-        if self.learning.len() < LEARNING_WINDOWS {
+        if self.learning.len() < usize::from(LEARNING_WINDOWS) {
             return None;
         }
         self.centre = median(&mut self.learning);
-        let centre = self.centre;
-        self.learning.iter_mut().for_each(|one| *one = (*one - centre).abs());
-        let scale = DEVIATIONS_PER_MEDIAN * median(&mut self.learning) * SCALE_MARGIN;
+        let scale = scale(self.centre, &mut self.learning);
         self.learning = Vec::new();
         self.anchor = self.centre;
+        self.windows = LEARNING_WINDOWS;
         self.is_learned = true;
         Some(scale.max(SMALLEST_SCALE))
     }
@@ -79,7 +79,8 @@ impl Level {
 
     /// Follows a slow change: `residual` is what the window was above the level.
     pub(super) fn follow(&mut self, residual: f32, scale: f32) {
-        let step = FOLLOWING_SHARE * residual.clamp(-scale, scale);
+        self.windows = (self.windows + 1).min(REMEMBERED_WINDOWS);
+        let step = residual.clamp(-scale, scale) / f32::from(self.windows);
         self.centre = (self.centre + step).min(self.anchor + FOLLOWING_LIMIT);
         self.anchor = self.anchor.min(self.centre + FOLLOWING_LIMIT);
     }
@@ -91,10 +92,21 @@ impl Level {
     }
 }
 
+/// The noise of values around their centre: the mean deviation, in which spikes count as what the
+/// median deviation allows.
+fn scale(centre: f32, values: &mut [f32]) -> f32 {
+    values.iter_mut().for_each(|one| *one = (*one - centre).abs());
+    let limit = CLIP * DEVIATIONS_PER_MEDIAN * median(values);
+    let sum: f32 = values.iter().map(|one| one.min(limit)).sum();
+    DEVIATIONS_PER_MEAN * sum / values.len() as f32
+}
+
 /// Whether one edge differs from its usual level, and since when.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     scale: f32,
+    /// Windows that the noise is known from, up to [`REMEMBERED_WINDOWS`].
+    windows: u16,
     rising: f32,
     falling: f32,
     recent: [f32; RECENT_WINDOWS],
@@ -108,6 +120,7 @@ impl Change {
     pub(super) const fn new() -> Self {
         Self {
             scale: 0.0,
+            windows: LEARNING_WINDOWS,
             rising: 0.0,
             falling: 0.0,
             recent: [0.0; RECENT_WINDOWS],
@@ -138,7 +151,8 @@ impl Change {
         self.age = if self.rising > 0.0 { self.age + 1 } else { 0 };
         if self.is_calm() {
             let seen = residual.abs().min(3.0 * self.scale) * DEVIATIONS_PER_MEAN;
-            self.scale += FOLLOWING_SHARE * (seen - self.scale);
+            self.windows = (self.windows + 1).min(REMEMBERED_WINDOWS);
+            self.scale += (seen - self.scale) / f32::from(self.windows);
             self.scale = self.scale.max(SMALLEST_SCALE);
         }
     }
@@ -153,9 +167,14 @@ impl Change {
         self.rising >= WARM
     }
 
+    /// Whether it may be about to become slower.
+    pub(super) fn is_rising(&self) -> bool {
+        self.rising >= RISING
+    }
+
     /// Whether it is neither slower nor faster than usual, as far as can be told.
     pub(super) fn is_calm(&self) -> bool {
-        self.rising < WARM && self.falling < WARM
+        self.rising < RISING && self.falling < RISING
     }
 
     /// Whether it is faster than usual for so long that the usual must be learned anew.
@@ -209,7 +228,7 @@ mod tests {
     fn learned() -> (Level, Change) {
         let (mut level, mut change) = (Level::new(), Change::new());
         for window in 0..LEARNING_WINDOWS {
-            let noise = [-0.1, 0.05, 0.1, -0.05, 0.0][window % 5];
+            let noise = [-0.1, 0.05, 0.1, -0.05, 0.0][usize::from(window % 5)];
             if let Some(scale) = level.learn(7.0 + noise) {
                 change.learn_scale(scale);
             }
@@ -228,8 +247,8 @@ mod tests {
     fn a_lasting_change_alarms_within_windows_and_a_spike_never() {
         let (level, change) = learned();
         assert_eq!(level.centre(), Some(7.0));
-        assert!((change.scale() - 0.089).abs() < 0.001, "{}", change.scale());
-        for (ratio, expected) in [(1.5, Some(5)), (3.0, Some(5)), (1.3, Some(7)), (1.05, None)] {
+        assert!((change.scale() - 0.075).abs() < 0.001, "{}", change.scale());
+        for (ratio, expected) in [(1.5, Some(5)), (3.0, Some(5)), (1.3, Some(6)), (1.05, None)] {
             let residual = f32::ln(ratio);
             assert_eq!(windows_to_alarm(&mut change.clone(), residual), expected, "{ratio}");
         }

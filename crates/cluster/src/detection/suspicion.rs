@@ -11,8 +11,9 @@ use crate::detection::members::place;
 
 /// Of a suspect's edges, one in so many may look healthy by chance.
 const CHANCE_PART: usize = 10;
-/// What one suspect leaves of an edge is another's only beyond so many standard errors.
-const ERRORS: f32 = 4.0;
+/// What one suspect leaves of an edge is another's only beyond what noise does to the largest of as
+/// many edges, and so many standard errors more.
+const ERRORS: f32 = 1.5;
 /// The least that an explanation must give to a slow edge.
 const LEAST_DEMAND: f32 = 1e-3;
 
@@ -72,22 +73,24 @@ pub(super) fn suspicions(matrix: &Matrix, meaningful: f32) -> Vec<Suspicion> {
     for edge in &mut hot {
         edge.suspects = candidates.of(edge);
     }
+    let beginning = candidates.not_yet_warm(&hot);
     let Candidates { list, .. } = candidates;
     let mut found: Vec<Suspicion> = Vec::new();
     for component in components(&hot, list.len()) {
         if component.iter().any(|edge| hot[*edge].is_alarmed) {
-            found.extend(explain(&component, &hot, &list, meaningful));
+            found.extend(explain(&component, &hot, &beginning, &list, meaningful));
         }
     }
     found
 }
 
 fn hot_edge(matrix: &Matrix, cell: &Cell, meaningful: f32) -> Option<Hot> {
-    if !cell.change.is_warm() || !matrix.is_present(cell) {
+    if !matrix.is_present(cell) {
         return None;
     }
-    let level = cell.change.level().filter(|level| *level >= meaningful)?;
-    Some(Hot {
+    let level = cell.change.level()?;
+    let is_hot = cell.change.is_warm() && level >= meaningful;
+    is_hot.then(|| Hot {
         from: cell.from,
         to: cell.to,
         level,
@@ -121,6 +124,16 @@ impl Candidates<'_> {
         all.into_iter().filter_map(|culprit| self.number(culprit, edge)).collect()
     }
 
+    /// The edges of those candidates that are slow too or begin to be, and are not warm yet. They
+    /// need no explanation, but of equally small ones those are better that reach them.
+    fn not_yet_warm(&self, hot: &[Hot]) -> BTreeSet<(u32, u32)> {
+        let known: BTreeSet<(u32, u32)> = hot.iter().map(|edge| (edge.from, edge.to)).collect();
+        let nodes: BTreeSet<u32> = known.iter().flat_map(|ends| [ends.0, ends.1]).collect();
+        let cells = nodes.iter().flat_map(|node| self.matrix.cells_of(*node));
+        let slow = cells.filter(|cell| self.is_slow(cell)).map(|cell| (cell.from, cell.to));
+        slow.filter(|ends| !known.contains(ends)).collect()
+    }
+
     fn number(&mut self, culprit: Culprit, edge: &Hot) -> Option<u32> {
         if let Some(known) = self.numbers.get(&culprit) {
             return *known;
@@ -152,27 +165,36 @@ impl Candidates<'_> {
         self.shared_by(node, is_of_side)
     }
 
-    /// The slowness that a node's edges share, if they all are slow.
+    /// The slowness that a node's edges share, if they all are slow or begin to be.
     fn shared_by(&self, node: u32, is_of_side: impl Fn(&Cell) -> bool) -> Option<f32> {
         let cells = self.matrix.cells_of(node).filter(|cell| is_of_side(cell));
-        let mut levels: Vec<(f32, f32)> = cells
-            .filter_map(|cell| Some((cell.change.level()?, cell.change.level_error())))
-            .collect();
-        levels.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
-        let least = levels.get(levels.len() / CHANCE_PART)?.0;
-        let errors: f32 = levels.iter().map(|level| level.1).sum();
+        let known: Vec<&Cell> = cells.filter(|cell| cell.change.level().is_some()).collect();
+        let healthy = known.iter().filter(|cell| !self.is_slow(cell)).count();
+        if healthy > known.len() / CHANCE_PART {
+            return None;
+        }
+        let mut levels: Vec<f32> = known.iter().filter_map(|cell| cell.change.level()).collect();
+        levels.sort_unstable_by(f32::total_cmp);
+        let least = levels.get(levels.len() / CHANCE_PART)?.max(self.meaningful);
+        let errors: f32 = known.iter().map(|cell| cell.change.level_error()).sum();
         // The least of several is below what they share by about an error.
-        (least >= self.meaningful).then(|| least + errors / levels.len() as f32)
+        Some(least + errors / known.len() as f32)
     }
 
+    /// Whether an edge is slow or begins to be: noise lets one be seen before the other.
+    fn is_slow(&self, cell: &Cell) -> bool {
+        let level = cell.change.level().unwrap_or(0.0);
+        let begins = cell.change.is_rising() && level >= self.meaningful / 2.0;
+        level >= self.meaningful || begins
+    }
+
+    /// The slowness that both ways of a link share, if both are slow or begin to be.
     fn both_ways(&self, low: u32, high: u32) -> Option<f32> {
-        let level = |from, to| {
-            let cell = self.matrix.cell(from, to).filter(|cell| self.matrix.is_present(cell))?;
-            Some((cell.change.level()?, cell.change.level_error()))
-        };
-        let (there, back) = (level(low, high)?, level(high, low)?);
-        let least = there.0.min(back.0);
-        (least >= self.meaningful).then(|| least + there.1.max(back.1))
+        let cell = |from, to| self.matrix.cell(from, to).filter(|one| self.matrix.is_present(one));
+        let (there, back) = (cell(low, high)?, cell(high, low)?);
+        let error = there.change.level_error().max(back.change.level_error());
+        let least = there.change.level()?.min(back.change.level()?).max(self.meaningful);
+        (self.is_slow(there) && self.is_slow(back)).then_some(least + error)
     }
 }
 
@@ -204,6 +226,7 @@ fn root(leader: &mut [usize], candidate: u32) -> usize {
 fn explain(
     component: &[usize],
     hot: &[Hot],
+    beginning: &BTreeSet<(u32, u32)>,
     list: &[(Culprit, f32)],
     meaningful: f32,
 ) -> Vec<Suspicion> {
@@ -217,15 +240,23 @@ fn explain(
         u32::try_from(at).expect("a u32 numbered it")
     };
     let supplies: Vec<f32> = involved.iter().map(|one| list[place(*one)].1).collect();
+    let errors = ERRORS + largest_of(edges.len());
     let slow: Vec<Slow> = edges
         .iter()
         .map(|edge| Slow {
-            demand: (edge.level - meaningful.max(ERRORS * edge.error)).max(LEAST_DEMAND),
+            demand: (edge.level - meaningful.max(errors * edge.error)).max(LEAST_DEMAND),
             suspects: edge.suspects.iter().map(local).collect(),
         })
         .collect();
-    let found = smallest(&slow, &supplies);
+    let mut found = smallest(&slow, &supplies);
     let culprit = |number: u32| list[place(involved[place(number)])].0;
+    let reach = |set: &Vec<u32>| {
+        let touched =
+            |(from, to): &&(u32, u32)| set.iter().any(|one| culprit(*one).touches(*from, *to));
+        beginning.iter().filter(touched).count()
+    };
+    let farthest = found.smallest.iter().map(reach).max().unwrap_or(0);
+    found.smallest.retain(|set| found.cut_short || reach(set) == farthest);
     let all: BTreeSet<u32> = found.smallest.iter().flatten().copied().collect();
     let is_certain =
         |one: &u32| !found.cut_short && found.smallest.iter().all(|set| set.contains(one));
@@ -246,6 +277,11 @@ fn explain(
         suspicions.push(Suspicion { culprits, explanations, cut_short });
     }
     suspicions
+}
+
+/// What the largest of `count` draws of normal noise is about, in deviations.
+fn largest_of(count: usize) -> f32 {
+    (2.0 * (2.0 * count as f32).ln()).sqrt()
 }
 
 /// Splits suspects into parts that share no slow edge.

@@ -1,0 +1,28 @@
+//! The fault suite: what detection names, how soon, and how often wrongly.
+//!
+//! `TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation --test faults -- --nocapture`
+//! runs all of it and prints its table.
+
+use telltale_cluster_simulation::faults::suite::{HEAD, Score, groups, table};
+use telltale_harness::long;
+
+/// What precision and recall must be at least.
+const PROMISED: f64 = 0.99;
+
+#[test]
+fn the_suite_finds_what_can_be_found() {
+    let (most, rounds) = if long() { (64, 5) } else { (8, 1) };
+    let lines = table(&groups(most), rounds);
+    println!("{HEAD}");
+    lines.iter().for_each(|line| println!("{line}"));
+    let all = lines.last().expect("the sum comes last");
+    let Score { ambiguous, ambiguous_at_best, ambiguous_beyond, .. } = all.ours;
+    assert!(all.ours.knowable > 50, "the suite has faults");
+    assert!(all.ours.precision() >= PROMISED, "{all}");
+    assert!(all.ours.recall() >= PROMISED, "{all}");
+    assert!(ambiguous <= ambiguous_at_best, "{ambiguous} sets, {ambiguous_at_best} at best");
+    // Noise may hide for a moment what could be told; 1 of 100 sets at most.
+    assert!(ambiguous_beyond * 100 <= ambiguous, "{ambiguous_beyond} of {ambiguous}");
+    // On the same data, the original's rule misses most.
+    assert!(all.original.recall() < 0.5, "{all}");
+}

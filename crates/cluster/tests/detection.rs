@@ -1,0 +1,14 @@
+//! What detection says, at its border: reports in, verdicts out.
+
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+#[path = "detection/hangs.rs"]
+mod hangs;
+#[path = "detection/job.rs"]
+mod job;
+#[path = "detection/properties.rs"]
+mod properties;
+#[path = "detection/slow.rs"]
+mod slow;
+#[path = "detection/workers.rs"]
+mod workers;

@@ -1,0 +1,126 @@
+//! Collectives that do not end.
+
+use telltale_cluster::observation::{Observation, Progress, WorkerObservation, WorkerState};
+use telltale_cluster::rank::Rank;
+use telltale_cluster::verdict::{Evidence, VerdictKind};
+
+use crate::job::{Job, Said, at, certain, progress};
+
+/// A job of `nodes` that ran ten collectives of group 0, one a second.
+fn running(nodes: u8) -> Job {
+    let mut job = Job::of(nodes);
+    for sequence in 1..=10 {
+        let verdicts = job.second(|node| Some(at(progress(node, 0, sequence, sequence))));
+        assert!(verdicts.is_empty(), "{verdicts:?}");
+    }
+    job
+}
+
+fn check(nodes: u8, report: impl Fn(u32) -> Observation, within: u32, expected: &[Said]) {
+    let found = running(nodes).seconds_until_verdict(60, |node| Some(report(node)));
+    let (seconds, said) = found.expect("it hangs");
+    assert_eq!(said, expected);
+    assert!(seconds <= within, "{seconds} s");
+}
+
+#[test]
+fn who_does_not_enter_is_named() {
+    let hang = VerdictKind::NonCommunicationHang;
+    let stuck = |node| if node == 2 { progress(2, 0, 10, 10) } else { progress(node, 0, 11, 10) };
+    check(4, |node| at(stuck(node)), 7, &[certain(hang, "node c")]);
+}
+
+#[test]
+fn who_has_not_finished_when_most_have_is_named() {
+    let hang = VerdictKind::CommunicationHang;
+    let stuck = |node| if node == 1 { progress(1, 0, 11, 10) } else { progress(node, 0, 11, 11) };
+    check(4, |node| at(stuck(node)), 7, &[certain(hang, "node b")]);
+}
+
+#[test]
+fn when_all_are_inside_nobody_is_named_alone() {
+    let names = ["node a", "node b", "node c"].map(str::to_owned).to_vec();
+    let expected = (VerdictKind::CommunicationHang, false, names);
+    check(3, |node| at(progress(node, 0, 11, 10)), 7, &[expected]);
+}
+
+#[test]
+fn who_is_waited_for_in_a_transfer_and_waits_in_none_is_named() {
+    let awaits = |node| if node == 1 { vec![] } else { vec![Rank((node + 2) % 3)] };
+    let inside = |node| Progress { awaits: awaits(node), ..progress(node, 0, 11, 10) };
+    check(3, |node| at(inside(node)), 7, &[certain(VerdictKind::CommunicationHang, "node b")]);
+}
+
+#[test]
+fn a_stopped_process_is_named_wherever_it_stands() {
+    let report = |node| {
+        let state = if node == 2 { WorkerState::Stopped } else { WorkerState::Running };
+        let workers = vec![WorkerObservation { rank: Rank(node), state }];
+        Observation { workers, ..at(progress(node, 0, 11, 10)) }
+    };
+    check(3, report, 7, &[certain(VerdictKind::NonCommunicationHang, "node c")]);
+}
+
+#[test]
+fn who_waits_elsewhere_is_not_the_cause() {
+    // Group 1 is {a, b} and group 2 is {b, c}: a waits for b, b waits for c.
+    let report = |node| {
+        let inside = |group| progress(node, group, 11, 10);
+        let outside = |group| progress(node, group, 10, 10);
+        let progress = match node {
+            0 => vec![inside(1)],
+            1 => vec![outside(1), inside(2)],
+            _ => vec![outside(2)],
+        };
+        Observation { progress, ..Observation::default() }
+    };
+    let mut job = Job::of(3);
+    let found = job.seconds_until_verdict(60, |node| Some(report(node))).expect("it hangs");
+    assert_eq!(found.1, [certain(VerdictKind::NonCommunicationHang, "node c")]);
+}
+
+#[test]
+fn a_rank_that_never_reports_the_job_s_group_is_missing_from_it() {
+    let mut job = Job::of(3);
+    let report =
+        |node| Some(if node == 0 { Observation::default() } else { at(progress(node, 0, 1, 0)) });
+    let (seconds, said) = job.seconds_until_verdict(200, report).expect("it hangs");
+    assert_eq!(said, [certain(VerdictKind::NonCommunicationHang, "node a")]);
+    assert!((120..=123).contains(&seconds), "the start is given two minutes: {seconds} s");
+}
+
+#[test]
+fn checkpoints_pauses_and_ends_are_no_hangs() {
+    let stuck = |node| if node == 2 { progress(2, 0, 10, 10) } else { progress(node, 0, 11, 10) };
+    let excused = |node| Some(Observation { excused: node == 0, ..at(stuck(node)) });
+    assert_eq!(running(4).seconds_until_verdict(60, excused), None, "a checkpoint");
+
+    let idle = |node| Some(at(progress(node, 0, 10, 10)));
+    assert_eq!(running(4).seconds_until_verdict(60, idle), None, "nobody waits");
+
+    let ended = |node| {
+        let state = if node == 2 { WorkerState::Finished } else { WorkerState::Running };
+        let workers = vec![WorkerObservation { rank: Rank(node), state }];
+        Some(Observation { workers, ..at(stuck(node)) })
+    };
+    assert_eq!(running(4).seconds_until_verdict(60, ended), None, "one has finished");
+
+    let mut slow_steps = Job::of(4);
+    for second in 0..100 {
+        let step = second / 8;
+        let entered = |node| if node == 2 { step } else { step + 1 };
+        let report = |node| Some(at(progress(node, 0, entered(node), step)));
+        assert!(slow_steps.second(report).is_empty(), "steps of eight seconds, {second} s");
+    }
+}
+
+#[test]
+fn the_evidence_says_who_waits_for_what() {
+    let mut job = running(4);
+    let stuck = |node| if node == 2 { progress(2, 0, 10, 10) } else { progress(node, 0, 11, 10) };
+    let verdicts = (0..7).map(|_| job.second(|node| Some(at(stuck(node))))).last().unwrap();
+    let Evidence::Behind { rank, entered, awaited, .. } = verdicts[0].evidence[0] else {
+        panic!("{verdicts:?}")
+    };
+    assert_eq!((rank, entered, awaited), (Rank(2), 10, 11));
+}

@@ -1,0 +1,131 @@
+//! Slow nodes and links beyond what the fault suite covers: cold starts, restarts, collectives.
+
+use telltale_cluster::node::NodeName;
+use telltale_cluster::observation::Observation;
+use telltale_cluster::verdict::{Evidence, VerdictKind};
+
+use crate::job::{Job, certain, received, said, waited};
+
+/// What a node of a full mesh of `nodes` reports when node `slow` takes `ratio` times as long.
+fn mesh(node: u32, nodes: u32, slow: u32, ratio: f64, second: u32) -> Observation {
+    let latency = |from: u32| {
+        // Each link has its own latency, and each second its noise of some per cent.
+        let usual = 100_000.0 * (1.0 + f64::from((from * 7 + node * 3) % 5) / 10.0);
+        let noise = 1.0 + f64::from((from + 2 * node + 5 * second) % 7) / 100.0;
+        let ratio = if from == slow || node == slow { ratio } else { 1.0 };
+        (usual * noise * ratio) as u64
+    };
+    let peers = (0..nodes).filter(|peer| *peer != node);
+    let edges = peers.map(|from| received(from, node, latency(from))).collect();
+    Observation { edges, ..Observation::default() }
+}
+
+#[test]
+fn a_node_that_was_slow_before_anybody_looked_is_named_once_the_usual_is_known() {
+    let mut job = Job::of(8);
+    let mut named = None;
+    for second in 0..60 {
+        let verdicts = job.second(|node| Some(mesh(node, 8, 5, 3.0, second)));
+        if !verdicts.is_empty() {
+            named.get_or_insert((second, said(&verdicts)));
+        }
+    }
+    let (second, said) = named.expect("it is named");
+    assert_eq!(said, [certain(VerdictKind::SlowNode, "node f")]);
+    assert!((30..=40).contains(&second), "thirty windows of learning, and ten: {second}");
+}
+
+#[test]
+fn what_was_usual_outlives_an_epoch() {
+    let mut job = Job::of(4);
+    (0..40).for_each(|second| {
+        assert!(job.second(|node| Some(mesh(node, 4, 9, 1.0, second))).is_empty());
+    });
+    job.begin_epoch();
+    let (seconds, said) =
+        job.seconds_until_verdict(20, |node| Some(mesh(node, 4, 1, 1.5, 3))).expect("it is slow");
+    assert_eq!(said, [certain(VerdictKind::SlowNode, "node b")]);
+    assert!(seconds <= 10, "{seconds} s");
+}
+
+#[test]
+fn what_slows_everybody_is_nobody_s_fault() {
+    let mut job = Job::of(6);
+    for second in 0..120 {
+        let ratio = if second < 40 { 1.0 } else { 2.5 };
+        let report = |node| {
+            let mut observation = mesh(node, 6, 9, 1.0, second);
+            for edge in &mut observation.edges {
+                edge.window.median_ns = (edge.window.median_ns as f64 * ratio) as u64;
+            }
+            Some(observation)
+        };
+        assert_eq!(said(&job.second(report)), [], "{second} s");
+    }
+}
+
+#[test]
+fn a_fault_that_ends_is_not_told_any_more() {
+    let mut job = Job::of(4);
+    let mut told = Vec::new();
+    for second in 0..90 {
+        let ratio = if (40..60).contains(&second) { 2.0 } else { 1.0 };
+        if !job.second(|node| Some(mesh(node, 4, 2, ratio, second))).is_empty() {
+            told.push(second);
+        }
+    }
+    let (first, last) = (told[0], told[told.len() - 1]);
+    assert!((40..50).contains(&first) && (59..70).contains(&last), "{told:?}");
+}
+
+#[test]
+fn the_evidence_has_the_usual_and_the_present_latency() {
+    let mut job = Job::of(4);
+    (0..40).for_each(|second| drop(job.second(|node| Some(mesh(node, 4, 9, 1.0, second)))));
+    let verdicts =
+        (40..60).map(|second| job.second(|node| Some(mesh(node, 4, 2, 2.0, second)))).last();
+    let verdict = verdicts.unwrap().pop().unwrap();
+    assert_eq!(verdict.evidence[0], Evidence::Agreement { slow: 6, observed: 6 });
+    let c = NodeName::new("c").unwrap();
+    let Evidence::Slower { from, to, usual_ns, now_ns } = &verdict.evidence[1] else {
+        panic!("{verdict:?}")
+    };
+    assert!(*from == c || *to == c);
+    let ratio = *now_ns as f64 / *usual_ns as f64;
+    assert!((1.8..2.2).contains(&ratio), "{ratio}");
+    assert!((verdict.confidence - 1.0).abs() < 1e-9);
+}
+
+/// The time in collectives when node `late` comes late by `late_ns`: all others wait for it.
+fn collective(node: u32, late: u32, late_ns: u64, second: u32) -> Observation {
+    let noise_ns = u64::from((node * 5 + second * 3) % 11) * 10_000;
+    let waits_ns = if node == late { 0 } else { late_ns };
+    Observation {
+        waits: vec![waited(node, 2_000_000 + noise_ns + waits_ns)],
+        ..Observation::default()
+    }
+}
+
+#[test]
+fn who_is_late_to_collectives_is_named_even_of_two() {
+    for nodes in [2, 4, 8] {
+        let mut job = Job::of(nodes);
+        (0..40).for_each(|second| {
+            assert!(job.second(|node| Some(collective(node, 99, 0, second))).is_empty());
+        });
+        let found = job.seconds_until_verdict(20, |node| Some(collective(node, 1, 3_000_000, 2)));
+        let (seconds, said) = found.expect("it is late");
+        assert_eq!(said, [certain(VerdictKind::SlowNode, "node b")], "of {nodes}");
+        assert!(seconds <= 10, "{seconds} s");
+    }
+}
+
+#[test]
+fn when_everybody_takes_longer_in_collectives_nobody_is_late() {
+    let mut job = Job::of(4);
+    for second in 0..80 {
+        let extra_ns = if second < 40 { 0 } else { 3_000_000 };
+        let verdicts = job.second(|node| Some(collective(node, 99, extra_ns, second)));
+        assert_eq!(said(&verdicts), [], "{second} s");
+    }
+}
