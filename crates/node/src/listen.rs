@@ -2,18 +2,22 @@
 //! bound here or handed over by systemd.
 //!
 //! Nothing here accepts a connection. A socket file that a service left behind is replaced; one
-//! that somebody serves is not, unless it stands in our own directory and is not ours.
+//! that somebody serves is not, unless it stands in a directory that is ours to keep and is another
+//! user's.
 
 mod address;
 mod handed;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 pub use address::{Address, AddressError};
 pub use handed::{Handed, HandedError};
@@ -133,7 +137,8 @@ fn bind_file(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
     Ok((listener, SocketFile { path: path.to_owned(), identity }))
 }
 
-/// Removes a socket file that nobody serves, or that somebody else has put into our directory.
+/// Removes a socket file that nobody serves, or that somebody else has put into a directory which
+/// is ours to keep in order: the owner's, and root's on the owner's behalf.
 fn make_way(path: &Path) -> Result<(), BindError> {
     let failed = |source| BindError::Unix { path: path.to_owned(), source };
     let found = match path.symlink_metadata() {
@@ -145,18 +150,32 @@ fn make_way(path: &Path) -> Result<(), BindError> {
         return Err(BindError::NotASocket { path: path.to_owned() });
     }
     let own_uid = rustix::process::geteuid().as_raw();
-    let directory_is_ours = path.parent().and_then(|parent| parent.metadata().ok());
-    let directory_is_ours = directory_is_ours.is_some_and(|directory| directory.uid() == own_uid);
-    let squatted = directory_is_ours && found.uid() != own_uid && found.uid() != 0;
-    if !squatted && let Ok(stream) = UnixStream::connect(path) {
-        return Err(BindError::Taken { path: path.to_owned(), who: who_answers(&stream) });
+    let keeper = path.parent().and_then(|parent| parent.metadata().ok()).map(|it| it.uid());
+    let is_squatted = keeper.is_some_and(|keeper| {
+        [0, keeper].contains(&own_uid) && ![0, own_uid, keeper].contains(&found.uid())
+    });
+    if !is_squatted && let Some(who) = who_listens(path).map_err(failed)? {
+        return Err(BindError::Taken { path: path.to_owned(), who });
     }
     std::fs::remove_file(path).map_err(failed)
 }
 
+/// Who listens at `path`; none where nobody does. Never waits: a listener whose queue is full is
+/// there all the same.
+fn who_listens(path: &Path) -> io::Result<Option<String>> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) => Ok(Some(who_answers(&socket))),
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(None),
+        Err(Errno::AGAIN) => Ok(Some(String::from("a process that does not answer"))),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The process that listens at the other end, which the kernel noted when it began to.
-fn who_answers(stream: &UnixStream) -> String {
-    let credentials = getsockopt(stream, PeerCredentials);
+fn who_answers(socket: &OwnedFd) -> String {
+    let credentials = getsockopt(socket, PeerCredentials);
     match credentials.ok().filter(|credentials| credentials.pid() > 0) {
         Some(credentials) => {
             format!("process {} of user {}", credentials.pid(), credentials.uid())
@@ -182,9 +201,10 @@ impl Drop for SocketFile {
 #[cfg(test)]
 mod tests {
     use super::{Address, BindError, Listener};
-    use std::os::unix::fs::PermissionsExt;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind as bind_to, listen, socket};
+    use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::net::{UnixListener, UnixStream};
-    use telltale_harness::Scratch;
+    use telltale_harness::{Scratch, needs_root};
 
     fn bind(address: &str, place: &Scratch) -> Result<(Listener, bool), BindError> {
         let (listener, file) = Listener::bind(&address.parse().unwrap(), Some(place.path()))?;
@@ -237,6 +257,46 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         drop(file);
         assert!(path.exists());
+    }
+
+    #[test]
+    fn a_listener_that_does_not_accept_is_not_waited_for() {
+        let place = Scratch::new();
+        let path = place.join("s");
+        let silent = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        bind_to(&silent, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&silent, 0).unwrap();
+        // Each look stays in the queue; one more than it has room for would wait for ever.
+        let looks: Vec<String> = (0..8)
+            .map(|_| {
+                let taken = bind("unix:s", &place).unwrap_err();
+                assert!(matches!(taken, BindError::Taken { .. }), "{taken}");
+                taken.to_string()
+            })
+            .collect();
+        assert!(looks[0].starts_with(&format!("process {}", std::process::id())), "{looks:?}");
+        assert!(looks[7].starts_with("a process that does not answer listens on"), "{looks:?}");
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn root_replaces_a_squatter_on_the_owner_s_behalf() {
+        if !needs_root("node::listen::root_replaces_a_squatter_on_the_owner_s_behalf") {
+            return;
+        }
+        const OWNER: u32 = 61_040;
+        const SQUATTER: u32 = 61_041;
+        for (uid, is_replaced) in [(SQUATTER, true), (OWNER, false), (0, false)] {
+            let place = Scratch::new();
+            place.set_mode(0o3777);
+            chown(place.path(), Some(OWNER), Some(OWNER)).unwrap();
+            let path = place.join("telemetry.sock");
+            let _living = UnixListener::bind(&path).unwrap();
+            chown(&path, Some(uid), Some(uid)).unwrap();
+            let bound = bind("unix:telemetry.sock", &place);
+            assert_eq!(bound.is_ok(), is_replaced, "a socket of {uid}: {bound:?}");
+            assert!(is_replaced || matches!(bound, Err(BindError::Taken { .. })));
+        }
     }
 
     #[test]
