@@ -1,7 +1,7 @@
 //! The directory that the history is in: ours alone, with a lock for the one who writes.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,8 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 const DATABASE: &str = "history.db";
 /// The name of the file whose lock the writer holds.
 const LOCK: &str = "history.lock";
+/// Bytes of a pid in that file, with the end of its line.
+const MAX_PID_BYTES: u64 = 11;
 /// Databases that were moved aside because they could not be read; with so many there, no other is
 /// made, so that a disk that breaks files does not fill up with them.
 const MAX_BROKEN: usize = 3;
@@ -47,14 +49,14 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
     },
-    /// Somebody writes a history there already.
-    #[error(
-        "another service writes the history in {path}; end it, or name another directory with \
-         --state-dir"
-    )]
+    /// Another service has it.
+    #[error("{} has the state directory {path}; end it, or name another directory with --state-dir",
+        holder(*pid))]
     Taken {
         /// The directory.
         path: PathBuf,
+        /// The process that has it, as it knows itself; none when it has not said so yet.
+        pid: Option<u32>,
     },
     /// Too many files were moved aside.
     #[error(
@@ -136,8 +138,15 @@ impl OwnDirectory {
         }
         let lock = private_file(&path.join(LOCK)).map_err(failed)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { path, _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(DirectoryError::Taken { path }),
+            Ok(()) => {
+                // The lock is what holds; without room on the disk it holds without a name.
+                let _ = note_holder(&lock);
+                Ok(Self { path, _lock: lock })
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let pid = noted_holder(&lock);
+                Err(DirectoryError::Taken { path, pid })
+            }
             Err(error) => Err(failed(error.into())),
         }
     }
@@ -186,6 +195,27 @@ fn is_for_history(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(
+        || String::from("another service"),
+        |pid| format!("another service, process {pid},"),
+    )
+}
+
+/// Writes down who holds the lock. What a holder that was killed wrote there is replaced: the lock
+/// went with it, whatever the file says.
+fn note_holder(mut lock: &File) -> io::Result<()> {
+    lock.set_len(0)?;
+    writeln!(lock, "{}", std::process::id())
+}
+
+/// Who wrote that it holds the lock.
+fn noted_holder(lock: &File) -> Option<u32> {
+    let mut text = String::new();
+    lock.take(MAX_PID_BYTES).read_to_string(&mut text).ok()?;
+    text.strip_suffix('\n')?.parse().ok()
+}
+
 /// Opens a file that only its owner may read, and makes it if it is not there. Never follows a link.
 fn private_file(path: &Path) -> io::Result<File> {
     let no_links = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag of open(2) is an int");
@@ -220,11 +250,23 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let own = OwnDirectory::take(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        assert!(matches!(OwnDirectory::take(&path), Err(DirectoryError::Taken { .. })));
+        let taken = OwnDirectory::take(&path).unwrap_err();
+        let words = format!("another service, process {}, has the", std::process::id());
+        assert!(taken.to_string().starts_with(&words), "{taken}");
         let database = own.database().unwrap();
         assert_eq!(fs::metadata(&database).unwrap().mode() & 0o777, 0o600);
         drop(own);
-        OwnDirectory::take(&path).unwrap();
+        // As a holder leaves it that was killed, and one that is no pid.
+        for stale in ["1\n", "4294967296 and more than fits\n"] {
+            fs::write(path.join(super::LOCK), stale).unwrap();
+            let own = OwnDirectory::take(&path).unwrap();
+            let taken = OwnDirectory::take(&path).unwrap_err();
+            assert!(taken.to_string().starts_with(&words), "{taken}");
+            fs::write(path.join(super::LOCK), stale).unwrap();
+            let named = OwnDirectory::take(&path).unwrap_err().to_string();
+            assert_eq!(named.contains("process 1,"), stale == "1\n", "{named}");
+            drop(own);
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! The service's history: where it is, and that a service without one goes on.
+//! The service's history: where it is, that a service without one goes on, and that one whose state
+//! another service has does not.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_node::clock::SystemClock;
 use telltale_node::configuration::Configuration;
-use telltale_node::history::{SharedReader, Writer, database_in, directory_for};
+use telltale_node::history::{
+    DirectoryError, HistoryError, SharedReader, Writer, database_in, directory_for,
+};
 use telltale_node::log;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
@@ -13,19 +16,22 @@ use telltale_schema::text::with_causes;
 
 /// Keeps a history, if that is wanted and possible; if not, says why. Gives the servers what they
 /// answer questions about the past from.
+///
+/// # Errors
+/// When another service has the state directory.
 pub(super) fn start(
     parts: &mut Parts,
     configuration: &Configuration,
     view: &View,
-) -> Option<SharedReader> {
+) -> Result<Option<SharedReader>, DirectoryError> {
     let options = &configuration.history;
     if !options.enabled {
-        return None;
+        return Ok(None);
     }
     let told = configuration.state_dir.as_deref();
     let Some(directory) = directory_for(told, &configuration.root) else {
         log::warn("no history is kept: there is no home directory; give one with --state-dir");
-        return None;
+        return Ok(None);
     };
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
     match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
@@ -33,11 +39,13 @@ pub(super) fn start(
             log::info(&format!("the history is in {}", directory.display()));
             let stopped = parts.stopped();
             parts.run("history", telltale_node::history::serve(writer, view.clone(), stopped));
-            Some(SharedReader::new(database_in(&directory)))
+            Ok(Some(SharedReader::new(database_in(&directory))))
         }
+        // Another service is there: two that collect are one too many.
+        Err(HistoryError::Directory(error @ DirectoryError::Taken { .. })) => Err(error),
         Err(error) => {
             log::warn(&format!("no history is kept: {}", with_causes(&error)));
-            None
+            Ok(None)
         }
     }
 }

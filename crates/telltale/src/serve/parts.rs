@@ -7,6 +7,7 @@ use std::sync::Arc;
 use telltale_node::access::{AccessPolicy, Token, TokenError};
 use telltale_node::configuration::Configuration;
 use telltale_node::grpc::GrpcService;
+use telltale_node::history::DirectoryError;
 use telltale_node::http;
 use telltale_node::listen::{Address, BindError};
 use telltale_node::log;
@@ -24,6 +25,8 @@ pub(super) enum StartError {
     #[error(transparent)]
     Token(#[from] TokenError),
     #[error(transparent)]
+    State(#[from] DirectoryError),
+    #[error(transparent)]
     Grpc(#[from] telltale_node::grpc::OptionsError),
     #[error("cannot look at the runtime directory {path}")]
     Directory {
@@ -40,7 +43,7 @@ pub(super) fn start(
     view: &View,
     directory: Option<&Path>,
 ) -> Result<(), StartError> {
-    let past = history::start(parts, configuration, view);
+    let past = history::start(parts, configuration, view)?;
     alerts::start(parts, configuration, view);
     if configuration.otlp.endpoint.is_some() {
         let stopped = parts.stopped();

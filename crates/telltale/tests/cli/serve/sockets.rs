@@ -35,10 +35,16 @@ fn a_second_service_is_told_who_is_there_and_harms_nothing() {
     let socket = place.join("run/http.sock");
     let mut first = Serving::start(&mut with_socket(&place));
     first.says("collecting");
-    let words = format!("process {} of user ", first.child.id());
-    let second = said(&mut with_socket(&place));
-    assert_eq!(second.status, Some(2), "{second:?}");
-    assert!(second.err.lines().last().unwrap().contains(&words), "{second:?}");
+    let process = format!("process {}", first.child.id());
+    let elsewhere = place.join("elsewhere");
+    let of_one_state = said(&mut with_socket(&place));
+    let of_another = said(with_socket(&place).arg("--state-dir").arg(&elsewhere));
+    for (second, words) in [(of_one_state, ", has the state directory"), (of_another, " of user ")]
+    {
+        assert_eq!(second.status, Some(2), "{second:?}");
+        let words = format!("{process}{words}");
+        assert!(second.err.lines().last().unwrap().contains(&words), "{second:?}");
+    }
     assert_eq!(asked(&socket), "HTTP/1.1 200 OK");
     first.end();
     assert!(!socket.exists());
