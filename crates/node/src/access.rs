@@ -11,7 +11,7 @@ mod token;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::{fs, io};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -68,7 +68,7 @@ pub enum Sight {
 pub struct AccessPolicy {
     service_uid: u32,
     group: Option<u32>,
-    token: Option<Token>,
+    token: RwLock<Option<Token>>,
     shown: Mutex<Shown>,
 }
 
@@ -109,7 +109,7 @@ impl AccessPolicy {
     #[must_use]
     pub fn new(service_uid: u32, group: Option<u32>) -> Self {
         let group = group.filter(|group| *group != 0 && *group != OVERFLOW_UID);
-        Self { service_uid, group, token: None, shown: Mutex::default() }
+        Self { service_uid, group, token: RwLock::default(), shown: Mutex::default() }
     }
 
     /// The policy of this process as the service of the runtime directory at `path`: an installed
@@ -128,9 +128,14 @@ impl AccessPolicy {
 
     /// The same policy, by which whoever sends this token sees everything.
     #[must_use]
-    pub fn with_token(mut self, token: Token) -> Self {
-        self.token = Some(token);
+    pub fn with_token(self, token: Token) -> Self {
+        self.replace_token(token);
         self
+    }
+
+    /// From now on it is this token by which a caller sees everything, and no other.
+    pub fn replace_token(&self, token: Token) {
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
     }
 
     /// Who `caller` is after showing an `authorization` header: with the right token it sees
@@ -138,7 +143,8 @@ impl AccessPolicy {
     /// which is an error to tell and no reason to show less.
     #[must_use]
     pub fn authorized(&self, caller: Caller, header: Option<&str>) -> Option<Caller> {
-        match (header, &self.token) {
+        let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
+        match (header, &*token) {
             (None, _) => Some(caller),
             (Some(header), Some(token)) if token.is_in(header) => Some(Caller::Token),
             (Some(_), _) => None,
@@ -171,7 +177,7 @@ impl AccessPolicy {
     /// Whether there is a token.
     #[must_use]
     pub fn has_token(&self) -> bool {
-        self.token.is_some()
+        self.token.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 

@@ -32,7 +32,15 @@ const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Keys, or tables of keys, that a running service takes over when it is told to read its
 /// configuration again. All others need a restart.
-const RELOADABLE: [&str; 3] = ["interval_seconds", "log_level", "alerts"];
+const RELOADABLE: [&str; 7] = [
+    "interval_seconds",
+    "log_level",
+    "alerts",
+    "token_file",
+    "grpc.certificate",
+    "grpc.key",
+    "grpc.client_authority",
+];
 
 /// Letters that a name may be away from the one that was meant.
 const NEAR: usize = 3;
@@ -118,6 +126,9 @@ impl Configuration {
             !RELOADABLE.iter().any(|one| within(one))
         };
         let keys = Self::keys().into_iter().map(|key| key.path);
+        // A port may be open to other machines because there is a token.
+        let token_is_gone = self.token_file.is_none() && other.token_file.is_some();
+        let fixed = |path: &str| fixed(path) || (path == "token_file" && token_is_gone);
         keys.filter(|path| fixed(path) && differs(path)).collect()
     }
 

@@ -13,6 +13,7 @@ mod health;
 mod history;
 mod incoming;
 mod options;
+mod ports;
 mod probe;
 mod report;
 mod stop;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_wire::telemetry::DESCRIPTORS;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixListener;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 use tonic::Status;
@@ -35,6 +36,7 @@ use tonic::transport::Server;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::access::{AccessPolicy, Caller, Sight, sight};
+use crate::configuration::Configuration;
 use crate::history::SharedReader;
 use crate::listen::{Address, Listener};
 use crate::service::{Tally, View};
@@ -44,6 +46,7 @@ use gate::{Gate, Limits, Permit};
 use health::Truth;
 use history::History;
 use incoming::{GREETING_PATIENCE, Incoming, Source};
+use ports::Way;
 
 pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};
@@ -78,10 +81,20 @@ const STOP_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct GrpcService {
     listeners: Vec<Listener>,
-    /// The server for TCP ports, and who callers are there before they show a token.
-    tcp: (Server, Caller),
+    way: Way,
+    following: Option<Receiver<Arc<Configuration>>>,
     most_connections: usize,
     history: Option<History>,
+}
+
+/// What connections need to get in.
+#[derive(Clone)]
+struct Entrance {
+    gate: Arc<Gate>,
+    policy: Arc<AccessPolicy>,
+    routes: Routes,
+    /// Becomes true when all is to end.
+    stopped: Receiver<bool>,
 }
 
 /// Why serving ended.
@@ -123,8 +136,16 @@ impl GrpcService {
                 options.check(address)?;
             }
         }
-        let tcp = (options.server(builder())?, options.caller());
-        Ok(Self { listeners, tcp, most_connections: options.connections, history: None })
+        let way = Way::of(options)?;
+        let most_connections = options.connections;
+        Ok(Self { listeners, way, following: None, most_connections, history: None })
+    }
+
+    /// The same service, which takes over the certificates of a configuration that is read again.
+    #[must_use]
+    pub fn following(mut self, configuration: Receiver<Arc<Configuration>>) -> Self {
+        self.following = Some(configuration);
+        self
     }
 
     /// The same service, which answers questions about the past from this history.
@@ -145,7 +166,7 @@ impl GrpcService {
         policy: Arc<AccessPolicy>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let Self { listeners, tcp: (tcp, caller), most_connections, history } = self;
+        let Self { listeners, way, following, most_connections, history } = self;
         let limits = Limits {
             all: most_connections,
             each: MOST_CONNECTIONS_EACH,
@@ -154,21 +175,32 @@ impl GrpcService {
         let gate = Gate::new(limits, view.tally("grpc_connections"));
         let (stopping, stopped) = channel(false);
         let routes = routes(view, Arc::clone(&policy), history, stopped.clone());
+        let entrance = Entrance { gate, policy, routes, stopped };
+        let (renew, way) = channel(way);
+        let addresses = listeners.iter().filter_map(Listener::address);
+        let ports = addresses.filter_map(|address| match address {
+            Address::Tcp(port) => Some(port),
+            Address::Unix(_) => None,
+        });
+        let ports = ports.collect();
         let mut serving = JoinSet::new();
         for listener in listeners {
-            let (server, source) = match listener {
+            match listener {
                 Listener::Unix(listener) => {
-                    (builder(), UnixListener::from_std(listener).map(Source::Unix))
+                    let listener = UnixListener::from_std(listener).map_err(ServeError::Listen)?;
+                    serving.spawn(serve_file(listener, entrance.clone()));
                 }
                 Listener::Tcp(listener) => {
-                    let source = TcpListener::from_std(listener);
-                    (tcp.clone(), source.map(|it| Source::Tcp(it, caller.clone())))
+                    serving.spawn(ports::serve(listener, entrance.clone(), way.clone()));
                 }
-            };
-            let source = source.map_err(ServeError::Listen)?;
-            let incoming = Incoming::new(source, Arc::clone(&gate), Arc::clone(&policy));
-            serving.spawn(serve_on(server, incoming, routes.clone(), stopped.clone()));
+            }
         }
+        let following = async {
+            match following {
+                Some(configuration) => ports::follow(configuration, ports, renew).await,
+                None => std::future::pending().await,
+            }
+        };
         let ended = async {
             while let Some(result) = serving.join_next().await {
                 // Only a panic keeps a task from its result, and that has been told.
@@ -183,11 +215,12 @@ impl GrpcService {
         };
         tokio::pin!(ended);
         tokio::select! {
-            result = &mut ended => return result.map_err(ServeError::Server),
+            result = &mut ended => return result,
             () = stop => {}
+            never = following => match never {},
         }
         match tokio::time::timeout(STOP_PATIENCE, ended).await {
-            Ok(result) => result.map_err(ServeError::Server),
+            Ok(result) => result,
             // Calls that still go on are cut off.
             Err(_) => Ok(()),
         }
@@ -230,16 +263,27 @@ fn routes(
         .prepare()
 }
 
-/// Serves on one socket until the call to stop.
+/// Serves the Unix socket until the call to stop.
+async fn serve_file(listener: UnixListener, entrance: Entrance) -> Result<(), ServeError> {
+    let Entrance { gate, policy, routes, stopped } = entrance;
+    let incoming = Incoming::new(Source::Unix(listener), gate, policy);
+    let never = stopped.clone();
+    serve_on(builder(), incoming, routes, [stopped, never]).await.map_err(ServeError::Server)
+}
+
+/// Serves on one socket until one of the calls to stop.
 async fn serve_on(
     mut server: Server,
     incoming: Incoming,
     routes: Routes,
-    mut stopped: Receiver<bool>,
+    [mut one, mut other]: [Receiver<bool>; 2],
 ) -> Result<(), tonic::transport::Error> {
     let stop = async move {
         // An error means that nobody can call to stop any more, which is as good as the call.
-        let _ = stopped.wait_for(|stop| *stop).await;
+        tokio::select! {
+            _ = one.wait_for(|stop| *stop) => {}
+            _ = other.wait_for(|stop| *stop) => {}
+        }
     };
     server.add_routes(routes).serve_with_incoming_shutdown(incoming, stop).await
 }

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
-use telltale_node::configuration::{Configuration, Effective, Layers};
+use telltale_node::access::{AccessPolicy, Token, TokenError};
+use telltale_node::configuration::{Configuration, ConfigurationError, Effective, Layers};
+use telltale_node::grpc::OptionsError;
 use telltale_node::legacy::Roster;
 use telltale_node::listen::Handed;
 use telltale_node::log;
@@ -60,7 +62,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let view = service.view();
     let directory = runtime_directory(&configuration);
     let mut parts = Parts::new(Arc::clone(&configuration), directory.clone(), handed);
-    parts::start(&mut parts, &configuration, &view, directory.as_deref())
+    let policy = parts::start(&mut parts, &configuration, &view, directory.as_deref())
         .map_err(|error| Failure::because(&error))?;
     legacy::start(&mut parts, &configuration, &view, roster)?;
     log::info(&format!("collecting each {} s", configuration.interval_seconds));
@@ -71,7 +73,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
                 Asked::End => break Ok(Status::Fine),
                 Asked::Reload => {
                     notifier.reloading();
-                    if let Some(new) = reload(layers, &configuration, &view) {
+                    if let Some(new) = reload(layers, &configuration, &view, &policy) {
                         configuration = new;
                         parts.reconfigure(Arc::clone(&configuration));
                     }
@@ -93,13 +95,18 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     outcome
 }
 
-/// Reads the configuration again and takes over what can be. None when it is refused, and all
-/// stays as it is.
-fn reload(layers: &Layers, old: &Configuration, view: &View) -> Option<Arc<Configuration>> {
-    let loaded = layers.load();
-    view.note_reload(loaded.is_ok());
-    let new = match loaded {
-        Ok(effective) => effective.configuration,
+/// Reads the configuration again, with the files that it names, and takes over what can be. None
+/// when it is refused, and all stays as it is.
+fn reload(
+    layers: &Layers,
+    old: &Configuration,
+    view: &View,
+    policy: &AccessPolicy,
+) -> Option<Arc<Configuration>> {
+    let read = read_again(layers, old);
+    view.note_reload(read.is_ok());
+    let (new, token) = match read {
+        Ok(read) => read,
         Err(error) => {
             for line in with_causes(&error).lines() {
                 log::error(&format!("the configuration stays as it was: {line}"));
@@ -107,6 +114,9 @@ fn reload(layers: &Layers, old: &Configuration, view: &View) -> Option<Arc<Confi
             return None;
         }
     };
+    if let Some(token) = token {
+        policy.replace_token(token);
+    }
     log::set_level(new.log_level);
     view.set_interval(new.interval());
     if new.alerts != old.alerts {
@@ -117,6 +127,28 @@ fn reload(layers: &Layers, old: &Configuration, view: &View) -> Option<Arc<Confi
         log::warn(&format!("{key} has changed, which takes effect after a restart"));
     }
     Some(Arc::new(new))
+}
+
+/// A configuration and the token that it names, when both make sense, and gRPC's certificates too.
+fn read_again(
+    layers: &Layers,
+    old: &Configuration,
+) -> Result<(Configuration, Option<Token>), RefusedReload> {
+    let new = layers.load()?.configuration;
+    let token = new.token_file.as_deref().map(Token::read).transpose()?;
+    new.grpc.check_files(&old.grpc.listen)?;
+    Ok((new, token))
+}
+
+/// Why a configuration is not taken over.
+#[derive(Debug, thiserror::Error)]
+enum RefusedReload {
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error(transparent)]
+    Grpc(#[from] OptionsError),
 }
 
 /// The directory that the service's own socket is in, where a runtime would put its own.

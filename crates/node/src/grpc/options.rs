@@ -87,23 +87,51 @@ impl GrpcOptions {
         if self.client_authority.is_some() { Caller::Certificate } else { Caller::Anonymous }
     }
 
-    /// The server for the TCP port, with TLS where it is asked for.
-    pub(super) fn server(&self, builder: Server) -> Result<Server, OptionsError> {
+    /// The files that TLS needs, as they are now; none where TLS is not asked for.
+    pub(super) fn files(&self) -> Result<Option<TlsFiles>, OptionsError> {
         let (certificate, key) = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => (certificate, key),
-            (None, None) if self.client_authority.is_none() => return Ok(builder),
+            (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
+            (None, None) if self.client_authority.is_none() => return Ok(None),
             _ => return Err(OptionsError::HalfTls),
         };
-        let identity = Identity::from_pem(read(certificate)?, read(key)?);
-        let mut tls = ServerTlsConfig::new().identity(identity).timeout(GREETING_PATIENCE);
-        if let Some(authority) = &self.client_authority {
-            tls = tls.client_ca_root(Certificate::from_pem(read(authority)?));
+        let authority = self.client_authority.as_deref().map(read).transpose()?;
+        Ok(Some(TlsFiles { certificate, key, authority }))
+    }
+
+    /// Checks that a service which listens at these addresses can serve them with these options,
+    /// as the files are now.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check_files(&self, addresses: &[Address]) -> Result<(), OptionsError> {
+        for address in addresses {
+            if let Address::Tcp(address) = address {
+                self.check(*address)?;
+            }
         }
-        builder.tls_config(tls).map_err(OptionsError::Tls)
+        server(Server::builder(), self.files()?.as_ref()).map(drop)
     }
 }
 
-/// The bytes of a file with certificates or a key, of which there cannot be too many.
+/// What TLS needs, as PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct TlsFiles {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authority: Option<Vec<u8>>,
+}
+
+/// The server for TCP ports, with TLS where there are files for it.
+pub(super) fn server(builder: Server, files: Option<&TlsFiles>) -> Result<Server, OptionsError> {
+    let Some(TlsFiles { certificate, key, authority }) = files else { return Ok(builder) };
+    let identity = Identity::from_pem(certificate, key);
+    let mut tls = ServerTlsConfig::new().identity(identity).timeout(GREETING_PATIENCE);
+    if let Some(authority) = authority {
+        tls = tls.client_ca_root(Certificate::from_pem(authority));
+    }
+    builder.tls_config(tls).map_err(OptionsError::Tls)
+}
+
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, OptionsError> {
     let failed = |source| OptionsError::Read { path: path.into(), source };
     let file = std::fs::File::open(path).map_err(failed)?;

@@ -7,6 +7,7 @@ mod history;
 mod hostile;
 mod machine;
 mod python;
+mod renewal;
 mod serving;
 mod tls;
 mod users;

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use telltale_harness::Scratch;
 use telltale_node::access::AccessPolicy;
+use telltale_node::configuration::Configuration;
 use telltale_node::grpc::{GrpcOptions, GrpcService, SOCKET_NAME, ServeError};
 use telltale_node::history::SharedReader;
 use telltale_node::listen::{Address, Listener, SocketFile};
 use telltale_node::service::{Publisher, View};
 use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::Client;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::machine::figures;
 
@@ -31,6 +32,8 @@ pub(crate) struct Served {
     pub(crate) publisher: Publisher,
     pub(crate) view: View,
     pub(crate) address: Option<SocketAddr>,
+    /// What the service is told when its configuration is read again.
+    pub(crate) configuration: watch::Sender<Arc<Configuration>>,
     files: Vec<SocketFile>,
     pub(crate) scratch: Scratch,
     stop: Option<oneshot::Sender<()>>,
@@ -117,7 +120,10 @@ impl Served {
             Address::Unix(_) => None,
         };
         let address = listeners.iter().find_map(port);
-        let mut service = GrpcService::new(listeners, options).expect("options that fit");
+        let configuration = Configuration { grpc: options.clone(), ..Configuration::default() };
+        let (configuration, following) = watch::channel(Arc::new(configuration));
+        let service = GrpcService::new(listeners, options).expect("options that fit");
+        let mut service = service.following(following);
         if let Some(database) = database {
             service = service.with_history(SharedReader::new(database));
         }
@@ -130,7 +136,8 @@ impl Served {
             };
             runtime.expect("a runtime").block_on(service.serve(served, policy, stopped))
         });
-        Self { publisher, view, address, files, scratch, stop: Some(stop), thread: Some(thread) }
+        let (stop, thread) = (Some(stop), Some(thread));
+        Self { publisher, view, address, configuration, files, scratch, stop, thread }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

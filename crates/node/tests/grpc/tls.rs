@@ -26,19 +26,19 @@ const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 
 const TOKEN: &str = "a-token-of-the-tests";
 
 /// An authority, and the certificates it signs.
-struct Authority {
-    pem: String,
+pub(crate) struct Authority {
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// A certificate and its key, as PEM.
-struct Signed {
-    certificate: String,
-    key: String,
+pub(crate) struct Signed {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -59,7 +59,7 @@ impl Authority {
         Signed { certificate, key: key.serialize_pem() }
     }
 
-    fn server(&self, last_year: i32) -> Signed {
+    pub(crate) fn server(&self, last_year: i32) -> Signed {
         self.sign(ExtendedKeyUsagePurpose::ServerAuth, last_year)
     }
 
@@ -68,10 +68,10 @@ impl Authority {
     }
 }
 
-const VALID: i32 = 4000;
+pub(crate) const VALID: i32 = 4000;
 const EXPIRED: i32 = 2021;
 
-fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+pub(crate) fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = scratch.join(name);
     std::fs::write(&path, text).expect("the scratch directory has room");
@@ -79,7 +79,11 @@ fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn options(scratch: &Scratch, server: &Signed, clients: Option<&Authority>) -> GrpcOptions {
+pub(crate) fn options(
+    scratch: &Scratch,
+    server: &Signed,
+    clients: Option<&Authority>,
+) -> GrpcOptions {
     GrpcOptions {
         listen: vec![Address::Tcp(LOOPBACK)],
         certificate: Some(written(scratch, "certificate.pem", &server.certificate)),
@@ -89,14 +93,14 @@ fn options(scratch: &Scratch, server: &Signed, clients: Option<&Authority>) -> G
     }
 }
 
-fn served(options: &GrpcOptions) -> Served {
+pub(crate) fn served(options: &GrpcOptions) -> Served {
     let scratch = Scratch::new();
     let token = Token::read(&written(&scratch, "token", TOKEN)).expect("a token");
     Served::with(machine(2, 6), options, |policy| policy.with_token(token))
 }
 
 /// What a client with this certificate and token gets.
-fn ask(
+pub(crate) fn ask(
     served: &Served,
     authority: &Authority,
     own: Option<&Signed>,

@@ -36,13 +36,13 @@ pub(super) enum StartError {
     },
 }
 
-/// Starts each part: its sockets, and its task.
+/// Starts each part: its sockets, and its task. Gives who may see what, which a reload may change.
 pub(super) fn start(
     parts: &mut Parts,
     configuration: &Configuration,
     view: &View,
     directory: Option<&Path>,
-) -> Result<(), StartError> {
+) -> Result<Arc<AccessPolicy>, StartError> {
     let past = history::start(parts, configuration, view)?;
     alerts::start(parts, configuration, view);
     if configuration.otlp.endpoint.is_some() {
@@ -56,15 +56,19 @@ pub(super) fn start(
         if let Some(past) = &past {
             service = service.with_history(past.clone());
         }
+        service = service.following(parts.configuration());
         let stopped = parts.stopped();
         parts.run("grpc", service.serve(view.clone(), Arc::clone(&policy), stopped));
     }
     let listeners = parts.listen("http", &configuration.http.listen)?;
     if !listeners.is_empty() {
         let (options, stopped) = (configuration.http.clone(), parts.stopped());
-        parts.run("http", http::serve(listeners, options, view.clone(), policy, past, stopped));
+        parts.run(
+            "http",
+            http::serve(listeners, options, view.clone(), Arc::clone(&policy), past, stopped),
+        );
     }
-    Ok(())
+    Ok(policy)
 }
 
 /// Those of the addresses that can be had: without a runtime directory no socket is in it, and the

@@ -1,6 +1,7 @@
 //! `telltale serve`: how it begins, is told things, and ends.
 
 mod legacy;
+mod reload;
 mod sockets;
 mod systemd;
 
