@@ -36,10 +36,10 @@ fn a_second_service_is_told_who_is_there_and_harms_nothing() {
     let mut first = Serving::start(&mut with_socket(&place));
     first.says("collecting");
     let process = format!("process {}", first.child.id());
-    let elsewhere = place.join("elsewhere");
     let of_one_state = said(&mut with_socket(&place));
-    let of_another = said(with_socket(&place).arg("--state-dir").arg(&elsewhere));
-    for (second, words) in [(of_one_state, ", has the state directory"), (of_another, " of user ")]
+    let without_state = said(with_socket(&place).env("TELLTALE_HISTORY_ENABLED", "false"));
+    for (second, words) in
+        [(of_one_state, ", has the state directory"), (without_state, " of user ")]
     {
         assert_eq!(second.status, Some(2), "{second:?}");
         let words = format!("{process}{words}");
