@@ -6,15 +6,22 @@
 
 use telltale_schema::chip::{Architecture, ChipFacts};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::metric::MetricDefinition;
+use telltale_schema::metric::definitions::{
+    PROCESS_L1_RING_BUFFER_CAPACITY_BYTES, PROCESS_L1_RING_BUFFER_USED_BYTES,
+};
+use telltale_schema::snapshot::{Device, MetricValue, ProcessState, Snapshot};
 
 use super::book::place;
 use super::message::{
     ARCHITECTURE, Answer, CB, DEVICE_INFO_RESPONSE, DEVICES, DRAM, DRAM_CHANNELS, DRAM_PER_CHANNEL,
-    IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, RESPONSE, Request, TOTAL_DRAM, TOTAL_L1,
-    TRACE, Verb,
+    IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, RESPONSE, RING_TOTAL, RING_USED, Request,
+    TOTAL_DRAM, TOTAL_L1, TRACE, Verb,
 };
 use crate::reconcile::MAX_DEVICE_BYTES;
+
+/// The largest ring buffer that is believed: the field has 32 bits.
+const MOST_RING_BYTES: f64 = 4_294_967_295.0;
 
 /// The number that asks how many devices there are.
 const ALL_DEVICES: i32 = -1;
@@ -24,7 +31,14 @@ const ALL_DEVICES: i32 = -1;
 pub(super) fn answer(request: &Request, snapshot: &Snapshot) -> Option<Answer> {
     let device = device(snapshot, request.device);
     let (code, fields) = match request.verb {
-        Verb::Query => (RESPONSE, device.map(totals).unwrap_or_default()),
+        Verb::Query => {
+            let all = device.map(|device| {
+                let mut fields = totals(device);
+                fields.extend(ring(device, snapshot));
+                fields
+            });
+            (RESPONSE, all.unwrap_or_default())
+        }
         Verb::DeviceInfo if request.device == ALL_DEVICES => {
             let count = count(snapshot);
             let fields = vec![(&DEVICES, count), (&IS_AVAILABLE, u64::from(count > 0))];
@@ -84,6 +98,33 @@ fn totals(device: &Device) -> Fields {
     ]
 }
 
+/// The ring buffer that kernels are loaded through, as the processes on the device tell it: the
+/// largest one, and what all of them have in it.
+fn ring(device: &Device, snapshot: &Snapshot) -> Fields {
+    let told = |metric: &'static MetricDefinition| {
+        let living = snapshot.processes.iter().filter(|one| one.state == ProcessState::Alive);
+        let samples = living.flat_map(|process| &process.metrics);
+        samples.filter_map(move |sample| match sample.value {
+            MetricValue::Gauge(bytes)
+                if sample.name == metric.name
+                    && sample.labels.iter().any(|it| it.0 == "device" && it.1 == device.id) =>
+            {
+                whole(bytes)
+            }
+            _ => None,
+        })
+    };
+    let used = told(PROCESS_L1_RING_BUFFER_USED_BYTES).fold(0, u64::saturating_add);
+    let total = told(PROCESS_L1_RING_BUFFER_CAPACITY_BYTES).max().unwrap_or(0);
+    vec![(&RING_TOTAL, total), (&RING_USED, used)]
+}
+
+/// Bytes that a process tells; none where it tells a number that no memory has.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(bytes: f64) -> Option<u64> {
+    (0.0..=MOST_RING_BYTES).contains(&bytes).then_some(bytes as u64)
+}
+
 fn facts(device: &Device) -> Fields {
     let Some(facts) = device.facts.value() else { return Vec::new() };
     let ChipFacts { architecture, dram_capacity_bytes, dram_channels, l1_per_core_bytes, .. } =
@@ -105,5 +146,60 @@ fn architecture_code(architecture: Architecture) -> u64 {
         Architecture::Grayskull => 1,
         Architecture::WormholeB0 => 2,
         Architecture::Blackhole => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, Verb, answer};
+    use crate::legacy::message::{Form, RING_TOTAL, RING_USED};
+    use crate::samples::tests::fixture::{device, metric, process, snapshot};
+    use std::sync::Arc;
+    use telltale_schema::metric::definitions::{
+        PROCESS_L1_RING_BUFFER_CAPACITY_BYTES as CAPACITY,
+        PROCESS_L1_RING_BUFFER_USED_BYTES as USED,
+    };
+    use telltale_schema::snapshot::{MetricValue, ProcessState};
+
+    #[test]
+    fn the_longest_form_has_the_ring_buffer_that_processes_tell_of() {
+        let mut chip = device(1);
+        (chip.identity.driver_ordinal, chip.identity.remote) = (Some(3), false);
+        let id = chip.id.clone();
+        let telling = |pid, capacity, used| {
+            let gauge = |name, bytes| metric(name, &[("device", &id)], MetricValue::Gauge(bytes));
+            let mut one = process(pid, "train", "ada", 5);
+            one.metrics = vec![gauge(CAPACITY.name, capacity), gauge(USED.name, used)];
+            one
+        };
+        let mut dead = telling(9, 999_999.0, 999_999.0);
+        dead.state = ProcessState::Dead;
+        let mut elsewhere = telling(10, 999_999.0, 999_999.0);
+        elsewhere.metrics.iter_mut().for_each(|one| one.labels[0].1 = String::from("other"));
+        let processes = vec![
+            telling(7, 70_656.0, 1_000.0),
+            telling(8, 4_096.0, 24.0),
+            telling(11, f64::NAN, -1.0),
+            telling(12, 1e20, f64::INFINITY),
+            dead,
+            elsewhere,
+        ];
+        let machine = snapshot(vec![chip], processes);
+        let request = Request {
+            verb: Verb::Query,
+            device: 3,
+            size: 0,
+            buffer_type: 0,
+            process: 0,
+            buffer: 0,
+        };
+        let told = answer(&request, &Arc::clone(&machine)).unwrap();
+        let of = |field| told.fields.iter().find(|one| std::ptr::eq(one.0, field)).unwrap().1;
+        assert_eq!((of(&RING_TOTAL), of(&RING_USED)), (70_656, 1_024));
+        let bytes = told.encode(Form::Ring);
+        assert_eq!(bytes[128..132], 70_656u32.to_le_bytes());
+        assert_eq!(bytes[132..136], 1_024u32.to_le_bytes());
+        assert_eq!(bytes[136..], [0; 8], "nobody counts programs by device");
+        assert_eq!(told.encode(Form::Programs).len(), 128);
     }
 }

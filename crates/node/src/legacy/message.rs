@@ -91,6 +91,10 @@ pub(crate) static DRAM_PER_CHANNEL: Field = Field::moved("dram_size_per_channel"
 pub(crate) static L1_PER_CORE: Field = Field::moved("l1_size_per_core", 4, 100);
 pub(crate) static IS_AVAILABLE: Field = Field::moved("is_available", 4, 104);
 pub(crate) static DEVICES: Field = Field::moved("num_devices", 4, 108);
+pub(crate) static RING_TOTAL: Field =
+    Field::of("ring_buffer_total_size", 4, [None, None, Some(128)]);
+pub(crate) static RING_USED: Field =
+    Field::of("ring_buffer_used_bytes", 4, [None, None, Some(132)]);
 
 /// Bytes that are zero in every message.
 const PADDING: [std::ops::Range<usize>; 2] = [1..4, 17..20];

@@ -11,7 +11,8 @@ use telltale_schema::snapshot::{
 use super::holders::out_of_sight;
 use super::{MAX_DEVICE_BYTES, Observations, Reconciled, reconcile};
 use crate::observation::{
-    DeviceClaim, MemoryClaim, ProcessObservation, RegionObservation, RowObservation, RowOwner,
+    DeviceClaim, LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation,
+    RowObservation, RowOwner,
 };
 use crate::tenstorrent::ChipReading;
 
@@ -111,6 +112,30 @@ fn a_process_with_ledger_and_row_counts_once() {
     let held = &result.processes[0].devices[0];
     assert_eq!((held.open_descriptors, held.kinds[0].usage.live_bytes()), (2, 100));
     assert!(result.devices[0].holders.value().unwrap()[0].memory_known);
+}
+
+#[test]
+fn a_region_speaks_before_the_legacy_socket_and_a_process_of_both_counts_once() {
+    let chips = || vec![chip(3, &[(10, 1)]), chip(4, &[(10, 1)])];
+    let told = |bus, bytes| claim(bus, NOT, &[(DRAM, bytes)]);
+    let legacy = |devices| LegacyObservation { process: 0, devices, faults: Default::default() };
+    let rows = vec![row(10, &[(DRAM, 90)], RowOwner::Observed(0))];
+    let mut both = observed(chips(), vec![bare(10)], vec![region(3, &[(DRAM, 90)], rows)]);
+    both.legacy = vec![legacy(vec![told(3, 100), told(4, 7)])];
+    let result = reconcile(both);
+    assert_eq!(parts(&result, DRAM), (90, 90, 0, 0), "the region's, once");
+    let [process] = result.processes.as_slice() else { panic!("{:?}", result.processes) };
+    assert_eq!(process.known_by, Some(ProcessSource::Region));
+    let live: Vec<u64> =
+        process.devices.iter().map(|held| held.kinds[0].usage.live_bytes()).collect();
+    assert_eq!(live, [90, 7], "on the other device nobody else speaks");
+    assert!(matches!(process.devices[0].kinds[0].usage, HeldUsage::BytesOnly { .. }));
+
+    let mut alone = observed(chips(), vec![bare(10)], Vec::new());
+    alone.legacy = vec![legacy(vec![told(3, 100)])];
+    let result = reconcile(alone);
+    assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
+    assert_eq!(result.processes[0].known_by, Some(ProcessSource::Legacy));
 }
 
 #[test]

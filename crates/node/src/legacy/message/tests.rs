@@ -9,10 +9,10 @@ use telltale_schema::memory::MemoryKind;
 use super::{
     ARCHITECTURE, Answer, BUFFER, BUFFER_TYPE, CB, DEVICE, DEVICES, DRAM, DRAM_CHANNELS,
     DRAM_PER_CHANNEL, Field, Form, IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, PROCESS,
-    Request, SIZE, TOTAL_DRAM, TOTAL_L1, TRACE, TYPE, Verb,
+    RING_TOTAL, RING_USED, Request, SIZE, TOTAL_DRAM, TOTAL_L1, TRACE, TYPE, Verb,
 };
 
-static FIELDS: [&Field; 20] = [
+static FIELDS: [&Field; 22] = [
     &TYPE,
     &DEVICE,
     &SIZE,
@@ -33,6 +33,8 @@ static FIELDS: [&Field; 20] = [
     &L1_PER_CORE,
     &IS_AVAILABLE,
     &DEVICES,
+    &RING_TOTAL,
+    &RING_USED,
 ];
 
 /// A program that prints the offset and the size of each field, and the size of all.
