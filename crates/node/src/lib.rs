@@ -28,6 +28,7 @@ pub mod samples;
 mod secret_file;
 pub mod service;
 pub mod tenstorrent;
+pub mod tls;
 pub mod tree;
 
 pub use clean::{CleanReport, Cleaned, clean};

@@ -9,6 +9,7 @@ mod names;
 mod options;
 mod send;
 mod waiting;
+mod wishes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +74,8 @@ async fn export(options: OtlpOptions, view: View, mut sender: Sender) -> std::co
                             Some(pause) => tokio::time::sleep(pause).await,
                             None => {
                                 dropped.add(points);
+                                // A receiver that wants more time than an export has is given it.
+                                tokio::time::sleep(error.wish().unwrap_or_default()).await;
                                 break;
                             }
                         }
@@ -89,6 +92,14 @@ impl SendError {
         match self {
             Self::Refused { again, .. } => *again,
             Self::TimedOut(_) | Self::Unreachable(_) => true,
+        }
+    }
+
+    /// How long the receiver wants to be left alone.
+    fn wish(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { after, .. } => *after,
+            Self::TimedOut(_) | Self::Unreachable(_) => None,
         }
     }
 }

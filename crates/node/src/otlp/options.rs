@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::samples::SampleOptions;
+use crate::tls::TrustError;
 
 /// How a message travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,7 +35,8 @@ pub struct OtlpOptions {
     pub headers: Vec<String>,
     /// Attributes of the resource, as `name=value`.
     pub attributes: Vec<String>,
-    /// A PEM file with the authority of the receiver's certificate, for `https` by gRPC.
+    /// A PEM file with the authority of the receiver's certificate, for `https`; without it the
+    /// system's authorities count.
     pub authority: Option<PathBuf>,
     /// How many series there may be.
     pub series: SampleOptions,
@@ -46,12 +48,9 @@ pub enum OptionsError {
     /// There is no receiver, or its address is none.
     #[error("{0:?} is no receiver for OTLP; write http://HOST:PORT")]
     Endpoint(String),
-    /// HTTP with TLS.
-    #[error("OTLP over HTTP has no TLS here; use grpc, or a collector on this machine")]
-    Tls,
-    /// A file with an authority cannot be read, or is needed and not there.
-    #[error("https needs otlp.authority, a PEM file with the authority of the receiver")]
-    Authority(#[source] std::io::Error),
+    /// There is nothing to check the receiver's certificate with.
+    #[error("https needs certificates; otlp.authority names a PEM file with the receiver's")]
+    Authority(#[source] TrustError),
     /// The authority is not understood.
     #[error("the authority of the OTLP receiver cannot be used")]
     Certificate(#[source] tonic::transport::Error),

@@ -1,6 +1,7 @@
 //! One message to the receiver: by gRPC, or as the body of an HTTP request.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
@@ -10,17 +11,20 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 use tonic::Code;
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
-use super::{OptionsError, OtlpOptions, Protocol};
+use super::{OptionsError, OtlpOptions, Protocol, wishes};
+use crate::tls;
 
 /// The longest answer that is read.
 const MOST_ANSWER_BYTES: usize = 64 << 10;
-/// The longest wait that a receiver may ask for.
-const LONGEST_WISH: Duration = Duration::from_secs(300);
 
 /// Sends messages.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ pub(super) struct Sender {
 #[derive(Debug)]
 enum Way {
     Grpc(MetricsServiceClient<Channel>),
-    Http(Uri),
+    Http(Uri, Option<Arc<ClientConfig>>),
 }
 
 /// Why a message was not taken.
@@ -66,11 +70,11 @@ impl Sender {
             Protocol::Grpc => Way::Grpc(MetricsServiceClient::new(channel(endpoint, options)?)),
             Protocol::Http => {
                 let uri: Uri = endpoint.parse().map_err(|_| bad())?;
-                if uri.scheme_str() != Some("http") {
-                    return Err(OptionsError::Tls);
-                }
                 uri.host().ok_or_else(bad)?;
-                Way::Http(uri)
+                let secured = uri.scheme_str() == Some("https");
+                let authority = options.authority.as_deref();
+                let tls = secured.then(|| tls::client(authority)).transpose();
+                Way::Http(uri, tls.map_err(OptionsError::Authority)?)
             }
         };
         let mut headers = HeaderMap::new();
@@ -95,7 +99,7 @@ impl Sender {
         let sending = async {
             match &mut self.way {
                 Way::Grpc(client) => by_grpc(client, headers, request).await,
-                Way::Http(uri) => by_http(uri, headers, request).await,
+                Way::Http(uri, tls) => by_http((uri, tls.as_ref()), headers, request).await,
             }
         };
         let timed_out = |_| SendError::TimedOut(self.timeout);
@@ -109,8 +113,7 @@ fn channel(endpoint: &str, options: &OtlpOptions) -> Result<Channel, OptionsErro
     let bad = |_| OptionsError::Endpoint(endpoint.to_owned());
     let mut channel = Endpoint::from_shared(endpoint.to_owned()).map_err(bad)?;
     if endpoint.starts_with("https://") {
-        let path = options.authority.as_deref().unwrap_or(std::path::Path::new(""));
-        let pem = std::fs::read(path).map_err(OptionsError::Authority)?;
+        let pem = tls::trusted(options.authority.as_deref()).map_err(OptionsError::Authority)?;
         let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem));
         channel = channel.tls_config(tls).map_err(OptionsError::Certificate)?;
     }
@@ -125,35 +128,36 @@ async fn by_grpc(
     let metadata = MetadataMap::from_headers(headers.clone());
     let request = tonic::Request::from_parts(metadata, <_>::default(), message.clone());
     let refused = |status: tonic::Status| {
+        let after = wishes::of_status(status.details());
         // What the protocol says may be sent again.
-        let again = matches!(
-            status.code(),
+        let again = match status.code() {
             Code::Cancelled
-                | Code::DeadlineExceeded
-                | Code::Aborted
-                | Code::OutOfRange
-                | Code::Unavailable
-                | Code::DataLoss
-                | Code::ResourceExhausted
-        );
-        SendError::Refused { status: format!("{status}"), again, after: None }
+            | Code::DeadlineExceeded
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Unavailable
+            | Code::DataLoss => true,
+            // It may stay so, unless the receiver says until when.
+            Code::ResourceExhausted => after.is_some(),
+            _ => false,
+        };
+        SendError::Refused { status: format!("{status}"), again, after }
     };
     client.export(request).await.map(tonic::Response::into_inner).map_err(refused)
 }
 
+fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SendError {
+    SendError::Unreachable(error.into())
+}
+
+/// Sends a message over a connection of its own, with TLS where it is configured.
 async fn by_http(
-    uri: &Uri,
+    (uri, tls): (&Uri, Option<&Arc<ClientConfig>>),
     headers: &HeaderMap,
     message: &ExportMetricsServiceRequest,
 ) -> Result<ExportMetricsServiceResponse, SendError> {
-    fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SendError {
-        SendError::Unreachable(error.into())
-    }
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let port = uri.port_u16().unwrap_or(80);
-    let stream = TcpStream::connect((host, port)).await.map_err(unreachable)?;
-    let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = shaken.map_err(unreachable)?;
+    let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
     let mut request = Request::new(Body::from(message.encode_to_vec()));
     *request.method_mut() = hyper::Method::POST;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -164,6 +168,20 @@ async fn by_http(
     request.headers_mut().insert(header::HOST, authority);
     let kind = HeaderValue::from_static("application/x-protobuf");
     request.headers_mut().insert(header::CONTENT_TYPE, kind);
+    let stream = TcpStream::connect((host, port)).await.map_err(unreachable)?;
+    let Some(tls) = tls else { return exchange(stream, request).await };
+    let name = ServerName::try_from(host.to_owned()).map_err(unreachable)?;
+    let tls = TlsConnector::from(Arc::clone(tls));
+    let stream = tls.connect(name, stream).await.map_err(unreachable)?;
+    exchange(stream, request).await
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    request: Request<Body>,
+) -> Result<ExportMetricsServiceResponse, SendError> {
+    let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.map_err(unreachable)?;
     let asking = async {
         let answer = sender.send_request(request).await.map_err(unreachable)?;
         let (head, body) = answer.into_parts();
@@ -172,9 +190,8 @@ async fn by_http(
             // An answer that is not understood was still one of taking it.
             return Ok(ExportMetricsServiceResponse::decode(body).unwrap_or_default());
         }
-        let seconds = head.headers.get(header::RETRY_AFTER);
-        let seconds = seconds.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        let after = seconds.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WISH));
+        let after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let after = after.and_then(|value| wishes::of_header(value, SystemTime::now()));
         let again = matches!(head.status.as_u16(), 429 | 502 | 503 | 504);
         Err(SendError::Refused { status: head.status.to_string(), again, after })
     };

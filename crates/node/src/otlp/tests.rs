@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::sync::mpsc;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
@@ -17,12 +18,17 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Point;
 use opentelemetry_proto::tonic::metrics::v1::{Metric, NumberDataPoint};
 use prost::Message;
+use rcgen::{CertifiedKey, KeyPair};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::metric::DEFINITIONS;
 use telltale_schema::snapshot::Snapshot;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tonic::{Request, Response, Status};
 
 use super::message::Messages;
+use super::wishes::{Delay, Detail, Details, RetryInfo};
 use super::{Instrument, OptionsError, OtlpOptions, Protocol, attribute, name_of, serve};
 use crate::samples::tests::fixture;
 use crate::samples::{SampleOptions, Sampler};
@@ -184,7 +190,12 @@ impl MetricsService for Receiver {
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
         if self.refusals.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 1 {
-            return Err(Status::unavailable("not yet"));
+            let delay = Delay { seconds: 0, nanos: 1_000_000 };
+            let info = RetryInfo { retry_delay: Some(delay) }.encode_to_vec();
+            let type_url = String::from("type.googleapis.com/google.rpc.RetryInfo");
+            let details = Details { details: vec![Detail { type_url, value: info }] };
+            let (code, details) = (tonic::Code::ResourceExhausted, details.encode_to_vec());
+            return Err(Status::with_details(code, "in a moment", details.into()));
         }
         let key = request.metadata().get("x-key").and_then(|key| key.to_str().ok());
         let key = key.map(str::to_owned);
@@ -256,47 +267,118 @@ fn a_receiver_gets_all_by_grpc_also_when_it_refuses_at_first() {
     thread.join().unwrap().unwrap();
 }
 
-#[test]
-fn a_receiver_gets_all_by_http_also_when_it_refuses_at_first() {
+/// One request over `stream`, answered with this status and headers.
+fn answered(stream: impl Read + Write, answer: &str) -> (String, Vec<u8>) {
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(stream.read_line(&mut head).unwrap() > 0, "the request ends within its head");
+    }
+    let head = head.to_ascii_lowercase();
+    let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    stream.read_exact(&mut body).unwrap();
+    let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
+    stream.get_mut().write_all(answer.as_bytes()).unwrap();
+    (head, body)
+}
+
+/// What comes to a receiver by HTTP that refuses at first.
+fn received(tls: Option<Arc<ServerConfig>>, authority: Option<PathBuf>) -> (String, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let (sender, got) = mpsc::channel();
     std::thread::spawn(move || {
         for answer in ["503 Service Unavailable\r\nRetry-After: 0", "200 OK"] {
             let (stream, _) = listener.accept().unwrap();
-            let mut stream = BufReader::new(stream);
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") {
-                stream.read_line(&mut head).unwrap();
-            }
-            let head = head.to_ascii_lowercase();
-            let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
-            let mut body = vec![0; length.parse().unwrap()];
-            stream.read_exact(&mut body).unwrap();
-            let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
-            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+            let request = match &tls {
+                None => answered(stream, answer),
+                Some(tls) => {
+                    let connection = ServerConnection::new(Arc::clone(tls)).unwrap();
+                    answered(StreamOwned::new(connection, stream), answer)
+                }
+            };
             if answer.contains("200 OK") {
-                sender.send((head, body)).unwrap();
+                sender.send(request).unwrap();
             }
         }
     });
-    let endpoint = format!("http://{address}/v1/metrics");
-    let (head, body) = exported(to(endpoint, Protocol::Http), &got);
-    check(&ExportMetricsServiceRequest::decode(body.as_slice()).unwrap());
-    assert!(head.starts_with("post /v1/metrics http/1.1\r\n"), "{head}");
-    for line in ["content-type: application/x-protobuf", "x-key: secret"] {
-        assert!(head.contains(line), "{head}");
-    }
+    let endpoint = format!("{scheme}://{address}/v1/metrics");
+    let options = OtlpOptions { authority, ..to(endpoint, Protocol::Http) };
+    let (head, body) = exported(options, &got);
     assert!(head.contains(&format!("host: {address}")), "{head}");
+    (head, body)
+}
+
+fn certified() -> CertifiedKey<KeyPair> {
+    rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap()
+}
+
+/// TLS as a receiver with this certificate has it.
+fn server_tls(certified: &CertifiedKey<KeyPair>) -> Arc<ServerConfig> {
+    let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.der().clone()], key)
+        .unwrap();
+    Arc::new(config)
+}
+
+#[test]
+fn a_receiver_gets_all_by_http_with_and_without_tls_also_when_it_refuses_at_first() {
+    let scratch = telltale_harness::Scratch::new();
+    let certified = certified();
+    let authority = scratch.join("authority.pem");
+    std::fs::write(&authority, certified.cert.pem()).unwrap();
+    let plain = received(None, None);
+    let secured = received(Some(server_tls(&certified)), Some(authority));
+    for (head, body) in [plain, secured] {
+        check(&ExportMetricsServiceRequest::decode(body.as_slice()).unwrap());
+        assert!(head.starts_with("post /v1/metrics http/1.1\r\n"), "{head}");
+        for line in ["content-type: application/x-protobuf", "x-key: secret"] {
+            assert!(head.contains(line), "{head}");
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_another_authority_speaks_for_gets_nothing() {
+    let scratch = telltale_harness::Scratch::new();
+    let authority = scratch.join("authority.pem");
+    std::fs::write(&authority, certified().cert.pem()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = server_tls(&certified());
+    let thread = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = StreamOwned::new(ServerConnection::new(tls).unwrap(), stream);
+        let mut bytes = Vec::new();
+        (stream.read_to_end(&mut bytes).is_err(), bytes)
+    });
+    let options = OtlpOptions {
+        authority: Some(authority),
+        ..to(format!("https://{address}/"), Protocol::Http)
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut sender = super::send::Sender::new(&options).unwrap();
+    let error = runtime.block_on(sender.send(&made(vec![fixture::everything()])[0])).unwrap_err();
+    assert!(matches!(error, super::SendError::Unreachable(_)), "{error}");
+    drop(runtime);
+    assert_eq!(thread.join().unwrap(), (true, Vec::new()), "not even the headers");
 }
 
 #[test]
 fn options_that_make_no_sense_are_refused_with_what_to_do() {
     let good = || to("http://127.0.0.1:4317".to_owned(), Protocol::Grpc);
+    let secured = |protocol| to("https://x".to_owned(), protocol);
+    let nowhere = || Some("/nowhere/authority.pem".into());
     let cases: [(OtlpOptions, &str); 5] = [
         (OtlpOptions::default(), "write http://HOST:PORT"),
-        (to("https://x".to_owned(), Protocol::Http), "no TLS here"),
-        (to("https://x".to_owned(), Protocol::Grpc), "otlp.authority"),
+        (OtlpOptions { authority: nowhere(), ..secured(Protocol::Http) }, "otlp.authority"),
+        (OtlpOptions { authority: nowhere(), ..secured(Protocol::Grpc) }, "otlp.authority"),
         (OtlpOptions { headers: vec!["a b=c".to_owned()], ..good() }, "write name=value"),
         (OtlpOptions { timeout_seconds: 0.0, ..good() }, "otlp.interval_seconds"),
     ];

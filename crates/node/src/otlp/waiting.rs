@@ -29,11 +29,8 @@ impl Waiting {
         if !error.is_worth_a_try() || self.attempts >= MOST_ATTEMPTS {
             return None;
         }
-        let wish = match error {
-            SendError::Refused { after, .. } => *after,
-            _ => None,
-        };
-        let pause = wish.unwrap_or_else(|| jittered(FIRST * (1 << self.attempts), chance()));
+        let pause =
+            error.wish().unwrap_or_else(|| jittered(FIRST * (1 << self.attempts), chance()));
         self.attempts += 1;
         self.left = self.left.checked_sub(pause)?;
         Some(pause)

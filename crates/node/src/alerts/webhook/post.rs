@@ -1,8 +1,6 @@
 //! One POST over a connection of its own, plain or with TLS.
 
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::io;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,31 +11,17 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::secret::{self, SecretError};
 use crate::alerts::WebhookOptions;
+use crate::tls::{self, TrustError};
 
 /// Bytes of an answer's head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Headers of an answer.
 const MAX_HEADERS: usize = 64;
-
-/// Bytes of a file of certificates.
-const MAX_CERTIFICATES_BYTES: u64 = 4 << 20;
-
-/// Where systems keep the certificates that they trust: Debian and its like, Red Hat's, SUSE's,
-/// Alpine's.
-const SYSTEM_CERTIFICATES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 const AGENT: &str = concat!("telltale/", env!("CARGO_PKG_VERSION"));
 
@@ -48,14 +32,8 @@ pub(super) enum PostError {
     Url(String),
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("cannot read the certificates in {path}")]
-    Certificates {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("there is no certificate to check the server's with; name some with ca_file")]
-    NoCertificates,
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     #[error("cannot connect to {server}")]
     Connect {
         server: String,
@@ -68,8 +46,6 @@ pub(super) enum PostError {
         #[source]
         source: io::Error,
     },
-    #[error("TLS cannot be set up")]
-    TlsOptions(#[source] rustls::Error),
     #[error("{server} did not answer in HTTP")]
     Http {
         server: String,
@@ -129,13 +105,14 @@ pub(super) async fn post(
     let port = url.port_u16().unwrap_or(if secured { 443 } else { 80 });
     let server = format!("{host}:{port}");
     let request = request(&url, options, body)?;
-    let tls = if secured { Some(tls(options.ca_file.as_deref())?) } else { None };
+    // Made for each attempt: notices are rare, certificates are large.
+    let tls = if secured { Some(tls::client(options.ca_file.as_deref())?) } else { None };
     let connected = TcpStream::connect((host.as_str(), port)).await;
     let socket =
         connected.map_err(|source| PostError::Connect { server: server.clone(), source })?;
     let Some(tls) = tls else { return exchange(socket, request, server).await };
     let name = ServerName::try_from(host).map_err(|error| PostError::Url(error.to_string()))?;
-    let secured = tls.connect(name, socket).await;
+    let secured = TlsConnector::from(tls).connect(name, socket).await;
     let secured = secured.map_err(|source| PostError::Tls { server: server.clone(), source })?;
     exchange(secured, request, server).await
 }
@@ -151,27 +128,6 @@ fn request(url: &Uri, options: &WebhookOptions, body: Vec<u8>) -> Result<Request
         request = request.header(AUTHORIZATION, secret::read(path)?);
     }
     request.body(Body::from(body)).map_err(|error| PostError::Url(error.to_string()))
-}
-
-/// What a server has to show. Made for each attempt: notices are rare, certificates are large.
-fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, PostError> {
-    let system = || SYSTEM_CERTIFICATES.iter().map(Path::new).find(|path| path.exists());
-    let path = ca_file.or_else(system).ok_or(PostError::NoCertificates)?;
-    let failed = |source| PostError::Certificates { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let mut text = Vec::new();
-    file.take(MAX_CERTIFICATES_BYTES).read_to_end(&mut text).map_err(failed)?;
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&text).flatten());
-    if roots.is_empty() {
-        return Err(PostError::NoCertificates);
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(PostError::TlsOptions)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Sends the request; of the answer only the status is looked at.
