@@ -110,6 +110,8 @@ pub struct Figures {
     pub stale_sequences: u64,
     /// Acknowledgements and verdicts of another epoch or another phase.
     pub stale_epochs: u64,
+    /// Reports of other ranks than the node's own.
+    pub foreign_ranks: u64,
     /// Messages of nodes that are not registered.
     pub unknown_nodes: u64,
     /// Registrations beyond [`MAX_NODES`].
@@ -139,6 +141,8 @@ pub enum Stale {
     Sequence,
     /// It is of another epoch than the one that runs, or of a node without a slot in it.
     Epoch,
+    /// Its workers are not exactly those of the node's slot.
+    Ranks,
 }
 
 /// The coordinator of one job.

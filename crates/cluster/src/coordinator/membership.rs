@@ -115,8 +115,24 @@ impl Leadership {
             FromNodeBody::Report(report) => report.activity.running() == Some(self.state.epoch),
             _ => false,
         };
-        let believed = committed && of_this_epoch && self.has_slot(&message.node);
-        if believed { Ok(()) } else { Err(Stale::Epoch) }
+        if !(committed && of_this_epoch && self.has_slot(&message.node)) {
+            return Err(Stale::Epoch);
+        }
+        match &message.body {
+            FromNodeBody::Report(report) if !self.are_own(&message.node, report) => {
+                Err(Stale::Ranks)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a report is of exactly the ranks of the node's slot, in their order.
+    fn are_own(&self, node: &NodeName, report: &Report) -> bool {
+        let map = &self.state.map;
+        let Some(slot) = map.slot_of(node) else { return false };
+        let first = map.first_rank(slot).0;
+        let ranks = (first..first + map.workers_per_node().get()).map(Rank);
+        report.observation.workers.iter().map(|worker| worker.rank).eq(ranks)
     }
 
     fn register(
@@ -169,14 +185,17 @@ impl Leadership {
         {
             return;
         }
+        if !self.are_own(node, report) {
+            scene.figures.foreign_ranks += 1;
+            return;
+        }
         self.started(node);
         let workers = &report.observation.workers;
         if let Some((rank, end, at)) = first_failure(scene.now, workers) {
             self.worker_failed(scene, node, (rank, end, at));
         }
         let is_finished = |worker: &WorkerObservation| worker.state == WorkerState::Finished;
-        let expected = usize::try_from(scene.job.workers.get()).unwrap_or(usize::MAX);
-        if workers.len() == expected && workers.iter().all(is_finished) {
+        if workers.iter().all(is_finished) {
             self.finished.insert(node.clone());
         }
     }

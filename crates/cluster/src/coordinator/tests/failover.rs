@@ -102,8 +102,9 @@ fn an_agent_that_was_started_anew_has_lost_its_workers() {
 fn failure(cluster: &Cluster, incarnation: u64, sequence: u64, epoch: u64) -> FromNode {
     let end = WorkerEnd::Signal(9);
     let failed = WorkerState::Failed { end, age: Duration::ZERO };
-    let worker = WorkerObservation { rank: Rank(0), state: failed };
-    let observation = Observation { workers: vec![worker], ..Observation::default() };
+    let worker = |rank| WorkerObservation { rank: Rank(rank), state: failed };
+    let workers = vec![worker(0), worker(1)];
+    let observation = Observation { workers, ..Observation::default() };
     let activity = Activity::Committed(Epoch::new(epoch));
     let node = &cluster.nodes[&name("a")];
     FromNode {
@@ -138,6 +139,22 @@ fn what_is_late_or_of_another_life_or_epoch_is_not_believed() {
         // A node that says it runs another epoch than it acknowledged is not what it was.
         let other_epoch = expected == Err(Stale::Epoch);
         assert_eq!(heeded, expected.is_ok() || other_epoch, "{incarnation} {sequence} {epoch}");
+    }
+}
+
+#[test]
+fn a_report_of_other_ranks_is_not_believed() {
+    for ranks in [vec![], vec![0], vec![0, 0], vec![1, 0], vec![0, 1, 2], vec![2, 3], vec![0, 9]] {
+        let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+        let mut message = failure(&cluster, 1, 1, 1);
+        let FromNodeBody::Report(report) = &mut message.body else { panic!("it is a report") };
+        let state = report.observation.workers[0].state;
+        let workers = ranks.iter().map(|rank| WorkerObservation { rank: Rank(*rank), state });
+        report.observation.workers = workers.collect();
+        assert_eq!(cluster.coordinator.accepts(&message), Err(Stale::Ranks), "{ranks:?}");
+        cluster.input(Input::Node(message));
+        assert_eq!(cluster.coordinator.figures().foreign_ranks, 1);
+        assert_eq!(cluster.standings, []);
     }
 }
 

@@ -210,3 +210,32 @@ fn a_node_that_does_not_answer_is_replaced_in_the_same_epoch() {
     // The one that reported is not the cause.
     assert_eq!(cluster.state().failures, BTreeMap::from([(name("a"), 1)]));
 }
+
+#[test]
+fn an_echo_is_not_blamed_when_the_cause_is_seen_late() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    for _ in 0..3 {
+        // The agent of `a` is killed with its workers, and is back only after `b` has told of it.
+        cluster.lose("a");
+        cluster.fail("b", WorkerEnd::Code(1));
+        cluster.pass(SECOND);
+        cluster.register("a");
+        cluster.pass(SECOND);
+        assert!(cluster.coordinator.runs());
+    }
+    assert!(!cluster.state().failures.contains_key(&name("b")));
+    assert_eq!(cluster.map(), "c b", "the one that fails again and again is replaced");
+}
+
+#[test]
+fn the_lost_and_the_suspected_share_one_budget() {
+    let policy = Policy { mode: Mode::Act, eviction_budget: 1, ..Policy::default() };
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d", "e"], policy);
+    cluster.lose("a");
+    cluster.pass(4 * SECOND);
+    cluster.look(&Suspects::One(Suspect::Node(name("b"))), 9);
+    cluster.fail("c", WorkerEnd::Signal(9));
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.coordinator.figures().evictions, 1);
+    assert_eq!(cluster.state().evictions, 1);
+}

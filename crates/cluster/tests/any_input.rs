@@ -1,0 +1,334 @@
+//! Whatever the machines are told, in whatever order: they do not panic, and keep their promises.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use proptest::{collection::vec, option};
+use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Exit, Identity, LocalRank};
+use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, Output, RequestId};
+use telltale_cluster::epoch::{Epoch, Revision, Term};
+use telltale_cluster::message::{
+    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, Master, NotPrepared, Order,
+    Outcome, Ports, Registration, Report, Step, ToNode,
+};
+use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
+use telltale_cluster::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
+use telltale_cluster::policy::{AgentPolicy, Job, Mode, NoSpare, Policy};
+use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
+use telltale_cluster::stored::{Decision, DecisionNumber, StoreOutcome};
+use telltale_cluster::time::Moment;
+use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
+
+fn node() -> impl Strategy<Value = NodeName> {
+    (0..5_u8).prop_map(|index| NodeName::new(&format!("n{index}")).expect("a name"))
+}
+
+fn epoch() -> impl Strategy<Value = Epoch> {
+    prop_oneof![9 => (0..6_u64).prop_map(Epoch::new), 1 => any::<u64>().prop_map(Epoch::new)]
+}
+
+fn port() -> impl Strategy<Value = NonZeroU16> {
+    (29_500..29_520_u16).prop_map(|port| NonZeroU16::new(port).expect("not 0"))
+}
+
+fn two() -> WorkersPerNode {
+    WorkersPerNode::new(2).expect("2 is allowed")
+}
+
+fn address(text: &str) -> HostAddress {
+    HostAddress::new(text).expect("an address")
+}
+
+fn activity() -> impl Strategy<Value = Activity> {
+    prop_oneof![
+        Just(Activity::Idle),
+        epoch().prop_map(Activity::Preparing),
+        epoch().prop_map(Activity::Committed)
+    ]
+}
+
+fn worker() -> impl Strategy<Value = WorkerObservation> {
+    let end = prop_oneof![
+        any::<i32>().prop_map(WorkerEnd::Code),
+        any::<i32>().prop_map(WorkerEnd::Signal),
+        Just(WorkerEnd::NotStarted)
+    ];
+    let age = any::<u64>().prop_map(Duration::from_nanos);
+    let state = prop_oneof![
+        Just(WorkerState::Running),
+        Just(WorkerState::Finished),
+        Just(WorkerState::Ended),
+        (end, age).prop_map(|(end, age)| WorkerState::Failed { end, age })
+    ];
+    (prop_oneof![0..8_u32, any::<u32>()], state)
+        .prop_map(|(rank, state)| WorkerObservation { rank: Rank(rank), state })
+}
+
+fn observation() -> impl Strategy<Value = Observation> {
+    vec(worker(), 0..4).prop_map(|workers| Observation { workers, ..Observation::default() })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        Just(Step::Stopping),
+        option::of(port()).prop_map(|port| Step::Prepared { port }),
+        Just(Step::NotPrepared(NotPrepared::NoPort)),
+        Just(Step::Started)
+    ]
+}
+
+fn body() -> impl Strategy<Value = FromNodeBody> {
+    let register = activity().prop_map(|activity| Registration {
+        address: address("host"),
+        workers: two(),
+        activity,
+    });
+    let report = (activity(), observation())
+        .prop_map(|(activity, observation)| Report { activity, observation });
+    let acknowledge = (epoch(), step()).prop_map(|(epoch, step)| Acknowledgement { epoch, step });
+    prop_oneof![
+        register.prop_map(FromNodeBody::Register),
+        report.prop_map(FromNodeBody::Report),
+        acknowledge.prop_map(FromNodeBody::Acknowledge)
+    ]
+}
+
+fn operator_order() -> impl Strategy<Value = OperatorOrder> {
+    prop_oneof![
+        Just(OperatorOrder::Restart),
+        node().prop_map(OperatorOrder::Drain),
+        node().prop_map(OperatorOrder::Remove),
+        node().prop_map(OperatorOrder::Readmit),
+        Just(OperatorOrder::SetMode(Mode::Act))
+    ]
+}
+
+/// One thing that happens to a coordinator.
+#[derive(Debug, Clone)]
+enum Happening {
+    Input(Input),
+    /// Its store answers what it was asked last.
+    StoreAnswers(StoreOutcome),
+    /// It leads again, from what is stored.
+    Leads,
+    Passes(Duration),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let message = (node(), 0..3_u64, 0..40_u64, body()).prop_map(|(node, life, sequence, body)| {
+        Input::Node(FromNode { node, incarnation: Incarnation::new(life), sequence, body })
+    });
+    let verdict = (vec(node(), 1..3), any::<u32>()).prop_map(|(nodes, windows)| {
+        let mut suspects: Vec<Suspect> = nodes.into_iter().map(Suspect::Node).collect();
+        let suspects = match suspects.pop() {
+            Some(one) if suspects.is_empty() => Suspects::One(one),
+            last => Suspects::Ambiguous(suspects.into_iter().chain(last).collect()),
+        };
+        Verdict {
+            kind: VerdictKind::CommunicationHang,
+            suspects,
+            confidence: 0.5,
+            evidence: Vec::new(),
+            first_seen: Moment::default(),
+            windows,
+        }
+    });
+    let verdicts = (epoch(), vec(verdict, 0..3))
+        .prop_map(|(epoch, verdicts)| Input::Verdicts { epoch, verdicts });
+    let operator =
+        operator_order().prop_map(|order| Input::Operator { request: RequestId(1), order });
+    let stray = any::<u64>().prop_map(|number| Input::Stored {
+        decision: DecisionNumber(number),
+        outcome: StoreOutcome::Conflict,
+    });
+    prop_oneof![
+        30 => message.prop_map(Happening::Input),
+        5 => verdicts.prop_map(Happening::Input),
+        5 => operator.prop_map(Happening::Input),
+        1 => stray.prop_map(Happening::Input),
+        1 => Just(Happening::Input(Input::LeadershipLost)),
+        3 => Just(Happening::Leads),
+        12 => Just(Happening::StoreAnswers(StoreOutcome::Stored(Revision::EMPTY))),
+        2 => prop_oneof![
+            Just(StoreOutcome::Conflict), Just(StoreOutcome::Failed), Just(StoreOutcome::Unknown)
+        ].prop_map(Happening::StoreAnswers),
+        12 => (0..4000_u64).prop_map(|time_ms| Happening::Passes(Duration::from_millis(time_ms)))
+    ]
+}
+
+/// A store that knows what it was asked last.
+#[derive(Default)]
+struct Store {
+    asked: Option<Decision>,
+    kept: Option<Decision>,
+    revision: u64,
+}
+
+impl Store {
+    fn answer(&mut self, outcome: StoreOutcome) -> Option<Input> {
+        let decision = self.asked.take()?;
+        let number = decision.number;
+        let mut outcome = outcome;
+        if let StoreOutcome::Stored(_) = outcome {
+            assert_eq!(decision.expected, Revision::new(self.revision));
+            self.revision += 1;
+            outcome = StoreOutcome::Stored(Revision::new(self.revision));
+            self.kept = Some(decision);
+        }
+        Some(Input::Stored { decision: number, outcome })
+    }
+}
+
+/// Most messages as a node would send them, so that the job gets somewhere.
+fn likelier(mut message: FromNode, sequence: u64, coordinator: &Coordinator) -> FromNode {
+    if message.sequence < 36 {
+        message.sequence = sequence;
+        message.incarnation = Incarnation::new(1);
+    }
+    if let (FromNodeBody::Acknowledge(acknowledgement), Some(state)) =
+        (&mut message.body, coordinator.state())
+        && acknowledgement.epoch < Epoch::new(4)
+    {
+        acknowledgement.epoch = state.epoch;
+    }
+    message
+}
+
+fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
+    let job = Job { name: "job".to_owned(), slots: 3, workers: two() };
+    let policy = Policy { no_spare, mode: Mode::Act, ..Policy::default() };
+    let mut coordinator = Coordinator::new(job, policy).expect("a job that can be run");
+    let mut store = Store::default();
+    let (mut now, mut term, mut sequence) = (Moment::default(), 0, 0);
+    for happening in happenings {
+        let input = match happening {
+            Happening::Input(Input::Node(message)) => {
+                sequence += 1;
+                Some(Input::Node(likelier(message, sequence, &coordinator)))
+            }
+            Happening::Input(input) => Some(input),
+            Happening::StoreAnswers(outcome) => store.answer(outcome),
+            Happening::Leads => {
+                term += 1;
+                store.asked = None;
+                let revision = Revision::new(store.revision);
+                let stored = store.kept.as_ref().map(|one| (one.state.clone(), revision));
+                Some(Input::LeadershipGained { term: Term::new(term), stored })
+            }
+            Happening::Passes(time) => {
+                now = now.after(time);
+                Some(Input::Tick)
+            }
+        };
+        let mut outputs = Vec::new();
+        if let Some(input) = input {
+            coordinator.step(now, input, &mut outputs);
+        }
+        let stored = store.kept.as_ref().map_or(Epoch::NONE_RAN, |kept| kept.state.epoch);
+        for output in outputs {
+            match output {
+                Output::Store(decision) => store.asked = Some(*decision),
+                Output::Send { message, .. } => assert!(message.epoch <= stored),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn agent_input() -> impl Strategy<Value = AgentInput> {
+    let assignment = port().prop_map(|port| Assignment {
+        slot: Slot(1),
+        slots: 3,
+        first_rank: Rank(2),
+        workers: two(),
+        world_size: 6,
+        master: Master { address: address("host"), port },
+        restarts: 1,
+        digest: 5,
+    });
+    let ports =
+        port().prop_map(|first| Ports { first, least: NonZeroU16::MIN, greatest: NonZeroU16::MAX });
+    let order = prop_oneof![
+        Just(Order::Welcome),
+        Just(Order::Register),
+        option::of(ports).prop_map(|ports| Order::Prepare { ports }),
+        assignment.prop_map(Order::Commit),
+        Just(Order::Standby),
+        Just(Order::Stop(Outcome::Finished)),
+        Just(Order::Evict)
+    ];
+    let order = (0..3_u64, 0..60_u64, epoch(), order).prop_map(|(term, sequence, epoch, order)| {
+        AgentInput::Order(ToNode { term: Term::new(term), sequence, epoch, order })
+    });
+    let exit = prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)];
+    let local = (0..3_u32).prop_map(LocalRank);
+    prop_oneof![
+        8 => order,
+        2 => (epoch(), local.clone())
+            .prop_map(|(epoch, local)| AgentInput::WorkerStarted { epoch, local }),
+        1 => (epoch(), local.clone())
+            .prop_map(|(epoch, local)| AgentInput::WorkerNotStarted { epoch, local }),
+        4 => (epoch(), local, exit)
+            .prop_map(|(epoch, local, exit)| AgentInput::WorkerExited { epoch, local, exit }),
+        2 => (port(), any::<bool>())
+            .prop_map(|(port, free)| AgentInput::PortChecked { port, free }),
+        1 => (epoch(), observation())
+            .prop_map(|(epoch, observation)| AgentInput::Observed { epoch, observation }),
+        1 => Just(AgentInput::Connected),
+        1 => Just(AgentInput::Disconnected),
+        3 => Just(AgentInput::Tick)
+    ]
+}
+
+fn check_agent(inputs: Vec<AgentInput>) {
+    let identity = Identity {
+        node: NodeName::new("node").expect("a name"),
+        incarnation: Incarnation::new(1),
+        address: address("host"),
+        workers: two(),
+        job: "job".to_owned(),
+    };
+    let (mut agent, _) = Agent::new(identity, AgentPolicy::default(), Moment::default());
+    let mut now = Moment::default();
+    let mut alive: BTreeSet<(Epoch, LocalRank)> = BTreeSet::new();
+    let mut newest = Epoch::NONE_RAN;
+    for input in std::iter::once(AgentInput::LeftoversGone).chain(inputs) {
+        now = now.after(Duration::from_millis(300));
+        if let AgentInput::WorkerExited { epoch, local, .. }
+        | AgentInput::WorkerNotStarted { epoch, local } = &input
+        {
+            alive.remove(&(*epoch, *local));
+        }
+        let mut outputs = Vec::new();
+        agent.step(now, input, &mut outputs);
+        for output in outputs {
+            if let AgentOutput::Start { epoch, local, .. } = output {
+                assert!(epoch >= newest, "{epoch:?} is started after {newest:?}");
+                assert!(alive.iter().all(|(other, _)| *other == epoch), "{epoch:?} and {alive:?}");
+                assert!(alive.insert((epoch, local)), "{local:?} is started twice");
+                newest = epoch;
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: telltale_harness::rounds(100, 3000),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_coordinator_commands_only_what_is_stored(happenings in vec(happening(), 0..400), shrinks: bool) {
+        let shrink = NoSpare::Shrink { least_slots: 1, patience: Duration::from_secs(1) };
+        check_coordinator(happenings, if shrinks { shrink } else { NoSpare::Hold });
+    }
+
+    #[test]
+    fn an_agent_runs_one_epoch_at_a_time(inputs in vec(agent_input(), 0..150)) {
+        check_agent(inputs);
+    }
+}
