@@ -209,6 +209,7 @@ impl RuntimeDirectory {
             is_socket: FileType::from_raw_mode(stat.st_mode) == FileType::Socket,
             device: stat.st_dev,
             inode: stat.st_ino,
+            size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
             changed: (stat.st_ctime, stat.st_ctime_nsec),
         })
     }
@@ -240,6 +241,8 @@ pub struct EntryStatus {
     pub device: u64,
     /// Its inode there.
     pub inode: u64,
+    /// Its size.
+    pub size_bytes: u64,
     /// When its inode was last changed, in seconds and nanoseconds since the epoch: tells an entry
     /// from a later one to which the file system gave the same inode.
     pub changed: (i64, u64),

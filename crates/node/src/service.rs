@@ -18,6 +18,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use telltale_schema::clock::Clock;
+
+use crate::clock::SystemClock;
 use crate::collector::{CollectOptions, Collector};
 use crate::tree::OpenTreeError;
 use collecting::Collecting;
@@ -71,14 +74,26 @@ impl Service {
     /// # Errors
     /// When the root cannot be opened, or the system gives no thread.
     pub fn start(options: ServiceOptions) -> Result<Self, StartError> {
-        let collector = Collector::new(options.collect)?;
+        Self::start_with_clock(options, Arc::new(SystemClock))
+    }
+
+    /// As [`Self::start`], by another clock. Its wall clock may be set at any time; ages, rates and
+    /// deadlines go by the monotonic one, and when to collect by the kernel's.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with_clock(
+        options: ServiceOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StartError> {
+        let collector = Collector::with_clock(options.collect, Arc::clone(&clock))?;
         let shared = Arc::new(Shared::new(options.interval).map_err(StartError::System)?);
         let (tell, told) = sync_channel(1);
         let (end, ended) = sync_channel::<()>(1);
         let thread = std::thread::Builder::new()
             .name("telltale-collect".to_owned())
             .spawn(move || {
-                let (mut collecting, view) = Collecting::begin(collector, shared);
+                let (mut collecting, view) = Collecting::begin(collector, shared, clock);
                 // The receiver waits for just this.
                 let _ = tell.send(view);
                 collecting.run();

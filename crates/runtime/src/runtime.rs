@@ -262,9 +262,13 @@ impl Inner {
                 false => None,
             }
             .inspect(|session| {
-                let device = &cold.runtime(self.id).devices[usize::from(opened.index)];
-                if !session.knows(opened.index) {
-                    session.add_device(opened.index, &device.description, self, &mut troubles);
+                // A child has all that its parent had open; the seat that it gets asks for no other
+                // device again.
+                for (index, device) in (0..).zip(&cold.runtime(self.id).devices) {
+                    let is_open = device.handles > 0 || index == opened.index;
+                    if is_open && !session.knows(index) {
+                        session.add_device(index, &device.description, self, &mut troubles);
+                    }
                 }
             })
         };

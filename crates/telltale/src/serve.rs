@@ -178,6 +178,9 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
+    /// Never asked for: that somebody listens turns a file that may not grow (`ulimit -f`) into an
+    /// error of its writer instead of the end of the service.
+    _file_too_large: Signal,
 }
 
 /// What a signal asks for.
@@ -194,6 +197,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
+            _file_too_large: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 

@@ -149,6 +149,57 @@ fn an_alert_ends_with_its_subject() {
     assert_eq!(words(&transitions), ["resolved"]);
 }
 
+/// What fires and resolves in four hours, with the wall clock set again each minute by `jump`
+/// seconds.
+fn four_hours(jump: impl Fn(u64) -> i64) -> Vec<(u64, &'static str, String)> {
+    let mut engine = Engine::new(Rule::defaults());
+    let (mut all, mut set) = (Vec::new(), 0i64);
+    for second in (0..14_400u64).step_by(5) {
+        if second % 60 == 0 {
+            set += jump(second / 60);
+        }
+        // Full for minutes at a time, with breaks; one process leaks and one does nothing.
+        let filled = if second / 300 % 3 == 1 { CAPACITY / 100 * 97 } else { 0 };
+        let leak = 1024 * MIB + second * MIB / 4;
+        let mut seen = snapshot(
+            vec![device((filled + leak).min(CAPACITY))],
+            vec![process(9, leak, second), process(10, 2048 * MIB, 1)],
+        );
+        seen.devices[0].telemetry.temperature_limit_celsius = reading(75.0);
+        let hot = second * 7_919 % 1_000 < 950;
+        seen.devices[0].telemetry.temperature_celsius = reading(if hot { 74.0 } else { 50.0 });
+        let wall = (1_800_000_000 + second).saturating_add_signed(set);
+        seen.taken_at = Timestamp(wall * SECOND);
+        for transition in engine.step(second * SECOND, &seen) {
+            let (word, alert) = match transition {
+                Transition::Fired(alert) => ("fired", alert),
+                Transition::Resolved(alert) => ("resolved", alert),
+            };
+            assert!(alert.since <= seen.taken_at || set != 0);
+            all.push((second, word, alert.rule));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_wall_clock_that_is_set_neither_fires_nor_resolves() {
+    const DAY: i64 = 86_400;
+    let steady = four_hours(|_| 0);
+    for rule in ["device_memory_nearly_full", "memory_leak", "idle_memory", "device_hot"] {
+        assert!(steady.iter().any(|(_, _, name)| name == rule), "{rule}: {steady:?}");
+    }
+    assert!(steady.iter().any(|(_, word, _)| *word == "resolved"));
+    let jumps: [fn(u64) -> i64; 3] = [
+        |minute| if minute % 2 == 0 { DAY } else { -3_600 },
+        |_| -3_600,
+        |minute| [DAY, -2 * DAY, 3_600, -1, 7][usize::try_from(minute % 5).unwrap()],
+    ];
+    for (case, jump) in jumps.into_iter().enumerate() {
+        assert_eq!(four_hours(jump), steady, "case {case}");
+    }
+}
+
 /// Steps of a training: each allocates and frees 256 MiB over a floor that `floor` gives by second.
 fn train(engine: &mut Engine, seconds: u64, floor: impl Fn(u64) -> u64) -> Vec<Transition> {
     let mut all = Vec::new();

@@ -13,6 +13,8 @@ struct Tallies {
     snapshots: Tally,
     /// Blocks of some seconds that were recorded and never written.
     blocks: Tally,
+    /// Processes and devices for which there was no room.
+    left_out: Tally,
     /// What was told so far.
     told: HistoryFigures,
 }
@@ -30,6 +32,7 @@ pub async fn serve(
     let mut tallies = Tallies {
         snapshots: view.tally("history"),
         blocks: view.tally("history_blocks"),
+        left_out: view.tally("history_left_out"),
         told: HistoryFigures::default(),
     };
     let mut stop = std::pin::pin!(stop);
@@ -45,7 +48,9 @@ pub async fn serve(
                 }
                 let snapshot = Arc::clone(&published.borrow_and_update().snapshot);
                 writer.offer(snapshot);
-                tallies.tell(writer.figures());
+                let figures = writer.figures();
+                view.note_history(figures.clone());
+                tallies.tell(figures);
             }
         }
     }
@@ -61,6 +66,7 @@ impl Tallies {
     fn tell(&mut self, figures: HistoryFigures) {
         self.snapshots.add(figures.missed.saturating_sub(self.told.missed));
         self.blocks.add(figures.lost_blocks.saturating_sub(self.told.lost_blocks));
+        self.left_out.add(figures.left_out.saturating_sub(self.told.left_out));
         self.told = figures;
     }
 }

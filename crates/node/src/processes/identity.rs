@@ -65,6 +65,8 @@ pub(crate) enum Lie {
     Peer { peer: u32, claimed: u32 },
     #[error("process {claimed} answers under the name of process {named}; remove the socket")]
     Name { claimed: u32, named: u32 },
+    #[error("it says that it is process {claimed}'s and has another name than that; remove it")]
+    LedgerName { claimed: u32 },
     #[error("the ledger it hands out is not its own")]
     ForeignLedger,
 }

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use telltale_ledger::directory::{EntryStatus, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, Listing, RuntimeDirectory};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
 use telltale_schema::text::with_causes;
 
 use super::closed::Closed;
-use super::identity::{Checks, Standing};
+use super::identity::{Checks, Lie, Standing};
 use super::liveness::Watch;
 use super::status::Procfs;
 use crate::report::Report;
@@ -54,6 +54,9 @@ pub(crate) struct Followed {
 pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
+    /// For files: a ledger is made as long as it will ever be, so one that changes is another one,
+    /// or was cut short, which opening it finds.
+    size_bytes: Option<u64>,
     /// For sockets, which nobody here keeps open, so that their inode may be given again.
     changed: Option<(i64, u64)>,
 }
@@ -196,10 +199,13 @@ impl Ledgers {
             match LedgerReader::open_at(directory, name) {
                 Ok(reader) => {
                     *of_user += 1;
-                    let standing = checks.judge_ledger(&reader);
-                    if let Standing::Refused(lie) = &standing {
-                        report.error(name, Absence::Refused, lie.to_string());
-                    }
+                    let standing = match checks.judge_ledger(&reader) {
+                        Standing::Refused(lie) => Standing::Refused(lie),
+                        _ if is_misnamed(entry, reader.owner()) => {
+                            Standing::Refused(Lie::LedgerName { claimed: reader.owner().pid })
+                        }
+                        standing => standing,
+                    };
                     self.insert(origin, FileIdentity::of(&status), reader, standing);
                 }
                 Err(error)
@@ -332,8 +338,12 @@ impl Ledgers {
     pub(crate) fn read(&mut self, report: &mut Report) {
         self.sweep.read_all();
         for ((_, name), one) in &mut self.followed {
+            if let Standing::Refused(lie) = &one.standing {
+                report.error(name, Absence::Refused, lie.to_string());
+                continue;
+            }
             let dead = one.standing == Standing::Dead;
-            if matches!(one.standing, Standing::Refused(_)) || (dead && one.final_read) {
+            if dead && one.final_read {
                 continue;
             }
             one.final_read = dead;
@@ -405,7 +415,8 @@ impl Ledgers {
 impl FileIdentity {
     pub(crate) fn of(status: &EntryStatus) -> Self {
         let changed = status.is_socket.then_some(status.changed);
-        Self { device: status.device, inode: status.inode, changed }
+        let size_bytes = status.is_regular_file.then_some(status.size_bytes);
+        Self { device: status.device, inode: status.inode, size_bytes, changed }
     }
 }
 
@@ -425,6 +436,18 @@ impl Followed {
             self.held = Held::Alone(Box::new(reader));
         }
     }
+}
+
+/// Whether a ledger has the name of another process than its own: a copy, which nobody keeps up to
+/// date, or one whose place another one takes.
+fn is_misnamed(entry: &Entry, owner: &ProcessIdentity) -> bool {
+    let start = match entry.kind {
+        EntryKind::Ledger { start_time_ticks } => Some(start_time_ticks),
+        EntryKind::Endpoint | EntryKind::Temporary { .. } => None,
+    };
+    entry.pid != owner.pid
+        || start != Some(owner.start_time_ticks)
+        || entry.pid_namespace.is_some_and(|namespace| namespace != owner.pid_namespace)
 }
 
 /// Reports why a ledger cannot be opened, unless that is nothing to worry about.

@@ -3,12 +3,12 @@
 use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions::{
     BUILD_INFO, CLOSED_PROCESSES, COLLECTION_DURATION_SECONDS, COLLECTION_SECONDS_TOTAL,
-    COLLECTIONS_TOTAL, CONFIGURATION_RELOADS_TOTAL, HTTP_CONNECTIONS,
-    HTTP_REFUSED_CONNECTIONS_TOTAL, HTTP_REQUESTS_TOTAL, LAST_COLLECTION_TIMESTAMP_SECONDS,
-    LEGACY_CONNECTIONS, LEGACY_MESSAGES_TOTAL, LEGACY_REFUSED_TOTAL, QUEUE_DROPPED_TOTAL,
-    SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL, SERIES_DROPPED_TOTAL, SERVICE_CPU_SECONDS_TOTAL,
-    SERVICE_RESIDENT_MEMORY_BYTES, SERVICE_START_TIME_SECONDS, SOURCE_DURATION_SECONDS,
-    SOURCE_ERRORS_TOTAL, SOURCE_UP,
+    COLLECTIONS_TOTAL, CONFIGURATION_RELOADS_TOTAL, HISTORY_FAILURES_TOTAL, HISTORY_SIZE_BYTES,
+    HISTORY_UP, HTTP_CONNECTIONS, HTTP_REFUSED_CONNECTIONS_TOTAL, HTTP_REQUESTS_TOTAL,
+    LAST_COLLECTION_TIMESTAMP_SECONDS, LEGACY_CONNECTIONS, LEGACY_MESSAGES_TOTAL,
+    LEGACY_REFUSED_TOTAL, QUEUE_DROPPED_TOTAL, SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL,
+    SERIES_DROPPED_TOTAL, SERVICE_CPU_SECONDS_TOTAL, SERVICE_RESIDENT_MEMORY_BYTES,
+    SERVICE_START_TIME_SECONDS, SOURCE_DURATION_SECONDS, SOURCE_ERRORS_TOTAL, SOURCE_UP,
 };
 use telltale_wire::exposition::Number;
 
@@ -34,7 +34,7 @@ pub struct HttpFigures {
 }
 
 /// Counters that count from the service's start.
-const OF_SERVICE: [&MetricDefinition; 12] = [
+const OF_SERVICE: [&MetricDefinition; 13] = [
     COLLECTIONS_TOTAL,
     COLLECTION_SECONDS_TOTAL,
     SERVICE_CPU_SECONDS_TOTAL,
@@ -43,6 +43,7 @@ const OF_SERVICE: [&MetricDefinition; 12] = [
     CONFIGURATION_RELOADS_TOTAL,
     SCRAPES_TOTAL,
     SERIES_DROPPED_TOTAL,
+    HISTORY_FAILURES_TOTAL,
     HTTP_REQUESTS_TOTAL,
     HTTP_REFUSED_CONNECTIONS_TOTAL,
     LEGACY_MESSAGES_TOTAL,
@@ -83,6 +84,16 @@ pub(super) fn add<'a>(
     }
     for drops in &service.drops {
         labelled(samples, QUEUE_DROPPED_TOTAL, ("queue", drops.queue), drops.total);
+    }
+    if let Some(history) = &service.history {
+        let is_up = u64::from(history.problem.is_none());
+        for (definition, number) in [
+            (HISTORY_UP, is_up),
+            (HISTORY_FAILURES_TOTAL, history.failures),
+            (HISTORY_SIZE_BYTES, history.bytes),
+        ] {
+            samples.put(definition, [SetId::default(); 3], Number::Whole(number));
+        }
     }
     if let Some(legacy) = &service.legacy {
         let connections = Number::Whole(legacy.connections);

@@ -14,7 +14,7 @@ use super::schedule::{Cause, Schedule, Step};
 use super::tally::Tally;
 use super::view::{Publisher, Shared, View};
 use crate::alerts::Watching;
-use crate::clock::{SystemClock, thread_cpu};
+use crate::clock::thread_cpu;
 use crate::collector::{Collector, Round};
 use crate::log;
 use crate::processes::EndpointUse;
@@ -29,6 +29,7 @@ pub(crate) struct Collecting {
     changes: Option<Changes>,
     overflows: Tally,
     alerts: Watching,
+    clock: Arc<dyn Clock>,
     /// It has been told that something cannot be watched.
     complained: bool,
 }
@@ -37,8 +38,12 @@ pub(crate) struct Collecting {
 
 impl Collecting {
     /// Collects everything for the first time.
-    pub(crate) fn begin(mut collector: Collector, shared: Arc<Shared>) -> (Self, View) {
-        let mut figures = Figures::new(SystemClock.now());
+    pub(crate) fn begin(
+        mut collector: Collector,
+        shared: Arc<Shared>,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, View) {
+        let mut figures = Figures::new(clock.now());
         shared.begin();
         let now = Instant::now();
         let mut schedule = Schedule::new(shared.interval(), now);
@@ -53,7 +58,7 @@ impl Collecting {
             Instant::now(),
         );
         figures.count(&snapshot);
-        let mut own = figures.now(&shared, SystemClock.now());
+        let mut own = figures.now(&shared, clock.now());
         own.legacy = collector.legacy_figures();
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let changes = Changes::new();
@@ -74,6 +79,7 @@ impl Collecting {
             changes: changes.ok(),
             overflows,
             alerts,
+            clock,
             complained: false,
         };
         collecting.follow();
@@ -108,7 +114,7 @@ impl Collecting {
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot);
         self.look_for_alerts(&snapshot);
-        let mut own = self.figures.now(&self.shared, SystemClock.now());
+        let mut own = self.figures.now(&self.shared, self.clock.now());
         own.legacy = self.collector.legacy_figures();
         self.publisher.publish(snapshot, own);
         self.follow();
@@ -120,7 +126,7 @@ impl Collecting {
         if let Some(rules) = self.shared.take_rules() {
             self.alerts.replace_rules(rules, snapshot.taken_at);
         }
-        self.publisher.set_alerts(self.alerts.look(SystemClock.monotonic_ns(), snapshot));
+        self.publisher.set_alerts(self.alerts.look(self.clock.monotonic_ns(), snapshot));
     }
 
     /// Watches the processes and directories that the last collection has found.

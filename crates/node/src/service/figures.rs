@@ -5,6 +5,7 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
 use super::view::Shared;
+use crate::history::HistoryFigures;
 use crate::legacy::LegacyFigures;
 
 /// The service's own figures since it was started.
@@ -30,6 +31,8 @@ pub struct ServiceFigures {
     pub sources: Vec<SourceFigures>,
     /// What the legacy socket did; none where there is none.
     pub legacy: Option<LegacyFigures>,
+    /// How the history does; none where none is wanted.
+    pub history: Option<HistoryFigures>,
 }
 
 /// What one queue or limit has dropped or refused.
@@ -108,6 +111,7 @@ impl Figures {
             drops: shared.tallies().all(),
             sources: self.sources.iter().map(source).collect(),
             legacy: None,
+            history: shared.history(),
         }
     }
 }

@@ -271,6 +271,22 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_stood_still_for_a_day_brings_no_flood() {
+        let mut played = Played::new(MILLI);
+        for day in 1..=5u32 {
+            played.now = played.start + SECOND * 86_400 * day;
+            played.schedule.note_change();
+            let woken = played.now;
+            let mut collections = 0;
+            while played.now < woken + SECOND * 10 {
+                collections += usize::from(played.step(false).is_some());
+            }
+            // One that is late, one for the change, one after it has settled, then one a second.
+            assert!((10..=14).contains(&collections), "day {day}: {collections}");
+        }
+    }
+
+    #[test]
     fn noise_wakes_nobody_up_for_a_moment() {
         let mut played = Played::new(MILLI);
         played.step(false);

@@ -1,10 +1,16 @@
 //! The service and its view, at the boundary that servers see.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
+use telltale_schema::clock::{Clock, Timestamp};
+
 use super::{FreshError, NotReady, Publisher, Service, ServiceOptions, View};
+use crate::clock::SystemClock;
 use crate::collector::CollectOptions;
+use crate::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_harness::{Scratch, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -83,4 +89,61 @@ fn tallies_of_one_name_count_together() {
     let all: Vec<_> = view.shared().tallies().all();
     let all: Vec<_> = all.iter().map(|one| (one.queue, one.total)).collect();
     assert_eq!(all, [("a", 5), ("b", 1)]);
+}
+
+/// The system's clocks, with the wall clock set by so many seconds.
+#[derive(Default)]
+struct Set(AtomicI64);
+
+impl Clock for Set {
+    fn now(&self) -> Timestamp {
+        let by_ns = self.0.load(Ordering::Relaxed) * 1_000_000_000;
+        Timestamp(SystemClock.now().0.saturating_add_signed(by_ns))
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        SystemClock.monotonic_ns()
+    }
+}
+
+#[test]
+fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
+    let (root, state) = (Scratch::new(), Scratch::new());
+    let machine =
+        Machine::create(&root.join("m"), MachineKind::N150, &MachineOptions::default()).unwrap();
+    let collect = CollectOptions { root: machine.root().to_owned(), ..CollectOptions::default() };
+    let clock = Arc::new(Set::default());
+    let options = ServiceOptions { collect, interval: Duration::from_millis(20) };
+    let given = || Arc::clone(&clock) as Arc<dyn Clock>;
+    let service = Service::start_with_clock(options, given()).unwrap();
+    let view = service.view();
+    view.set_rules(crate::alerts::Rule::defaults());
+    let kept = HistoryOptions { write_seconds: 1, ..HistoryOptions::default() };
+    let writer = Writer::start(state.path(), &kept, Duration::from_millis(20), given()).unwrap();
+    let mut walls = Vec::new();
+    for jump in [86_400, -3_600, 86_400, -3_600, -30 * 86_400, -3_600, 400 * 86_400, -1, 5] {
+        clock.0.fetch_add(jump, Ordering::Relaxed);
+        let before = view.latest().sequence;
+        wait_until("five more", PATIENCE, || {
+            let latest = view.latest();
+            writer.offer(Arc::clone(&latest.snapshot));
+            latest.sequence >= before + 5
+        });
+        let latest = view.latest();
+        assert_eq!((view.is_ready(), view.is_alive()), (Ok(()), true));
+        assert!(latest.snapshot.taken_at.0.abs_diff(clock.now().0) < 20_000_000_000);
+        let device = &latest.snapshot.devices[0];
+        let heat = &device.telemetry.temperature_celsius;
+        assert!(heat.value().is_some(), "after {jump} s: {heat:?}");
+        assert_eq!(latest.alerts.alerts, []);
+        assert!(latest.snapshot.collected_in_ns < 20_000_000_000);
+        walls.push(latest.snapshot.taken_at);
+    }
+    let figures = writer.figures();
+    assert_eq!((figures.failures, figures.problem), (0, None));
+    drop(writer);
+    let reader = Reader::open(&database_in(state.path())).unwrap();
+    for wall in walls {
+        assert_eq!(reader.snapshot_at(wall).unwrap().snapshot.devices.len(), 1);
+    }
 }

@@ -13,6 +13,7 @@ use super::figures::ServiceFigures;
 use super::published::Published;
 use super::tally::{Tallies, Tally};
 use crate::alerts::{AlertStates, Notices, Rule};
+use crate::history::HistoryFigures;
 
 /// Intervals after which what was published last is too old to call the service ready.
 const READY_INTERVALS: u32 = 3;
@@ -85,6 +86,8 @@ pub(crate) struct Shared {
     /// Rules that the collecting thread has not taken over yet.
     rules: Mutex<Option<Vec<Rule>>>,
     notices: Arc<Notices>,
+    /// How the history does, where one is wanted.
+    history: Mutex<Option<HistoryFigures>>,
 }
 
 // === impl View ===
@@ -169,6 +172,11 @@ impl View {
     /// with the service's figures. The name is part of a metric: lower case, words by underscores.
     pub fn tally(&self, queue: &'static str) -> Tally {
         self.shared.tallies.of(queue)
+    }
+
+    /// Notes how the history does, for the publications from now on.
+    pub fn note_history(&self, figures: HistoryFigures) {
+        *self.shared.history.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
     }
 
     /// Counts that the configuration was read again, and `taken` or refused.
@@ -266,6 +274,7 @@ impl Shared {
             refused_reloads: AtomicU64::new(0),
             rules: Mutex::default(),
             notices: Arc::default(),
+            history: Mutex::default(),
         })
     }
 
@@ -294,6 +303,11 @@ impl Shared {
 
     pub(crate) fn notices(&self) -> &Arc<Notices> {
         &self.notices
+    }
+
+    /// How the history did at last.
+    pub(crate) fn history(&self) -> Option<HistoryFigures> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {

@@ -32,6 +32,7 @@ pub(crate) fn figures() -> ServiceFigures {
         drops: Vec::new(),
         sources: Vec::new(),
         legacy: None,
+        history: None,
     }
 }
 

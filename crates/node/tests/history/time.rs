@@ -151,3 +151,108 @@ fn days_are_kept_ever_more_coarsely_and_lose_no_peak_and_no_byte_second() {
     let hours_ago = kept.reader().snapshot_at(after(10_000)).unwrap();
     assert_eq!(hours_ago.resolution_ms, 10_000);
 }
+
+/// What was so between two settings of the wall clock.
+struct Stretch {
+    begins: Timestamp,
+    ends: Timestamp,
+    least: u64,
+    greatest: u64,
+}
+
+/// Offers a sample each 4 s and sets the wall clock after each 150 of them, by `jump` in seconds.
+/// Gives the byte-seconds that can be known, and each stretch.
+fn see_with_jumps(
+    kept: &mut Kept,
+    jumps: usize,
+    jump: impl Fn(usize) -> i64,
+) -> (u64, Vec<Stretch>) {
+    const SAMPLES: u64 = 150;
+    let now = |kept: &Kept| telltale_schema::clock::Clock::now(&*kept.clock);
+    let (mut total, mut stretches) = (0, Vec::new());
+    for number in 0..jumps {
+        let (begins, mut least, mut greatest) = (now(kept), u64::MAX, 0);
+        for step in 0..SAMPLES {
+            let bytes = 1_000 * (number as u64 + 1) + step * 7_919 % 997;
+            (least, greatest) = (least.min(bytes), greatest.max(bytes));
+            kept.writer().offer(std::sync::Arc::new(crate::machine::snapshot(
+                now(kept),
+                &[device(0, bytes, Some(20.0))],
+                &[process(11, bytes, &[0])],
+            )));
+            kept.count_offer();
+            // The last of a stretch stands for no time: nobody knows how much has passed.
+            total += if step + 1 < SAMPLES { bytes * 4 } else { 0 };
+            if step + 1 < SAMPLES {
+                kept.clock.advance_ns(4 * SECOND);
+            }
+            if step % 8 == 7 {
+                kept.settle();
+            }
+        }
+        stretches.push(Stretch { begins, ends: now(kept), least, greatest });
+        kept.clock.advance_ns(4 * SECOND);
+        let wall = now(kept).0.saturating_add_signed(jump(number) * SECOND.cast_signed());
+        kept.clock.set_wall(Timestamp(wall));
+        if number == jumps / 2 {
+            kept.start();
+        }
+    }
+    kept.settle();
+    (total, stretches)
+}
+
+#[test]
+fn a_clock_that_goes_a_day_on_and_an_hour_back_again_and_again_costs_no_peak() {
+    let mut kept = Kept::new();
+    let (total, stretches) =
+        see_with_jumps(&mut kept, 20, |number| if number % 2 == 0 { 86_400 } else { -3_600 });
+    kept.stop();
+    assert_eq!(integrity(&kept.path()), "ok");
+    let report = kept.report("11");
+    assert_eq!(report.usage[0].byte_seconds, total);
+    assert_eq!(report.usage[0].watched_seconds, 20.0 * 149.0 * 4.0);
+    // Ages go by recorded time: of these three hours and a third the last one is as sampled, whatever
+    // day the wall clock says, and the rest is coarser.
+    let connection = rusqlite::Connection::open(kept.path()).unwrap();
+    let recorded = |resolution: i64| -> i64 {
+        let text = "SELECT coalesce(sum(end_ms - start_ms), 0) FROM block WHERE resolution_ms = ?";
+        connection.query_row(text, [resolution], |row| row.get(0)).unwrap()
+    };
+    assert!((3_000_000..=4_800_000).contains(&recorded(0)), "{}", recorded(0));
+    assert!(recorded(10_000) >= 6_600_000, "{}", recorded(10_000));
+    for stretch in &stretches {
+        let query = HistoryQuery {
+            metrics: vec![String::from("live_bytes")],
+            ..HistoryQuery::over(stretch.begins, stretch.ends)
+        };
+        let answer = kept.query(&query);
+        let live = series(&answer, "live_bytes", "dram");
+        let least = live.least.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let greatest = live.greatest.iter().flatten().copied().fold(0.0, f64::max);
+        assert_eq!((least, greatest), (stretch.least as f64, stretch.greatest as f64));
+        assert!(kept.reader().snapshot_at(stretch.ends).unwrap().snapshot.processes.len() == 1);
+    }
+}
+
+#[test]
+fn hours_that_come_again_and_again_are_kept_and_answered() {
+    let mut kept = Kept::new();
+    let (total, stretches) = see_with_jumps(&mut kept, 20, |_| -900);
+    kept.stop();
+    assert_eq!(integrity(&kept.path()), "ok");
+    assert_eq!(kept.report("11").usage[0].byte_seconds, total);
+    let (first, last) = (stretches[0].ends, stretches[19].begins);
+    assert!(last < first, "time only went back");
+    let query = HistoryQuery {
+        step_ms: Some(10_000),
+        metrics: vec![String::from("live_bytes")],
+        ..HistoryQuery::over(last, first)
+    };
+    let answer = kept.query(&query);
+    assert!(answer.points <= MAX_POINTS);
+    let live = series(&answer, "live_bytes", "dram");
+    let known: Vec<f64> = live.mean.iter().flatten().copied().collect();
+    assert!(known.len() >= 300, "{}", known.len());
+    assert!(known.iter().all(|mean| (1_000.0..21_000.0).contains(mean)), "{known:?}");
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use telltale_node::clock::SystemClock;
 use telltale_node::configuration::Configuration;
 use telltale_node::history::{
-    DirectoryError, HistoryError, SharedReader, Writer, database_in, directory_for,
+    DirectoryError, HistoryError, HistoryFigures, SharedReader, Writer, database_in, directory_for,
 };
 use telltale_node::log;
 use telltale_node::parts::Parts;
@@ -30,8 +30,7 @@ pub(super) fn start(
     }
     let told = configuration.state_dir.as_deref();
     let Some(directory) = directory_for(told, &configuration.root) else {
-        log::warn("no history is kept: there is no home directory; give one with --state-dir");
-        return Ok(None);
+        return Ok(failed(view, "there is no home directory; give one with --state-dir"));
     };
     let interval = Duration::from_secs_f64(configuration.interval_seconds);
     match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
@@ -43,9 +42,14 @@ pub(super) fn start(
         }
         // Another service is there: two that collect are one too many.
         Err(HistoryError::Directory(error @ DirectoryError::Taken { .. })) => Err(error),
-        Err(error) => {
-            log::warn(&format!("no history is kept: {}", with_causes(&error)));
-            Ok(None)
-        }
+        Err(error) => Ok(failed(view, &with_causes(&error))),
     }
+}
+
+/// A history is wanted and there is none: said in the log and in the metrics.
+fn failed(view: &View, why: &str) -> Option<SharedReader> {
+    log::warn(&format!("no history is kept: {why}"));
+    let problem = Some(why.to_owned());
+    view.note_history(HistoryFigures { failures: 1, problem, ..HistoryFigures::default() });
+    None
 }

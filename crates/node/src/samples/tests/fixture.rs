@@ -18,6 +18,7 @@ use telltale_schema::snapshot::{
 };
 
 use crate::alerts::{Alert, AlertState, AlertStates, NotificationFigures, Rule, Severity, Subject};
+use crate::history::HistoryFigures;
 use crate::legacy::LegacyFigures;
 use crate::samples::HttpFigures;
 use crate::service::{Published, QueueDrops, ServiceFigures, SourceFigures};
@@ -228,6 +229,7 @@ pub(crate) fn figures() -> ServiceFigures {
             messages: vec![("alloc", 30), ("free", 20)],
             refused: vec![("too_large", 1)],
         }),
+        history: Some(HistoryFigures { bytes: 4096, failures: 3, ..HistoryFigures::default() }),
     }
 }
 

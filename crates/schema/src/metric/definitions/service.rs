@@ -101,6 +101,39 @@ pub const CONFIGURATION_RELOADS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Times that the history could not be opened or written; it is tried again each time.
+pub const HISTORY_FAILURES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_history_failures_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Times that the history could not be opened or written; it is tried again each time.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// Bytes that the history takes on the disk.
+pub const HISTORY_SIZE_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_history_size_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes that the history takes on the disk.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
+/// 1 when the history was written the last time it was to be, 0 when the disk, the file or its directory did not allow it.
+pub const HISTORY_UP: &MetricDefinition = &MetricDefinition {
+    name: "telltale_history_up",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 when the history was written the last time it was to be, 0 when the disk, the file or its directory did not allow it.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};
+
 /// Connections that are open by HTTP.
 pub const HTTP_CONNECTIONS: &MetricDefinition = &MetricDefinition {
     name: "telltale_http_connections",

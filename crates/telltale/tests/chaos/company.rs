@@ -1,0 +1,170 @@
+//! The chaos run: processes come, fork, stop and die without pause, one thing after the other goes
+//! wrong, and whenever all is at rest the service's figures are the emulator's own.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use telltale_harness::{Scratch, long, needs_pid_namespaces, wait_until};
+
+use crate::faults::{self, Fault};
+use crate::random::Random;
+use crate::scene::Scene;
+use crate::service::{Cost, HEALTHY_WITHIN};
+use crate::truth::is_the_truth_of;
+use crate::watchers::{Checker, Pulse};
+use crate::workload::{PATIENCE, work_if_started_to};
+
+/// Set in the namespace in which a small disk is mounted, to where that is.
+const SMALL_DISK: &str = "TELLTALE_CHAOS_SMALL_DISK";
+/// Under which a fault must show in its metric.
+const SHOWN_WITHIN: Duration = Duration::from_secs(40);
+/// How much more memory the service may have after everything than when all processes had begun:
+/// what SQLite and the allocator keep for the next time, in a build without optimisation.
+const GROWTH_KIB: u64 = 16 << 10;
+/// Things that happen between two faults, for each process.
+const EVENTS_PER_PROCESS: f64 = 0.3;
+
+#[test]
+fn nothing_stops_the_service_and_no_total_is_ever_wrong() {
+    work_if_started_to();
+    let _alone = crate::ALONE.lock();
+    let test = "company::nothing_stops_the_service_and_no_total_is_ever_wrong";
+    if let Some(disk) = std::env::var_os(SMALL_DISK) {
+        return run(test, Some(Path::new(&disk)));
+    }
+    // The same right is needed for a mount of one's own as for a PID namespace.
+    if !needs_pid_namespaces("telltale::chaos::company::a_disk_that_is_full") {
+        return run(test, None);
+    }
+    let disk = Scratch::new();
+    let script = "mount -t tmpfs -o size=24m none \"$0\" && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "sh", "-c", script]).arg(disk.path());
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
+    let output = command.env(SMALL_DISK, disk.path()).output().unwrap();
+    let (out, err) = (&output.stdout, &output.stderr);
+    println!("{}", String::from_utf8_lossy(out));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(err));
+}
+
+fn run(test: &str, disk: Option<&Path>) {
+    let begin = Instant::now();
+    let workloads = if long() { 200 } else { 12 };
+    let mut random = Random::announced(test);
+    let mut faults = faults::all();
+    random.shuffle(&mut faults);
+    let mut scene = Scene::new(random, disk);
+    let pulse = Pulse::begin(scene.service.http.clone());
+    let checker = Checker::begin(scene.service.grpc.clone());
+    let alone = settled(&scene);
+    scene.fill(workloads);
+    scene.come_to_rest("at the beginning");
+    let full = scene.service.cost();
+    for fault in &faults {
+        scene.churn((workloads as f64 * EVENTS_PER_PROCESS) as usize);
+        goes_wrong(&mut scene, fault);
+        scene.come_to_rest(fault.name);
+    }
+    let after = scene.service.cost();
+    leaves_nothing_behind(&mut scene, alone);
+    let health = pulse.end();
+    let checked = checker.end().unwrap_or_else(|wrong| panic!("{wrong}"));
+    println!(
+        "{workloads} processes, {:.0?}: healthy {} times, in {:.0?} at most; {checked} snapshots",
+        begin.elapsed(),
+        health.asked,
+        health.longest
+    );
+    println!("alone {alone:?}, full {full:?}, after {after:?}");
+    assert!(health.longest < HEALTHY_WITHIN && health.asked > 10 && checked > 10);
+    assert!(after.resident_kib < full.resident_kib + GROWTH_KIB, "{full:?}, then {after:?}");
+    the_past_is_known(scene);
+}
+
+/// What the service takes when nobody uses the machine; its workers come and go.
+fn settled(scene: &Scene) -> Cost {
+    scene.service.metrics();
+    scene.service.fresh();
+    let mut cost = scene.service.cost();
+    wait_until("the service to settle", PATIENCE, || {
+        let before = std::mem::replace(&mut cost, scene.service.cost());
+        (before.threads, before.descriptors) == (cost.threads, cost.descriptors)
+    });
+    cost
+}
+
+/// Lets one thing go wrong until its metric tells of it, while everything goes on.
+fn goes_wrong(scene: &mut Scene, fault: &Fault) {
+    let before = fault.value(&scene.service.metrics());
+    let begin = Instant::now();
+    let injected = fault.inject(scene);
+    loop {
+        let snapshot = scene.service.fresh();
+        let errors = snapshot.sources.iter().flat_map(|source| &source.errors);
+        let subject = injected.subject.as_ref();
+        let told = subject.is_none_or(|subject| {
+            errors.clone().any(|error| error.subject.contains(subject.as_str()))
+        });
+        let now = fault.value(&scene.service.metrics());
+        if told && fault.is_shown(before, now) {
+            for pid in &injected.at_rest {
+                is_the_truth_of(*pid, &scene.emulator, &snapshot, fault.name);
+            }
+            break;
+        }
+        let metric = fault.metric;
+        assert!(
+            begin.elapsed() < SHOWN_WITHIN,
+            "{}: {metric} is {now} and was {before}; {subject:?} in {:?}\n{}",
+            fault.name,
+            snapshot.sources,
+            scene.service.said()
+        );
+        scene.churn(1);
+    }
+    let labels: String =
+        fault.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let took = begin.elapsed().as_secs_f64();
+    println!("{:40} {}{{{labels}}} {:?} in {took:.1} s", fault.name, fault.metric, fault.shows);
+    injected.undo(scene);
+}
+
+/// Once all have ended and their files are cleaned away, the service is as it was.
+fn leaves_nothing_behind(scene: &mut Scene, alone: Cost) {
+    scene.empty();
+    let mut smi = Command::new(env!("CARGO_BIN_EXE_telltale"));
+    let cleaned = smi.args(["smi", "--clean", "--json", "--root"]).arg(&scene.root).output();
+    assert_eq!(cleaned.unwrap().status.code(), Some(0));
+    let mut cost = alone;
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        cost = settled(scene);
+        if cost.threads <= alone.threads && cost.descriptors <= alone.descriptors {
+            break;
+        }
+    }
+    assert!(cost.threads <= alone.threads, "{alone:?}, then {cost:?}");
+    assert!(cost.descriptors <= alone.descriptors, "{alone:?}, then {cost:?}");
+    let empty = scene.service.fresh();
+    assert!(empty.processes.is_empty(), "{:?}", empty.processes);
+    let metrics = scene.service.metrics();
+    assert_eq!(metrics.sum("telltale_history_up", &[]), Some(1.0), "{}", scene.service.said());
+    assert_eq!(metrics.sum("telltale_source_up", &[("source", "ledgers")]), Some(1.0));
+    assert_eq!(metrics.sum("telltale_device_up", &[]), Some(4.0));
+}
+
+/// The history has who was killed, and ends with the service.
+fn the_past_is_known(scene: Scene) {
+    let killed = scene.killed.expect("the least that happens").to_string();
+    let Scene { service, state, emulator, .. } = scene;
+    service.end();
+    for arguments in [&["report", &killed, "--json"][..], &["history", "--since", "10m", "--json"]]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
+        let output = command.args(arguments).arg("--state-dir").arg(&state).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+    }
+    emulator.shutdown().unwrap();
+}
