@@ -66,6 +66,8 @@ pub(crate) struct FileIdentity {
 enum Held {
     /// Here: at the first look, and after the end of the process.
     Alone(Box<LedgerReader>),
+    /// Not any more: the last reading of a process that has ended.
+    Final(Box<LedgerReading>),
     /// Among those that are copied together.
     Swept(SweepKey),
     /// Between the two.
@@ -236,7 +238,9 @@ impl Ledgers {
             if again {
                 one.standing = match &one.held {
                     Held::Alone(reader) => checks.judge_ledger(reader),
-                    Held::Swept(_) | Held::Moving => checks.judge(&one.owner, one.uid),
+                    Held::Swept(_) | Held::Final(_) | Held::Moving => {
+                        checks.judge(&one.owner, one.uid)
+                    }
                 };
             }
         }
@@ -353,8 +357,14 @@ impl Ledgers {
                     Some(Err(error)) => Some(with_causes(error)),
                     Some(Ok(_)) | None => None,
                 },
-                Held::Moving => None,
+                Held::Final(_) | Held::Moving => None,
             };
+            if let Held::Alone(reader) = &one.held
+                && dead
+            {
+                // The dead may be many, and nobody may clean up after them: no descriptor for each.
+                one.held = Held::Final(Box::new(reader.last().clone()));
+            }
             one.failed = error.is_some();
             if let Some(error) = error {
                 report.error(name, Absence::Implausible, error);
@@ -382,6 +392,7 @@ impl Ledgers {
         self.followed.values().filter(|one| one.speaks()).filter_map(|one| {
             let reading = match &one.held {
                 Held::Alone(reader) => reader.last(),
+                Held::Final(reading) => reading,
                 Held::Swept(key) => self.sweep.get(*key)?.ok()?,
                 Held::Moving => return None,
             };

@@ -240,7 +240,9 @@ fn keeps_what_it_had(before: &BTreeMap<u32, Report>, after: &BTreeMap<u32, Repor
         assert_eq!(new.process.identity, old.process.identity);
         assert_eq!(new.first_seen, old.first_seen);
         assert!(new.last_seen >= old.last_seen);
-        let lived = Duration::from_nanos(new.last_seen.since_ns(new.first_seen)).as_secs_f64();
+        // A value counts until the next collection, also the one that finds the process gone.
+        let last = new.ended.unwrap_or(new.last_seen);
+        let lived = Duration::from_nanos(last.since_ns(new.first_seen)).as_secs_f64();
         for (had, has) in old.usage.iter().zip(&new.usage) {
             assert!(has.byte_seconds >= had.byte_seconds && has.peak_bytes >= had.peak_bytes);
             assert!(has.watched_seconds >= had.watched_seconds);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
@@ -168,6 +169,15 @@ impl Scene {
         for workload in self.slots.iter_mut().flatten() {
             assert!(workload.go_on(), "{when}: a workload ended while all stood still");
         }
+    }
+
+    /// Removes what the dead left behind.
+    pub(crate) fn clean(&self) {
+        let mut smi = Command::new(env!("CARGO_BIN_EXE_telltale"));
+        let smi = smi.args(["smi", "--clean", "--json", "--root"]).arg(&self.root);
+        let output = smi.output().unwrap();
+        // Those that are stopped have not answered, which is no failure of the cleaning.
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     }
 
     /// Ends all workloads.

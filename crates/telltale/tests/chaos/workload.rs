@@ -263,7 +263,7 @@ impl Work {
     }
 
     fn go_on(mut self) -> ! {
-        self.allocate_or_free();
+        self.have_something();
         self.say(b"r");
         let mut works = true;
         loop {
@@ -277,6 +277,8 @@ impl Work {
                         self.allocate_or_free();
                     }
                 }
+                // It was stopped and goes on: a wait with an end is not taken up again by itself.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(_) | Err(_) => std::process::exit(0),
             }
         }
@@ -318,7 +320,7 @@ impl Work {
         // The buffers were the parent's, and are free since it ended.
         self.live.clear();
         self.told = Told::default();
-        self.allocate_or_free();
+        self.have_something();
         self.say(b"f");
         self.say(&std::process::id().to_le_bytes());
     }
@@ -332,6 +334,13 @@ impl Work {
         let numbers = [told.allocations, told.failed, told.problems, told.median_ns];
         self.say(b"s");
         self.say(&numbers.map(u64::to_le_bytes).concat());
+    }
+
+    /// Allocates, so that there is a ledger; others may have filled a space of the chip just now.
+    fn have_something(&mut self) {
+        while self.live.is_empty() {
+            self.allocate_or_free();
+        }
     }
 
     fn allocate_or_free(&mut self) {
