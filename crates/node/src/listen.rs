@@ -25,6 +25,9 @@ pub use handed::{Handed, HandedError};
 /// The mode of a socket: every local user may ask, and is answered as it may be.
 const SOCKET_MODE: u32 = 0o666;
 
+/// The set-group-id bit, by which an installed runtime directory is told from others.
+const SET_GROUP_ID: u32 = 0o2000;
+
 /// A socket that listens and does not block.
 #[derive(Debug)]
 pub enum Listener {
@@ -138,7 +141,8 @@ fn bind_file(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
 }
 
 /// Removes a socket file that nobody serves, or that somebody else has put into a directory which
-/// is ours to keep in order: the owner's, and root's on the owner's behalf.
+/// is ours to keep in order: the owner's, and root's on the owner's behalf. In an installed runtime
+/// directory it need not be a socket.
 fn make_way(path: &Path) -> Result<(), BindError> {
     let failed = |source| BindError::Unix { path: path.to_owned(), source };
     let found = match path.symlink_metadata() {
@@ -146,14 +150,17 @@ fn make_way(path: &Path) -> Result<(), BindError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(error)),
     };
-    if !found.file_type().is_socket() {
-        return Err(BindError::NotASocket { path: path.to_owned() });
-    }
     let own_uid = rustix::process::geteuid().as_raw();
-    let keeper = path.parent().and_then(|parent| parent.metadata().ok()).map(|it| it.uid());
+    let directory = path.parent().and_then(|parent| parent.metadata().ok());
+    let keeper = directory.as_ref().map(MetadataExt::uid);
     let is_squatted = keeper.is_some_and(|keeper| {
         [0, keeper].contains(&own_uid) && ![0, own_uid, keeper].contains(&found.uid())
     });
+    // Files of others belong into no runtime directory; elsewhere a path may have been mistyped.
+    let is_installed = directory.is_some_and(|it| it.mode() & SET_GROUP_ID != 0);
+    if !found.file_type().is_socket() && !(is_squatted && is_installed) {
+        return Err(BindError::NotASocket { path: path.to_owned() });
+    }
     if !is_squatted && let Some(who) = who_listens(path).map_err(failed)? {
         return Err(BindError::Taken { path: path.to_owned(), who });
     }
