@@ -1,6 +1,6 @@
 //! Whatever the machines are told, in whatever order: they do not panic, and keep their promises.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::time::Duration;
 
@@ -72,10 +72,10 @@ fn observation() -> impl Strategy<Value = Observation> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        Just(Step::Stopping),
-        option::of(port()).prop_map(|port| Step::Prepared { port }),
-        Just(Step::NotPrepared(NotPrepared::NoPort)),
-        Just(Step::Started)
+        1 => Just(Step::Stopping),
+        6 => option::of(port()).prop_map(|port| Step::Prepared { port }),
+        1 => Just(Step::NotPrepared(NotPrepared::NoPort)),
+        2 => Just(Step::Started)
     ]
 }
 
@@ -89,9 +89,9 @@ fn body() -> impl Strategy<Value = FromNodeBody> {
         .prop_map(|(activity, observation)| Report { activity, observation });
     let acknowledge = (epoch(), step()).prop_map(|(epoch, step)| Acknowledgement { epoch, step });
     prop_oneof![
-        register.prop_map(FromNodeBody::Register),
-        report.prop_map(FromNodeBody::Report),
-        acknowledge.prop_map(FromNodeBody::Acknowledge)
+        1 => register.prop_map(FromNodeBody::Register),
+        1 => report.prop_map(FromNodeBody::Report),
+        6 => acknowledge.prop_map(FromNodeBody::Acknowledge)
     ]
 }
 
@@ -111,6 +111,8 @@ enum Happening {
     Input(Input),
     /// Its store answers what it was asked last.
     StoreAnswers(StoreOutcome),
+    /// A node does what it was told last.
+    Obeys(NodeName),
     /// It leads again, from what is stored.
     Leads,
     Passes(Duration),
@@ -144,17 +146,18 @@ fn happening() -> impl Strategy<Value = Happening> {
         outcome: StoreOutcome::Conflict,
     });
     prop_oneof![
-        30 => message.prop_map(Happening::Input),
-        5 => verdicts.prop_map(Happening::Input),
-        5 => operator.prop_map(Happening::Input),
+        300 => message.prop_map(Happening::Input),
+        300 => node().prop_map(Happening::Obeys),
+        20 => verdicts.prop_map(Happening::Input),
+        10 => operator.prop_map(Happening::Input),
         1 => stray.prop_map(Happening::Input),
         1 => Just(Happening::Input(Input::LeadershipLost)),
         3 => Just(Happening::Leads),
-        12 => Just(Happening::StoreAnswers(StoreOutcome::Stored(Revision::EMPTY))),
-        2 => prop_oneof![
+        150 => Just(Happening::StoreAnswers(StoreOutcome::Stored(Revision::EMPTY))),
+        3 => prop_oneof![
             Just(StoreOutcome::Conflict), Just(StoreOutcome::Failed), Just(StoreOutcome::Unknown)
         ].prop_map(Happening::StoreAnswers),
-        12 => (0..4000_u64).prop_map(|time_ms| Happening::Passes(Duration::from_millis(time_ms)))
+        80 => (0..1500_u64).prop_map(|time_ms| Happening::Passes(Duration::from_millis(time_ms)))
     ]
 }
 
@@ -201,6 +204,7 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
     let policy = Policy { no_spare, mode: Mode::Act, ..Policy::default() };
     let mut coordinator = Coordinator::new(job, policy).expect("a job that can be run");
     let mut store = Store::default();
+    let mut told: BTreeMap<NodeName, (Epoch, Step)> = BTreeMap::new();
     let (mut now, mut term, mut sequence) = (Moment::default(), 0, 0);
     for happening in happenings {
         let input = match happening {
@@ -210,6 +214,12 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
             }
             Happening::Input(input) => Some(input),
             Happening::StoreAnswers(outcome) => store.answer(outcome),
+            Happening::Obeys(node) => told.remove(&node).map(|(epoch, step)| {
+                sequence += 1;
+                let acknowledgement = Acknowledgement { epoch, step };
+                let body = FromNodeBody::Acknowledge(acknowledgement);
+                Input::Node(FromNode { node, incarnation: Incarnation::new(1), sequence, body })
+            }),
             Happening::Leads => {
                 term += 1;
                 store.asked = None;
@@ -230,7 +240,17 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
         for output in outputs {
             match output {
                 Output::Store(decision) => store.asked = Some(*decision),
-                Output::Send { message, .. } => assert!(message.epoch <= stored),
+                Output::Send { node, message } => {
+                    assert!(message.epoch <= stored);
+                    let step = match message.order {
+                        Order::Prepare { ports } => {
+                            Step::Prepared { port: ports.map(|ports| ports.first) }
+                        }
+                        Order::Commit(_) => Step::Started,
+                        _ => continue,
+                    };
+                    told.insert(node, (message.epoch, step));
+                }
                 _ => {}
             }
         }
