@@ -124,10 +124,24 @@ pub async fn serve(
         let (connections, router) = (Arc::clone(&connections), router.clone());
         accepting.spawn(connection::accept(socket, router, connections, stopped.clone()));
     }
-    stop.await;
+    tokio::select! {
+        () = stop => {}
+        () = forget_what_is_old(&app) => {}
+    }
     stopping.send_replace(true);
     while accepting.join_next().await.is_some() {}
     Ok(())
+}
+
+/// Lets go of the texts of each publication when the next one is there. Never ends.
+async fn forget_what_is_old(app: &App) {
+    let mut published = app.view.subscribe();
+    while published.changed().await.is_ok() {
+        let sequence = published.borrow_and_update().sequence;
+        app.cache.forget_before(sequence);
+    }
+    // The collecting thread has ended, which others tell.
+    std::future::pending().await
 }
 
 fn router(app: &Arc<App>) -> Router {

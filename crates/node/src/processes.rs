@@ -288,7 +288,9 @@ impl Processes {
         }
         let known = listed.iter().filter_map(|(_, directory, _)| roots::identity(directory));
         let mut known: BTreeSet<(u64, u64)> = known.collect();
-        let pids = holders.pids.iter().copied();
+        let now_ns = self.clock.monotonic_ns();
+        let descriptions = &self.descriptions;
+        let pids = holders.pids.iter().map(|pid| (*pid, descriptions.outlook(*pid, now_ns)));
         let limits = self.places.limits();
         let containers = roots::look(&self.procfs, pids, &mut known, (&self.environments, limits));
         for directory in containers.iter().flat_map(|one| &one.directories) {

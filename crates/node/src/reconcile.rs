@@ -185,7 +185,9 @@ impl Bench {
         let ProcessObservation { mut process, memory } = observation;
         process.devices.clear();
         process.known_by = memory.as_ref().map(|claim| claim.source);
-        let mut draft = ProcessDraft { process, claimed: Vec::new() };
+        let claims = memory.as_ref().map_or(0, |claim| claim.devices.len());
+        process.devices.reserve_exact(claims);
+        let mut draft = ProcessDraft { process, claimed: Vec::with_capacity(claims) };
         for claim in memory.into_iter().flat_map(|claim| claim.devices) {
             self.add_claim(&mut draft, claim);
         }
@@ -216,6 +218,8 @@ impl Bench {
         let dram = device.facts.value().map(|facts| facts.dram_capacity_bytes);
         let dram_fits = fits_in(dram, MemorySpace::Dram, &claim.kinds);
         let mut implausible = false;
+        // Most of a snapshot is these: none of them is to have room that nobody uses.
+        held(&mut draft.process, index).kinds.reserve_exact(claim.kinds.len());
         for KindUsage { kind, usage } in claim.kinds {
             if !is_plausible(&usage) || (!dram_fits && kind.space() == MemorySpace::Dram) {
                 implausible = true;

@@ -20,8 +20,12 @@ pub(super) const MACHINE: i64 = 1;
 pub(super) const MAX_PROCESSES: usize = 16_384;
 /// Devices that are followed.
 const MAX_DEVICES: usize = 4_096;
-/// For so long a process that has ended is remembered, should it turn up again.
-const REMEMBERED_MS: i64 = 60_000;
+/// For so long a process that has ended is remembered, should it turn up again. One that turns up
+/// later is found in the database.
+const REMEMBERED_MS: i64 = 10_000;
+/// The map of processes keeps at most so many times the room that it needs: it grew for the most
+/// that were there at one time.
+const ROOM_FACTOR: usize = 4;
 
 /// A stretch of time, ready to be written.
 #[derive(Debug)]
@@ -316,6 +320,9 @@ impl Recorder {
             let is_there = row.ending.is_none() || row.look == look;
             is_there || newest.saturating_sub(row.seen.mark_ms) < REMEMBERED_MS
         });
+        if self.processes.capacity() / ROOM_FACTOR > self.processes.len() {
+            self.processes.shrink_to(2 * self.processes.len());
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Texts of what was published last, by who may see what: made for the first who asks, copied for
-//! the others.
+//! Texts of what was published last, by who may see what: made for the first who asks, shared with
+//! the others, and let go of when something newer is published. With thousands of series a text
+//! has megabytes, and most scrapers come every fifteenth second.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -22,14 +23,7 @@ const MAX_SIGHTS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Cache {
     options: SampleOptions,
-    kept: Mutex<Kept>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    by_sight: Vec<OfSight>,
-    /// Room that is used again for each text.
-    room: String,
+    kept: Mutex<Vec<OfSight>>,
 }
 
 #[derive(Debug)]
@@ -39,6 +33,8 @@ struct OfSight {
     sequence: u64,
     sampler: Sampler,
     texts: [Option<Bytes>; Format::ALL.len()],
+    /// How long the last text was, which the next will be about.
+    text_bytes: usize,
     json: Option<Bytes>,
 }
 
@@ -71,8 +67,7 @@ impl Cache {
     /// The metrics as text.
     pub(super) fn metrics(&self, app: &App, of: &Published, sight: Sight, format: Format) -> Bytes {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { by_sight, room } = &mut *kept;
-        let of_sight = self.of_sight(by_sight, of, sight);
+        let of_sight = self.of_sight(&mut kept, of, sight);
         let place = usize::from(format == Format::OpenMetrics);
         if let Some(text) = &of_sight.texts[place] {
             return text.clone();
@@ -80,9 +75,11 @@ impl Cache {
         let began = Instant::now();
         let visible = app.policy.visible(&of.snapshot, sight);
         let samples = of_sight.sampler.sample(of, &visible, Some(&app.counts.figures()));
-        samples.encode(format, room);
+        let mut room = String::with_capacity(of_sight.text_bytes + of_sight.text_bytes / 16);
+        samples.encode(format, &mut room);
         app.counts.made_text(began.elapsed(), samples.dropped());
-        let text = Bytes::copy_from_slice(room.as_bytes());
+        of_sight.text_bytes = room.len();
+        let text = Bytes::from(room);
         of_sight.texts[place] = Some(text.clone());
         text
     }
@@ -90,7 +87,7 @@ impl Cache {
     /// The snapshot as JSON, in one line.
     pub(super) fn json(&self, app: &App, of: &Published, sight: Sight) -> Bytes {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_sight = self.of_sight(&mut kept.by_sight, of, sight);
+        let of_sight = self.of_sight(&mut kept, of, sight);
         let made = of_sight.json.get_or_insert_with(|| {
             let visible = app.policy.visible(&of.snapshot, sight);
             let alerts = of.alerts.visible(sight);
@@ -105,6 +102,15 @@ impl Cache {
             serde_json::to_vec(&whole).expect("a snapshot is JSON").into()
         });
         made.clone()
+    }
+
+    /// Lets go of what was made of older publications than the one with this number.
+    pub(super) fn forget_before(&self, sequence: u64) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in kept.iter_mut().filter(|one| one.sequence < sequence) {
+            one.texts = [None, None];
+            one.json = None;
+        }
     }
 
     fn of_sight<'k>(
@@ -125,6 +131,7 @@ impl Cache {
                 sequence: 0,
                 sampler: Sampler::new(self.options),
                 texts: [None, None],
+                text_bytes: 0,
                 json: None,
             });
             kept.len() - 1

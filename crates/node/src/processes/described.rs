@@ -8,6 +8,7 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Container, Process, ProcessState, RecordingFaults};
 
 use super::identity::Seen;
+use super::roots::{Outlook, mount_namespace_of};
 use super::status::{Found, Procfs, Status};
 use super::users::Users;
 use super::{command, container};
@@ -30,6 +31,7 @@ pub(crate) struct Description {
     user: Reading<String>,
     command: Reading<String>,
     container: Option<Container>,
+    outlook: Option<Outlook>,
     read_ns: u64,
 }
 
@@ -77,7 +79,7 @@ impl Descriptions {
             let found = seen.map(|(directory, status)| Found::Process(directory, status));
             match found.unwrap_or_else(|| procfs.find(pid)) {
                 Found::Process(directory, status) if !status.ended => {
-                    let description = self.describe(&directory, status, procfs, now);
+                    let description = self.describe(pid, &directory, status, procfs, now);
                     self.by_pid.insert(pid, description);
                     reads.push((TaskName { group: pid, item: 0 }, directory));
                 }
@@ -97,6 +99,7 @@ impl Descriptions {
 
     fn describe(
         &mut self,
+        pid: u32,
         directory: &Directory,
         status: Status,
         procfs: &Procfs,
@@ -113,6 +116,7 @@ impl Descriptions {
             user: self.users.name(uid, procfs, now),
             command: Reading::absent(Absence::NotYet, ""),
             container: container::container(&String::from_utf8_lossy(&cgroup)),
+            outlook: mount_namespace_of(pid).map(|namespace| (namespace, status.uids)),
             read_ns: now.1,
         }
     }
@@ -126,6 +130,13 @@ impl Descriptions {
     ) -> Option<&Description> {
         self.prepare([pid], procfs, now);
         self.by_pid.get(&pid)
+    }
+
+    /// From where a process sees that was described a moment ago. To enter another namespace
+    /// is noticed when the description is made anew.
+    pub(crate) fn outlook(&self, pid: u32, now_ns: u64) -> Option<Outlook> {
+        let known = self.by_pid.get(&pid)?;
+        known.outlook.filter(|_| now_ns.saturating_sub(known.read_ns) < BELIEVED_NS)
     }
 
     /// The name of a user.

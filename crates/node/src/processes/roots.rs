@@ -53,22 +53,23 @@ struct Viewpoint {
     named: Vec<PathBuf>,
 }
 
-/// Looks through the eyes of these processes. `known` has device and inode of the directories
-/// that were seen before, and takes up those found here.
+/// From where a process sees: the number of its mount namespace, and its users.
+pub(crate) type Outlook = (u64, [u32; 4]);
+
+/// Looks through the eyes of these processes, each with its outlook where that is known. `known`
+/// has device and inode of the directories that were seen before, and takes up those found here.
 pub(crate) fn look(
     procfs: &Procfs,
-    pids: impl Iterator<Item = u32>,
+    pids: impl Iterator<Item = (u32, Option<Outlook>)>,
     known: &mut BTreeSet<(u64, u64)>,
     (patience, limits): (&Patience, Limits),
 ) -> Vec<ContainerFiles> {
     let own = mount_namespace(Path::new("/proc/self"));
     let own_uid = rustix::process::geteuid().as_raw();
     let mut viewpoints: BTreeMap<(u64, u32), Viewpoint> = BTreeMap::new();
-    for pid in pids {
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let Some(namespace) = mount_namespace(&process) else { continue };
-        let Found::Process(_, status) = procfs.find(pid) else { continue };
-        let (contained, uid) = (Some(namespace) != own, status.uids[1]);
+    for (pid, outlook) in pids {
+        let Some((namespace, uids)) = outlook.or_else(|| outlook_of(pid, procfs)) else { continue };
+        let (contained, uid) = (Some(namespace) != own, uids[1]);
         // Our own user's places are those that were looked at first.
         if !contained && uid == own_uid {
             continue;
@@ -79,7 +80,8 @@ pub(crate) fn look(
                 known.get_mut().pids.push(pid);
             }
             Entry::Vacant(place) if room => {
-                let (uids, pids, named) = (status.uids, vec![pid], Vec::new());
+                let process = PathBuf::from(format!("/proc/{pid}"));
+                let (pids, named) = (vec![pid], Vec::new());
                 place.insert(Viewpoint { process, uids, contained, pids, named });
             }
             Entry::Occupied(_) | Entry::Vacant(_) => {}
@@ -157,6 +159,19 @@ impl Viewpoint {
 /// Device and inode of a directory.
 pub(crate) fn identity(directory: &RuntimeDirectory) -> Option<(u64, u64)> {
     rustix::fs::fstat(directory).ok().map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+fn outlook_of(pid: u32, procfs: &Procfs) -> Option<Outlook> {
+    let namespace = mount_namespace_of(pid)?;
+    match procfs.find(pid) {
+        Found::Process(_, status) => Some((namespace, status.uids)),
+        _ => None,
+    }
+}
+
+/// The number of the mount namespace of a process, where we may know it.
+pub(crate) fn mount_namespace_of(pid: u32) -> Option<u64> {
+    mount_namespace(Path::new(&format!("/proc/{pid}")))
 }
 
 fn mount_namespace(process: &Path) -> Option<u64> {

@@ -1,26 +1,30 @@
 //! When the service collects, and what. Pure: it is told the time and what has happened.
 //!
 //! Everything is read each interval. In between, a process that comes or goes brings a collection
-//! at once, but not one for each of a thousand: after one, the next waits. Somebody who asks for a
-//! fresh one gets it, up to a rate; beyond that, callers wait for the same.
+//! at once, but not one for each of a thousand: after one, the next waits a moment, and longer when
+//! such collections have taken more than their share. Somebody who asks for a fresh one gets it, up
+//! to a rate; beyond that, callers wait for the same.
 
 use std::time::{Duration, Instant};
 
 use crate::collector::Round;
 use crate::processes::EndpointUse;
 
-/// The least time from the end of a collection to one for a change.
+/// The least time from the end of a collection for a change to the next.
 pub(crate) const LEAST_GAP: Duration = Duration::from_millis(15);
 
 /// How long after a change there is one more collection: a process that has just begun opens its
 /// devices in its ledger, which no event tells.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// How many times as long as the CPU time of a collection the next one for a change waits: they
-/// take at most a tenth of a core, however many processes start.
-const GAP_FACTOR: u32 = 9;
+/// Collections for changes may take one part in so many of a core, however many processes start.
+const CHANGES_SHARE: u32 = 10;
 
-/// The longest such wait.
+/// The CPU time that they may take in a row before that share holds them up: some changes after a
+/// quiet while are all seen at once.
+const CHANGES_AT_ONCE: Duration = Duration::from_millis(50);
+
+/// The longest that one waits for its share.
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 
 /// Fresh collections that may be asked for one after the other.
@@ -66,6 +70,9 @@ pub(crate) struct Schedule {
     due: Instant,
     endpoints_due: Instant,
     change_due: Instant,
+    /// CPU time that collections for changes took, less their share of the time since.
+    owed: Duration,
+    owed_at: Instant,
     changed: bool,
     settled_at: Option<Instant>,
     /// Until then changes are not listened to: what came last was none.
@@ -84,6 +91,8 @@ impl Schedule {
             due: now,
             endpoints_due: now,
             change_due: now,
+            owed: Duration::ZERO,
+            owed_at: now,
             changed: false,
             settled_at: None,
             deaf_until: now,
@@ -157,12 +166,17 @@ impl Schedule {
     /// It has ended and took so much CPU time of the collecting thread.
     pub(crate) fn end(&mut self, cause: Cause, round: Round, cpu: Duration, now: Instant) {
         match cause {
-            Cause::Change => self.settled_at = Some(now + SETTLING),
-            Cause::Settled => self.settled_at = None,
-            // Others may have come too early for it.
+            Cause::Change => {
+                self.settled_at = Some(now + SETTLING);
+                self.charge(cpu, now);
+            }
+            Cause::Settled => {
+                self.settled_at = None;
+                self.charge(cpu, now);
+            }
+            // Others may have come too early for it; and these are no reason for a change to wait.
             Cause::Interval | Cause::Asked => {}
         }
-        self.change_due = now + (cpu * GAP_FACTOR).clamp(LEAST_GAP, LONGEST_GAP);
         if round.sensors {
             // A late collection is not made up for.
             self.due = (self.due + self.interval).max(now);
@@ -175,6 +189,16 @@ impl Schedule {
             let wait = (cpu * ENDPOINTS_FACTOR).min(ENDPOINTS_AT_LEAST_EACH);
             self.endpoints_due = now + wait;
         }
+    }
+
+    /// Charges a collection for a change to their share; the next one waits for it.
+    fn charge(&mut self, cpu: Duration, now: Instant) {
+        let paid = now.saturating_duration_since(self.owed_at) / CHANGES_SHARE;
+        let most = CHANGES_AT_ONCE + LONGEST_GAP / CHANGES_SHARE;
+        self.owed = (self.owed.saturating_sub(paid) + cpu).min(most);
+        self.owed_at = now;
+        let over = self.owed.saturating_sub(CHANGES_AT_ONCE);
+        self.change_due = now + (over * CHANGES_SHARE).max(LEAST_GAP);
     }
 
     fn refill(&mut self, now: Instant) {
@@ -284,6 +308,31 @@ mod tests {
             // One that is late, one for the change, one after it has settled, then one a second.
             assert!((10..=14).contains(&collections), "day {day}: {collections}");
         }
+    }
+
+    #[test]
+    fn changes_take_a_tenth_of_a_core_after_a_while_and_the_regular_ones_delay_none() {
+        let mut played = Played::new(MILLI * 4);
+        played.step(false);
+        let begun = played.elapsed();
+        played.schedule.note_change();
+        let first = played.step(false);
+        assert_eq!(
+            first.map(|(cause, _)| cause),
+            Some(Cause::Change),
+            "no wait after a regular one"
+        );
+        let (mut early, mut all) = (0_u32, 0_u32);
+        while played.elapsed() < begun + SECOND * 20 {
+            played.schedule.note_change();
+            if let Some((Cause::Change, _)) = played.step(false) {
+                early += u32::from(played.elapsed() < begun + SECOND / 5);
+                all += 1;
+            }
+        }
+        assert!(early >= 9, "{early} in the first fifth of a second");
+        let share = f64::from(all) * 4.0 / 20_000.0;
+        assert!((0.08..0.105).contains(&share), "{share}");
     }
 
     #[test]
