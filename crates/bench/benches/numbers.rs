@@ -1,7 +1,7 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! scrape; all of them when none is named.
+//! scrape, serve; all of them when none is named.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -13,11 +13,12 @@ use telltale_bench::sample::Effort;
 use telltale_bench::stream::Client;
 use telltale_bench::table::Table;
 use telltale_bench::{
-    address, cost, endpoint, experiments, launch, pinning, program, record, scrape, stream, sweep,
+    address, cost, endpoint, experiments, launch, pinning, program, record, scrape, serve, stream,
+    sweep,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 10] = [
+const SUBJECTS: [&str; 11] = [
     "record",
     "address",
     "sweep",
@@ -28,6 +29,7 @@ const SUBJECTS: [&str; 10] = [
     "experiments",
     "stream",
     "scrape",
+    "serve",
 ];
 
 fn main() -> ExitCode {
@@ -93,6 +95,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "experiments" => experiments::table(effort)?,
         "program" => program::table(effort)?,
         "scrape" => scrape::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
+        "serve" => serve::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "stream" => {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");

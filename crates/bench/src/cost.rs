@@ -45,7 +45,7 @@ pub fn usage(pid: u32) -> io::Result<Usage> {
     })
 }
 
-fn field(status: &str, name: &str) -> io::Result<f64> {
+pub(crate) fn field(status: &str, name: &str) -> io::Result<f64> {
     status
         .lines()
         .find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())

@@ -24,7 +24,7 @@ use telltale_program_cache::{
 use telltale_runtime::{Options, Runtime};
 
 use crate::rundir::RunDirectory;
-use crate::sample::{Effort, Figures, processor_time};
+use crate::sample::{Effort, Figures, reading_ns};
 use crate::table::{Row, Table, Target, Unit};
 
 /// The training's first weights and windows of text.
@@ -257,8 +257,8 @@ fn rows_of(what: &str, ways: Vec<Way<'_>>, operations: f64) -> Vec<Row> {
 impl Taken {
     fn until_now() -> Self {
         Self {
-            by_caller: processor_time(ClockId::ThreadCPUTime),
-            by_process: processor_time(ClockId::ProcessCPUTime),
+            by_caller: reading_ns(ClockId::ThreadCPUTime),
+            by_process: reading_ns(ClockId::ProcessCPUTime),
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::machine::{BusyMachine, CHIPS};
+use crate::machine::{BusyMachine, Size};
 use crate::sample::{Contender, Effort, Figures, interleave};
 use crate::seed::wait_with_peak;
 use crate::table::{Row, Table, Target, Unit};
@@ -125,8 +125,8 @@ impl Runs {
 /// # Errors
 /// When the machine or a program cannot be started, or does not see the other.
 pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table> {
-    let busy =
-        BusyMachine::start(worker, if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS })?;
+    let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
+    let busy = BusyMachine::start(worker, Size::Galaxy, workloads)?;
     let rival = on_the_path(RIVAL);
     let (snapshot, nothing) = (["snapshot".to_owned()], [NOTHING.to_owned()]);
     // Without the rival, a second empty program takes its turns, so that the order stays the same.
@@ -176,8 +176,9 @@ pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table
     ];
     Ok(Table {
         heading: format!(
-            "A command from start to exit, on {CHIPS} chips x {} processes; baseline: {RIVAL} where \
+            "A command from start to exit, on {} chips x {} processes; baseline: {RIVAL} where \
              it is installed",
+            busy.size().chips(),
             busy.workloads()
         ),
         rows: rows.into_iter().flatten().collect(),

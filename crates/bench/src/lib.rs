@@ -25,6 +25,8 @@ pub mod sample;
 pub mod scrape;
 #[allow(unsafe_code)]
 pub mod seed;
+pub mod serve;
+mod served;
 pub mod stream;
 pub mod sweep;
 pub mod table;

@@ -110,13 +110,13 @@ pub fn time_ns(operations: u64, body: impl FnOnce()) -> f64 {
 /// Nanoseconds of processor time per operation of `body`, which does `operations` of them on this
 /// thread: what the processor did for others meanwhile is not counted.
 pub fn processor_time_ns(operations: u64, body: impl FnOnce()) -> f64 {
-    let started = processor_time(ClockId::ThreadCPUTime);
+    let started = reading_ns(ClockId::ThreadCPUTime);
     body();
-    (processor_time(ClockId::ThreadCPUTime) - started) / operations as f64
+    (reading_ns(ClockId::ThreadCPUTime) - started) / operations as f64
 }
 
-/// What a clock of processor time shows, in nanoseconds.
-pub fn processor_time(clock: ClockId) -> f64 {
+/// What a clock shows, in nanoseconds.
+pub fn reading_ns(clock: ClockId) -> f64 {
     let time = clock_gettime(clock);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }

@@ -21,7 +21,7 @@ use telltale_debug_stream::{
 
 use crate::pinning::Pinned;
 use crate::sample::{
-    Contender, Effort, Figures, interleave, processor_time, processor_time_ns, time_ns,
+    Contender, Effort, Figures, interleave, processor_time_ns, reading_ns, time_ns,
 };
 use crate::table::{Row, Table, Target, Unit};
 
@@ -88,11 +88,11 @@ fn publish_ns(bench: &mut Bench, events: u64, depth: u64) -> f64 {
     let data = vec![7; DATA_BYTES];
     let (mut busy_ns, mut done) = (0.0, 0);
     while done < events {
-        let started = processor_time(ClockId::ThreadCPUTime);
+        let started = reading_ns(ClockId::ThreadCPUTime);
         for _ in 0..depth {
             publish(&bench.publisher, black_box(&data));
         }
-        busy_ns += processor_time(ClockId::ThreadCPUTime) - started;
+        busy_ns += reading_ns(ClockId::ThreadCPUTime) - started;
         assert_eq!(bench.drain(), depth, "all that was published is read");
         done += depth;
     }
@@ -169,14 +169,14 @@ fn read_after_each_wait_ns(bench: &mut Bench, events: u64) -> io::Result<f64> {
     let (mut busy_ns, mut done) = (0.0, 0);
     while done < events {
         (0..SHALLOW).for_each(|_| publish(&bench.publisher, &data));
-        let started = processor_time(ClockId::ThreadCPUTime);
+        let started = reading_ns(ClockId::ThreadCPUTime);
         for _ in 0..SHALLOW {
             let mut found = Vec::with_capacity(16);
             epoll::wait(&set, rustix::buffer::spare_capacity(&mut found), None)
                 .expect("an epoll set of ours can be waited for");
             black_box(read(&mut bench.reader).expect("it was readable"));
         }
-        busy_ns += processor_time(ClockId::ThreadCPUTime) - started;
+        busy_ns += reading_ns(ClockId::ThreadCPUTime) - started;
         done += SHALLOW;
     }
     Ok(busy_ns / done as f64)

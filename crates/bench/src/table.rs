@@ -15,6 +15,8 @@ pub enum Unit {
     Bytes,
     /// A plain number.
     Count,
+    /// A share of one, printed in percent.
+    Share,
 }
 
 /// What ours is held to. Absent parts are not judged.
@@ -135,6 +137,7 @@ impl Unit {
             Self::Bytes if value < 1_048_576.0 => (1024.0, "KiB"),
             Self::Bytes => (1_048_576.0, "MiB"),
             Self::Count => (1.0, ""),
+            Self::Share => (0.01, "%"),
         }
     }
 
@@ -157,6 +160,7 @@ impl Unit {
 /// Three significant digits: more than the machine repeats.
 fn significant(value: f64) -> String {
     match value.abs() {
+        v if v < 0.1 => format!("{value:.4}"),
         v if v < 10.0 => format!("{value:.2}"),
         v if v < 100.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),

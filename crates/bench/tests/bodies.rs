@@ -5,14 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use telltale_bench::address::{self, Script};
-use telltale_bench::machine::BusyMachine;
+use telltale_bench::machine::{BusyMachine, Size};
 use telltale_bench::rundir::RunDirectory;
 use telltale_bench::sample::Effort;
 use telltale_bench::seed::{Device, Row, Setting, Tracker};
 use telltale_bench::stream::Client;
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
-use telltale_bench::{cost, endpoint, experiments, launch, program, record, scrape, stream};
+use telltale_bench::{cost, endpoint, experiments, launch, program, record, scrape, serve, stream};
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
@@ -114,16 +114,23 @@ fn workers_of_a_killed_parent_end_and_take_the_directory_with_them() {
 #[test]
 fn a_busy_machine_is_seen_whole_and_goes_as_a_whole() {
     // It refuses to start unless a snapshot shows all chips, all workloads and what they hold.
-    let busy = BusyMachine::start(Path::new(WORKER), 3).unwrap();
-    let root = busy.root().to_owned();
-    assert!(root.join("sys/class/tenstorrent").is_dir());
-    drop(busy);
-    assert!(!root.exists());
+    for size in [Size::Galaxy, Size::Eight] {
+        let busy = BusyMachine::start(Path::new(WORKER), size, 3).unwrap();
+        let root = busy.root().to_owned();
+        assert!(root.join("sys/class/tenstorrent").is_dir());
+        drop(busy);
+        assert!(!root.exists());
+    }
 
     let run = RunDirectory::create().unwrap();
     let start = |service| Worker::start(Path::new(WORKER), run.path(), service, None).unwrap();
-    let machine = start(Service::Machine);
-    for worker in [start(Service::Workload { number: 1 }), machine] {
+    let size = Size::Galaxy;
+    let machine = start(Service::Machine { size });
+    let workload = start(Service::Workload { size, number: 1 });
+    let visitor = start(Service::Visitor { number: 1 });
+    let mut toiler = start(Service::Toiler { pairs: 10 });
+    assert!(toiler.ask().unwrap() > 0.0);
+    for worker in [workload, visitor, toiler, machine] {
         worker.abandon().unwrap();
     }
     assert!(!run.path().exists());
@@ -169,6 +176,7 @@ fn every_table_can_be_filled() {
         stream::table(Effort::Once, &client).unwrap(),
         experiments::table(Effort::Once).unwrap(),
         scrape::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
+        serve::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
     ];
     for table in tables {
         assert!(table.rows.iter().any(|row| row.ours.is_some()), "{table}");

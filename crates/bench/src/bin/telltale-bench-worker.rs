@@ -10,11 +10,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::time::ClockId;
 use telltale_bench::endpoint::BareServer;
 use telltale_bench::pinning::Pinned;
+use telltale_bench::sample::reading_ns;
 use telltale_bench::seed::Server;
 use telltale_bench::workers::{READY, STOP, Service};
 use telltale_bench::{client, launch, machine, rundir};
+use telltale_schema::memory::MemoryKind;
 
 fn main() -> ExitCode {
     match run() {
@@ -43,8 +46,8 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         return Err("expected DIRECTORY SERVICE NUMBER [PROCESSOR]; cargo bench starts it".into());
     };
     let directory = Path::new(directory);
-    let service = Service::parse(service, number)
-        .ok_or("SERVICE is seed, ours, bare, machine, workload or idle, with a number")?;
+    let service =
+        Service::parse(service, number).ok_or("SERVICE is one of workers.rs, with a number")?;
     // Before any thread starts, so that the server's thread inherits it.
     let _pinned = match rest {
         [processor, ..] => Some(Pinned::to(processor.parse()?)?),
@@ -67,8 +70,8 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             serve_until_told(directory)?;
             drop(server);
         }
-        Service::Machine => {
-            let emulator = machine::emulate(directory)?;
+        Service::Machine { size } => {
+            let emulator = machine::emulate(directory, size)?;
             let told = wait_until_told()?;
             // The emulator may write while others remove: what is left goes after its end.
             drop(emulator);
@@ -76,13 +79,52 @@ fn serve(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 rundir::remove(directory);
             }
         }
-        Service::Workload { number } => {
-            let held = machine::hold(directory, number)?;
+        Service::Workload { size, number } => {
+            let held = machine::hold(directory, size, number)?;
             serve_until_told(directory)?;
             drop(held);
         }
+        Service::Visitor { number } => {
+            let began_ns = reading_ns(ClockId::Monotonic);
+            let held = machine::visit(directory, number)?;
+            answer_lines(directory, || began_ns)?;
+            drop(held);
+        }
+        Service::Toiler { pairs } => toil(directory, pairs)?,
         Service::Idle => serve_until_told(directory)?,
     }
+    Ok(())
+}
+
+/// Works once for each line, and says what that took.
+fn toil(directory: &Path, pairs: u64) -> io::Result<()> {
+    let (client, devices) = machine::visit(directory, 0)?;
+    let device = devices.first().ok_or_else(|| io::Error::other("a device has a chip"))?;
+    answer_lines(directory, || {
+        let before = reading_ns(ClockId::ProcessCPUTime);
+        for pair in 0..pairs {
+            let address = (1 << 40) + pair % 1_000 * 64;
+            device.allocate(MemoryKind::L1, address, 64);
+            device.free(MemoryKind::L1, address);
+        }
+        reading_ns(ClockId::ProcessCPUTime) - before
+    })?;
+    drop(client);
+    Ok(())
+}
+
+/// Says that this worker is ready and answers each line with a number, until it should end.
+fn answer_lines(directory: &Path, mut answer: impl FnMut() -> f64) -> io::Result<()> {
+    writeln!(io::stdout(), "{READY}")?;
+    let mut line = String::new();
+    while io::stdin().read_line(&mut line)? > 0 {
+        if line.trim_end() == STOP {
+            return Ok(());
+        }
+        writeln!(io::stdout(), "{}", answer())?;
+        line.clear();
+    }
+    rundir::remove(directory);
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use telltale_debug_stream::TensorEvent;
 
 use super::{DATA_BYTES, DEEP, EVENT_BYTES, tensor};
 use crate::pinning::Pinned;
-use crate::sample::{processor_time, processor_time_ns, time_ns};
+use crate::sample::{processor_time_ns, reading_ns, time_ns};
 
 /// Room of an event in a ring of the other crate, its own header included.
 const RING_BYTES_AN_EVENT: u64 = EVENT_BYTES as u64 + 64;
@@ -58,7 +58,7 @@ impl Ring {
         let (event, data) = (vec![7; EVENT_BYTES], vec![7; DATA_BYTES]);
         let (mut busy_ns, mut done) = (0.0, 0);
         while done < events {
-            let started = processor_time(ClockId::ThreadCPUTime);
+            let started = reading_ns(ClockId::ThreadCPUTime);
             match job {
                 Job::Copy => (0..depth).for_each(|_| self.copy(black_box(&event))),
                 Job::Same => (0..depth).for_each(|_| {
@@ -67,7 +67,7 @@ impl Ring {
                     assert!(published, "the ring has room for all");
                 }),
             }
-            busy_ns += processor_time(ClockId::ThreadCPUTime) - started;
+            busy_ns += reading_ns(ClockId::ThreadCPUTime) - started;
             while let Some(event) = self.consumer.try_claim() {
                 black_box(event.to_vec());
             }
