@@ -79,6 +79,8 @@ impl Cache {
         samples.encode(format, &mut room);
         app.counts.made_text(began.elapsed(), samples.dropped());
         of_sight.text_bytes = room.len();
+        // The C library keeps as much of what is freed later as the largest block it was given back.
+        room.shrink_to_fit();
         let text = Bytes::from(room);
         of_sight.texts[place] = Some(text.clone());
         text
