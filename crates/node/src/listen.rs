@@ -158,7 +158,8 @@ fn make_way(path: &Path) -> Result<(), BindError> {
     });
     // Files of others belong into no runtime directory; elsewhere a path may have been mistyped.
     let is_installed = directory.is_some_and(|it| it.mode() & SET_GROUP_ID != 0);
-    if !found.file_type().is_socket() && !(is_squatted && is_installed) {
+    let may_go = found.file_type().is_socket() || (is_squatted && is_installed);
+    if !may_go {
         return Err(BindError::NotASocket { path: path.to_owned() });
     }
     if !is_squatted && let Some(who) = who_listens(path).map_err(failed)? {
