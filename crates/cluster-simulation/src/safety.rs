@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use telltale_cluster::message::{Assignment, Order, ToNode};
 use telltale_cluster::node::{Bar, NodeName};
-use telltale_cluster::policy::NoSpare;
+use telltale_cluster::policy::{Mode, NoSpare};
 use telltale_cluster::stored::{Phase, StoredState};
 
 use crate::clock::TrueTime;
@@ -47,6 +47,8 @@ pub(crate) struct Safety {
     excused: BTreeMap<NodeName, TrueTime>,
     /// Until when a restart has a reason.
     troubled_until: TrueTime,
+    /// Until when an operator's order may show.
+    ordered_until: TrueTime,
     ordered_out: BTreeSet<NodeName>,
 }
 
@@ -68,6 +70,7 @@ impl Safety {
             evictions: VecDeque::new(),
             excused: BTreeMap::new(),
             troubled_until: TrueTime::default(),
+            ordered_until: TrueTime::default(),
             ordered_out: BTreeSet::new(),
         }
     }
@@ -94,7 +97,8 @@ impl Safety {
 
     /// An operator has ordered something about a node, or about the job.
     pub(crate) fn ordered(&mut self, out: Option<&NodeName>, now: TrueTime) {
-        self.troubled_until = self.troubled_until.max(now.after(EXCUSE));
+        self.ordered_until = self.ordered_until.max(now.after(EXCUSE));
+        self.troubled_until = self.troubled_until.max(self.ordered_until);
         if let Some(node) = out {
             self.ordered_out.insert(node.clone());
         }
@@ -133,6 +137,8 @@ impl Safety {
         if after > before && !forming {
             let excused = now <= self.troubled_until;
             self.hold(excused, now, || format!("epoch {after} was begun, and nothing was wrong"));
+            let may = former.mode != Mode::Observe || now <= self.ordered_until;
+            self.hold(may, now, || format!("epoch {after} was begun by one who only observes"));
         }
         let frozen = after == before && matches!(former.phase, Phase::Committed(_));
         let same = former.map == state.map;

@@ -38,6 +38,12 @@ pub enum Kinds {
     All,
     /// Only those that concern coordinators and their store.
     Coordinators,
+    /// One worker is killed at the end of the troubled time, and nothing else.
+    OneCrash,
+    /// One node with a slot loses power then, for ever.
+    OneDeath,
+    /// One node with a slot stands still then, for ever.
+    OneFreeze,
 }
 
 impl Scenario {

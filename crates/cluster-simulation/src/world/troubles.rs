@@ -46,6 +46,8 @@ pub(super) enum Trouble {
     StoreFails { trouble: StoreTrouble, lasts: Duration },
     /// Detection suspects one node, or cannot tell which of two.
     Suspected { host: usize, other: Option<usize>, lasts: Duration },
+    /// The one trouble of a scenario that has but one.
+    TheOne,
     /// An operator orders something.
     Ordered { host: usize, what: u64 },
     /// What a trouble has cut is mended.
@@ -73,6 +75,12 @@ impl Scenario {
 
 impl World {
     pub(super) fn draw_troubles(&mut self) {
+        let one =
+            matches!(self.scenario.kinds, Kinds::OneCrash | Kinds::OneDeath | Kinds::OneFreeze);
+        if one {
+            let shortly_before = self.scenario.troubled.saturating_sub(Duration::from_millis(1));
+            self.after(shortly_before, Event::Trouble(Trouble::TheOne));
+        }
         let mut gone = 0;
         for _ in 0..self.scenario.troubles {
             let at = self.random.duration(Duration::from_secs(2), self.scenario.troubled);
@@ -218,8 +226,21 @@ impl World {
             }
             Trouble::StoreWorks => self.store.trouble = StoreTrouble::None,
             Trouble::Suspected { host, other, lasts } => self.suspect(host, other, lasts),
+            Trouble::TheOne => self.the_one_trouble(),
             Trouble::Ordered { host, what } => self.operate(host, what),
             Trouble::Mend { cut_by } => self.network.mend(cut_by),
+        }
+    }
+
+    fn the_one_trouble(&mut self) {
+        let busy = (0..self.hosts.len()).filter(|host| !self.hosts[*host].processes.is_empty());
+        let busy: Vec<usize> = busy.collect();
+        let Some(chosen) = self.random.index(busy.len()) else { return };
+        let host = busy[chosen];
+        match self.scenario.kinds {
+            Kinds::OneDeath => self.host_dies(host, None),
+            Kinds::OneFreeze => self.pause_host(host, None),
+            _ => self.worker_fails(host, Exit::Signal(9)),
         }
     }
 
@@ -347,7 +368,10 @@ impl World {
         };
         // A drained node leaves when a spare comes, which may be late.
         let until = self.now.after(out.map_or(Duration::ZERO, |_| Duration::from_secs(1_000)));
-        self.safety.ordered(out, until);
+        // To observe only is no reason for anything.
+        if order != OperatorOrder::SetMode(Mode::Observe) {
+            self.safety.ordered(out, until);
+        }
         self.requests += 1;
         let input = Input::Operator { request: RequestId(self.requests), order };
         for seat in 0..self.seats.len() {

@@ -4,6 +4,7 @@
 
 mod defects;
 
+use telltale_cluster::policy::Policy;
 use telltale_cluster_simulation::{Failure, Kinds, Scenario, Summary, World};
 
 /// The seed that somebody wants to look into.
@@ -56,6 +57,29 @@ fn failing_coordinators_disturb_no_worker() {
         |summary: &Summary| (summary.epochs, summary.processes, summary.evictions) == (1, 8, 0);
     let rounds = telltale_harness::rounds(100, 2000);
     check("failing_coordinators", rounds, scenario, undisturbed);
+}
+
+/// How long it takes, in simulated time, until all workers of the next epoch run: after a crash, and after a
+/// node dies or stands still, which is known by the keep-alive of five seconds.
+#[test]
+fn the_next_epoch_runs_in_time() {
+    let cases = [(Kinds::OneCrash, 1.0), (Kinds::OneDeath, 6.0), (Kinds::OneFreeze, 7.0)];
+    for (kinds, bound_s) in cases {
+        let rounds = u64::from(telltale_harness::rounds(30, 1000));
+        let run = |seed| {
+            let policy = Policy { eviction_budget: 1, ..Scenario::plain(seed).policy };
+            let scenario = Scenario { kinds, policy, ..Scenario::plain(seed) };
+            World::new(scenario, None)
+                .run()
+                .unwrap_or_else(|failure| panic!("{kinds:?}: {failure}"))
+        };
+        let mut times_s: Vec<f64> =
+            (0..rounds).map(|seed| run(seed).recovered_after.as_secs_f64()).collect();
+        times_s.sort_by(f64::total_cmp);
+        let (median, longest) = (times_s[times_s.len() / 2], times_s[times_s.len() - 1]);
+        println!("{kinds:?}: median {median:.3} s, longest {longest:.3} s");
+        assert!(median > 0.1 && longest <= bound_s, "{kinds:?}: {median} s, {longest} s");
+    }
 }
 
 /// The troubles are real ones: what the checkers watch over does happen.
