@@ -20,7 +20,7 @@ mod waiting;
 use std::time::Duration;
 
 use crate::detection::crash::Crashes;
-use crate::detection::finding::{Continuity, Finding};
+use crate::detection::finding::{Continuity, Finding, Settling};
 use crate::detection::hang::{Hangs, Patience};
 use crate::detection::matrix::Matrix;
 pub use crate::detection::matrix::MatrixCounts;
@@ -60,7 +60,8 @@ pub struct Settings {
     pub window: Duration,
     /// What is slower by less than this factor is not slow.
     pub meaningful_ratio: f32,
-    /// In how many windows in a row a node or link must be suspected before it is told.
+    /// In how many windows in a row a node or link must be suspected before it is told; twice as many
+    /// before it is told that the data cannot tell.
     pub settling_windows: u32,
 }
 
@@ -186,7 +187,9 @@ impl Detector {
             self.matrix.look();
             self.waiting.look();
             let findings = self.slow_findings();
-            let settling = settings.settling_windows;
+            // Who cannot be told now often can be in a few windows, and nobody waits for an answer.
+            let certain = settings.settling_windows;
+            let settling = Settling { certain, ambiguous: certain.saturating_mul(2) };
             self.slow = self.settled.step(now, findings, settling, &self.members);
         }
         let mut findings = self.silence.findings(now, settings.keep_alive, &self.members);
@@ -196,7 +199,7 @@ impl Detector {
                 Patience { after: settings.hang_after, at_start: settings.hang_at_start };
             findings.extend(self.hangs.findings(now, patience, &self.members));
         }
-        let mut verdicts = self.at_once.step(now, findings, 1, &self.members);
+        let mut verdicts = self.at_once.step(now, findings, Settling::NONE, &self.members);
         verdicts.extend(self.slow.iter().cloned());
         verdicts
     }

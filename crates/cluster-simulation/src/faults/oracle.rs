@@ -10,7 +10,7 @@ use crate::faults::machine::Fault;
 /// The factor below which nothing is slow, as the detector's default has it.
 const MEANINGFUL: f64 = 1.25;
 /// Looks at edges after which a question is too large to try everything.
-const MAX_STEPS: usize = 3_000_000;
+const MAX_STEPS: usize = 30_000_000;
 
 /// All smallest explanations of one part of a machine's slow edges.
 pub type Smallest = BTreeSet<BTreeSet<Fault>>;

@@ -2,11 +2,12 @@
 //!
 //! Each node is in a mesh of eight and in the ring of all.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use telltale_cluster::detection::{Detector, Rule, Settings};
 use telltale_cluster::time::Moment;
-use telltale_cluster::verdict::Suspects;
+use telltale_cluster::verdict::{Suspect, Suspects};
 
 use crate::faults::machine::{Machine, Noise, Topology, name, ranks};
 
@@ -37,13 +38,20 @@ pub fn look_for(nodes: u32, windows: u64, noise: Noise, rule: Rule, seed: u64) -
     let mut now = Moment::default();
     detector.set_ranks(now, &ranks(nodes));
     let mut alarms = Alarms::default();
+    let mut told: BTreeSet<Vec<Suspect>> = BTreeSet::new();
     for _ in 0..windows {
         now = now.after(settings.window);
         for (node, observation) in names.iter().zip(machine.window()) {
             detector.observe(now, node, observation);
         }
         let verdicts = detector.look(now);
-        for verdict in verdicts.iter().filter(|one| one.windows == settings.settling_windows) {
+        let told_before = std::mem::take(&mut told);
+        for verdict in verdicts {
+            let identity = verdict.suspects.all().to_vec();
+            told.insert(identity.clone());
+            if told_before.contains(&identity) {
+                continue;
+            }
             match verdict.suspects {
                 Suspects::Ambiguous(_) => alarms.ambiguous += 1,
                 Suspects::One(_) if verdict.suspects.node().is_some() => alarms.nodes += 1,

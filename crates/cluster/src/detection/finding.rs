@@ -48,6 +48,20 @@ impl Finding {
 
 type Identity = (VerdictKind, Vec<Culprit>);
 
+/// In how many looks in a row a finding must be made before it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Settling {
+    /// One that names somebody alone.
+    pub(super) certain: u32,
+    /// One that cannot tell among several.
+    pub(super) ambiguous: u32,
+}
+
+impl Settling {
+    /// Everything is told at once.
+    pub(super) const NONE: Self = Self { certain: 1, ambiguous: 1 };
+}
+
 /// Since when each finding is made without a break.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Continuity {
@@ -55,13 +69,12 @@ pub(super) struct Continuity {
 }
 
 impl Continuity {
-    /// Takes the findings of one look, and returns the verdicts of those that were made in
-    /// `settling` looks in a row.
+    /// Takes the findings of one look, and returns the verdicts of those that have settled.
     pub(super) fn step(
         &mut self,
         now: Moment,
         findings: Vec<Finding>,
-        settling: u32,
+        settling: Settling,
         members: &Members,
     ) -> Vec<Verdict> {
         let before = std::mem::take(&mut self.seen);
@@ -84,7 +97,8 @@ impl Continuity {
             let (first_seen, windows) = before.get(&identity).copied().unwrap_or((now, 0));
             let windows = windows.saturating_add(1);
             self.seen.insert(identity, (first_seen, windows));
-            if windows >= settling {
+            let needed = if finding.is_certain { settling.certain } else { settling.ambiguous };
+            if windows >= needed {
                 verdicts.push(verdict(finding, first_seen, windows, members));
             }
         }

@@ -1,0 +1,65 @@
+//! Detection of a large job: what it says, and what one second of it costs.
+//!
+//! `TELLTALE_LONG_TESTS=1 cargo test --release -p telltale-cluster-simulation --test scale -- --nocapture`
+//! prints time and memory for 10,000 nodes. No test asserts on a time.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use telltale_cluster::detection::{Detector, Settings};
+use telltale_cluster::time::Moment;
+use telltale_cluster::verdict::Suspects;
+use telltale_cluster_simulation::faults::machine::{Fault, Machine, Noise, Topology, name, ranks};
+use telltale_harness::long;
+
+/// Windows before the faults, more than are learned from, and with them.
+const HEALTHY: usize = 36;
+const FAULTY: usize = 12;
+
+#[test]
+fn a_slow_node_and_a_slow_link_are_found_among_thousands() {
+    let nodes = if long() { 10_000 } else { 1_000 };
+    let mut groups = vec![Topology::Ring.edges(0, nodes)];
+    groups.extend((0..nodes / 8).map(|mesh| Topology::Mesh.edges(mesh * 8, 8)));
+    let edges: usize = groups.iter().map(Vec::len).sum();
+    let mut machine = Machine::new(nodes, &groups, Noise::CALM, 5);
+    let names: Vec<_> = (0..nodes).map(name).collect();
+    machine.window();
+    let before_bytes = resident_bytes();
+    let mut detector = Detector::new(Settings::default());
+    let mut now = Moment::default();
+    detector.set_ranks(now, &ranks(nodes));
+    let faults = [(Fault::Node(17), 1.5), (Fault::BothWays(400, 401), 1.5)];
+    let (mut spent, mut longest) = (Duration::ZERO, Duration::ZERO);
+    let mut found = Vec::new();
+    for window in 0..HEALTHY + FAULTY {
+        if window == HEALTHY {
+            machine.break_down(&faults);
+        }
+        now = now.after(Duration::from_secs(1));
+        let reports = machine.window();
+        let start = Instant::now();
+        for (node, observation) in names.iter().zip(reports) {
+            detector.observe(now, node, observation);
+        }
+        found = detector.look(now);
+        spent += start.elapsed();
+        longest = longest.max(start.elapsed());
+    }
+    let grown_bytes = resident_bytes().saturating_sub(before_bytes);
+    println!(
+        "{nodes} nodes, {edges} edges: {:?} a window, {longest:?} at most, {} bytes a node",
+        spent / u32::try_from(HEALTHY + FAULTY).expect("a few dozen"),
+        grown_bytes / u64::from(nodes)
+    );
+    let named: Vec<_> = found.into_iter().map(|verdict| verdict.suspects).collect();
+    let expected: Vec<_> = faults.iter().map(|(fault, _)| Suspects::One(fault.suspect())).collect();
+    assert_eq!(named, expected);
+}
+
+/// The process's resident memory (the second field of `/proc/self/statm`, in pages of 4 KiB).
+fn resident_bytes() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_whitespace().nth(1).and_then(|field| field.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}
