@@ -14,7 +14,7 @@ use crate::message::{
     Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
-use crate::observation::Observation;
+use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation};
 use crate::policy::AgentPolicy;
 use crate::rank::WorkersPerNode;
 use crate::time::Moment;
@@ -83,8 +83,9 @@ pub enum AgentInput {
         /// Whether a listener could be bound to it.
         free: bool,
     },
-    /// What the workers of this epoch have told since the last report. Of its workers only those
-    /// count that the system says are stopped; how they ended is known here.
+    /// What the workers of this epoch have told since this was last given. Of its workers only those
+    /// count that the system says are stopped; how they ended is known here. Latencies of two that come
+    /// between two reports are reported together; of the rest the later counts.
     Observed {
         /// The epoch.
         epoch: Epoch,
@@ -146,6 +147,8 @@ pub struct AgentFigures {
     pub starts: u64,
     /// Workers that had to be killed because they did not stop.
     pub kills: u64,
+    /// Latency windows that were dropped because a report was full.
+    pub dropped_windows: u64,
 }
 
 /// What an agent is at.
@@ -238,7 +241,7 @@ impl Agent {
             AgentInput::PortChecked { port, free } => self.port_checked(port, free, outputs),
             AgentInput::Observed { epoch, observation } => {
                 if self.running() == Some(epoch) {
-                    self.observed = observation;
+                    self.observe(observation);
                 }
             }
             AgentInput::Tick => self.kill_the_slow(now, outputs),
@@ -305,6 +308,17 @@ impl Agent {
         }
     }
 
+    /// Adds to what the next report tells.
+    fn observe(&mut self, mut news: Observation) {
+        let before = std::mem::take(&mut self.observed);
+        news.excused |= before.excused;
+        let (edges, waits) = (before.edges, before.waits);
+        let dropped = prepend(edges, &mut news.edges) + prepend(waits, &mut news.waits);
+        let dropped = u64::try_from(dropped).unwrap_or(u64::MAX);
+        self.figures.dropped_windows = self.figures.dropped_windows.saturating_add(dropped);
+        self.observed = news;
+    }
+
     fn send(&mut self, body: FromNodeBody, outputs: &mut Vec<AgentOutput>) {
         self.sequence += 1;
         let (node, incarnation) = (self.identity.node.clone(), self.identity.incarnation);
@@ -316,6 +330,15 @@ impl Agent {
         let acknowledgement = Acknowledgement { epoch, step };
         self.send(FromNodeBody::Acknowledge(acknowledgement), outputs);
     }
+}
+
+/// Puts `before` in front of `news`, as far as a report has room, and says how many are dropped.
+fn prepend<Window>(mut before: Vec<Window>, news: &mut Vec<Window>) -> usize {
+    before.append(news);
+    let dropped = before.len().saturating_sub(MAX_WINDOWS_PER_REPORT);
+    before.truncate(MAX_WINDOWS_PER_REPORT);
+    *news = before;
+    dropped
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use super::{Agent, AgentInput, AgentOutput, Exit, Identity, LocalRank};
 use crate::epoch::{Epoch, Term};
+use crate::group::GroupId;
+use crate::latency::{Collective, SizeBucket, WaitKey, WaitWindow, Window};
 use crate::message::{
     Acknowledgement, Activity, Assignment, FromNodeBody, Master, NotPrepared, Order, Outcome,
     Ports, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
-use crate::observation::{WorkerEnd, WorkerState};
+use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, WorkerEnd, WorkerState};
 use crate::policy::AgentPolicy;
 use crate::rank::{Rank, Slot, WorkersPerNode};
 use crate::time::Moment;
@@ -322,4 +324,39 @@ fn restarts_are_used_up_unless_an_epoch_lasts() {
         bench.exited(epoch, 1, Exit::Signal(15));
     }
     assert_eq!(steps(&bench.order(4, Order::Prepare { ports: None })), refused);
+}
+
+#[test]
+fn what_comes_between_two_reports_is_told_together_and_not_without_bound() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    let window = Window {
+        count: 1,
+        mean_ns: 5,
+        median_ns: 5,
+        deviation_ns: 0,
+        high_ns: 5,
+        last_sequence: 1,
+    };
+    let collective = Collective::AllReduce;
+    let key =
+        WaitKey { group: GroupId::WORLD, rank: Rank(6), collective, bucket: SizeBucket::of(1) };
+    let wait = || Observation {
+        waits: vec![WaitWindow { key, window }; MAX_WINDOWS_PER_REPORT - 1],
+        excused: true,
+        ..Observation::default()
+    };
+    let observed =
+        |epoch, observation| AgentInput::Observed { epoch: Epoch::new(epoch), observation };
+    assert_eq!(bench.step(observed(2, wait())), []);
+    assert_eq!(bench.step(observed(1, wait())), []);
+    let later = Observation { excused: false, ..wait() };
+    assert_eq!(bench.step(observed(1, later)), []);
+    let told = bench.tick_after(SECOND);
+    let Some(AgentOutput::Send(message)) = told.first() else { panic!("it reports: {told:?}") };
+    let FromNodeBody::Report(report) = &message.body else { panic!("it reports: {message:?}") };
+    assert_eq!(report.observation.waits.len(), MAX_WINDOWS_PER_REPORT);
+    assert!(report.observation.excused);
+    let dropped = u64::try_from(MAX_WINDOWS_PER_REPORT).unwrap() - 2;
+    assert_eq!(bench.agent.figures().dropped_windows, dropped);
 }
