@@ -49,6 +49,26 @@ fn what_was_usual_outlives_an_epoch() {
 }
 
 #[test]
+fn what_nobody_reports_any_more_is_forgotten_and_the_rest_is_not() {
+    let mut job = Job::of(4);
+    let healthy = |job: &mut Job, seconds| {
+        for second in 0..seconds {
+            let verdicts = job.second(|node| Some(mesh(node, 4, 9, 1.0, second)));
+            assert_eq!(said(&verdicts), [], "{second} s");
+        }
+    };
+    healthy(&mut job, 40);
+    job.names[3] = NodeName::new("spare").unwrap();
+    job.begin_epoch();
+    healthy(&mut job, 640);
+    job.begin_epoch();
+    let (seconds, said) =
+        job.seconds_until_verdict(20, |node| Some(mesh(node, 4, 3, 1.5, 3))).expect("it is slow");
+    assert_eq!(said, [certain(VerdictKind::SlowNode, "node spare")]);
+    assert!(seconds <= 10, "{seconds} s");
+}
+
+#[test]
 fn what_slows_everybody_is_nobody_s_fault() {
     let mut job = Job::of(6);
     for second in 0..120 {
