@@ -21,6 +21,7 @@ mod seats;
 mod stalling;
 mod stream;
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,18 +75,19 @@ struct App {
     stop: watch::Receiver<bool>,
 }
 
-/// Serves on these sockets until `stop` ends, then lets connections end what they are doing.
+/// Serves on these sockets until `stop` ends, then lets connections end what they are doing. Needs
+/// a tokio runtime from the call on, so that sockets are looked at before anything is served.
 ///
 /// # Errors
 /// When a socket cannot be used, or the options do not allow it.
-pub async fn serve(
+pub fn serve(
     listeners: Vec<Listener>,
     options: HttpOptions,
     view: View,
     policy: Arc<AccessPolicy>,
     history: Option<SharedReader>,
     stop: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
+) -> Result<impl Future<Output = Result<(), Infallible>>, ServeError> {
     let mut sockets = Vec::new();
     for listener in listeners {
         sockets.push(match listener {
@@ -119,18 +121,20 @@ pub async fn serve(
     let connections = Connections::new(options.connections, patience, policy, counts);
     let connections = Arc::new(connections);
     let router = router(&app);
-    let mut accepting = JoinSet::new();
-    for socket in sockets {
-        let (connections, router) = (Arc::clone(&connections), router.clone());
-        accepting.spawn(connection::accept(socket, router, connections, stopped.clone()));
-    }
-    tokio::select! {
-        () = stop => {}
-        () = forget_what_is_old(&app) => {}
-    }
-    stopping.send_replace(true);
-    while accepting.join_next().await.is_some() {}
-    Ok(())
+    Ok(async move {
+        let mut accepting = JoinSet::new();
+        for socket in sockets {
+            let (connections, router) = (Arc::clone(&connections), router.clone());
+            accepting.spawn(connection::accept(socket, router, connections, stopped.clone()));
+        }
+        tokio::select! {
+            () = stop => {}
+            () = forget_what_is_old(&app) => {}
+        }
+        stopping.send_replace(true);
+        while accepting.join_next().await.is_some() {}
+        Ok(())
+    })
 }
 
 /// Lets go of the texts of each publication when the next one is there. Never ends.

@@ -48,7 +48,10 @@ pub struct SocketFile {
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The port cannot be had.
-    #[error("cannot listen on {address}; choose another address, or end what has it")]
+    #[error(
+        "cannot listen on {address}; end what has it, or choose another address, with a port from \
+         1024 on unless you are root"
+    )]
     Tcp {
         /// The address.
         address: SocketAddr,

@@ -11,6 +11,7 @@ mod send;
 mod waiting;
 mod wishes;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,23 +28,26 @@ pub use names::{Instrument, OtlpName, attribute, name_of};
 pub use options::{OptionsError, OtlpOptions, Protocol};
 
 /// Sends what is published until `stop` ends. Nothing that a receiver does or leaves undone ends it.
+/// Needs a tokio runtime from the call on, so that options are looked at before anything is sent.
 ///
 /// # Errors
 /// When the options make no sense.
-pub async fn serve(
+pub fn serve(
     options: OtlpOptions,
     view: View,
     stop: impl Future<Output = ()>,
-) -> Result<(), OptionsError> {
+) -> Result<impl Future<Output = Result<(), Infallible>>, OptionsError> {
     let sender = Sender::new(&options)?;
     let exporting = export(options, view, sender);
-    tokio::select! {
-        () = stop => Ok(()),
-        never = exporting => match never {},
-    }
+    Ok(async move {
+        tokio::select! {
+            () = stop => Ok(()),
+            never = exporting => match never {},
+        }
+    })
 }
 
-async fn export(options: OtlpOptions, view: View, mut sender: Sender) -> std::convert::Infallible {
+async fn export(options: OtlpOptions, view: View, mut sender: Sender) -> Infallible {
     let interval = Duration::from_secs_f64(options.interval_seconds);
     let (mut sampler, mut messages) = (Sampler::new(options.series), Messages::new(&options));
     let dropped = view.tally("otlp");

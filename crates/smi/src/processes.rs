@@ -16,7 +16,8 @@ use crate::{rows, text};
 pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
     if snapshot.processes.is_empty() {
         let held = |device: &Device| device.holders.value().is_some_and(|list| !list.is_empty());
-        let words = match snapshot.devices.iter().any(held) {
+        let withheld = snapshot.withheld_processes > 0;
+        let words = match withheld || snapshot.devices.iter().any(held) {
             true => "No process that is visible from here holds a device or has recorded memory.",
             false => "No process holds a device or has recorded memory.",
         };

@@ -98,9 +98,9 @@ Examples:
   telltale smi -c              remove what dead processes left behind";
 
 const DEMO_HELP: &str = "\
-Needs no hardware, driver, rights or set-up, only a C compiler: the first run compiles the trainings'
-kernels, which takes some seconds, and keeps them (see `telltale gpt --help`). With --workload trace
-two real allocation traces are replayed instead, and nothing is compiled.
+Needs no hardware, driver, rights or set-up, only a C compiler: the first run compiles the
+trainings' kernels, which takes some seconds, and keeps them (see `telltale gpt --help`). With
+--workload trace two real allocation traces are replayed instead, and nothing is compiled.
 
 On a terminal the tables are repainted until Ctrl-C; otherwise one snapshot a second is printed for
 10 seconds. A summary follows, except with --json. Everything the demo started or made is gone

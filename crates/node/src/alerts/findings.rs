@@ -167,8 +167,11 @@ fn source(status: &SourceStatus) -> Finding {
     let count = count.saturating_add(status.errors_dropped);
     let text = first.map_or_else(String::new, |error| {
         format!(
-            "source {} has {count} errors, the first: {}: {}",
-            status.name, error.subject, error.detail
+            "source {} has {count} error{}: {}: {}",
+            status.name,
+            if count == 1 { "" } else { "s, the first" },
+            error.subject,
+            error.detail
         )
     });
     let subject = Subject::Source { source: status.name.clone() };

@@ -71,7 +71,8 @@ impl AlertStates {
                 Subject::Process { .. } if own.is_none() || alert.uid != own => seen.withheld += 1,
                 Subject::Source { source } if source != DEVICE_SOURCE => {
                     let mut alert = alert.clone();
-                    alert.text = format!("source {source} has {} errors", alert.value);
+                    let ending = if alert.value == 1.0 { "" } else { "s" };
+                    alert.text = format!("source {source} has {} error{ending}", alert.value);
                     seen.alerts.push(alert);
                 }
                 _ => seen.alerts.push(alert.clone()),

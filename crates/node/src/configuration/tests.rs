@@ -47,6 +47,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("\n\n  intervall_seconds = 1", "3:3: unknown key `intervall_seconds`; did you mean"),
         ("interval_seconds = 0", "1:20: 0 is not from 0.1 to 3600 seconds"),
         ("root = 7", "1:8: invalid type: integer `7`"),
+        ("[otlp]\nendpoint = \"node7:4317\"", "2:12: \"node7:4317\" is no receiver for OTLP"),
         ("log_level = \"loud\"", "1:13: unknown variant `loud`, expected one of `error`"),
         ("[root]\na = 1", "1:2: `root` is a value, not a table"),
         ("[nonsense]\na = 1", "1:2: unknown key `nonsense`; `telltale config show`"),

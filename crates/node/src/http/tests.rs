@@ -419,7 +419,11 @@ fn a_port_that_others_reach_needs_a_token_or_a_word() {
         let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let listeners = vec![Listener::Tcp(listener)];
-        runtime.block_on(serve(listeners, options, view.clone(), policy(), None, async {}))
+        runtime.block_on(async {
+            let served = serve(listeners, options, view.clone(), policy(), None, async {})?;
+            served.await.unwrap_or_else(|never| match never {});
+            Ok::<(), super::ServeError>(())
+        })
     };
     let refused = outcome(HttpOptions::default()).unwrap_err().to_string();
     assert!(refused.contains("there is no token") && refused.contains("http.public"), "{refused}");

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use axum::http::Uri;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::samples::SampleOptions;
 use crate::tls::TrustError;
@@ -24,6 +26,7 @@ pub enum Protocol {
 pub struct OtlpOptions {
     /// The receiver, such as `http://127.0.0.1:4317`, or for HTTP with the whole path
     /// `http://127.0.0.1:4318/v1/metrics`. Nothing is exported without one.
+    #[serde(deserialize_with = "endpoint")]
     pub endpoint: Option<String>,
     /// gRPC or HTTP.
     pub protocol: Protocol,
@@ -85,7 +88,24 @@ impl OtlpOptions {
             return Err(OptionsError::Time);
         }
         let endpoint = self.endpoint.as_deref().unwrap_or_default();
-        let known = ["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme));
-        if known { Ok(endpoint) } else { Err(OptionsError::Endpoint(endpoint.to_owned())) }
+        if is_receiver(endpoint) {
+            Ok(endpoint)
+        } else {
+            Err(OptionsError::Endpoint(endpoint.to_owned()))
+        }
     }
+}
+
+/// Reads a receiver's address, so that one that is none is told with its place in the file.
+fn endpoint<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    if is_receiver(&text) {
+        return Ok(Some(text));
+    }
+    Err(D::Error::custom(OptionsError::Endpoint(text)))
+}
+
+fn is_receiver(text: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
+        && text.parse::<Uri>().is_ok()
 }

@@ -29,7 +29,7 @@ use tonic::{Request, Response, Status};
 
 use super::message::Messages;
 use super::wishes::{Delay, Detail, Details, RetryInfo};
-use super::{Instrument, OptionsError, OtlpOptions, Protocol, attribute, name_of, serve};
+use super::{Instrument, OtlpOptions, Protocol, attribute, name_of, serve};
 use crate::samples::tests::fixture;
 use crate::samples::{SampleOptions, Sampler};
 use crate::service::{Publisher, View};
@@ -215,7 +215,8 @@ fn exported<T>(options: OtlpOptions, got: &mpsc::Receiver<T>) -> T {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(serve(options, view, async { stopped.await.unwrap_or(()) }))
+        let stop = async { stopped.await.unwrap_or(()) };
+        runtime.block_on(async { serve(options, view, stop).unwrap().await })
     });
     let found = got.recv_timeout(PATIENCE).expect("something is exported");
     drop(stop);
@@ -385,9 +386,8 @@ fn options_that_make_no_sense_are_refused_with_what_to_do() {
     let (_publisher, view) = view();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (options, text) in cases {
-        let outcome: Result<(), OptionsError> =
-            runtime.block_on(serve(options, view.clone(), async {}));
-        let error = outcome.unwrap_err().to_string();
+        let refused = runtime.block_on(async { serve(options, view.clone(), async {}).err() });
+        let error = refused.expect("it is refused before anything is sent").to_string();
         assert!(error.contains(text), "{error}");
     }
 }

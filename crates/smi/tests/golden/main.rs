@@ -61,6 +61,14 @@ fn idle_devices_make_room_where_the_window_is_low() {
 }
 
 #[test]
+fn who_is_shown_no_process_is_not_told_that_there_is_none() {
+    let snapshot = Snapshot { withheld_processes: 2, ..empty() };
+    let page = overview(&snapshot, &style(100));
+    assert!(page.contains("No process that is visible from here holds"), "{page}");
+    assert!(page.contains("2 processes of other users are"), "{page}");
+}
+
+#[test]
 fn nothing_is_said_in_words() {
     check("overview-of-nothing", &overview(&empty(), &Style::PLAIN));
     let alone = Snapshot { devices: troubled().devices, ..empty() };

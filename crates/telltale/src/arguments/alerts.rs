@@ -8,11 +8,12 @@ use super::Place;
 
 /// What follows the options.
 pub(super) const ALERTS_HELP: &str = "\
-Asks the service of this machine, which shows each user what they may see. Where none runs, the machine
-is looked at once: what must hold for a time counts at once then, and leaks and idle processes, which take
-time to see, are not found. docs/alerts.md tells what is looked for.
+Asks the service of this machine, which shows each user what they may see. Where none runs, the
+machine is looked at once: what must hold for a time counts at once then, and leaks and idle
+processes, which take time to see, are not found. docs/alerts.md tells what is looked for.
 
-Exit status: 0 no alert fires, 1 some fire, 2 the service or the machine cannot be asked, 64 wrong usage.";
+Exit status: 0 no alert fires, 1 some fire, 2 the service or the machine cannot be asked, 64 wrong
+usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct AlertsArguments {

@@ -11,10 +11,10 @@ use super::{Place, seconds};
 
 /// What follows the options of `history`.
 pub(super) const HISTORY_HELP: &str = "\
-Shows what a running `telltale serve` has recorded, as least, mean and greatest value of each series
-and, on a terminal, a line of bars. A moment is `3m ago`, `2h`, `1d 12h ago`, `now`, or a date with or
-without a time (2026-11-21T10:00:00Z; UTC unless it says otherwise). docs/history.md says what is kept
-for how long.
+Shows what a running `telltale serve` has recorded, as least, mean and greatest value of each
+series and, on a terminal, a line of bars. A moment is `3m ago`, `2h`, `1d 12h ago`, `now`, or a
+date with or without a time (2026-11-21T10:00:00Z; UTC unless it says otherwise). docs/history.md
+says what is kept for how long.
 
 Exit status: 0 it was read, 2 there is no history or it cannot be read, 64 wrong usage.
 
@@ -26,8 +26,8 @@ Examples:
 
 /// What follows the options of `report`.
 pub(super) const REPORT_HELP: &str = "\
-PROCESS is a pid, a name, a pid with its start (4242@1234567, as the list of several that had one pid
-shows), or an identity as --json gives it.
+PROCESS is a pid, a name, a pid with its start (4242@1234567, as the list of several that had one
+pid shows), or an identity as --json gives it.
 
 Exit status: 0 it was found, 1 several were found and are listed, 2 none was found or there is no
 history, 64 wrong usage.

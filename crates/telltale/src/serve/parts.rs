@@ -28,6 +28,10 @@ pub(super) enum StartError {
     State(#[from] DirectoryError),
     #[error(transparent)]
     Grpc(#[from] telltale_node::grpc::OptionsError),
+    #[error(transparent)]
+    Http(#[from] http::ServeError),
+    #[error(transparent)]
+    Otlp(#[from] otlp::OptionsError),
     #[error("cannot look at the runtime directory {path}")]
     Directory {
         path: PathBuf,
@@ -47,7 +51,7 @@ pub(super) fn start(
     alerts::start(parts, configuration, view);
     if configuration.otlp.endpoint.is_some() {
         let stopped = parts.stopped();
-        parts.run("otlp", otlp::serve(configuration.otlp.clone(), view.clone(), stopped));
+        parts.run("otlp", otlp::serve(configuration.otlp.clone(), view.clone(), stopped)?);
     }
     let policy = Arc::new(policy(configuration, directory)?);
     let listeners = parts.listen("grpc", &reachable(&configuration.grpc.listen, directory))?;
@@ -65,7 +69,7 @@ pub(super) fn start(
         let (options, stopped) = (configuration.http.clone(), parts.stopped());
         parts.run(
             "http",
-            http::serve(listeners, options, view.clone(), Arc::clone(&policy), past, stopped),
+            http::serve(listeners, options, view.clone(), Arc::clone(&policy), past, stopped)?,
         );
     }
     Ok(policy)

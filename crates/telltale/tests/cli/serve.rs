@@ -115,6 +115,21 @@ fn grpc_can_be_off_and_is_not_served_openly() {
 }
 
 #[test]
+fn a_part_that_cannot_be_had_ends_it_before_it_says_that_it_collects() {
+    let place = Scratch::new();
+    for (variable, value, words) in [
+        ("TELLTALE_HTTP_LISTEN", "0.0.0.0:0", "there is no token"),
+        ("TELLTALE_OTLP_HEADERS", "nameless", "is no header for OTLP"),
+    ] {
+        let mut command = serve(&place);
+        command.env(variable, value).env("TELLTALE_OTLP_ENDPOINT", "http://127.0.0.1:9");
+        let said = said(command.args(["--grpc", "off"]));
+        assert_eq!(said.status, Some(2), "{said:?}");
+        assert!(said.err.contains(words) && !said.err.contains("collecting each"), "{}", said.err);
+    }
+}
+
+#[test]
 fn it_collects_until_a_signal_and_ends_cleanly() {
     for interrupt in [true, false] {
         let place = Scratch::new();

@@ -74,6 +74,12 @@ fn every_command_explains_itself_in_lines_that_fit() {
         for line in help.out.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
+        // A written line that is too long is broken again, and a word of it stands alone.
+        let lines: Vec<&str> = help.out.lines().collect();
+        for around in lines.windows(2).filter(|around| !around[1].is_empty()) {
+            let is_alone = !around[0].is_empty() && !around[0].contains(' ');
+            assert!(!is_alone || around[0].ends_with(':'), "{command}: {around:?}");
+        }
     }
     let whole = said(telltale().arg("--help"));
     assert_eq!(whole.status, Some(0));

@@ -75,14 +75,12 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let stopped = async { stopped.await.unwrap_or(()) };
-            runtime.unwrap().block_on(serve(
-                listeners,
-                options,
-                served,
-                Arc::new(policy),
-                history,
-                stopped,
-            ))
+            runtime.unwrap().block_on(async {
+                let policy = Arc::new(policy);
+                let served = serve(listeners, options, served, policy, history, stopped)?;
+                served.await.unwrap_or_else(|never| match never {});
+                Ok(())
+            })
         });
         let (stop, thread) = (Some(stop), Some(thread));
         let publisher = Some(publisher);
