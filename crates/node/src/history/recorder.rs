@@ -97,6 +97,11 @@ impl Recorder {
         }
     }
 
+    /// From now on a sample stands for so long at most.
+    pub(super) fn set_longest(&mut self, longest_ms: u64) {
+        self.timeline.set_longest(longest_ms);
+    }
+
     /// Takes in a snapshot. `find` looks for a process that was followed before. Gives the block that
     /// ends with this snapshot, if one does.
     pub(super) fn record(

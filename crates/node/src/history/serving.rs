@@ -47,6 +47,8 @@ pub async fn serve(
                     break;
                 }
                 let snapshot = Arc::clone(&published.borrow_and_update().snapshot);
+                // The configuration may have been read again.
+                writer.set_interval(view.interval());
                 writer.offer(snapshot);
                 let figures = writer.figures();
                 view.note_history(figures.clone());

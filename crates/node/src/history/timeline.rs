@@ -48,6 +48,11 @@ impl Timeline {
         Self { longest_ms, run, mark_ms, last: None }
     }
 
+    /// From now on a sample stands for so long at most.
+    pub(super) fn set_longest(&mut self, longest_ms: u64) {
+        self.longest_ms = longest_ms;
+    }
+
     /// The place of what was seen at this time by both clocks; none where no whole millisecond has
     /// passed since the last one.
     pub(super) fn place(&mut self, wall: Timestamp, monotonic_ns: u64) -> Option<Moment> {
@@ -118,6 +123,16 @@ mod tests {
         assert_eq!(timeline.place(Timestamp(1_000 * MS), MS - 1), None);
         assert_eq!(place(&mut timeline, 1_001, 1).unwrap().since_ms, Some(1));
         assert_eq!(place(&mut timeline, 12_002, 11_002).unwrap().run, 2);
+    }
+
+    #[test]
+    fn a_gap_is_what_is_longer_than_the_samples_are_apart_now() {
+        let mut timeline = Timeline::new(0, 0, 5_000);
+        place(&mut timeline, 1_000, 0).unwrap();
+        timeline.set_longest(30_000);
+        assert_eq!(place(&mut timeline, 11_000, 10_000).unwrap().since_ms, Some(10_000));
+        timeline.set_longest(5_000);
+        assert_eq!(place(&mut timeline, 21_000, 20_000).unwrap().since_ms, None);
     }
 
     #[test]

@@ -76,8 +76,11 @@ pub struct Writer {
 /// A snapshot, and when it was offered, on a clock that never goes back.
 type Offer = (Arc<Snapshot>, u64);
 
+/// What the thread and whoever offers share.
 #[derive(Debug, Default)]
 struct Counts {
+    /// The longest time from one snapshot to the next that is no gap.
+    longest_ms: AtomicU64,
     recorded: AtomicU64,
     missed: AtomicU64,
     lost_blocks: AtomicU64,
@@ -90,7 +93,8 @@ struct Counts {
 // === impl Writer ===
 
 impl Writer {
-    /// Keeps a history in `directory`, of snapshots that come each `interval` or more often.
+    /// Keeps a history in `directory`, of snapshots that come each `interval` or more often, until
+    /// [`Self::set_interval`] says otherwise.
     ///
     /// # Errors
     /// When the directory cannot be used, another service writes there, or a newer version did. A
@@ -103,12 +107,12 @@ impl Writer {
     ) -> Result<Self, HistoryError> {
         let own = OwnDirectory::take(directory)?;
         let counts = Arc::new(Counts::default());
+        counts.longest_ms.store(longest_ms(interval), Ordering::Relaxed);
         let (queue, offers) = sync_channel(MAX_WAITING);
         let mut thread = Thread {
             path: own.database()?,
             own,
             options: options.clone(),
-            interval,
             open: None,
             tried: None,
             unwritten: VecDeque::new(),
@@ -127,6 +131,11 @@ impl Writer {
             .spawn(move || thread.run(&offers))
             .map_err(HistoryError::Thread)?;
         Ok(Self { queue: Some(queue), clock, counts, thread: Some(thread) })
+    }
+
+    /// From now on snapshots come each `interval` or more often: what is much longer is a gap.
+    pub fn set_interval(&self, interval: Duration) {
+        self.counts.longest_ms.store(longest_ms(interval), Ordering::Relaxed);
     }
 
     /// Offers a snapshot, and never waits: one that finds the queue full is counted as missed.
@@ -179,7 +188,6 @@ struct Thread {
     own: OwnDirectory,
     path: PathBuf,
     options: HistoryOptions,
-    interval: Duration,
     open: Option<(Store, Recorder)>,
     /// When opening was last tried, where it failed.
     tried: Option<Instant>,
@@ -212,6 +220,7 @@ impl Thread {
             self.counts.missed.fetch_add(1, Ordering::Relaxed);
             return;
         };
+        recorder.set_longest(self.counts.longest_ms.load(Ordering::Relaxed));
         let closed = recorder.record(snapshot, monotonic_ns, |identity| store.find(identity));
         self.counts.recorded.fetch_add(1, Ordering::Relaxed);
         self.counts.left_out.store(recorder.left_out, Ordering::Relaxed);
@@ -307,9 +316,10 @@ impl Thread {
 
     fn open_as_it_is(&mut self) -> Result<(), DatabaseError> {
         let store = Store::open(&self.path, self.options.max_mebibytes.saturating_mul(1 << 20))?;
+        let longest_ms = self.counts.longest_ms.load(Ordering::Relaxed);
         let block_ms = i64::try_from(self.options.write_seconds).unwrap_or(i64::MAX);
         let recorder = store
-            .recorder(block_ms.saturating_mul(1000), self.longest_ms(), boot_id())
+            .recorder(block_ms.saturating_mul(1000), longest_ms, boot_id())
             .map_err(|source| match is_damage(&source) {
                 true => DatabaseError::Broken { path: self.path.clone() },
                 false => DatabaseError::Sqlite { path: self.path.clone(), source },
@@ -318,13 +328,13 @@ impl Thread {
         self.open = Some((store, recorder));
         Ok(())
     }
+}
 
-    /// What a sample stands for at most: a few late collections are no gap.
-    fn longest_ms(&self) -> u64 {
-        let interval_ms = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
-        let most = blocks::LONGEST_SAMPLE_MS.unsigned_abs();
-        interval_ms.saturating_mul(3).max(5_000).min(most)
-    }
+/// What a sample stands for at most: a few late collections are no gap.
+fn longest_ms(interval: Duration) -> u64 {
+    let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+    let most = blocks::LONGEST_SAMPLE_MS.unsigned_abs();
+    interval_ms.saturating_mul(3).max(5_000).min(most)
 }
 
 // === impl Counts ===
