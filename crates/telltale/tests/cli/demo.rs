@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use telltale_harness::{Scratch, as_user, needs_pid_namespaces, needs_root, wait_until};
+use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use crate::command::{PATIENCE, Running, children, is_workload, said, telltale};
@@ -189,13 +190,23 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     assert_empty(place.path());
 }
 
+/// The first snapshot in which each endpoint answered in time, which a busy machine may keep it from.
+fn in_time(demo: &mut Running) -> Snapshot {
+    let mut snapshots = (0..100).map(|_| serde_json::from_str(&demo.line()).unwrap());
+    let is_late = |snapshot: &Snapshot| {
+        let mut errors = snapshot.sources.iter().flat_map(|source| &source.errors);
+        errors.any(|error| error.reason == Absence::TimedOut)
+    };
+    snapshots.find(|snapshot| !is_late(snapshot)).expect("endpoints answer in time once")
+}
+
 #[test]
 fn two_demos_side_by_side_see_only_their_own() {
     let place = Scratch::new();
     let mut demos =
         [(); 2].map(|()| Running::start(&mut demo(place.path(), &["--seconds", "600", "--json"])));
     let pids = demos.each_mut().map(|demo| {
-        let snapshot: Snapshot = serde_json::from_str(&demo.line()).unwrap();
+        let snapshot = in_time(demo);
         check(&snapshot);
         let mut pids: Vec<_> = snapshot.processes.iter().filter_map(|one| one.pid).collect();
         let mut expected = children(demo.child.id());
