@@ -175,13 +175,18 @@ impl Reader {
     /// What there is to take when no event is; none if one has come meanwhile.
     #[cold]
     fn take_the_last_loss<R>(&mut self) -> Option<Taken<R>> {
-        if let Some(lost) = self.cursor.last_loss(&self.queue, self.told) {
+        let mut lost = self.cursor.last_loss(&self.queue, self.told);
+        if lost.is_none() {
+            if self.cursor.waits(&self.queue) {
+                return None;
+            }
+            // A producer may have told of it meanwhile, ahead of an event that it still copies.
+            lost = self.cursor.last_loss(&self.queue, self.told);
+        }
+        if let Some(lost) = lost {
             let lost = self.tell(lost);
             self.after_taking();
             return Some(Taken::Lost(lost));
-        }
-        if self.cursor.waits(&self.queue) {
-            return None;
         }
         let (cursor, queue, told) = (&mut self.cursor, &*self.queue, self.told);
         let waits = || cursor.waits(queue) || cursor.last_loss(queue, told).is_some();
@@ -271,12 +276,17 @@ impl Cursor {
         }
     }
 
-    /// What was lost after the last event, if all have been taken; none if the reader knows, or does
-    /// not want to. Every other event tells by itself what was lost before it.
+    /// What was lost before the place here, or after the last event if all have been taken; none if the
+    /// reader knows, or does not want to. Every other event tells by itself what was lost before it.
     fn last_loss(&self, queue: &Queue, told: Losses) -> Option<Losses> {
         // SYNC: last loss
         if !queue.has_untold_losses() {
             return None;
+        }
+        // Passed already, while the event behind it is still being copied: the descriptor was made
+        // readable for the loss and stays so.
+        if self.lost != told {
+            return Some(self.lost);
         }
         let tail = queue.tail.lock();
         let all_taken = tail.reserved == queue.progress.taken.load(Ordering::Relaxed);
