@@ -24,8 +24,8 @@ fn dependency_findings(changed: &str, dependencies: &[&str]) -> Vec<String> {
             .collect();
         format!(r#"{{"name":"{name}","dependencies":[{}]}}"#, lines.join(","))
     };
-    let present = map::MEMBERS.iter().filter(|member| member.state == map::State::Here);
-    let mut packages: Vec<String> = present
+    let mut packages: Vec<String> = map::MEMBERS
+        .iter()
         .filter(|member| member.package != changed)
         .map(|member| package(member.package, &[]))
         .collect();

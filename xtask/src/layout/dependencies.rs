@@ -6,9 +6,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::LayoutError;
-use super::map::{
-    ASYNC_RUNTIMES, MEMBERS, MayUse, Member, NOT_PRODUCT, SCHEMA_DEPENDENCIES, State,
-};
+use super::map::{ASYNC_RUNTIMES, MEMBERS, MayUse, Member, NOT_PRODUCT, SCHEMA_DEPENDENCIES};
 use crate::finding::Finding;
 
 /// What `cargo metadata` says, as far as it matters here.
@@ -83,16 +81,13 @@ pub fn check(packages: &[Package]) -> Vec<Finding> {
             findings.push(finding(package, "is not on the map: add it to layout/map.rs"));
             continue;
         };
-        if member.state == State::Planned {
-            findings.push(finding(package, "exists now: drop its planned mark in layout/map.rs"));
-        }
         for used in package.built_with().filter(|name| in_workspace(name)) {
             if !allows(member, used) {
                 findings.push(finding(package, &format!("must not depend on {used}")));
             }
         }
     }
-    for member in MEMBERS.iter().filter(|member| member.state == State::Here) {
+    for member in &MEMBERS {
         if !in_workspace(member.package) {
             let message = format!("{} is on the map and not in the workspace", member.package);
             findings.push(Finding::whole("Cargo.toml", message));

@@ -9,8 +9,6 @@ pub struct Member {
     pub package: &'static str,
     /// Workspace packages that it may depend on, for building and running; tests may use any.
     pub may_use: MayUse,
-    /// Whether the package exists, or is only foreseen by the design.
-    pub state: State,
 }
 
 /// What a package may depend on within the workspace.
@@ -24,17 +22,8 @@ pub enum MayUse {
     Anything,
 }
 
-/// Whether a package of the map exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It must be in the workspace.
-    Here,
-    /// It is not there yet; the line says what it may use when it comes.
-    Planned,
-}
-
 const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
-    Member { package, may_use: MayUse::Only(only), state: State::Here }
+    Member { package, may_use: MayUse::Only(only) }
 }
 
 /// The map.
@@ -65,7 +54,7 @@ pub const MEMBERS: [Member; 25] = [
     here("telltale-node", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
     here("telltale-cluster", &["telltale-wire", "telltale-schema"]),
     here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema"]),
-    Member { package: "telltale", may_use: MayUse::Product, state: State::Here },
+    Member { package: "telltale", may_use: MayUse::Product },
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
@@ -80,7 +69,7 @@ pub const MEMBERS: [Member; 25] = [
     here("telltale-ledger-models", &[]),
     here("telltale-debug-stream-models", &[]),
     here("telltale-program-cache-models", &[]),
-    Member { package: "telltale-bench", may_use: MayUse::Anything, state: State::Here },
+    Member { package: "telltale-bench", may_use: MayUse::Anything },
     here("xtask", &["telltale-harness", "telltale-schema"]),
 ];
 
