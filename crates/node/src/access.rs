@@ -6,7 +6,6 @@
 //! user and group, and the processes' owner.
 
 mod redaction;
-mod token;
 
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -18,9 +17,9 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_ledger::peer::supplementary_groups;
 use telltale_schema::snapshot::Snapshot;
+use telltale_server::token::Token;
 
 pub use redaction::visible;
-pub use token::{LEAST_TOKEN_BYTES, MOST_TOKEN_BYTES, Token, TokenError};
 
 /// The set-group-id bit, by which an installed runtime directory is told from a private one.
 const SET_GROUP_ID: u32 = 0o2000;

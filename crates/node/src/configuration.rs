@@ -16,10 +16,10 @@ use crate::grpc::GrpcOptions;
 use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
 use crate::legacy::LegacyOptions;
-use crate::log::Level;
 use crate::otlp::OtlpOptions;
 use crate::processes::PodOptions;
 use crate::service::ServiceOptions;
+use telltale_server::log::Level;
 
 pub use keys::{Key, Kind, keys_of};
 pub use layers::{

@@ -38,7 +38,6 @@ use tonic_health::pb::health_server::HealthServer;
 use crate::access::{AccessPolicy, Caller, Sight, sight};
 use crate::configuration::Configuration;
 use crate::history::SharedReader;
-use crate::listen::{Address, Listener};
 use crate::service::{Tally, View};
 use calls::Telemetry;
 use encodings::Encodings;
@@ -47,6 +46,7 @@ use health::Truth;
 use history::History;
 use incoming::{GREETING_PATIENCE, Incoming, Source};
 use ports::Way;
+use telltale_server::listen::{Address, Listener};
 
 pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};

@@ -14,11 +14,9 @@ mod counts;
 mod files;
 mod guard;
 mod history;
-mod hosts;
 mod options;
 mod problem;
 mod seats;
-mod stalling;
 mod stream;
 
 use std::convert::Infallible;
@@ -35,13 +33,13 @@ use tokio::task::JoinSet;
 
 use crate::access::AccessPolicy;
 use crate::history::SharedReader;
-use crate::listen::Listener;
 use crate::service::View;
 use cache::Cache;
 use connection::Socket;
 use counts::Counts;
-use hosts::Hosts;
 use seats::{Connections, Patience};
+use telltale_server::hosts::Hosts;
+use telltale_server::listen::Listener;
 
 pub use options::{DEFAULT_PORT, HttpOptions, OptionsError};
 

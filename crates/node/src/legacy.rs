@@ -20,9 +20,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::listen::Listener;
 use crate::service::View;
 use serving::Serving;
+use telltale_server::listen::Listener;
 
 pub(crate) use roster::LegacyProcess;
 pub use roster::{LegacyFigures, Roster};

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use telltale_schema::text::with_causes;
 
-use crate::log;
 use crate::samples::Sampler;
 use crate::service::View;
 use message::Messages;
 use send::{SendError, Sender};
+use telltale_server::log;
 use waiting::Waiting;
 
 pub use names::{Instrument, OtlpName, attribute, name_of};

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
 use crate::configuration::Configuration;
-use crate::listen::{Address, BindError, Handed, Listener, SocketFile};
-use crate::log;
+use telltale_server::listen::{Address, BindError, Handed, Listener, SocketFile};
+use telltale_server::log;
 
 /// How long all parts together may take to end. Beyond that they are ended where they are.
 pub const MOST_TIME_TO_END: Duration = Duration::from_millis(1500);
@@ -145,13 +145,13 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::{MOST_TIME_TO_END, Parts};
-    use crate::listen::Handed;
     use std::convert::Infallible;
     use std::io;
     use std::path::PathBuf;
     use std::sync::Arc;
     use std::time::Instant;
     use telltale_harness::Scratch;
+    use telltale_server::listen::Handed;
 
     fn parts(directory: Option<PathBuf>) -> Parts {
         Parts::new(Arc::default(), directory, Handed::default())

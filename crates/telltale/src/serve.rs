@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
-use telltale_node::access::{AccessPolicy, Token, TokenError};
+use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::{Configuration, ConfigurationError, Effective, Layers};
 use telltale_node::grpc::OptionsError;
 use telltale_node::legacy::Roster;
-use telltale_node::listen::Handed;
-use telltale_node::log;
 use telltale_node::parts::Parts;
 use telltale_node::service::{Service, View};
 use telltale_schema::text::with_causes;
+use telltale_server::listen::Handed;
+use telltale_server::log;
+use telltale_server::token::{Token, TokenError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::ServeArguments;

@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 25] = [
+pub const MEMBERS: [Member; 26] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -51,11 +51,15 @@ pub const MEMBERS: [Member; 25] = [
         "telltale-emulator",
         &["telltale-runtime", "telltale-debug-stream", "telltale-program-cache", "telltale-schema"],
     ),
-    here("telltale-node", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
-    here("telltale-cluster", &["telltale-wire", "telltale-schema"]),
+    here(
+        "telltale-node",
+        &["telltale-ledger", "telltale-wire", "telltale-schema", "telltale-server"],
+    ),
+    here("telltale-cluster", &["telltale-wire", "telltale-schema", "telltale-server"]),
     here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema"]),
     Member { package: "telltale", may_use: MayUse::Product },
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
+    here("telltale-server", &[]),
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
     here(

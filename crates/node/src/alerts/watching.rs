@@ -8,7 +8,7 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::notices::{Event, Notices};
 use super::{Alert, AlertStates, Engine, Rule, Severity, Transition};
-use crate::log;
+use telltale_server::log;
 
 /// Changes of one look that have a line each in the log; the others are counted there.
 const MAX_LINES: usize = 50;

@@ -22,9 +22,9 @@ use tokio::sync::watch;
 use super::{AlertState, Event, Notice, Notices, WebhookOptions};
 use crate::clock::SystemClock;
 use crate::configuration::Configuration;
-use crate::log;
 use crate::service::View;
 use post::{PostError, post};
+use telltale_server::log;
 
 pub(super) use post::check;
 

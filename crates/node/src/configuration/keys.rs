@@ -203,7 +203,7 @@ mod tests {
     #[serde(deny_unknown_fields, default)]
     struct Inner {
         _list: Vec<String>,
-        _level: crate::log::Level,
+        _level: telltale_server::log::Level,
         _rules: std::collections::BTreeMap<String, u32>,
         #[serde(rename = "on")]
         _switch: Option<bool>,

@@ -9,7 +9,7 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use super::GREETING_PATIENCE;
 use crate::access::Caller;
-use crate::listen::Address;
+use telltale_server::listen::Address;
 
 /// The longest file with certificates or a key.
 const MOST_PEM_BYTES: u64 = 1 << 20;

@@ -20,7 +20,7 @@ use super::options::{self, TlsFiles};
 use super::{Entrance, GrpcOptions, OptionsError, ServeError, builder, serve_on};
 use crate::access::Caller;
 use crate::configuration::Configuration;
-use crate::log;
+use telltale_server::log;
 
 /// How connections to TCP ports are served from now on.
 #[derive(Clone)]

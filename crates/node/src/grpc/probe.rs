@@ -14,7 +14,7 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::connect::{ConnectError, channel};
 use super::options::{OptionsError, read};
-use crate::listen::{Address, AddressError};
+use telltale_server::listen::{Address, AddressError};
 
 /// Where a service is asked: `unix:PATH`, `ADDRESS:PORT` or `NAME:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -59,7 +59,7 @@ pub async fn serve(
     // The last seconds are written now, which may take the disk a moment.
     let ended = tokio::task::spawn_blocking(move || drop(writer)).await;
     if ended.is_err() {
-        crate::log::warn("the last seconds of the history were not written");
+        telltale_server::log::warn("the last seconds of the history were not written");
     }
     Ok(())
 }

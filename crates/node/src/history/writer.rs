@@ -19,7 +19,7 @@ use super::directory::{DirectoryError, OwnDirectory};
 use super::recorder::{ClosedBlock, Recorder};
 use super::store::{Store, StoreError};
 use super::{HistoryOptions, blocks};
-use crate::log;
+use telltale_server::log;
 
 /// Snapshots that wait; a thread that writes for longer misses some, which is counted.
 const MAX_WAITING: usize = 16;

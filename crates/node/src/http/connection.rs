@@ -17,9 +17,9 @@ use tokio::task::JoinSet;
 
 use super::counts::Refused;
 use super::seats::{Connections, Seat};
-use super::stalling::Noting;
 use crate::access::Caller;
-use crate::log;
+use telltale_server::log;
+use telltale_server::stalling::Noting;
 
 /// Bytes of a request's head, of which a part of an answer may use the room.
 const MOST_HEAD_BYTES: usize = 16 << 10;

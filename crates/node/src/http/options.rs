@@ -7,8 +7,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::access::AccessPolicy;
-use crate::listen::Address;
 use crate::samples::SampleOptions;
+use telltale_server::listen::Address;
 
 /// The port by default. Exporters of accelerators are around 9400, this one is not known to be
 /// anybody's, and it is below the range from which the kernel takes ports for clients.

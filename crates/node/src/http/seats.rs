@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::counts::{Counts, Refused};
-use super::stalling::Movement;
 use crate::access::{AccessPolicy, Caller, Sight, sight};
+use telltale_server::stalling::Movement;
 
 /// How long after its last byte a connection counts as one that does nothing.
 const QUIET: Duration = Duration::from_secs(1);
@@ -121,7 +121,7 @@ impl Connections {
         let mut all = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = self.standing(&mut all, wanted, uid)?;
         let place = Arc::new(Place {
-            movement: Arc::new(Movement::new()),
+            movement: Arc::new(Movement::default()),
             make_room: Notify::new(),
             uid,
             standing: AtomicU8::new(standing),

@@ -16,9 +16,9 @@ use super::{HttpOptions, serve};
 use crate::access::AccessPolicy;
 use crate::clock::SystemClock;
 use crate::history::{HistoryOptions, SharedReader, Writer, database_in};
-use crate::listen::Listener;
 use crate::samples::tests::fixture;
 use server::{Server, TOKEN, answer};
+use telltale_server::listen::Listener;
 
 /// What no one without rights may see of the fixture.
 const PRIVATE: [&str; 5] = ["train", "serve", "ada", "--secret", "cccccccc"];

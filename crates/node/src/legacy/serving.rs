@@ -20,8 +20,8 @@ use super::framing::Framing;
 use super::message::{Form, Request, Verb};
 use super::roster::{Roster, Seat};
 use super::{ServeError, answers, peer};
-use crate::log;
 use crate::service::View;
+use telltale_server::log;
 
 /// Bytes that one read takes.
 const READ_BYTES: usize = 4096;

@@ -7,7 +7,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::samples::SampleOptions;
-use crate::tls::TrustError;
+use telltale_server::tls::TrustError;
 
 /// How a message travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

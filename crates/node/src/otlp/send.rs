@@ -21,7 +21,7 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::{OptionsError, OtlpOptions, Protocol, wishes};
-use crate::tls;
+use telltale_server::tls;
 
 /// The longest answer that is read.
 const MOST_ANSWER_BYTES: usize = 64 << 10;

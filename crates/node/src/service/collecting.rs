@@ -16,8 +16,8 @@ use super::view::{Publisher, Shared, View};
 use crate::alerts::Watching;
 use crate::clock::thread_cpu;
 use crate::collector::{Collector, Round};
-use crate::log;
 use crate::processes::EndpointUse;
+use telltale_server::log;
 
 /// The thread's own state.
 pub(crate) struct Collecting {

@@ -9,10 +9,10 @@ use std::time::Duration;
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, compile_c, wait_until};
 use telltale_node::legacy::{LegacyService, Roster};
-use telltale_node::listen::{Listener, SocketFile};
 use telltale_node::service::{Service, ServiceOptions, View};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{Process, ProcessSource};
+use telltale_server::listen::{Listener, SocketFile};
 use tokio::sync::oneshot;
 
 use crate::memory::Bench;

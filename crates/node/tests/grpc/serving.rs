@@ -13,9 +13,9 @@ use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::Configuration;
 use telltale_node::grpc::{GrpcOptions, GrpcService, SOCKET_NAME, ServeError};
 use telltale_node::history::SharedReader;
-use telltale_node::listen::{Address, Listener, SocketFile};
 use telltale_node::service::{Publisher, View};
 use telltale_schema::snapshot::Snapshot;
+use telltale_server::listen::{Address, Listener, SocketFile};
 use telltale_wire::telemetry::Client;
 use tokio::sync::{oneshot, watch};
 

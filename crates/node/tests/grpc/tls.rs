@@ -8,12 +8,12 @@ use rcgen::{
     Issuer, KeyPair, date_time_ymd,
 };
 use telltale_harness::Scratch;
-use telltale_node::access::Token;
 use telltale_node::grpc::{
     GrpcOptions, GrpcService, Health, HealthEndpoint, HealthError, HealthTls, ask_health,
 };
-use telltale_node::listen::{Address, Listener};
 use telltale_schema::snapshot::Snapshot;
+use telltale_server::listen::{Address, Listener};
+use telltale_server::token::Token;
 use telltale_wire::telemetry::{CallError, Client};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use telltale_node::configuration::{Argument, Layers};
-use telltale_node::listen::{Address, AddressError};
-use telltale_node::log::Level;
+use telltale_server::listen::{Address, AddressError};
+use telltale_server::log::Level;
 
 use super::seconds;
 

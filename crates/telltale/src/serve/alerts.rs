@@ -1,9 +1,9 @@
 //! The service's alerts: their rules, at the start and after each change, and who is told.
 
 use telltale_node::configuration::Configuration;
-use telltale_node::log;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
+use telltale_server::log;
 
 /// Looks for what the configuration says, and tells its webhook.
 pub(super) fn start(parts: &mut Parts, configuration: &Configuration, view: &View) {

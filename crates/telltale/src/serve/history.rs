@@ -9,10 +9,10 @@ use telltale_node::configuration::Configuration;
 use telltale_node::history::{
     DirectoryError, HistoryError, HistoryFigures, SharedReader, Writer, database_in, directory_for,
 };
-use telltale_node::log;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
 use telltale_schema::text::with_causes;
+use telltale_server::log;
 
 /// Keeps a history, if that is wanted and possible; if not, says why. Gives the servers what they
 /// answer questions about the past from.

@@ -2,9 +2,9 @@
 
 use telltale_node::configuration::Configuration;
 use telltale_node::legacy::{LegacyService, Roster};
-use telltale_node::listen::Address;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
+use telltale_server::listen::Address;
 
 use crate::exit::Failure;
 

@@ -4,16 +4,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use telltale_node::access::{AccessPolicy, Token, TokenError};
+use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::Configuration;
 use telltale_node::grpc::GrpcService;
 use telltale_node::history::DirectoryError;
 use telltale_node::http;
-use telltale_node::listen::{Address, BindError};
-use telltale_node::log;
 use telltale_node::otlp;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
+use telltale_server::listen::{Address, BindError};
+use telltale_server::log;
+use telltale_server::token::{Token, TokenError};
 
 use super::{alerts, history};
 

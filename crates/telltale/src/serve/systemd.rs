@@ -6,8 +6,8 @@ use std::future::pending;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
-use telltale_node::log;
 use telltale_node::service::View;
+use telltale_server::log;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Tells systemd.

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::secret::{self, SecretError};
 use crate::alerts::WebhookOptions;
-use crate::tls::{self, TrustError};
+use telltale_server::tls::{self, TrustError};
 
 /// Bytes of an answer's head.
 const MAX_HEAD_BYTES: usize = 16 << 10;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hyper::header::HeaderValue;
 
-use crate::secret_file;
+use telltale_server::secret_file;
 
 /// The longest value.
 const MAX_BYTES: usize = 4096;

@@ -11,12 +11,13 @@ use std::time::Duration;
 use telltale_harness::Scratch;
 use telltale_schema::snapshot::Snapshot;
 
-use crate::access::{AccessPolicy, Token};
+use crate::access::AccessPolicy;
 use crate::history::SharedReader;
 use crate::http::{HttpOptions, ServeError, serve};
-use crate::listen::Listener;
 use crate::samples::tests::fixture;
 use crate::service::{Publisher, View};
+use telltale_server::listen::Listener;
+use telltale_server::token::Token;
 
 /// The token of all servers here.
 pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";

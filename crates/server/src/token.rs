@@ -92,7 +92,7 @@ impl Token {
 
     /// Whether an `authorization` header carries this token. Takes as long for a wrong one as for
     /// the right one of the same length.
-    pub(super) fn is_in(&self, header: &str) -> bool {
+    pub fn is_in(&self, header: &str) -> bool {
         let Some((scheme, word)) = header.split_once(' ') else { return false };
         let word = word.trim_ascii().as_bytes();
         if !scheme.eq_ignore_ascii_case(SCHEME) || word.len() != self.0.len() {

@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn root_replaces_a_squatter_on_the_owner_s_behalf() {
-        if !needs_root("node::listen::root_replaces_a_squatter_on_the_owner_s_behalf") {
+        if !needs_root("server::listen::root_replaces_a_squatter_on_the_owner_s_behalf") {
             return;
         }
         const OWNER: u32 = 61_040;

@@ -14,7 +14,7 @@ const OTHERS: u32 = 0o007;
 
 /// Why there is no secret.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It cannot be read, or is no file.
     Read(io::Error),
     /// Others can read or write it.
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
 ///
 /// A link is followed, as Kubernetes and systemd make them: what counts is the file that it leads
 /// to. A pipe is not waited for.
-pub(crate) fn read(path: &Path, most: usize) -> Result<Vec<u8>, Fault> {
+pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, Fault> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("flags of open fit into an int");
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(Fault::Read)?;
     let found = file.metadata().map_err(Fault::Read)?;
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_somebody_else_made_is_not_read() {
-        if !needs_root("node::secret_file::what_somebody_else_made_is_not_read") {
+        if !needs_root("server::secret_file::what_somebody_else_made_is_not_read") {
             return;
         }
         let scratch = Scratch::new();

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 /// The names that are ours.
 #[derive(Debug, Clone)]
-pub(super) struct Hosts {
+pub struct Hosts {
     names: Vec<String>,
 }
 
 impl Hosts {
     /// `localhost`, this machine's name, and these.
-    pub(super) fn new(more: &[String]) -> Self {
+    pub fn new(more: &[String]) -> Self {
         let uname = rustix::system::uname();
         let own = uname.nodename().to_string_lossy();
         let names = [String::from("localhost"), own.into_owned()];
@@ -21,7 +21,7 @@ impl Hosts {
 
     /// Whether `authority`, a host with or without a port, is one of ours. Addresses are all of
     /// ours: nobody else can be reached under one.
-    pub(super) fn has(&self, authority: &str) -> bool {
+    pub fn has(&self, authority: &str) -> bool {
         let Some(host) = host(authority) else { return false };
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         if bare.parse::<IpAddr>().is_ok() {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// When bytes of a connection moved last.
 #[derive(Debug)]
-pub(super) struct Movement(Mutex<Moved>);
+pub struct Movement(Mutex<Moved>);
 
 #[derive(Debug)]
 struct Moved {
@@ -22,25 +22,27 @@ struct Moved {
 
 /// A stream that notes its movement.
 #[derive(Debug)]
-pub(super) struct Noting<S> {
+pub struct Noting<S> {
     stream: S,
     movement: Arc<Movement>,
 }
 
 // === impl Movement ===
 
-impl Movement {
-    pub(super) fn new() -> Self {
+impl Default for Movement {
+    fn default() -> Self {
         Self(Mutex::new(Moved { last: Instant::now(), stalled: None }))
     }
+}
 
+impl Movement {
     /// When a byte came or went last.
-    pub(super) fn last(&self) -> Instant {
+    pub fn last(&self) -> Instant {
         self.moved().last
     }
 
     /// Ends when the client has taken nothing for `patience` although there was something.
-    pub(super) async fn stalls(&self, patience: Duration) {
+    pub async fn stalls(&self, patience: Duration) {
         loop {
             let since = self.moved().stalled;
             match since.map(|since| since.elapsed()) {
@@ -75,7 +77,8 @@ impl Movement {
 // === impl Noting ===
 
 impl<S> Noting<S> {
-    pub(super) fn new(stream: S, movement: Arc<Movement>) -> Self {
+    /// Notes what moves on `stream` in `movement`.
+    pub fn new(stream: S, movement: Arc<Movement>) -> Self {
         Self { stream, movement }
     }
 }

@@ -46,7 +46,7 @@ pub enum TrustError {
 ///
 /// # Errors
 /// When there is no such file, or it cannot be read.
-pub(crate) fn trusted(file: Option<&Path>) -> Result<Vec<u8>, TrustError> {
+pub fn trusted(file: Option<&Path>) -> Result<Vec<u8>, TrustError> {
     let system = || SYSTEM_CERTIFICATES.iter().map(Path::new).find(|path| path.exists());
     let path = file.or_else(system).ok_or(TrustError::NoCertificates)?;
     let failed = |source| TrustError::Certificates { path: path.to_owned(), source };
@@ -60,7 +60,7 @@ pub(crate) fn trusted(file: Option<&Path>) -> Result<Vec<u8>, TrustError> {
 ///
 /// # Errors
 /// When none can be used.
-pub(crate) fn client(file: Option<&Path>) -> Result<Arc<ClientConfig>, TrustError> {
+pub fn client(file: Option<&Path>) -> Result<Arc<ClientConfig>, TrustError> {
     let pem = trusted(file)?;
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).flatten());
