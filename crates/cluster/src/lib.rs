@@ -1,7 +1,7 @@
 //! Coordinator and agent that keep a training job alive when a node fails.
 //!
-//! Both are machines without I/O: (state, now, input) → (state, outputs). Nothing here opens a
-//! socket or a file, starts a process, reads a clock or draws a random number; drivers do, so that
+//! Both are machines without I/O: (state, now, input) → (state, outputs). They open no socket or file,
+//! start no process, read no clock and draw no random number; the drivers beside them do, so that
 //! thousands of seeded runs with crashes and partitions test what is really shipped.
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod detection;
 pub mod epoch;
 pub mod group;
 pub mod incident;
+pub mod intake;
 pub mod latency;
 pub mod message;
 pub mod node;

@@ -42,6 +42,9 @@ pub struct CollectiveRecord {
     pub group: Option<GroupId>,
     /// The rank that did it, counted within the context (`context_rank`).
     pub context_rank: u32,
+    /// The same in the whole job, where the client knows it: what a collective needs when nobody has
+    /// named the group's members.
+    pub global_rank: Option<Rank>,
     /// How many ranks the context has (`context_size`).
     pub context_size: u32,
     /// When it began, in microseconds on a clock that only grows (`startTime`).
@@ -65,6 +68,12 @@ pub enum RecordError {
         rank: u32,
         /// The context's size.
         size: u32,
+    },
+    /// The rank that did it runs on another node.
+    #[error("the record's rank {rank} is none of this node's")]
+    Elsewhere {
+        /// The rank, in the whole job.
+        rank: Rank,
     },
     /// It ended before it began, or lasted longer than is believed.
     #[error(
@@ -108,6 +117,29 @@ impl CollectiveRecord {
             if rank < self.context_size { members.rank(rank).ok_or(outside) } else { Err(outside) }
         };
         let rank = resolve(self.context_rank)?;
+        self.event_of(group, rank, resolve)
+    }
+
+    /// What the record means when nobody has named its context's members: something only if it is a
+    /// collective, and its client knows its own rank.
+    ///
+    /// # Errors
+    /// When it is none such, a rank is not within the context, or the duration is none.
+    pub fn event_of_stranger(&self, group: GroupId) -> Result<CollectiveEvent, RecordError> {
+        let rank = self.global_rank.ok_or(RecordError::UnknownGroup)?;
+        if self.context_rank >= self.context_size {
+            let (rank, size) = (self.context_rank, self.context_size);
+            return Err(RecordError::RankOutside { rank, size });
+        }
+        self.event_of(group, rank, |_| Err(RecordError::UnknownGroup))
+    }
+
+    fn event_of(
+        &self,
+        group: GroupId,
+        rank: Rank,
+        resolve: impl Fn(u32) -> Result<Rank, RecordError>,
+    ) -> Result<CollectiveEvent, RecordError> {
         Ok(match self.operation {
             Operation::Transfer { direction, remote_rank, bytes } => {
                 let peer = resolve(remote_rank)?;
@@ -138,6 +170,17 @@ impl CollectiveRecord {
             return Err(none);
         }
         Ok(duration_us * 1000)
+    }
+}
+
+impl CollectiveEvent {
+    /// The rank that tells it.
+    #[must_use]
+    pub const fn rank(&self) -> Rank {
+        match self {
+            Self::TransferBegan(key) | Self::TransferEnded(key, _) => key.rank,
+            Self::CollectiveBegan(key) | Self::CollectiveEnded(key, _) => key.rank,
+        }
     }
 }
 
@@ -175,6 +218,7 @@ mod tests {
             operation: Operation::Transfer { direction: Direction::Send, remote_rank, bytes: 5 },
             group: None,
             context_rank: 1,
+            global_rank: None,
             context_size: 3,
             start_us,
             end_us,
@@ -194,6 +238,23 @@ mod tests {
             bucket: SizeBucket::of(5),
         };
         assert_eq!(event, Ok(CollectiveEvent::TransferEnded(key, 250_000)));
+    }
+
+    #[test]
+    fn a_collective_of_strangers_needs_only_its_own_rank() {
+        let collective = Collective::Barrier;
+        let mut record = transfer(2, 0, 3);
+        record.operation = Operation::Collective { collective, size: 0 };
+        let group = GroupId::new(7);
+        assert_eq!(record.event_of_stranger(group), Err(RecordError::UnknownGroup));
+        record.global_rank = Some(Rank(9));
+        let key = WaitKey { group, rank: Rank(9), collective, bucket: SizeBucket::of(0) };
+        assert_eq!(
+            record.event_of_stranger(group),
+            Ok(CollectiveEvent::CollectiveEnded(key, 3_000))
+        );
+        record.operation = transfer(2, 0, 3).operation;
+        assert_eq!(record.event_of_stranger(group), Err(RecordError::UnknownGroup));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! It keeps no record. What it refuses or drops it counts.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::group::GroupId;
 use crate::latency::progress::ProgressCounters;
@@ -26,6 +27,8 @@ pub struct TrackerCounts {
     pub unknown_group: u64,
     /// Records with a rank outside their context, or without a duration.
     pub implausible: u64,
+    /// Records of ranks that are not this node's.
+    pub elsewhere: u64,
     /// Groups that were not kept: there were too many, or their members were.
     pub groups_refused: u64,
     /// Latencies of transfers that were not taken.
@@ -36,10 +39,28 @@ pub struct TrackerCounts {
     pub progress: u64,
 }
 
+impl TrackerCounts {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            taken: self.taken.saturating_add(other.taken),
+            unknown_group: self.unknown_group.saturating_add(other.unknown_group),
+            implausible: self.implausible.saturating_add(other.implausible),
+            elsewhere: self.elsewhere.saturating_add(other.elsewhere),
+            groups_refused: self.groups_refused.saturating_add(other.groups_refused),
+            edges: self.edges.plus(&other.edges),
+            waits: self.waits.plus(&other.waits),
+            progress: self.progress.saturating_add(other.progress),
+        }
+    }
+}
+
 /// Latencies, times in collectives and progress of a node's workers in one epoch.
 #[derive(Debug, Clone)]
 pub struct Tracker {
     world: Everybody,
+    local: Range<u32>,
     groups: BTreeMap<GroupId, Vec<Rank>>,
     members: usize,
     edges: Windows<EdgeKey>,
@@ -50,11 +71,18 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// A tracker for an epoch with `world_size` ranks.
+    /// A tracker for an epoch with `world_size` ranks, all of which may tell it something.
     #[must_use]
     pub fn new(world_size: u32) -> Self {
+        Self::of_ranks(0..world_size, world_size)
+    }
+
+    /// A tracker for an epoch with `world_size` ranks that listens to the ranks `local` only.
+    #[must_use]
+    pub fn of_ranks(local: Range<u32>, world_size: u32) -> Self {
         Self {
             world: Everybody { world_size },
+            local,
             groups: BTreeMap::new(),
             members: 0,
             edges: Windows::default(),
@@ -80,16 +108,23 @@ impl Tracker {
         true
     }
 
-    /// Takes one record. A record that names no group is of all ranks if its context has as many.
+    /// Counts a group that could not be learnt because its members are no ranks of the job.
+    pub const fn refuse_group(&mut self) {
+        self.counts.groups_refused += 1;
+    }
+
+    /// Takes one record. One of an unknown group is of all ranks if its context has as many.
     ///
     /// # Errors
-    /// When its group is unknown, a rank outside its context, or its duration none.
+    /// When its group is unknown, a rank outside its context, its own rank another node's, or its
+    /// duration none.
     pub fn take(&mut self, record: &CollectiveRecord) -> Result<(), RecordError> {
         let event = match self.event(record) {
             Ok(event) => event,
             Err(error) => {
                 match error {
                     RecordError::UnknownGroup => self.counts.unknown_group += 1,
+                    RecordError::Elsewhere { .. } => self.counts.elsewhere += 1,
                     _ => self.counts.implausible += 1,
                 }
                 return Err(error);
@@ -107,13 +142,19 @@ impl Tracker {
 
     fn event(&self, record: &CollectiveRecord) -> Result<CollectiveEvent, RecordError> {
         let group = record.group.unwrap_or(GroupId::WORLD);
-        match self.groups.get(&group) {
+        let event = match self.groups.get(&group) {
             Some(members) => record.event(group, members),
-            None if record.context_size == self.world.world_size => {
-                record.event(group, &self.world)
-            }
-            None => Err(RecordError::UnknownGroup),
-        }
+            None if self.is_of_everybody(record) => record.event(group, &self.world),
+            None => record.event_of_stranger(group),
+        }?;
+        let rank = event.rank();
+        if self.local.contains(&rank.0) { Ok(event) } else { Err(RecordError::Elsewhere { rank }) }
+    }
+
+    /// Whether a record of a group that nobody has named is of one of all ranks, in their order.
+    fn is_of_everybody(&self, record: &CollectiveRecord) -> bool {
+        let in_order = record.global_rank.is_none_or(|rank| rank.0 == record.context_rank);
+        record.context_size == self.world.world_size && in_order
     }
 
     /// Says whether what comes now is slow on purpose, a checkpoint say.
@@ -159,6 +200,7 @@ mod tests {
             operation,
             group,
             context_rank,
+            global_rank: None,
             context_size,
             start_us,
             end_us,
@@ -188,6 +230,23 @@ mod tests {
         assert_eq!(observation.progress[0].entered, 26);
         assert_eq!(observation.progress[0].finished, 25);
         assert_eq!(tracker.counts().taken, 101);
+    }
+
+    #[test]
+    fn ranks_of_other_nodes_are_not_listened_to() {
+        let mut tracker = Tracker::of_ranks(2..4, 8);
+        assert_eq!(
+            tracker.take(&record(REDUCE, 8, true)),
+            Err(RecordError::Elsewhere { rank: Rank(0) })
+        );
+        let own = CollectiveRecord { context_rank: 3, ..record(REDUCE, 8, true) };
+        assert_eq!(tracker.take(&own), Ok(()));
+        let stranger = GroupId::of_name("a group that nobody has named");
+        let own = CollectiveRecord { group: Some(stranger), global_rank: Some(Rank(2)), ..own };
+        assert_eq!(tracker.take(&own), Ok(()));
+        let other = CollectiveRecord { global_rank: Some(Rank(4)), ..own };
+        assert_eq!(tracker.take(&other), Err(RecordError::Elsewhere { rank: Rank(4) }));
+        assert_eq!((tracker.counts().taken, tracker.counts().elsewhere), (2, 2));
     }
 
     #[test]

@@ -33,6 +33,19 @@ pub struct NotTaken {
     pub overwritten: u64,
 }
 
+impl NotTaken {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            no_place: self.no_place.saturating_add(other.no_place),
+            warm_up: self.warm_up.saturating_add(other.warm_up),
+            excused: self.excused.saturating_add(other.excused),
+            overwritten: self.overwritten.saturating_add(other.overwritten),
+        }
+    }
+}
+
 /// Windows by key.
 #[derive(Debug, Clone)]
 pub struct Windows<Key> {

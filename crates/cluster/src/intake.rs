@@ -1,0 +1,341 @@
+//! What the node's workers tell their agent of their collectives, from the post to the report.
+//!
+//! An [`Intake`] is a handle: servers and readers put entries in, the agent's driver opens an epoch
+//! and takes observations out. Between them is a bounded queue, so that whoever posts is answered
+//! before anything is counted. It decides nothing and keeps no entry beyond the queue.
+
+pub mod entry;
+mod queue;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::epoch::Epoch;
+use crate::latency::tracker::{Tracker, TrackerCounts};
+use crate::message::Assignment;
+use crate::observation::{Observation, WorkerObservation, WorkerState};
+use crate::rank::Rank;
+
+use entry::{Entry, Post, PostRefused, Told};
+use queue::Queue;
+
+pub use queue::MAX_QUEUED_ENTRIES;
+pub use workers::{WorkerProcess, WorkerUsage};
+
+/// How long a rank's checkpoint may excuse it, unless its end is told before.
+pub const MAX_CHECKPOINT: Duration = Duration::from_secs(1800);
+
+/// What an agent runs in one epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// How many ranks the job has.
+    pub world_size: u32,
+    /// The ranks that run here.
+    pub ranks: Range<u32>,
+}
+
+/// Takes entries of workers and gives observations of them. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Intake(Arc<Shared>);
+
+/// What became of entries since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IntakeCounts {
+    /// Entries that came in posts that could be read.
+    pub received: u64,
+    /// Posts that could not be read.
+    pub malformed_posts: u64,
+    /// Entries that made no sense by themselves.
+    pub refused: u64,
+    /// Entries that were dropped because the queue was full.
+    pub queue_full: u64,
+    /// Entries that came while no epoch ran, or were of another one.
+    pub stale: u64,
+    /// Checkpoints of ranks that are not this node's.
+    pub foreign_checkpoints: u64,
+    /// What became of the rest.
+    pub tracker: TrackerCounts,
+}
+
+/// What became of one post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Entries that were put into the queue.
+    pub queued: usize,
+    /// Entries that made no sense.
+    pub refused: usize,
+    /// What is wrong with the first of these.
+    pub first_refused: Option<entry::EntryRefused>,
+    /// Entries that were dropped because the queue was full.
+    pub dropped: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Locked before the queue where both are, so that entries are counted in their order.
+    current: Mutex<Current>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Current {
+    running: Option<Running>,
+    stale: u64,
+    foreign_checkpoints: u64,
+    /// What the trackers of epochs that are over have counted.
+    past: TrackerCounts,
+}
+
+/// What is known of the epoch that runs.
+#[derive(Debug)]
+struct Running {
+    scope: Scope,
+    tracker: Tracker,
+    /// Ranks at a checkpoint, and since when.
+    checkpoints: BTreeMap<Rank, Instant>,
+    /// Of each peer, how many latencies were reported last and their mean, in nanoseconds.
+    latest: BTreeMap<Rank, (u64, u64)>,
+    usage: workers::Usage,
+}
+
+/// A look at what an intake knows, for people.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct View {
+    /// What runs.
+    pub scope: Option<Scope>,
+    /// The mean latency to each peer, as it was last reported, in nanoseconds.
+    pub latencies_ns: BTreeMap<Rank, u64>,
+    /// What each worker uses.
+    pub usage: Vec<WorkerUsage>,
+    /// What became of entries.
+    pub counts: IntakeCounts,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// What an agent runs in `epoch` when it is told this.
+    #[must_use]
+    pub fn of(epoch: Epoch, assignment: &Assignment) -> Self {
+        let first = assignment.first_rank.0;
+        let behind = first.saturating_add(assignment.workers.get());
+        Self { epoch, world_size: assignment.world_size, ranks: first..behind }
+    }
+}
+
+// === impl Intake ===
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Intake {
+    /// An intake in which no epoch runs: what comes is counted as stale.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's. To be
+    /// called before the epoch's workers are started.
+    pub fn begin(&self, scope: Scope) {
+        let mut current = self.current();
+        current.close(&mut self.queue());
+        let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size);
+        current.running = Some(Running {
+            scope,
+            tracker,
+            checkpoints: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            usage: workers::Usage::default(),
+        });
+    }
+
+    /// Closes the epoch: nothing runs.
+    pub fn end(&self) {
+        self.current().close(&mut self.queue());
+    }
+
+    /// Takes the body of a post.
+    ///
+    /// # Errors
+    /// When it cannot be read; nothing of it is taken then.
+    pub fn post(&self, body: &[u8]) -> Result<Taken, PostRefused> {
+        let post = Post::parse(body).inspect_err(|_| self.queue().count_malformed())?;
+        let Post { entries, refused, first_refused } = post;
+        let given = entries.len();
+        let queued = self.queue().put(entries, refused);
+        if queued > 0 {
+            self.0.arrived.notify_one();
+        }
+        Ok(Taken { queued, refused, first_refused, dropped: given - queued })
+    }
+
+    /// Takes entries that were read elsewhere, and says how many were dropped.
+    pub fn take(&self, entries: Vec<Entry>) -> usize {
+        let given = entries.len();
+        let queued = self.queue().put(entries, 0);
+        if queued > 0 {
+            self.0.arrived.notify_one();
+        }
+        given - queued
+    }
+
+    /// Counts entries as they come, for ever.
+    pub async fn count(&self) {
+        loop {
+            self.0.arrived.notified().await;
+            while self.drain() {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// What the workers of `epoch` have told since this was last asked, and which of `processes` are
+    /// stopped; nothing if another epoch runs.
+    #[must_use]
+    pub fn observe(&self, epoch: Epoch, processes: &[WorkerProcess]) -> Option<Observation> {
+        while self.drain() {}
+        let mut current = self.current();
+        let running = current.running.as_mut().filter(|running| running.scope.epoch == epoch)?;
+        Some(running.observe(processes))
+    }
+
+    /// A look at what it knows.
+    #[must_use]
+    pub fn view(&self) -> View {
+        let current = self.current();
+        let counts = current.counts(&self.queue());
+        let Some(running) = &current.running else { return View { counts, ..View::default() } };
+        let latest = running.latest.iter();
+        View {
+            scope: Some(running.scope.clone()),
+            latencies_ns: latest.map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect(),
+            usage: running.usage.latest().to_vec(),
+            counts,
+        }
+    }
+
+    /// Counts the entries that were put in first. Says whether there were any.
+    fn drain(&self) -> bool {
+        let mut current = self.current();
+        let Some(batch) = self.queue().next() else { return false };
+        batch.into_iter().for_each(|entry| current.count(entry));
+        true
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Current ===
+
+impl Current {
+    fn close(&mut self, queue: &mut Queue) {
+        self.stale = self.stale.saturating_add(queue.clear());
+        if let Some(running) = self.running.take() {
+            self.past = self.past.plus(&running.tracker.counts());
+        }
+    }
+
+    fn count(&mut self, entry: Entry) {
+        let Some(running) = &mut self.running else {
+            self.stale += 1;
+            return;
+        };
+        if entry.epoch.is_some_and(|epoch| epoch != running.scope.epoch) {
+            self.stale += 1;
+            return;
+        }
+        match entry.told {
+            Told::Operation(record) => {
+                // What it refuses, it counts.
+                let _ = running.tracker.take(&record);
+            }
+            Told::Group { group, members } => running.learn(group, members),
+            Told::Checkpoint { rank, finished } => {
+                if !running.scope.ranks.contains(&rank.0) {
+                    self.foreign_checkpoints += 1;
+                } else if finished {
+                    running.checkpoints.remove(&rank);
+                } else {
+                    running.checkpoints.insert(rank, Instant::now());
+                }
+                running.tracker.excuse(!running.checkpoints.is_empty());
+            }
+        }
+    }
+
+    fn counts(&self, queue: &Queue) -> IntakeCounts {
+        let running = self.running.as_ref().map(|running| running.tracker.counts());
+        IntakeCounts {
+            stale: self.stale,
+            foreign_checkpoints: self.foreign_checkpoints,
+            tracker: running.map_or(self.past, |counts| self.past.plus(&counts)),
+            ..queue.counts()
+        }
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn learn(&mut self, group: crate::group::GroupId, members: Vec<Rank>) {
+        let world_size = self.scope.world_size;
+        let is_within = members.iter().all(|rank| rank.0 < world_size);
+        let fits = u32::try_from(members.len()).is_ok_and(|size| size <= world_size);
+        if is_within && fits {
+            self.tracker.learn_group(group, members);
+        } else {
+            self.tracker.refuse_group();
+        }
+    }
+
+    fn observe(&mut self, processes: &[WorkerProcess]) -> Observation {
+        let now = Instant::now();
+        self.checkpoints.retain(|_, since| now.duration_since(*since) < MAX_CHECKPOINT);
+        self.tracker.excuse(!self.checkpoints.is_empty());
+        let mut observation = Observation::default();
+        self.tracker.report(&mut observation);
+        self.remember(&observation);
+        self.usage.sample(processes, now);
+        let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
+        observation.workers = stopped
+            .map(|usage| WorkerObservation { rank: usage.rank, state: WorkerState::Stopped })
+            .collect();
+        observation
+    }
+
+    /// Averages over groups, directions and sizes, as the original shows latencies.
+    fn remember(&mut self, observation: &Observation) {
+        let mut sums: BTreeMap<Rank, (u64, u128)> = BTreeMap::new();
+        for edge in &observation.edges {
+            let (count, sum_ns) = sums.entry(edge.key.peer).or_default();
+            *count += u64::from(edge.window.count);
+            *sum_ns += u128::from(edge.window.count) * u128::from(edge.window.mean_ns);
+        }
+        for (peer, (count, sum_ns)) in sums {
+            let mean_ns = sum_ns / u128::from(count.max(1));
+            let mean_ns = u64::try_from(mean_ns).expect("a mean is no more than the largest");
+            self.latest.insert(peer, (count, mean_ns));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

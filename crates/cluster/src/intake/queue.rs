@@ -1,0 +1,72 @@
+//! Entries between whoever posts and whoever counts them: bounded, and what finds no place is
+//! counted.
+
+use std::collections::VecDeque;
+
+use super::IntakeCounts;
+use super::entry::Entry;
+
+/// Entries that may wait to be counted.
+pub const MAX_QUEUED_ENTRIES: usize = 32_768;
+
+/// Posts that wait, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    posts: VecDeque<Vec<Entry>>,
+    entries: usize,
+    received: u64,
+    malformed_posts: u64,
+    refused: u64,
+    queue_full: u64,
+}
+
+impl Queue {
+    /// Puts in the entries of a post, of which `refused` others made no sense, and says how many had
+    /// a place: all or none.
+    pub(super) fn put(&mut self, entries: Vec<Entry>, refused: usize) -> usize {
+        let given = entries.len();
+        add(&mut self.received, given + refused);
+        add(&mut self.refused, refused);
+        if given == 0 {
+            return 0;
+        }
+        if self.entries + given > MAX_QUEUED_ENTRIES {
+            add(&mut self.queue_full, given);
+            return 0;
+        }
+        self.entries += given;
+        self.posts.push_back(entries);
+        given
+    }
+
+    pub(super) const fn count_malformed(&mut self) {
+        self.malformed_posts += 1;
+    }
+
+    /// Takes out the oldest post.
+    pub(super) fn next(&mut self) -> Option<Vec<Entry>> {
+        let post = self.posts.pop_front()?;
+        self.entries -= post.len();
+        Some(post)
+    }
+
+    /// Forgets what waits, and says how many entries those are.
+    pub(super) fn clear(&mut self) -> u64 {
+        self.posts.clear();
+        u64::try_from(std::mem::take(&mut self.entries)).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn counts(&self) -> IntakeCounts {
+        IntakeCounts {
+            received: self.received,
+            malformed_posts: self.malformed_posts,
+            refused: self.refused,
+            queue_full: self.queue_full,
+            ..IntakeCounts::default()
+        }
+    }
+}
+
+fn add(counter: &mut u64, more: usize) {
+    *counter = counter.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+}

@@ -1,0 +1,109 @@
+//! From posts to observations.
+
+use super::*;
+use crate::group::GroupId;
+use crate::latency::windows::WARM_UP_SAMPLES;
+
+fn scope(number: u64) -> Scope {
+    Scope { epoch: Epoch::new(number), world_size: 4, ranks: 0..2 }
+}
+
+/// A transfer from rank 0 to rank 1 of 64 bytes in 30 microseconds.
+fn send(more: &str) -> String {
+    format!(
+        r#"{{"opType":"send","remoteRank":1,"bytes":64,"context_rank":0,"context_size":4,
+            "startTime":10,"endTime":40,"finished":true{more}}}"#
+    )
+}
+
+fn sends(count: u32, more: &str) -> String {
+    let one = send(more).replace('\n', " ");
+    (0..count).map(|_| format!("{one}\n")).collect()
+}
+
+#[test]
+fn what_is_posted_is_observed_and_shown() {
+    let intake = Intake::new();
+    intake.begin(scope(1));
+    let taken = intake.post(sends(WARM_UP_SAMPLES + 7, "").as_bytes()).unwrap();
+    assert_eq!((taken.queued, taken.refused, taken.dropped), (27, 0, 0));
+    let observation = intake.observe(Epoch::new(1), &[]).unwrap();
+    let [edge] = observation.edges[..] else { panic!("{observation:?}") };
+    assert_eq!((edge.key.rank, edge.key.peer), (Rank(0), Rank(1)));
+    assert_eq!((edge.window.count, edge.window.median_ns), (7, 30_000));
+    let view = intake.view();
+    assert_eq!(view.latencies_ns, BTreeMap::from([(Rank(1), 30_000)]));
+    assert_eq!((view.scope, view.counts.received), (Some(scope(1)), 27));
+    assert_eq!(intake.observe(Epoch::new(1), &[]).unwrap().edges, []);
+    assert_eq!(intake.view().latencies_ns.len(), 1, "what was reported last is still shown");
+}
+
+#[test]
+fn another_epoch_is_not_mixed_in() {
+    let intake = Intake::new();
+    let post = |text: &str| assert!(intake.post(text.as_bytes()).is_ok());
+    post(&send(""));
+    assert_eq!(intake.observe(Epoch::new(1), &[]), None);
+    assert_eq!(intake.view().counts.stale, 1, "nothing runs");
+    intake.begin(scope(1));
+    post(&send(""));
+    intake.begin(scope(2));
+    post(&send(r#","epoch":1"#));
+    post(&send(r#","epoch":2"#));
+    assert_eq!(intake.observe(Epoch::new(1), &[]), None);
+    assert!(intake.observe(Epoch::new(2), &[]).is_some());
+    let counts = intake.view().counts;
+    assert_eq!((counts.received, counts.stale, counts.tracker.taken), (4, 3, 1));
+    intake.end();
+    assert_eq!(intake.observe(Epoch::new(2), &[]), None);
+    assert_eq!(intake.view().counts.tracker.taken, 1, "counts outlive their epoch");
+}
+
+#[test]
+fn what_finds_no_place_is_counted() {
+    let intake = Intake::new();
+    intake.begin(scope(1));
+    let batch = sends(16_384, "");
+    let full: Vec<usize> = (0..3).map(|_| intake.post(batch.as_bytes()).unwrap().dropped).collect();
+    assert_eq!(full, [0, 0, 16_384]);
+    assert_eq!(intake.view().counts.queue_full, 16_384);
+    assert!(intake.observe(Epoch::new(1), &[]).is_some());
+    assert_eq!(intake.post(send("").as_bytes()).unwrap().queued, 1);
+    assert!(intake.post(b"nonsense").is_err());
+    assert_eq!(intake.post(b"{}").unwrap().refused, 1);
+    let counts = intake.view().counts;
+    assert_eq!((counts.malformed_posts, counts.refused, counts.tracker.taken), (1, 1, 32_768));
+}
+
+#[test]
+fn groups_are_learnt_if_their_members_can_be() {
+    let intake = Intake::new();
+    intake.begin(scope(1));
+    let pair = r#","group":"pair","context_size":2"#;
+    let mut text = String::from(r#"{"opType":"group","group":"pair","ranks":[1,3]}"#);
+    text += r#"{"opType":"group","group":"outside","ranks":[1,4]}"#;
+    text += r#"{"opType":"group","group":"large","ranks":[0,1,2,3,0]}"#;
+    text += &send(pair).replace(r#""context_size":4,"#, "");
+    intake.post(text.as_bytes()).unwrap();
+    let observation = intake.observe(Epoch::new(1), &[]).unwrap();
+    let [progress] = &observation.progress[..] else { panic!("{observation:?}") };
+    assert_eq!((progress.group, progress.rank), (GroupId::of_name("pair"), Rank(1)));
+    assert_eq!(intake.view().counts.tracker.groups_refused, 2);
+}
+
+#[test]
+fn a_checkpoint_excuses_until_its_end() {
+    let intake = Intake::new();
+    intake.begin(scope(1));
+    let excused = |text: &str| {
+        intake.post(text.as_bytes()).unwrap();
+        intake.observe(Epoch::new(1), &[]).unwrap().excused
+    };
+    assert!(!excused(r#"{"opType":"checkpoint","global_rank":2}"#), "not this node's");
+    assert!(excused(
+        r#"{"opType":"checkpoint","global_rank":0}{"opType":"checkpoint","global_rank":1}"#
+    ));
+    assert!(excused(r#"{"opType":"checkpoint","global_rank":0,"finished":true}"#));
+    assert!(!excused(r#"{"opType":"checkpoint","global_rank":1,"finished":true}"#));
+    assert_eq!(intake.view().counts.foreign_checkpoints, 1);
+}
