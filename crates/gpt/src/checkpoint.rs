@@ -99,6 +99,17 @@ impl Identity {
         HEADER_BYTES as u64 + numbers as u64 * 12 + DIGEST_BYTES as u64
     }
 
+    /// A number that tells it from others.
+    pub(crate) fn digest(&self) -> u64 {
+        rapidhash_v3(&self.encode())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let Self { config, seed, text_digest } = self;
+        let sizes = config.named().into_iter().flat_map(|(_, size)| size.to_le_bytes());
+        sizes.chain(seed.to_le_bytes()).chain(text_digest.to_le_bytes()).collect()
+    }
+
     /// Compares with what a checkpoint says of itself.
     fn check(&self, found: &[u8]) -> Result<(), DecodeError> {
         let mut fields = found;
@@ -127,13 +138,8 @@ impl Checkpoint {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let Identity { config, seed, text_digest } = self.identity;
-        for (_, size) in config.named() {
-            bytes.extend(size.to_le_bytes());
-        }
-        for number in [seed, text_digest, self.steps] {
-            bytes.extend(number.to_le_bytes());
-        }
+        bytes.extend(self.identity.encode());
+        bytes.extend(self.steps.to_le_bytes());
         for Moments { value, first, second } in &self.weights {
             let numbers = [value, first, second].into_iter().flatten();
             bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));

@@ -2,7 +2,7 @@
 //! runtime, program cache and operations together.
 //!
 //! All numbers come from the operations of `telltale-operations`; nothing here computes with a
-//! weight on the host. What is random is counted, not drawn ([`random`]), so a training is the same
+//! weight on the host, and with a gradient only where processes add theirs up ([`parallel`]). What is random is counted, not drawn ([`random`]), so a training is the same
 //! from a seed alone, and goes on from a checkpoint as if it had never stopped. Nothing here
 //! prints, waits for signals or knows an endpoint: that is the command's business.
 //!
@@ -18,6 +18,7 @@ mod config;
 mod layer;
 mod linear;
 mod model;
+pub mod parallel;
 pub mod random;
 pub mod text;
 mod training;
@@ -28,5 +29,5 @@ pub use activation::{
 };
 pub use config::{Config, ConfigError};
 pub use model::{Gradients, forward, forward_and_backward};
-pub use training::{Batch, ResumeError, Training};
+pub use training::{Batch, ResumeError, SharedStepError, Training};
 pub use weights::{Initial, LayerWeights, Linear, Norm, Weight, Weights};

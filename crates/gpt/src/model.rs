@@ -40,8 +40,9 @@ pub fn forward(
     session.cross_entropy(&forward.logits, batch.targets())
 }
 
-/// The mean loss of a batch, as a tensor `[1]`, and its gradient for each weight. In between, `look`
-/// is shown what was computed; operations that it dispatches must change none of it.
+/// The mean loss of a batch, as a tensor `[1]`, and the gradient of `share` times it for each weight.
+/// In between, `look` is shown what was computed; operations that it dispatches must change none of
+/// it.
 ///
 /// # Errors
 /// When an operation or `look` fails.
@@ -50,12 +51,13 @@ pub fn forward_and_backward(
     config: &Config,
     weights: &Weights<Tensor>,
     batch: &Batch,
+    share: f32,
     look: impl FnOnce(&Activations<'_>) -> Result<(), OperationError>,
 ) -> Result<(Tensor, Gradients), OperationError> {
     let mut forward = run(session, config, weights, batch)?;
     look(&Activations(&forward))?;
     let loss = session.cross_entropy(&forward.logits, batch.targets())?;
-    let for_logits = session.cross_entropy_backward(&forward.logits, batch.targets(), 1.0)?;
+    let for_logits = session.cross_entropy_backward(&forward.logits, batch.targets(), share)?;
     let for_normed = session.matmul(PLAIN, &for_logits, &weights.tokens, None)?;
     let tokens = session.matmul(LEFT, &for_logits, &forward.norm.y, None)?;
     let (mut slope, norm) =

@@ -8,7 +8,8 @@ use telltale_program_cache::DataFormat;
 use crate::activation::Activations;
 use crate::checkpoint::{Checkpoint, Identity, Moments};
 use crate::config::{Config, ConfigError};
-use crate::model;
+use crate::model::{self, Gradients};
+use crate::parallel::{Member, Ring, RingError};
 use crate::text::Text;
 use crate::weights::{Weight, Weights};
 
@@ -55,6 +56,17 @@ pub enum ResumeError {
     /// The device did not take the weights.
     #[error("the weights did not get to the device")]
     Device(#[from] OperationError),
+}
+
+/// Why a step of several ranks was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedStepError {
+    /// The device failed; the training cannot go on.
+    #[error(transparent)]
+    Device(#[from] OperationError),
+    /// The other ranks are not there any more; the training is as it was before the step.
+    #[error(transparent)]
+    Ring(#[from] RingError),
 }
 
 // === impl Training ===
@@ -139,12 +151,61 @@ impl Training {
         &mut self,
         look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
     ) -> Result<f32, OperationError> {
-        let config = self.identity.config;
-        let batch = self.next_batch()?;
+        let (loss, gradients) = self.gradients(Member::alone(), look)?;
+        self.learn(&gradients)?;
+        let loss = self.session.read(&loss)?;
+        Ok(loss.first().copied().unwrap_or(f32::NAN))
+    }
+
+    /// The same with all ranks of a ring, which each take their share of a batch that is as many times
+    /// as large. Gives the mean loss of all. When the ring fails, the training is as it was before
+    /// the step.
+    ///
+    /// # Errors
+    /// When an operation, `look` or the ring fails.
+    pub fn step_shared(
+        &mut self,
+        ring: &mut Ring,
+        look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
+    ) -> Result<f32, SharedStepError> {
+        let member = ring.member();
+        let (loss, gradients) = self.gradients(member, look)?;
+        // Reading waits for all of it.
+        self.session.finish()?;
+        let mut numbers = Vec::with_capacity(self.parameter_count() + 1);
+        for gradient in gradients.iter() {
+            numbers.extend(self.session.read(gradient)?);
+        }
+        numbers.extend(self.session.read(&loss)?);
+        ring.all_reduce(&mut numbers)?;
+        let mut rest = numbers.as_slice();
+        for (described, gradient) in self.described.iter().zip(gradients.iter()) {
+            let (values, after) = rest.split_at(described.element_count());
+            self.session.write(gradient, values)?;
+            rest = after;
+        }
+        self.learn(&gradients)?;
+        let loss = rest.first().copied().unwrap_or(f32::NAN);
+        Ok(loss / member.world_size() as f32)
+    }
+
+    /// The mean loss of a rank's part of the next batch, and its share of the gradient of the whole.
+    fn gradients(
+        &self,
+        member: Member,
+        look: impl FnOnce(&Session, &Activations<'_>) -> Result<(), OperationError>,
+    ) -> Result<(Tensor, Gradients), OperationError> {
+        let batch = self.next_batch(member)?;
         let session = &self.session;
         let look = |found: &Activations<'_>| look(session, found);
-        let (loss, gradients) =
-            model::forward_and_backward(session, &config, &self.weights, &batch, look)?;
+        let share = 1.0 / member.world_size() as f32;
+        let config = &self.identity.config;
+        model::forward_and_backward(session, config, &self.weights, &batch, share, look)
+    }
+
+    /// Changes the weights, and waits until that is done.
+    fn learn(&mut self, gradients: &Gradients) -> Result<(), OperationError> {
+        let session = &self.session;
         let step = self.steps + 1;
         let optimiser = optimiser(step);
         let all = self.described.iter().zip(self.weights.iter()).zip(self.moments.iter());
@@ -155,11 +216,9 @@ impl Training {
             let state = AdamWState { parameter, first, second };
             session.adamw(&constants, number, state, gradient)?;
         }
-        // Reading waits for all of it.
         session.finish()?;
-        let loss = session.read(&loss)?;
         self.steps = step;
-        Ok(loss.first().copied().unwrap_or(f32::NAN))
+        Ok(())
     }
 
     /// How many steps were done, those before a checkpoint included.
@@ -212,10 +271,11 @@ impl Training {
         Ok(rapidhash_v3(&bytes))
     }
 
-    fn next_batch(&self) -> Result<Batch, OperationError> {
+    fn next_batch(&self, member: Member) -> Result<Batch, OperationError> {
         let Identity { config, seed, .. } = self.identity;
         let window = config.context as usize + 1;
-        let first = self.steps * u64::from(config.batch);
+        let batches = self.steps * u64::from(member.world_size()) + u64::from(member.rank());
+        let first = batches * u64::from(config.batch);
         let windows = (first..first + u64::from(config.batch)).map(|number| {
             self.text.window(seed, number, window).expect("checked when the training began")
         });

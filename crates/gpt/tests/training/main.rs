@@ -1,8 +1,9 @@
 //! Trainings on the software accelerator: against PyTorch, with each mode of the program cache,
-//! and stopped and resumed.
+//! stopped and resumed, and in several ranks.
 #![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
 
 mod bench;
+mod parallel;
 mod printed;
 
 use bench::{Bench, Reference, SMALL};
