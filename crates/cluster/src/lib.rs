@@ -18,6 +18,7 @@ pub mod node;
 pub mod observation;
 pub mod policy;
 pub mod rank;
+pub mod store;
 pub mod stored;
 pub mod time;
 pub mod verdict;

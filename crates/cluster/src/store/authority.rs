@@ -1,0 +1,72 @@
+//! Until when a coordinator may lead, by its own clock.
+//!
+//! The clock goes on while the machine sleeps (`CLOCK_BOOTTIME`, clock_gettime(2)), as the clock of
+//! whoever gave the lease does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+const NEVER_NS: u64 = 0;
+const FOR_EVER_NS: u64 = u64::MAX;
+
+/// Says whether this coordinator may lead at this moment.
+#[derive(Debug, Clone, Default)]
+pub struct Authority {
+    until_ns: Arc<AtomicU64>,
+}
+
+/// A moment on the clock of leases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LeaseMoment(u64);
+
+impl LeaseMoment {
+    /// Now.
+    pub(super) fn now() -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+        let rest_ns = u64::try_from(now.tv_nsec).unwrap_or_default();
+        Self(seconds.saturating_mul(1_000_000_000).saturating_add(rest_ns))
+    }
+}
+
+impl Authority {
+    /// Whether it may lead. False from the moment on at which another coordinator could.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// How long it may lead, if nothing else happens.
+    pub(super) fn remaining(&self) -> Duration {
+        let until_ns = self.until_ns.load(Ordering::Acquire);
+        Duration::from_nanos(until_ns.saturating_sub(LeaseMoment::now().0))
+    }
+
+    /// It may lead until it gives that up.
+    pub(super) fn extend_for_ever(&self) {
+        self.until_ns.store(FOR_EVER_NS, Ordering::Release);
+    }
+
+    /// It may not lead.
+    pub(super) fn end(&self) {
+        self.until_ns.store(NEVER_NS, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_shared_and_ends() {
+        let authority = Authority::default();
+        assert!(!authority.holds());
+        authority.extend_for_ever();
+        assert!(authority.clone().holds());
+        authority.end();
+        assert!(!authority.holds());
+    }
+}

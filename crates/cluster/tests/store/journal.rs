@@ -1,0 +1,119 @@
+//! The journal on a real disk.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use telltale_cluster::epoch::{Epoch, Revision};
+use telltale_cluster::store::{JournalSettings, Place};
+use telltale_cluster::stored::StoreOutcome;
+use telltale_harness::{Scratch, needs_root};
+
+use crate::conformance;
+use crate::coordinator::{Coordinator, revision};
+
+fn place(directory: &Path) -> Place {
+    Place::Journal(JournalSettings { directory: directory.to_path_buf() })
+}
+
+fn block_on(future: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future);
+}
+
+#[test]
+fn it_is_a_store() {
+    let scratch = Scratch::new();
+    let mut number = 0;
+    conformance::check(|| {
+        number += 1;
+        place(&scratch.join(format!("job/{number}")))
+    });
+}
+
+#[test]
+fn it_is_private_and_says_who_has_it() {
+    block_on(async {
+        let scratch = Scratch::new();
+        let directory = scratch.join("state");
+        let mut first = Coordinator::start(&place(&directory));
+        first.gains().await;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&directory), 0o700);
+        assert_eq!(mode(&directory.join("journal")), 0o600);
+        let mut second = Coordinator::start(&place(&directory));
+        let soon = tokio::time::Instant::now() + std::time::Duration::from_millis(700);
+        assert!(second.event_until(soon).await.is_none());
+        assert_eq!(second.troubles.len(), 1, "told once: {:?}", second.troubles);
+        assert!(second.troubles[0].contains("belongs to another coordinator"));
+    });
+}
+
+#[test]
+fn a_journal_that_cannot_be_used_is_told_and_tried_again() {
+    block_on(async {
+        let scratch = Scratch::new();
+        let directory = scratch.join("state");
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("journal"), "no journal").unwrap();
+        let mut coordinator = Coordinator::start(&place(&directory));
+        let soon = tokio::time::Instant::now() + std::time::Duration::from_millis(300);
+        assert!(coordinator.event_until(soon).await.is_none());
+        assert!(coordinator.troubles[0].contains("move it away"), "{:?}", coordinator.troubles);
+        std::fs::remove_file(directory.join("journal")).unwrap();
+        assert!(coordinator.gains().await.stored.is_none());
+    });
+}
+
+/// Set for the copy of the test that has a small disk.
+const SMALL_DISK: &str = "TELLTALE_TEST_SMALL_DISK";
+
+#[test]
+fn a_full_disk_costs_decisions_and_no_state() {
+    let name = "journal::a_full_disk_costs_decisions_and_no_state";
+    if let Some(directory) = std::env::var_os(SMALL_DISK) {
+        block_on(fills_the_disk(Path::new(&directory)));
+        return;
+    }
+    if !needs_root(name) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let script = "mount -t tmpfs -o size=64k none \"$0\" && exec \"$@\"";
+    let status = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script])
+        .arg(scratch.path())
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(SMALL_DISK, scratch.path())
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+async fn fills_the_disk(directory: &Path) {
+    let mut leader = Coordinator::start(&place(&directory.join("state")));
+    let term = leader.gains().await.term;
+    let decision = leader.decides(term, Revision::EMPTY, 1);
+    let stored = revision(leader.stores(&decision).await);
+    let ballast = directory.join("ballast");
+    let full = std::fs::write(&ballast, vec![1; 1 << 20]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    let mut last = stored;
+    let refused = loop {
+        // The file's last page has some room left.
+        let decision = leader.decides(term, last, 2);
+        match leader.stores(&decision).await {
+            StoreOutcome::Stored(next) => last = next,
+            outcome => break outcome,
+        }
+    };
+    assert_eq!(refused, StoreOutcome::Failed);
+    assert!(leader.troubles.iter().any(|text| text.contains("make room")));
+    std::fs::remove_file(&ballast).unwrap();
+    let decision = leader.decides(term, last, 3);
+    revision(leader.stores(&decision).await);
+    leader.store.close().await;
+    let mut next = Coordinator::start(&place(&directory.join("state")));
+    let stored = next.gains().await.stored.map(|(state, _)| state.epoch);
+    assert_eq!(stored, Some(Epoch::new(3)));
+}

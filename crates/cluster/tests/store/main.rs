@@ -1,0 +1,7 @@
+//! Both stores pass one suite; what only one of them promises is beside it.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
+
+mod conformance;
+mod coordinator;
+mod journal;
