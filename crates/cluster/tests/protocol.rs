@@ -1,0 +1,284 @@
+//! Messages to bytes and back, and messages that cannot be.
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use prost::Message as _;
+use telltale_cluster::epoch::{Epoch, Term};
+use telltale_cluster::group::GroupId;
+use telltale_cluster::latency::{
+    Collective, Direction, EdgeKey, EdgeWindow, SizeBucket, WaitKey, WaitWindow, Window,
+};
+use telltale_cluster::message::{
+    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, Master, NotPrepared, Order,
+    Outcome, Ports, Registration, Report, Step, ToNode,
+};
+use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
+use telltale_cluster::observation::{
+    Observation, Progress, WorkerEnd, WorkerObservation, WorkerState,
+};
+use telltale_cluster::protocol::decode::{Told, coordinator_message, node_message};
+use telltale_cluster::protocol::encode;
+use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
+use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
+use telltale_wire::cluster::decode::Bounded as _;
+use telltale_wire::cluster::message;
+
+fn name(text: &str) -> NodeName {
+    NodeName::new(text).unwrap()
+}
+
+fn window(latency_ns: u64) -> Window {
+    Window {
+        count: 7,
+        mean_ns: latency_ns,
+        median_ns: latency_ns,
+        deviation_ns: 3,
+        high_ns: latency_ns + 1,
+        last_sequence: 99,
+    }
+}
+
+fn report(number: u64, state: WorkerState) -> Report {
+    let group = GroupId::new(number);
+    let rank = Rank(3);
+    let progress = Progress { group, rank, entered: 9, finished: 8, awaits: vec![Rank(0)] };
+    let bucket = SizeBucket::of(number);
+    let edge = EdgeKey { group, rank, peer: Rank(4), direction: Direction::Receive, bucket };
+    let wait = WaitKey { group, rank, collective: Collective::ReduceScatter, bucket };
+    let observation = Observation {
+        workers: vec![WorkerObservation { rank, state }],
+        progress: vec![progress],
+        edges: vec![EdgeWindow { key: edge, window: window(number % 1_000_000) }],
+        waits: vec![WaitWindow { key: wait, window: window(5) }],
+        excused: number.is_multiple_of(2),
+    };
+    Report { activity: Activity::Committed(Epoch::new(number)), observation }
+}
+
+fn bodies() -> impl Strategy<Value = FromNodeBody> {
+    let registration = |number: u64| {
+        FromNodeBody::Register(Registration {
+            address: HostAddress::new("fd00::1").unwrap(),
+            workers: WorkersPerNode::new(8).unwrap(),
+            activity: if number == 0 {
+                Activity::Idle
+            } else {
+                Activity::Preparing(Epoch::new(number))
+            },
+        })
+    };
+    let states = [
+        WorkerState::Running,
+        WorkerState::Stopped,
+        WorkerState::Finished,
+        WorkerState::Ended,
+        WorkerState::Failed { end: WorkerEnd::Code(-1), age: Duration::from_millis(5) },
+        WorkerState::Failed { end: WorkerEnd::Signal(9), age: Duration::ZERO },
+        WorkerState::Failed { end: WorkerEnd::NotStarted, age: Duration::MAX },
+    ];
+    // What is told in nanoseconds ends after 584 years.
+    let bounded = move |state| match state {
+        WorkerState::Failed { end, age } => {
+            WorkerState::Failed { end, age: age.min(Duration::from_nanos(u64::MAX)) }
+        }
+        other => other,
+    };
+    let steps = [
+        Step::Stopping,
+        Step::Prepared { port: None },
+        Step::Prepared { port: NonZeroU16::new(29_500) },
+        Step::NotPrepared(NotPrepared::NoPort),
+        Step::NotPrepared(NotPrepared::RestartsUsedUp),
+        Step::Started,
+    ];
+    prop_oneof![
+        any::<u64>().prop_map(registration),
+        (any::<u64>(), proptest::sample::select(states.to_vec()))
+            .prop_map(move |(number, state)| FromNodeBody::Report(report(number, bounded(state)))),
+        (any::<u64>(), proptest::sample::select(steps.to_vec())).prop_map(|(epoch, step)| {
+            FromNodeBody::Acknowledge(Acknowledgement { epoch: Epoch::new(epoch), step })
+        }),
+    ]
+}
+
+fn orders() -> impl Strategy<Value = Order> {
+    let port = |number| NonZeroU16::new(number).unwrap();
+    let ports = Ports { first: port(7), least: port(5), greatest: port(9) };
+    let assignment = Assignment {
+        slot: Slot(2),
+        slots: 4,
+        first_rank: Rank(16),
+        workers: WorkersPerNode::new(8).unwrap(),
+        world_size: 32,
+        master: Master { address: HostAddress::new("host").unwrap(), port: port(29_501) },
+        restarts: 3,
+        digest: u64::MAX,
+    };
+    proptest::sample::select(vec![
+        Order::Welcome,
+        Order::Register,
+        Order::Prepare { ports: None },
+        Order::Prepare { ports: Some(ports) },
+        Order::Commit(assignment),
+        Order::Standby,
+        Order::Stop(Outcome::Finished),
+        Order::Stop(Outcome::GivenUp),
+        Order::Evict,
+    ])
+}
+
+proptest! {
+    #[test]
+    fn what_an_agent_tells_arrives(body in bodies(), incarnation: u64, sequence: u64) {
+        let incarnation = Incarnation::new(incarnation);
+        let told = FromNode { node: name("rack-3.node_7"), incarnation, sequence, body };
+        let vitals = Vitals {
+            processors_busy_ratio: Some(0.5),
+            memory_used_bytes: Some(1),
+            memory_total_bytes: None,
+            processes: vec![WorkerProcess {
+                rank: Rank(3),
+                process_id: Some(77),
+                processors: Some(1.5),
+                resident_bytes: None,
+            }],
+            devices: vec![
+                DeviceHealth { device: "0".to_owned(), fault: None },
+                DeviceHealth { device: "1".to_owned(), fault: Some("hot".to_owned()) },
+            ],
+        };
+        let bytes = encode::node_message(&told, Some(&vitals)).encode_to_vec();
+        let heard = node_message(&bytes, None).unwrap();
+        let is_report = matches!(told.body, FromNodeBody::Report(_));
+        prop_assert_eq!(heard.vitals, is_report.then_some(vitals));
+        prop_assert_eq!(heard.message, told);
+    }
+
+    #[test]
+    fn an_order_arrives(order in orders(), term: u64, sequence: u64, epoch: u64) {
+        let (term, epoch) = (Term::new(term), Epoch::new(epoch));
+        let message = ToNode { term, sequence, epoch, order };
+        let bytes = encode::coordinator_message(&name("n"), &message).encode_to_vec();
+        let read = message::CoordinatorMessage::bounded(&bytes).unwrap();
+        prop_assert_eq!(coordinator_message(read), Ok(Told::Order { node: name("n"), message }));
+    }
+
+    #[test]
+    fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        // Neither a panic nor a message of nobody.
+        if let Ok(word) = node_message(&bytes, None) {
+            prop_assert!(!word.message.node.as_str().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_refusal_arrives_and_is_cut() {
+    let long = "ü".repeat(400);
+    for (node, reason) in [(None, "why"), (Some(name("n")), long.as_str())] {
+        let bytes = encode::refusal(node.as_ref(), reason).encode_to_vec();
+        let read = message::CoordinatorMessage::bounded(&bytes).unwrap();
+        let Ok(Told::Refused { node: heard, reason: cut }) = coordinator_message(read) else {
+            panic!("not a refusal")
+        };
+        assert_eq!(heard, node);
+        assert!(reason.starts_with(&cut) && cut.len() <= 512 && !cut.is_empty());
+    }
+}
+
+/// A correct report, changed.
+fn changed(change: impl Fn(&mut message::Report)) -> Vec<u8> {
+    let body = FromNodeBody::Report(report(6, WorkerState::Running));
+    let told = FromNode { node: name("n"), incarnation: Incarnation::new(1), sequence: 1, body };
+    let mut message = encode::node_message(&told, Some(&Vitals::default()));
+    match &mut message.body {
+        Some(message::node_message::Body::Report(report)) => change(report),
+        other => panic!("not a report: {other:?}"),
+    }
+    message.encode_to_vec()
+}
+
+fn changed_window(change: impl Fn(&mut message::Window)) -> Vec<u8> {
+    changed(|report| change(report.edges[0].window.as_mut().unwrap()))
+}
+
+fn changed_vitals(change: impl Fn(&mut message::Vitals)) -> Vec<u8> {
+    changed(|report| change(report.vitals.as_mut().unwrap()))
+}
+
+fn ended(kind: message::worker_end::Kind) -> Vec<u8> {
+    changed(move |report| {
+        report.workers[0].state = message::WorkerState::Failed.into();
+        report.workers[0].end = Some(message::WorkerEnd { kind: Some(kind) });
+    })
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    use message::worker_end::Kind;
+    let cases = [
+        (changed(|_| ()), None),
+        (changed(|report| report.activity = None), Some("what the agent is doing")),
+        (changed(|report| report.workers[0].state = 99), Some("the state of a worker")),
+        (changed(|report| report.workers[0].rank = u32::MAX), Some("a rank is 4294967295")),
+        (changed(|report| report.progress[0].finished = 10), Some("more collectives")),
+        (changed(|report| report.progress[0].awaits = vec![0; 65]), Some("awaited ranks")),
+        (changed(|report| report.edges[0].size_bucket = 65), Some("a size is 65")),
+        (changed(|report| report.edges[0].direction = 0), Some("direction")),
+        (changed(|report| report.waits[0].collective = -1), Some("collective")),
+        (changed(|report| report.waits[0].window = None), Some("figures of a window")),
+        (changed_window(|window| window.count = 0), Some("1 to 100")),
+        (changed_window(|window| window.count = 101), Some("1 to 100")),
+        (changed_window(|window| window.median_ns = u64::MAX), Some("a latency")),
+        (changed_vitals(|vitals| vitals.processors_busy_ratio = Some(f64::NAN)), Some("share")),
+        (changed_vitals(|vitals| vitals.processors_busy_ratio = Some(-0.5)), Some("share")),
+        (ended(Kind::Code(0)), Some("exit code 0")),
+        (ended(Kind::Signal(0)), Some("a signal is 0")),
+        (ended(Kind::Signal(65)), Some("a signal is 65")),
+    ];
+    for (number, (bytes, expected)) in cases.into_iter().enumerate() {
+        match (node_message(&bytes, None), expected) {
+            (Ok(_), None) => {}
+            (Err(refused), Some(part)) => {
+                assert_eq!(refused.node, Some(name("n")), "case {number}");
+                let text = refused.error.to_string();
+                assert!(text.contains(part), "case {number}: {text}");
+            }
+            (found, expected) => panic!("case {number}: {found:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_assignment_must_fit_together() {
+    let mut message = message::CoordinatorMessage { node: "n".to_owned(), ..Default::default() };
+    let fitting = message::Assignment {
+        slot: 1,
+        slots: 2,
+        first_rank: 4,
+        workers: 4,
+        world_size: 8,
+        master_address: "host".to_owned(),
+        master_port: 29_500,
+        restarts: 0,
+        digest: 1,
+    };
+    let cases = [
+        (fitting.clone(), true),
+        (message::Assignment { slot: 2, ..fitting.clone() }, false),
+        (message::Assignment { first_rank: 5, ..fitting.clone() }, false),
+        (message::Assignment { world_size: 9, ..fitting.clone() }, false),
+        (message::Assignment { slots: 70_000, ..fitting.clone() }, false),
+        (message::Assignment { workers: 0, ..fitting.clone() }, false),
+        (message::Assignment { master_port: 65_536, ..fitting.clone() }, false),
+        (message::Assignment { master_address: "a b".to_owned(), ..fitting }, false),
+    ];
+    for (assignment, fits) in cases {
+        let commit = message::coordinator_message::Order::Commit(assignment.clone());
+        message.order = Some(commit);
+        assert_eq!(coordinator_message(message.clone()).is_ok(), fits, "{assignment:?}");
+    }
+}

@@ -1,0 +1,161 @@
+//! The limits of the coordinator's messages, field by field. The numbers are those of
+//! `cluster.proto`. What is not named here is once in a message, or as small as the bytes of it.
+
+use super::MAX_ANSWER_BYTES;
+use crate::limits::{MAX_NAME_BYTES, MAX_TEXT_BYTES};
+use crate::shape::FieldLimit;
+
+/// Workers of one node.
+pub const MAX_WORKERS: usize = 1024;
+/// Process groups whose progress one report may hold, counted for each worker.
+pub const MAX_PROGRESS: usize = 4096;
+/// Latency windows that one report may hold of transfers, and again of collectives.
+pub const MAX_WINDOWS: usize = 8192;
+/// Ranks that one rank may say it waits for.
+pub const MAX_AWAITED_RANKS: usize = 64;
+/// Accelerators of one node.
+pub const MAX_DEVICES: usize = 64;
+/// Nodes in one answer's matrix of latencies.
+pub const MAX_MATRIX_NODES: usize = 64;
+/// Cells in one answer's matrix of latencies.
+pub const MAX_MATRIX_CELLS: usize = MAX_MATRIX_NODES * MAX_MATRIX_NODES;
+/// Bytes of the name or address of a node: as of a domain name.
+pub(crate) const MAX_NODE_BYTES: usize = 253;
+/// Bytes that one number of a packed list takes at most.
+const MAX_NUMBER_BYTES: usize = 5;
+/// Nodes, slots, incidents and decisions in one answer.
+const MAX_ROWS: usize = 1 << 17;
+/// Signs of one incident.
+const MAX_SIGNS: usize = 256;
+/// Suspects of one verdict.
+const MAX_SUSPECTS: usize = 64;
+/// Figures behind one verdict.
+const MAX_EVIDENCE: usize = 16;
+/// Verdicts of one incident.
+const MAX_VERDICTS: usize = 256;
+/// Nodes that one decision takes out of their slots.
+const MAX_EVICTED: usize = 1 << 16;
+/// All of these together in one answer: a few bytes stand for a few hundred in memory.
+pub(crate) const MAX_PARTS: usize = 1 << 21;
+
+const fn many(
+    number: u32,
+    name: &'static str,
+    max_count: usize,
+    inner: &'static [FieldLimit],
+) -> FieldLimit {
+    FieldLimit { number, name, max_count, max_bytes: MAX_ANSWER_BYTES, inner }
+}
+
+const fn once(number: u32, name: &'static str, inner: &'static [FieldLimit]) -> FieldLimit {
+    many(number, name, 1, inner)
+}
+
+const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
+    FieldLimit { number, name, max_count: 1, max_bytes, inner: &[] }
+}
+
+/// Limits of a message of an agent.
+pub(super) const NODE_MESSAGE: &[FieldLimit] = &[
+    text(1, "node name", MAX_NODE_BYTES),
+    once(4, "registrations", &[text(1, "address of a node", MAX_NODE_BYTES)]),
+    once(5, "reports", REPORT),
+    once(6, "acknowledgements", &[]),
+];
+
+const REPORT: &[FieldLimit] = &[
+    many(2, "workers", MAX_WORKERS, &[]),
+    many(3, "progress of groups", MAX_PROGRESS, PROGRESS),
+    many(4, "windows of transfers", MAX_WINDOWS, &[]),
+    many(5, "windows of collectives", MAX_WINDOWS, &[]),
+    once(7, "vitals", VITALS),
+];
+
+/// Numbers may be packed or not.
+const PROGRESS: &[FieldLimit] = &[FieldLimit {
+    number: 5,
+    name: "awaited ranks",
+    max_count: MAX_AWAITED_RANKS,
+    max_bytes: MAX_AWAITED_RANKS * MAX_NUMBER_BYTES,
+    inner: &[],
+}];
+
+const VITALS: &[FieldLimit] =
+    &[many(4, "processes", MAX_WORKERS, &[]), many(5, "devices", MAX_DEVICES, DEVICE)];
+
+const DEVICE: &[FieldLimit] =
+    &[text(1, "device name", MAX_NAME_BYTES), text(3, "state of a device", MAX_TEXT_BYTES)];
+
+/// Limits of a message to an agent.
+pub(super) const COORDINATOR_MESSAGE: &[FieldLimit] = &[
+    text(1, "node name", MAX_NODE_BYTES),
+    once(8, "assignments", &[text(6, "address of rank 0", MAX_NODE_BYTES)]),
+    once(12, "refusals", &[text(1, "reason", MAX_TEXT_BYTES)]),
+];
+
+/// Limits of an answer of GetStatus.
+pub(super) const STATUS_ANSWER: &[FieldLimit] = &[
+    text(1, "job name", MAX_TEXT_BYTES),
+    text(8, "address of rank 0", MAX_NODE_BYTES),
+    text(22, "incident number", MAX_NAME_BYTES),
+    text(24, "store", MAX_TEXT_BYTES),
+    text(25, "version", MAX_NAME_BYTES),
+];
+
+/// Limits of an answer of ListNodes.
+pub(super) const NODES_ANSWER: &[FieldLimit] = &[many(1, "nodes", MAX_ROWS, NODE)];
+
+const NODE: &[FieldLimit] = &[
+    text(1, "node name", MAX_NODE_BYTES),
+    text(6, "address of a node", MAX_NODE_BYTES),
+    once(11, "vitals", VITALS),
+    many(12, "workers", MAX_WORKERS, &[]),
+];
+
+/// Limits of an answer of ListIncidents.
+pub(super) const INCIDENTS_ANSWER: &[FieldLimit] = &[many(1, "incidents", MAX_ROWS, INCIDENT)];
+
+const INCIDENT: &[FieldLimit] = &[
+    text(1, "incident number", MAX_NAME_BYTES),
+    many(5, "signs", MAX_SIGNS, SIGN),
+    text(10, "node name", MAX_NODE_BYTES),
+    many(12, "evicted nodes", MAX_EVICTED, &[]),
+];
+
+const SIGN: &[FieldLimit] = &[once(5, "suspicions", VERDICT)];
+
+const VERDICT: &[FieldLimit] =
+    &[many(2, "suspects", MAX_SUSPECTS, &[]), many(5, "evidence", MAX_EVIDENCE, &[])];
+
+/// Limits of an answer of GetIncident.
+pub(super) const INCIDENT_ANSWER: &[FieldLimit] = &[
+    once(1, "incidents", INCIDENT),
+    many(2, "verdicts", MAX_VERDICTS, VERDICT),
+    once(3, "matrices", MATRIX),
+];
+
+const MATRIX: &[FieldLimit] = &[
+    many(1, "nodes of a matrix", MAX_MATRIX_NODES, &[]),
+    many(2, "cells of a matrix", MAX_MATRIX_CELLS, &[]),
+];
+
+/// Limits of an answer of GetRankMap.
+pub(super) const RANK_MAP_ANSWER: &[FieldLimit] = &[many(5, "slots", MAX_ROWS, HOLDER)];
+
+const HOLDER: &[FieldLimit] =
+    &[text(2, "node name", MAX_NODE_BYTES), text(3, "address of a node", MAX_NODE_BYTES)];
+
+/// Limits of an answer of ListDecisions.
+pub(super) const DECISIONS_ANSWER: &[FieldLimit] = &[many(1, "decisions", MAX_ROWS, DECISION)];
+
+const DECISION: &[FieldLimit] = &[
+    text(5, "reason of a decision", MAX_TEXT_BYTES),
+    many(6, "evicted nodes", MAX_EVICTED, &[]),
+    text(7, "incident number", MAX_NAME_BYTES),
+];
+
+/// Limits of a request that names a node or an incident, and of one that names nothing.
+pub(super) const REQUEST: &[FieldLimit] = &[text(1, "name", MAX_NODE_BYTES)];
+
+/// Limits of an answer without lists or texts.
+pub(super) const PLAIN_ANSWER: &[FieldLimit] = &[];
