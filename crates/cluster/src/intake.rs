@@ -6,6 +6,7 @@
 
 pub mod entry;
 mod queue;
+pub mod server;
 mod workers;
 
 use std::collections::BTreeMap;
