@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 26] = [
+pub const MEMBERS: [Member; 27] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -53,10 +53,17 @@ pub const MEMBERS: [Member; 26] = [
     ),
     here(
         "telltale-node",
-        &["telltale-ledger", "telltale-wire", "telltale-schema", "telltale-server"],
+        &[
+            "telltale-ledger",
+            "telltale-wire",
+            "telltale-schema",
+            "telltale-query",
+            "telltale-server",
+        ],
     ),
     here("telltale-cluster", &["telltale-wire", "telltale-schema", "telltale-server"]),
-    here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema"]),
+    here("telltale-query", &["telltale-schema"]),
+    here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema", "telltale-query"]),
     Member { package: "telltale", may_use: MayUse::Product },
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
     here("telltale-server", &[]),

@@ -1,0 +1,107 @@
+//! A query as a tree, and what it says of one row: true, false, or neither, because something it
+//! asks for is not known.
+
+use regex_lite::Regex;
+
+use crate::field::Field;
+use crate::lexer::Comparison;
+use crate::subject::{Subject, Value};
+
+/// A part of a query.
+#[derive(Debug, Clone)]
+pub(crate) enum Expression {
+    All,
+    And(Vec<Expression>),
+    Or(Vec<Expression>),
+    Not(Box<Expression>),
+    Test(&'static Field, Test),
+}
+
+/// What is asked of one field.
+#[derive(Debug, Clone)]
+pub(crate) enum Test {
+    /// A number, in the field's base unit.
+    Number(Comparison, f64),
+    /// Text, equal or not, whatever its case.
+    Text { text: String, negated: bool },
+    /// Text that a pattern is found in.
+    Pattern { pattern: Box<Regex>, negated: bool },
+    /// One of these numbers.
+    NumberIn(Vec<f64>),
+    /// One of these texts.
+    TextIn(Vec<String>),
+    /// Whether there is a value.
+    Absent { negated: bool },
+}
+
+impl Expression {
+    /// What it says; none where that depends on something that is not known.
+    pub(crate) fn holds(&self, subject: &Subject<'_>) -> Option<bool> {
+        match self {
+            Self::All => Some(true),
+            Self::Not(inner) => inner.holds(subject).map(|holds| !holds),
+            Self::And(parts) => decided(parts, subject, false),
+            Self::Or(parts) => decided(parts, subject, true),
+            Self::Test(field, test) => test.holds(&subject.value(field)),
+        }
+    }
+}
+
+/// What parts say together: one that says `decisive` decides; else one that is unknown leaves it open.
+fn decided(parts: &[Expression], subject: &Subject<'_>, decisive: bool) -> Option<bool> {
+    let mut said = Some(!decisive);
+    for part in parts {
+        match part.holds(subject) {
+            Some(holds) if holds == decisive => return Some(decisive),
+            Some(_) => {}
+            None => said = None,
+        }
+    }
+    said
+}
+
+impl Test {
+    fn holds(&self, value: &Value<'_>) -> Option<bool> {
+        if let Self::Absent { negated } = self {
+            return Some(matches!(value, Value::Absent) != *negated);
+        }
+        match (self, value) {
+            (Self::Number(comparison, wanted), Value::Number(value)) => {
+                comparison.holds(*value, *wanted)
+            }
+            (Self::NumberIn(wanted), Value::Number(value)) => {
+                // Both went the same way from digits, so equal ones are the same number.
+                Some(wanted.iter().any(|wanted| wanted.to_bits() == value.to_bits()))
+            }
+            (Self::Text { text, negated }, Value::Text(value)) => {
+                Some(same(text, value) != *negated)
+            }
+            (Self::TextIn(texts), Value::Text(value)) => {
+                Some(texts.iter().any(|text| same(text, value)))
+            }
+            (Self::Pattern { pattern, negated }, Value::Text(value)) => {
+                Some(pattern.is_match(value) != *negated)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn same(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
+}
+
+impl Comparison {
+    fn holds(self, value: f64, wanted: f64) -> Option<bool> {
+        let order = value.partial_cmp(&wanted)?;
+        Some(match self {
+            Self::Equal => order.is_eq(),
+            Self::Unequal => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::AtMost => order.is_le(),
+            Self::More => order.is_gt(),
+            Self::AtLeast => order.is_ge(),
+            Self::Like | Self::Unlike => return None,
+        })
+    }
+}

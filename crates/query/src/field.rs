@@ -1,0 +1,224 @@
+//! The fields that a query can name, each defined once: the parser, the completion and the page of
+//! documentation read this table.
+
+use crate::unit::Dimension;
+use telltale_schema::memory::{MemoryKind, MemorySpace};
+
+/// A field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What can be compared with it.
+    pub kind: FieldKind,
+    /// Whose it is.
+    pub owner: Owner,
+    /// What it means, for a person.
+    pub help: &'static str,
+    pub(crate) get: Get,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A number.
+    Number(Dimension),
+}
+
+/// Whose a field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The process's, or what it has on the device of the row.
+    Process,
+    /// The device's, whoever uses it.
+    Device,
+}
+
+/// How a field is read off a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Get {
+    Pid,
+    NamespacePid,
+    Name,
+    Command,
+    User,
+    Uid,
+    State,
+    KnownBy,
+    Accounting,
+    Uptime,
+    Container,
+    Engine,
+    Pod,
+    Namespace,
+    Programs,
+    HitRatio,
+    HeldSpace(MemorySpace),
+    HeldKind(MemoryKind),
+    HeldPeak,
+    HeldBuffers,
+    HeldAllocations,
+    HeldFailed,
+    Device,
+    Board,
+    Architecture,
+    Pci,
+    Temperature,
+    Power,
+    Clock,
+    Holders,
+    Used(MemorySpace),
+    Free(MemorySpace),
+    Capacity(MemorySpace),
+    UsedShare(MemorySpace),
+}
+
+const STATES: &[&str] = &["alive", "dead", "hidden"];
+const SOURCES: &[&str] = &["ledger", "endpoint", "region", "legacy"];
+const ACCOUNTING: &[&str] = &["recorded", "bytes_only", "open_only", "unknown"];
+const BYTES: FieldKind = FieldKind::Number(Dimension::Bytes);
+const COUNT: FieldKind = FieldKind::Number(Dimension::Count);
+const SHARE: FieldKind = FieldKind::Number(Dimension::Share);
+
+const fn of_process(name: &'static str, kind: FieldKind, get: Get, help: &'static str) -> Field {
+    Field { name, kind, owner: Owner::Process, help, get }
+}
+
+const fn of_device(name: &'static str, kind: FieldKind, get: Get, help: &'static str) -> Field {
+    Field { name, kind, owner: Owner::Device, help, get }
+}
+
+/// All fields: a process's, then what it has on the device of the row, then the device's own.
+#[rustfmt::skip]
+pub(crate) const FIELDS: [Field; 47] = [
+    of_process("pid", COUNT, Get::Pid, "pid in the service's PID namespace"),
+    of_process("namespace_pid", COUNT, Get::NamespacePid, "pid in the process's own PID namespace, where that differs"),
+    of_process("name", FieldKind::Text, Get::Name, "short name of the process"),
+    of_process("command", FieldKind::Text, Get::Command, "command line, arguments separated by spaces"),
+    of_process("user", FieldKind::Text, Get::User, "name of its user, or the number where there is no name"),
+    of_process("uid", COUNT, Get::Uid, "number of its user"),
+    of_process("state", FieldKind::Word(STATES), Get::State, "whether it lives"),
+    of_process("source", FieldKind::Word(SOURCES), Get::KnownBy, "what its memory figures come from"),
+    of_process("accounting", FieldKind::Word(ACCOUNTING), Get::Accounting, "how much is known of its memory on the device"),
+    of_process("uptime", FieldKind::Number(Dimension::Time), Get::Uptime, "time since its runtime began to record"),
+    of_process("container", FieldKind::Text, Get::Container, "id of its container"),
+    of_process("engine", FieldKind::Text, Get::Engine, "engine of its container"),
+    of_process("pod", FieldKind::Text, Get::Pod, "name of its pod"),
+    of_process("namespace", FieldKind::Text, Get::Namespace, "namespace of its pod"),
+    of_process("programs", COUNT, Get::Programs, "programs in its cache"),
+    of_process("hit_ratio", SHARE, Get::HitRatio, "share of dispatches that found their program in the cache"),
+    of_process("dram", BYTES, Get::HeldSpace(MemorySpace::Dram), "what it has in the device's DRAM"),
+    of_process("l1", BYTES, Get::HeldSpace(MemorySpace::L1), "what it has in the device's L1"),
+    of_process("host", BYTES, Get::HeldSpace(MemorySpace::Host), "host memory that it lends the device"),
+    of_process("dram_buffers", BYTES, Get::HeldKind(MemoryKind::Dram), "its plain buffers in DRAM"),
+    of_process("trace", BYTES, Get::HeldKind(MemoryKind::Trace), "its recorded command traces"),
+    of_process("l1_buffers", BYTES, Get::HeldKind(MemoryKind::L1), "its plain buffers in L1"),
+    of_process("l1_small", BYTES, Get::HeldKind(MemoryKind::L1Small), "its small buffers in L1"),
+    of_process("cb", BYTES, Get::HeldKind(MemoryKind::Cb), "its circular buffers"),
+    of_process("kernels", BYTES, Get::HeldKind(MemoryKind::KernelApplication), "code of its kernels"),
+    of_process("peak", BYTES, Get::HeldPeak, "the most that one kind of its memory on the device ever was"),
+    of_process("buffers", COUNT, Get::HeldBuffers, "its buffers on the device"),
+    of_process("allocations", COUNT, Get::HeldAllocations, "its allocations on the device so far"),
+    of_process("failed", COUNT, Get::HeldFailed, "its allocations on the device that failed"),
+    of_device("device", FieldKind::Text, Get::Device, "id of the device"),
+    of_device("board", FieldKind::Text, Get::Board, "type of its board"),
+    of_device("arch", FieldKind::Text, Get::Architecture, "generation of its chip"),
+    of_device("pci", FieldKind::Text, Get::Pci, "its PCI address"),
+    of_device("temperature", FieldKind::Number(Dimension::Temperature), Get::Temperature, "temperature of the chip"),
+    of_device("power", FieldKind::Number(Dimension::Power), Get::Power, "power of the chip's core"),
+    of_device("clock", FieldKind::Number(Dimension::Frequency), Get::Clock, "clock of its AI cores"),
+    of_device("holders", COUNT, Get::Holders, "processes that have it open"),
+    of_device("device.dram", BYTES, Get::Used(MemorySpace::Dram), "DRAM in use, by whomever"),
+    of_device("device.dram_free", BYTES, Get::Free(MemorySpace::Dram), "DRAM that is free"),
+    of_device("device.dram_capacity", BYTES, Get::Capacity(MemorySpace::Dram), "DRAM there is"),
+    of_device("device.dram_share", SHARE, Get::UsedShare(MemorySpace::Dram), "share of its DRAM that is in use"),
+    of_device("device.l1", BYTES, Get::Used(MemorySpace::L1), "L1 in use, by whomever"),
+    of_device("device.l1_free", BYTES, Get::Free(MemorySpace::L1), "L1 that is free"),
+    of_device("device.l1_capacity", BYTES, Get::Capacity(MemorySpace::L1), "L1 there is"),
+    of_device("device.l1_share", SHARE, Get::UsedShare(MemorySpace::L1), "share of its L1 that is in use"),
+    of_device("device.host", BYTES, Get::Used(MemorySpace::Host), "host memory that processes lend it"),
+    of_device("device.host_capacity", BYTES, Get::Capacity(MemorySpace::Host), "host memory that it can use"),
+];
+
+impl Field {
+    /// All fields.
+    #[must_use]
+    pub fn all() -> &'static [Self] {
+        &FIELDS
+    }
+
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        FIELDS.iter().find(|field| field.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The field whose name is closest to `name`, if one is close.
+    pub(crate) fn close_to(name: &str) -> Option<&'static Self> {
+        let name = name.to_ascii_lowercase();
+        let distances = FIELDS.iter().map(|field| (distance(&name, field.name), field));
+        let closest = distances.min_by_key(|(distance, _)| *distance);
+        closest.filter(|(distance, _)| *distance <= 1 + name.len() / 4).map(|(_, field)| field)
+    }
+}
+
+impl FieldKind {
+    /// The words for what can be compared with it.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Text => String::from("text"),
+            Self::Word(words) => words.join(", "),
+            Self::Number(dimension) => {
+                let units: Vec<_> = dimension.units().collect();
+                match units.is_empty() {
+                    true => dimension.words().to_owned(),
+                    false => format!("{} ({})", dimension.words(), units.join(", ")),
+                }
+            }
+        }
+    }
+}
+
+/// How many letters have to be put in, taken out or changed to make one of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (place, letter) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = place + 1;
+        for (column, against) in other.bytes().enumerate() {
+            let change = diagonal + usize::from(letter != against);
+            diagonal = row[column + 1];
+            row[column + 1] = change.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIELDS, Field};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_can_be_typed() {
+        let names: BTreeSet<_> = FIELDS.iter().map(|field| field.name).collect();
+        assert_eq!(names.len(), FIELDS.len());
+        let fits = |name: &str| {
+            name.bytes()
+                .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b"_.".contains(&it))
+        };
+        assert!(names.iter().all(|name| fits(name)));
+    }
+
+    #[test]
+    fn a_slip_finds_the_field_that_was_meant() {
+        for (slip, meant) in
+            [("usr", Some("user")), ("temprature", Some("temperature")), ("zzz", None)]
+        {
+            assert_eq!(Field::close_to(slip).map(|field| field.name), meant, "{slip}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A snapshot with only the rows that a query wants.
+
+use telltale_schema::snapshot::{Process, Snapshot};
+
+use crate::Query;
+
+impl Query {
+    /// The snapshot with the processes, and of each the devices, for which the query holds; and with
+    /// the devices that those are on, or for which it holds whoever uses them. A device's figures
+    /// stay what they are: they are not only of the processes that are left.
+    #[must_use]
+    pub fn select(&self, snapshot: &Snapshot) -> Snapshot {
+        let mut wanted: Vec<bool> =
+            snapshot.devices.iter().map(|device| self.matches_device(device)).collect();
+        let mut processes = Vec::new();
+        for process in &snapshot.processes {
+            if let Some(process) = self.selected(snapshot, process) {
+                for held in &process.devices {
+                    if let Some(wanted) = wanted.get_mut(held.device) {
+                        *wanted = true;
+                    }
+                }
+                processes.push(process);
+            }
+        }
+        let mut places = Vec::with_capacity(wanted.len());
+        let mut next = 0;
+        for wanted in &wanted {
+            places.push(next);
+            next += usize::from(*wanted);
+        }
+        for held in processes.iter_mut().flat_map(|process| &mut process.devices) {
+            if let Some(place) = places.get(held.device) {
+                held.device = *place;
+            }
+        }
+        let kept = snapshot.devices.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
+        Snapshot {
+            schema_version: snapshot.schema_version,
+            taken_at: snapshot.taken_at,
+            collected_in_ns: snapshot.collected_in_ns,
+            devices: kept.map(|(device, _)| device.clone()).collect(),
+            processes,
+            closed_processes: snapshot.closed_processes,
+            withheld_processes: snapshot.withheld_processes,
+            sources: snapshot.sources.clone(),
+        }
+    }
+
+    /// The process with the devices for which the query holds; none where it holds for none of them.
+    fn selected(&self, snapshot: &Snapshot, process: &Process) -> Option<Process> {
+        if process.devices.is_empty() {
+            return self.matches_process(process, None, None).then(|| process.clone());
+        }
+        let holds = |held: &_, place| {
+            self.matches_process(process, Some(held), snapshot.devices.get(place))
+        };
+        let devices: Vec<_> =
+            process.devices.iter().filter(|held| holds(held, held.device)).cloned().collect();
+        (!devices.is_empty()).then(|| Process { devices, ..process.clone() })
+    }
+}

@@ -1,0 +1,83 @@
+//! What queries find.
+
+use telltale_query::Query;
+
+use crate::machine::snapshot;
+
+/// The pids with their devices and the devices that a query leaves.
+fn found(text: &str) -> (Vec<(u32, Vec<String>)>, Vec<String>) {
+    let query = Query::parse(text).unwrap_or_else(|error| panic!("{}", error.pointed(text)));
+    let selected = query.select(&snapshot());
+    let name = |device: usize| selected.devices[device].id.clone();
+    let processes = selected.processes.iter().map(|process| {
+        let on = process.devices.iter().map(|held| name(held.device)).collect();
+        (process.pid.expect("each process of this machine has a pid"), on)
+    });
+    (processes.collect(), selected.devices.iter().map(|device| device.id.clone()).collect())
+}
+
+#[test]
+fn each_row_is_asked_and_what_is_not_known_never_matches() {
+    type Rows<'a> = &'a [(u32, &'a [&'a str])];
+    let everyone: Rows<'_> =
+        &[(100, &["cool", "hot"]), (200, &["hot"]), (300, &["hot"]), (400, &[])];
+    let cases: [(&str, Rows<'_>, &[&str]); 30] = [
+        ("", everyone, &["cool", "hot", "mute"]),
+        ("pid == 200", &[(200, &["hot"])], &["hot"]),
+        ("dram > 2GiB", &[(100, &["cool"]), (200, &["hot"])], &["cool", "hot"]),
+        ("dram > 2 GiB", &[(100, &["cool"]), (200, &["hot"])], &["cool", "hot"]),
+        ("dram >= 3g and user == ada", &[(100, &["cool"])], &["cool"]),
+        (
+            "dram > 2GiB and user == root or name ~ /train/",
+            &[(100, &["cool", "hot"]), (200, &["hot"])],
+            &["cool", "hot"],
+        ),
+        ("user == ADA", &[(100, &["cool", "hot"]), (400, &[])], &["cool", "hot"]),
+        ("user != ada", &[(200, &["hot"]), (300, &["hot"])], &["hot"]),
+        ("not user == ada", &[(200, &["hot"]), (300, &["hot"])], &["hot"]),
+        // The stranger's command cannot be read: neither the question nor its opposite holds.
+        (
+            "command ~ /--x/",
+            &[(100, &["cool", "hot"]), (200, &["hot"]), (400, &[])],
+            &["cool", "hot"],
+        ),
+        ("not command ~ /--x/", &[], &[]),
+        ("command is absent", &[(300, &["hot"])], &["cool", "hot", "mute"]),
+        ("pid is known and command is not known or pid == 1", &[(300, &["hot"])], &["hot"]),
+        ("dram is absent and state == alive", &[(300, &["hot"])], &["hot"]),
+        ("peak > 1B", &[(100, &["cool", "hot"])], &["cool", "hot"]),
+        ("buffers == 6", &[(100, &["cool", "hot"])], &["cool", "hot"]),
+        ("l1 == 4KiB && !(device == hot)", &[(100, &["cool"])], &["cool"]),
+        ("temperature > 80C", &[(100, &["hot"]), (200, &["hot"]), (300, &["hot"])], &["hot"]),
+        ("temperature <= 80", &[(100, &["cool"])], &["cool"]),
+        ("temperature is absent", &[(400, &[])], &["mute"]),
+        ("device.dram_share > 90%", &[(100, &["hot"]), (200, &["hot"]), (300, &["hot"])], &["hot"]),
+        ("device.dram_free >= 9GiB", &[(100, &["cool"])], &["cool"]),
+        ("clock == 1GHz and pid in (100, 400)", &[(100, &["cool", "hot"])], &["cool", "hot"]),
+        ("uptime > 90m", &[(100, &["cool", "hot"]), (300, &["hot"]), (400, &[])], &["cool", "hot"]),
+        ("source in (region, legacy)", &[(200, &["hot"])], &["hot"]),
+        ("namespace == ml and pod ~ '^llm'", &[(200, &["hot"])], &["hot"]),
+        ("state == dead", &[(400, &[])], &[]),
+        ("'TRAIN'", &[(100, &["cool", "hot"])], &["cool", "hot"]),
+        ("/^sleepy$/ or \"mute\"", &[(400, &[])], &["mute"]),
+        ("name ~ /(?-i)sleepy/", &[], &[]),
+    ];
+    for (text, processes, devices) in cases {
+        let expected: Vec<(u32, Vec<String>)> = processes
+            .iter()
+            .map(|(pid, on)| (*pid, on.iter().map(ToString::to_string).collect()))
+            .collect();
+        let (processes, found_devices) = found(text);
+        assert_eq!(processes, expected, "{text}");
+        assert_eq!(found_devices, devices, "{text}");
+    }
+}
+
+#[test]
+fn what_a_query_leaves_out_stays_in_the_figures_of_the_rest() {
+    let all = snapshot();
+    let one = Query::parse("pid == 200").unwrap().select(&all);
+    assert_eq!(one.devices[0], all.devices[1]);
+    assert_eq!((one.closed_processes, one.withheld_processes), (1, 2));
+    assert_eq!(Query::parse("  ").unwrap().select(&all), all);
+}

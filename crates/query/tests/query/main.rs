@@ -1,0 +1,7 @@
+//! Queries asked of a machine, and of everything that somebody may type.
+
+mod any_text;
+mod asked;
+mod machine;
+mod page;
+mod refused;
