@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 27] = [
+pub const MEMBERS: [Member; 28] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -75,6 +75,8 @@ pub const MEMBERS: [Member; 27] = [
     ),
     here("telltale-gpt", &["telltale-operations", "telltale-program-cache"]),
     here("telltale-cluster-simulation", &["telltale-cluster"]),
+    // NCCL loads it into a foreign program, so it brings along as little as possible.
+    here("telltale-nccl-profiler", &[]),
     here("telltale-program-key-derive", &[]),
     here("telltale-harness", &[]),
     here("telltale-ledger-models", &[]),
@@ -85,13 +87,14 @@ pub const MEMBERS: [Member; 27] = [
 ];
 
 /// Packages that the shipped program must not contain.
-pub const NOT_PRODUCT: [&str; 9] = [
+pub const NOT_PRODUCT: [&str; 10] = [
     "telltale",
     "telltale-bench",
     "telltale-cluster-simulation",
     "telltale-debug-stream-models",
     "telltale-harness",
     "telltale-ledger-models",
+    "telltale-nccl-profiler",
     "telltale-program-cache-models",
     "telltale-recorder",
     "xtask",
@@ -101,8 +104,13 @@ pub const NOT_PRODUCT: [&str; 9] = [
 pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
 
 /// Packages that a workload links: whatever they pull in must start no async runtime.
-pub const NO_ASYNC_RUNTIME: [&str; 4] =
-    ["telltale-runtime", "telltale-capi", "telltale-nrt", "telltale-recorder"];
+pub const NO_ASYNC_RUNTIME: [&str; 5] = [
+    "telltale-runtime",
+    "telltale-capi",
+    "telltale-nccl-profiler",
+    "telltale-nrt",
+    "telltale-recorder",
+];
 
 /// Async runtimes and the reactors below them.
 pub const ASYNC_RUNTIMES: [&str; 10] = [
@@ -119,11 +127,12 @@ pub const ASYNC_RUNTIMES: [&str; 10] = [
 ];
 
 /// Where unsafe code may be: a crate's directory, or one file or module of a crate.
-pub const UNSAFE_ALLOWED: [(&str, &str); 8] = [
+pub const UNSAFE_ALLOWED: [(&str, &str); 9] = [
     ("crates/ledger/", "memory shared between processes"),
     ("crates/capi/", "the C border"),
     ("crates/nrt/", "the C border of the debug stream"),
     ("crates/debug-stream/src/queue", "the event queue"),
+    ("crates/nccl-profiler/src/border", "NCCL's calls"),
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
     ("crates/runtime/src/process_hooks", "fork and signal hooks"),

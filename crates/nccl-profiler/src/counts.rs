@@ -1,0 +1,22 @@
+//! What was told and what was not, since the library was loaded.
+
+use crate::figure::Figure;
+
+/// The counters, beside those of the pools.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Records that the agent took.
+    pub(crate) told: Figure,
+    /// Records that it refused.
+    pub(crate) refused: Figure,
+    /// Records that had no place while the agent was not to be reached.
+    pub(crate) unsent: Figure,
+    /// Transfers that were left out because there were many alike.
+    pub(crate) left_out: Figure,
+    /// Operations that belong to another process, and events of communicators that are gone.
+    pub(crate) foreign: Figure,
+    /// Tasks of which nothing was heard after they were put into the queue.
+    pub(crate) unheard: Figure,
+    /// Communicators that are not followed.
+    pub(crate) communicators: Figure,
+}
