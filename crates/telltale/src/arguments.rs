@@ -16,6 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind};
+use telltale_query::Query;
 use telltale_schema::moment::Moment;
 
 use crate::exit::{self, Failure, Status};
@@ -191,6 +192,10 @@ pub(crate) struct SmiArguments {
     pub(crate) at: Option<Moment>,
     #[command(flatten)]
     pub(crate) history: HistoryPlace,
+    /// Show only what matches (`dram > 2GiB and user == root or name ~ /train/`; docs/query.md has
+    /// the fields)
+    #[arg(short, long, value_name = "QUERY", value_parser = query)]
+    pub(crate) filter: Option<Query>,
     /// Print JSON, one object a snapshot
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
@@ -364,6 +369,11 @@ impl std::str::FromStr for Speed {
 fn machine_kinds() -> impl TypedValueParser<Value = MachineKind> {
     PossibleValuesParser::new(MachineKind::ALL.map(MachineKind::name))
         .try_map(|name| name.parse::<MachineKind>())
+}
+
+/// A query; what is wrong with one is shown under the place.
+fn query(text: &str) -> Result<Query, String> {
+    Query::parse(text).map_err(|error| format!("\n\n{}", error.pointed(text)))
 }
 
 /// Seconds, fractions allowed, from a tenth to a year.

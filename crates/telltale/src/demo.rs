@@ -13,7 +13,7 @@ use crate::arguments::{DemoArguments, Place, Workload};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::smi::{self, Form, Watch};
+use crate::smi::{self, Form, View, Watch};
 use stage::Stage;
 
 /// Time between two snapshots.
@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let mut stage = Stage::build(arguments.workload)?;
     let form = if arguments.json { Form::Json } else { Form::Tables { details: false } };
     let place = Place { root: Some(stage.root().to_path_buf()), runtime_dir: None };
-    let mut options = smi::options(&place, form);
+    let view = View { form, filter: None };
+    let mut options = smi::options(&place, view);
     let trains = arguments.workload == Workload::Gpt;
     if trains {
         // Losses are told by endpoints alone.
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     }
     let until = span.map(|span| Instant::now() + span);
     let below = if trains { losses::lines } else { |_: &Snapshot| None };
-    let watch = Watch { period: PERIOD, until, form, title: title(arguments.workload), below };
+    let watch = Watch { period: PERIOD, until, view, title: title(arguments.workload), below };
     let watched = watch.run(&mut collector, &output, &interrupt, |_| {
         stage.check_workloads(&interrupt).map(|()| None)
     });

@@ -2,11 +2,12 @@
 
 mod cleaning;
 mod then;
+mod view;
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use telltale_node::{CleanReport, CollectOptions, Collector, EndpointUse, Sensors};
+use telltale_node::{CleanReport, CollectOptions, Collector, Sensors};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
@@ -14,6 +15,8 @@ use crate::arguments::{Place, SmiArguments};
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+
+pub(crate) use view::View;
 
 /// In which form a snapshot is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +37,7 @@ pub(crate) struct Watch<'a> {
     /// When it ends by itself, if it does.
     pub(crate) until: Option<Instant>,
     /// In which form.
-    pub(crate) form: Form,
+    pub(crate) view: View<'a>,
     /// What a terminal shows above the tables.
     pub(crate) title: &'a str,
     /// What is told below the tables, from what they show.
@@ -47,14 +50,6 @@ impl Form {
         match self {
             Self::Tables { details: false } | Self::Csv { .. } => Sensors::Main,
             Self::Tables { details: true } | Self::Json => Sensors::All,
-        }
-    }
-
-    /// When endpoints are asked: what they tell besides memory is in the details and in JSON.
-    fn endpoints(self) -> EndpointUse {
-        match self {
-            Self::Tables { details: false } | Self::Csv { .. } => EndpointUse::WhereNeeded,
-            Self::Tables { details: true } | Self::Json => EndpointUse::Always,
         }
     }
 
@@ -76,20 +71,21 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         (_, true) => Form::Csv { processes: arguments.details },
         _ => Form::Tables { details: arguments.details },
     };
+    let view = View { form, filter: arguments.filter.as_ref() };
     if let Some(moment) = arguments.at {
-        return then::show(arguments, moment, form, &output);
+        return then::show(arguments, moment, view, &output);
     }
-    let options = options(&arguments.place, form);
+    let options = options(&arguments.place, view);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let snapshot = collector.collect();
-        let status = show_once(&snapshot, cleaned.as_ref(), form, &output)?;
+        let status = show_once(&snapshot, cleaned.as_ref(), view, &output)?;
         return Ok(status.after(cleaned.is_some_and(|report| report.failed > 0)));
     };
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
-    let watch = Watch { period, until: None, form, title: &title, below: |_| None };
+    let watch = Watch { period, until: None, view, title: &title, below: |_| None };
     let mut not_cleaned = false;
     let last = watch.run(&mut collector, &output, &interrupt, |collector| {
         let cleaned = arguments.clean.then(|| collector.clean());
@@ -104,19 +100,19 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
 fn show_once(
     snapshot: &Snapshot,
     cleaned: Option<&CleanReport>,
-    form: Form,
+    view: View<'_>,
     output: &Output,
 ) -> Result<Status, Failure> {
     let status = status(snapshot);
-    let tables = matches!(form, Form::Tables { .. });
+    let tables = matches!(view.form, Form::Tables { .. });
     let mut text = match status {
         Status::Nothing if tables => String::new(),
-        _ => page(snapshot, cleaned, form, None, output),
+        _ => page(snapshot, cleaned, view, None, output),
     };
     if let Some(report) = cleaned.filter(|_| tables) {
         text.push_str(&telltale_smi::note(&cleaning::words(report), &output.style()));
     }
-    output.print(&(form.heading().to_owned() + &text))?;
+    output.print(&(view.form.heading().to_owned() + &text))?;
     match status {
         Status::Nothing => Err(Failure::Told(why_nothing(snapshot))),
         status => Ok(status),
@@ -136,10 +132,10 @@ fn why_nothing(snapshot: &Snapshot) -> String {
 }
 
 /// How the collector is set up for a place and what is shown of it.
-pub(crate) fn options(place: &Place, form: Form) -> CollectOptions {
+pub(crate) fn options(place: &Place, view: View<'_>) -> CollectOptions {
     let mut options = CollectOptions {
-        sensors: form.sensors(),
-        endpoints: form.endpoints(),
+        sensors: view.form.sensors(),
+        endpoints: view.endpoints(),
         ..CollectOptions::default()
     };
     if let Some(root) = &place.root {
@@ -159,11 +155,11 @@ impl Watch<'_> {
         interrupt: &Interrupt,
         mut before_each: impl FnMut(&mut Collector) -> Result<Option<CleanReport>, Failure>,
     ) -> Result<Snapshot, Failure> {
-        let repaint = matches!(self.form, Form::Tables { .. });
+        let repaint = matches!(self.view.form, Form::Tables { .. });
         if repaint {
             output.begin_repainting()?;
         }
-        output.print(self.form.heading())?;
+        output.print(self.view.form.heading())?;
         let mut due = Instant::now();
         let mut told = None;
         let outcome = loop {
@@ -200,10 +196,10 @@ impl Watch<'_> {
         words: Option<&str>,
         output: &Output,
     ) -> io::Result<()> {
-        let json = matches!(self.form, Form::Json);
+        let json = matches!(self.view.form, Form::Json);
         let cleaned = cleaned.filter(|report| json || !report.removed.is_empty());
-        let page = page(snapshot, cleaned, self.form, output.rows_of_a_page(), output);
-        if !matches!(self.form, Form::Tables { .. }) {
+        let page = page(snapshot, cleaned, self.view, output.rows_of_a_page(), output);
+        if !matches!(self.view.form, Form::Tables { .. }) {
             return output.print(&page);
         }
         let style = output.style();
@@ -229,14 +225,17 @@ fn time_of_day(moment: Timestamp) -> String {
 fn page(
     snapshot: &Snapshot,
     cleaned: Option<&CleanReport>,
-    form: Form,
+    view: View<'_>,
     rows: Option<usize>,
     output: &Output,
 ) -> String {
-    if let (Form::Csv { .. }, Some(report)) = (form, cleaned) {
+    if let (Form::Csv { .. }, Some(report)) = (view.form, cleaned) {
         cleaning::words(report).lines().for_each(exit::tell);
     }
-    match form {
+    let all = snapshot;
+    let selected = view.select(all);
+    let snapshot = &*selected;
+    match view.form {
         Form::Json => {
             let text = match cleaned {
                 None => serde_json::to_string(snapshot),
@@ -250,6 +249,9 @@ fn page(
             let style = output.style();
             let rows = rows.unwrap_or(usize::MAX);
             let mut page = telltale_smi::overview_within(snapshot, rows, &style);
+            if let Some(words) = view.words(all, snapshot) {
+                page.push_str(&telltale_smi::note(&words, &style));
+            }
             if details {
                 page.push_str(&telltale_smi::details(snapshot, &style));
             }

@@ -9,7 +9,7 @@ use telltale_schema::clock::Clock;
 use telltale_schema::moment::Moment;
 use telltale_schema::quantity;
 
-use super::{Form, page};
+use super::{Form, View, page};
 use crate::arguments::SmiArguments;
 use crate::exit::{Failure, Status};
 use crate::output::Output;
@@ -22,14 +22,14 @@ const NEAR: Duration = Duration::from_secs(2);
 pub(super) fn show(
     arguments: &SmiArguments,
     moment: Moment,
-    form: Form,
+    view: View<'_>,
     output: &Output,
 ) -> Result<Status, Failure> {
     let now = SystemClock.now();
     let asked = moment.at(now);
     let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
-    let mut text = form.heading().to_owned();
-    if matches!(form, Form::Tables { .. }) {
+    let mut text = view.form.heading().to_owned();
+    if matches!(view.form, Form::Tables { .. }) {
         let late_ns = asked.since_ns(past.snapshot.taken_at);
         let is_far =
             Duration::from_nanos(late_ns) > NEAR.max(Duration::from_millis(past.resolution_ms));
@@ -37,7 +37,7 @@ pub(super) fn show(
         text.push_str(&telltale_smi::title(&title, &output.style()));
         text.push('\n');
     }
-    text.push_str(&page(&past.snapshot, None, form, None, output));
+    text.push_str(&page(&past.snapshot, None, view, None, output));
     output.print(&text)?;
     Ok(Status::Fine)
 }

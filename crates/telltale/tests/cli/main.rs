@@ -11,6 +11,7 @@ mod demo;
 mod emulate;
 mod events;
 mod faults;
+mod filter;
 mod gpt;
 mod health;
 mod history;

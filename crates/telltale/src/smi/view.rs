@@ -1,0 +1,55 @@
+//! What is shown of a snapshot, and in which form.
+
+use std::borrow::Cow;
+
+use telltale_node::EndpointUse;
+use telltale_query::Query;
+use telltale_schema::quantity;
+use telltale_schema::snapshot::Snapshot;
+
+use super::Form;
+
+/// What is shown, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    /// In which form.
+    pub(crate) form: Form,
+    /// Which rows; all of them where there is none.
+    pub(crate) filter: Option<&'a Query>,
+}
+
+impl View<'_> {
+    /// When endpoints are asked: what they tell besides memory is in the details and in JSON, and
+    /// a filter may ask for it.
+    pub(super) fn endpoints(self) -> EndpointUse {
+        match self.form {
+            Form::Tables { details: false } | Form::Csv { .. } if self.filter.is_none() => {
+                EndpointUse::WhereNeeded
+            }
+            _ => EndpointUse::Always,
+        }
+    }
+
+    /// The rows that are shown.
+    pub(super) fn select<'s>(self, snapshot: &'s Snapshot) -> Cow<'s, Snapshot> {
+        match self.filter {
+            None => Cow::Borrowed(snapshot),
+            Some(filter) => Cow::Owned(filter.select(snapshot)),
+        }
+    }
+
+    /// How many rows are left, which a person would otherwise take for all.
+    pub(super) fn words(self, all: &Snapshot, selected: &Snapshot) -> Option<String> {
+        let filter = self.filter?;
+        let share = |some: usize, all: usize, what: &str| {
+            let [some, all] =
+                [some, all].map(|it| quantity::count(u64::try_from(it).unwrap_or(u64::MAX)));
+            format!("{some} of {all} {what}")
+        };
+        Some(format!(
+            "{} and {} match: {filter}",
+            share(selected.devices.len(), all.devices.len(), "devices"),
+            share(selected.processes.len(), all.processes.len(), "processes"),
+        ))
+    }
+}
