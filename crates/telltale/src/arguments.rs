@@ -118,8 +118,14 @@ With --print a kernel prints an activation into the chip's debug stream. Of a la
 input, attention_norm, queries, keys, values, shares, found, between, feed_norm, wide, gelu; of the
 model: output, norm, logits. The weights do not depend on it.
 
+With --parallel each rank takes a part of a batch that is as many times as large; the ranks add
+their gradients up around a ring, and all have the same weights. Each rank keeps its checkpoint in
+DIR/rank-N, and with --resume all go on from the most recent one that any of them has. A rank whose
+peers are gone keeps a checkpoint and fails.
+
 Exit status: 0 all steps were done or Ctrl-C ended it, 1 the last checkpoint could not be written,
-2 the training failed or did not begin, 64 wrong usage.
+or a rank was asked to end before its last step, 2 the training failed or did not begin, 64 wrong
+usage.
 
 Examples:
   telltale gpt --steps 100
@@ -250,6 +256,10 @@ pub(crate) struct GptArguments {
     /// Go on from the checkpoint in DIR, or begin if there is none
     #[arg(long, requires = "checkpoint")]
     pub(crate) resume: bool,
+    /// Make each step together with the other ranks of a job: RANK, WORLD_SIZE, MASTER_ADDR,
+    /// MASTER_PORT and TELLTALE_EPOCH say which one this is and where rank 0 listens
+    #[arg(long)]
+    pub(crate) parallel: bool,
     /// Whether compiled programs are kept: on, off, or on with each use checked [default:
     /// $TELLTALE_PROGRAM_CACHE, on]
     #[arg(long, value_name = "MODE", value_parser = ["on", "off", "check"])]

@@ -7,10 +7,13 @@ mod keeping;
 mod machine;
 mod prints;
 mod progress;
+mod ranks;
+mod telling;
 
 use std::sync::Arc;
 
 use telltale_emulator::{Accelerator, AcceleratorOptions};
+use telltale_gpt::checkpoint::Checkpoint;
 use telltale_gpt::text::Text;
 use telltale_gpt::{Config, Training};
 use telltale_operations::Session;
@@ -28,8 +31,9 @@ use prints::Prints;
 pub(crate) use prints::{
     LOSS_PREFIX, PRINTED_MAX, PRINTED_MEAN, PRINTED_MIN, PRINTED_PREFIX, Print,
 };
-use progress::Progress;
 pub(crate) use progress::{LOSS, SPEED, STEP};
+use progress::{Progress, Stepped};
+use ranks::{Place, Ranks};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
@@ -43,24 +47,42 @@ pub(crate) fn run(arguments: &GptArguments) -> Result<Status, Failure> {
     let text = Text::documentation();
     let identity = Training::identity_of(config, arguments.seed, &text)
         .map_err(|error| Failure::because(&error))?;
+    let place = arguments.parallel.then(Place::from_environment).transpose()?;
     // Whoever cannot keep checkpoints is told so before anything starts.
-    let keeper = Keeper::open(arguments, &identity)?;
+    let mut keeper = Keeper::open(arguments, &identity, place.as_ref().map(Place::rank))?;
+    let mut checkpoint = keeper.take_checkpoint();
+    let mut ranks = None;
+    if let Some(place) = place {
+        let Some(joined) = place.join(&identity, checkpoint, interrupt.flag())? else {
+            return Ok(Status::Partial);
+        };
+        (ranks, checkpoint) = (Some(joined.0), joined.1);
+    }
     let machine = Machine::open(arguments.place.root.as_deref())?;
-    let trained = train(arguments, mode, text, keeper, &machine, &mut interrupt);
+    let job = Job { mode, text, checkpoint, ranks, keeper };
+    let trained = train(arguments, job, &machine, &mut interrupt);
     let struck = machine.strike();
     let status = trained?;
     struck?;
     Ok(status)
 }
 
-fn train(
-    arguments: &GptArguments,
+/// What is trained from where on, and with whom.
+struct Job {
     mode: CacheMode,
     text: Text,
-    mut keeper: Keeper,
+    checkpoint: Option<Checkpoint>,
+    ranks: Option<Ranks>,
+    keeper: Keeper,
+}
+
+fn train(
+    arguments: &GptArguments,
+    job: Job,
     machine: &Machine,
     interrupt: &mut Interrupt,
 ) -> Result<Status, Failure> {
+    let Job { mode, text, checkpoint, mut ranks, mut keeper } = job;
     let runtime = Runtime::start(Options {
         directory: arguments.place.runtime_dir.clone(),
         root: arguments.place.root.clone(),
@@ -83,7 +105,7 @@ fn train(
     let cache = Arc::new(cache);
     runtime.show_program_cache(&cache);
     let session = Session::new(cache);
-    let training = match keeper.take_checkpoint() {
+    let training = match checkpoint {
         Some(checkpoint) => Training::resume(session, &checkpoint, text),
         None => Training::begin(session, config(&arguments.sizes), arguments.seed, text),
     };
@@ -93,24 +115,34 @@ fn train(
     let stream = Prints::stream(training.session());
     let prints = Prints::begin(&arguments.print, stream, reads, runtime.registry())?;
     let mut progress = Progress::begin(Output::detect(), arguments.json, &runtime, prints);
-    progress.tell_start(&training, &name)?;
+    progress.tell_start(&training, ranks.as_ref(), &name)?;
     let wanted = arguments.steps.unwrap_or(u64::MAX);
     while training.steps() < wanted && !interrupt.asked() {
-        match progress.step(&mut training) {
-            // Nobody looks any more; what was learned is kept as at any other end.
-            Err(Failure::ReaderGone) => {
+        match progress.step(&mut training, ranks.as_mut()) {
+            Ok(Stepped::Done) => {}
+            Ok(Stepped::Asked) => break,
+            // Nobody looks any more, or nobody trains any more; what was learned is kept as at any
+            // other end.
+            Err(failure @ Failure::ReaderGone) | Ok(Stepped::Parted(failure)) => {
                 interrupt.finish_undisturbed();
-                keeper.keep_at_end(&training)?;
-                return Err(Failure::ReaderGone);
+                keeper.keep(&training)?;
+                return Err(failure);
             }
-            told => told?,
+            Err(failure) => return Err(failure),
         }
-        keeper.keep_in_between(&training)?;
+        if keeper.is_due(&training) {
+            match &ranks {
+                Some(ranks) => ranks.excused(|| keeper.keep(&training))?,
+                None => keeper.keep(&training)?,
+            }
+        }
     }
     interrupt.finish_undisturbed();
-    keeper.keep_at_end(&training)?;
+    keeper.keep(&training)?;
     progress.tell_end(&training, arguments.weights_digest)?;
-    Ok(Status::Fine.after(keeper.failed()))
+    // The other ranks cannot go on without one that was asked to end.
+    let left_early = ranks.is_some() && training.steps() < wanted;
+    Ok(Status::Fine.after(keeper.failed() || left_early))
 }
 
 /// What the command line says of the cache, else the environment.

@@ -44,6 +44,11 @@ impl Interrupt {
         }
     }
 
+    /// What becomes true when the command should end.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
     /// Whether the command should end.
     pub(crate) fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)

@@ -21,7 +21,11 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Opens the directory, and reads the checkpoint in it if there is one.
-    pub(super) fn open(arguments: &GptArguments, identity: &Identity) -> Result<Self, Failure> {
+    pub(super) fn open(
+        arguments: &GptArguments,
+        identity: &Identity,
+        rank: Option<u32>,
+    ) -> Result<Self, Failure> {
         let mut keeper = Self {
             directory: None,
             every_steps: arguments.checkpoint_every,
@@ -30,8 +34,10 @@ impl Keeper {
             failed: false,
         };
         let Some(path) = &arguments.checkpoint else { return Ok(keeper) };
+        // Each rank has its own: only one of them can write to a directory.
+        let path = rank.map_or_else(|| path.clone(), |rank| path.join(format!("rank-{rank}")));
         let directory =
-            CheckpointDirectory::open(path).map_err(|error| Failure::because(&error))?;
+            CheckpointDirectory::open(&path).map_err(|error| Failure::because(&error))?;
         let file = directory.file();
         if arguments.resume {
             keeper.found = directory.load(identity).map_err(|error| Failure::because(&error))?;
@@ -52,16 +58,13 @@ impl Keeper {
         self.found.take()
     }
 
-    /// Writes the checkpoint when it is due.
-    pub(super) fn keep_in_between(&mut self, training: &Training) -> Result<(), Failure> {
-        match training.steps().is_multiple_of(self.every_steps) {
-            true => self.keep_at_end(training),
-            false => Ok(()),
-        }
+    /// Whether a checkpoint is due after this step.
+    pub(super) fn is_due(&self, training: &Training) -> bool {
+        self.directory.is_some() && training.steps().is_multiple_of(self.every_steps)
     }
 
     /// Writes the checkpoint, unless the one on the disk is of this very step.
-    pub(super) fn keep_at_end(&mut self, training: &Training) -> Result<(), Failure> {
+    pub(super) fn keep(&mut self, training: &Training) -> Result<(), Failure> {
         let Some(directory) = &self.directory else { return Ok(()) };
         if self.kept_steps == Some(training.steps()) {
             return Ok(());

@@ -3,10 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use telltale_gpt::Training;
+use telltale_gpt::parallel::{LinkError, RingError};
+use telltale_gpt::{Activations, SharedStepError, Training};
+use telltale_operations::Session;
 use telltale_runtime::{Gauge, Registry, Runtime};
 
 use super::prints::Prints;
+use super::ranks::Ranks;
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -27,6 +30,16 @@ pub(super) struct Progress {
     gauges: Option<Gauges>,
 }
 
+/// What became of a step.
+pub(super) enum Stepped {
+    /// It is done.
+    Done,
+    /// This process was asked to end in the middle of it; the training is as it was before.
+    Asked,
+    /// The other ranks are gone; the training is as it was before.
+    Parted(Failure),
+}
+
 struct Gauges {
     loss: Gauge,
     step: Gauge,
@@ -39,7 +52,12 @@ impl Progress {
     }
 
     /// What is trained, and where.
-    pub(super) fn tell_start(&self, training: &Training, chip: &str) -> Result<(), Failure> {
+    pub(super) fn tell_start(
+        &self,
+        training: &Training,
+        ranks: Option<&Ranks>,
+        chip: &str,
+    ) -> Result<(), Failure> {
         let numbers = training.parameter_count();
         let (sizes, mode) = (training.config(), training.session().cache().mode().to_string());
         let line = if self.json {
@@ -48,33 +66,58 @@ impl Progress {
                 .map(|(name, size)| (name.to_owned(), size.into()))
                 .into_iter()
                 .collect();
-            json!({"chip": chip, "parameters": numbers, "sizes": sizes, "cache": mode,
-                "steps_before": training.steps()})
-            .to_string()
+            let mut line = json!({"chip": chip, "parameters": numbers, "sizes": sizes,
+                "cache": mode, "steps_before": training.steps()});
+            if let Some(ranks) = ranks {
+                let member = ranks.ring.member();
+                line["rank"] = member.rank().into();
+                line["ranks"] = member.world_size().into();
+                line["epoch"] = member.epoch().into();
+                line["checkpoint_of"] = ranks.passed_by.into();
+            }
+            line.to_string()
         } else {
             let sizes = sizes.named().map(|(name, size)| format!("{name} {size}")).join(", ");
             let before = match training.steps() {
                 0 => String::new(),
                 steps => format!(", resumed after step {steps}"),
             };
-            format!("{numbers} parameters ({sizes}) on {chip}, program cache {mode}{before}")
+            let place = ranks.map_or_else(String::new, Ranks::in_words);
+            format!("{numbers} parameters ({sizes}) on {chip}, program cache {mode}{place}{before}")
         };
         self.line(&line)
     }
 
     /// Does a step and tells of it.
-    pub(super) fn step(&mut self, training: &mut Training) -> Result<(), Failure> {
+    pub(super) fn step(
+        &mut self,
+        training: &mut Training,
+        ranks: Option<&mut Ranks>,
+    ) -> Result<Stepped, Failure> {
         let started = Instant::now();
         let step = training.steps() + 1;
         let prints = &self.prints;
-        let loss = training
-            .step_looking(|session, found| prints.print(step, session, found))
-            .map_err(|error| Failure::because(&error))?;
+        let look = |session: &Session, found: &Activations<'_>| prints.print(step, session, found);
+        let loss = match ranks {
+            None => training.step_looking(look).map_err(SharedStepError::Device),
+            Some(ranks) => training.step_shared(&mut ranks.ring, look),
+        };
+        let loss = match loss {
+            Ok(loss) => loss,
+            Err(SharedStepError::Ring(RingError::Link(LinkError::Stopped))) => {
+                return Ok(Stepped::Asked);
+            }
+            Err(SharedStepError::Ring(error)) => {
+                return Ok(Stepped::Parted(Failure::because(&error)));
+            }
+            Err(error) => return Err(Failure::because(&error)),
+        };
         let took = started.elapsed();
         self.prints.print_loss(loss);
         let printed = self.prints.take(self.json)?;
         self.tell_step(training, loss, took)?;
-        Ok(self.output.print(&printed)?)
+        self.output.print(&printed)?;
+        Ok(Stepped::Done)
     }
 
     fn tell_step(&mut self, training: &Training, loss: f32, took: Duration) -> Result<(), Failure> {

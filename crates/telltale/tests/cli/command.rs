@@ -14,7 +14,9 @@ use telltale_schema::snapshot::Snapshot;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Variables that change what the command does.
-const VARIABLES: [&str; 13] = [
+const VARIABLES: [&str; 15] = [
+    "TELLTALE_EPOCH",
+    "TELLTALE_LOG_CCL",
     "TELLTALE_PROGRAM_CACHE",
     "TELLTALE_ROOT",
     "TELLTALE_STATE_DIR",

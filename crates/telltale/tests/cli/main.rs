@@ -21,6 +21,7 @@ mod names;
 mod nothing;
 mod page;
 mod printed;
+mod ranks;
 mod replay;
 mod serve;
 mod terminal;
