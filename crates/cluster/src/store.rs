@@ -10,6 +10,7 @@
 mod authority;
 mod decode;
 mod encode;
+mod etcd;
 mod journal;
 mod kept;
 
@@ -23,6 +24,10 @@ use crate::stored::{Decision, DecisionNumber, StoreOutcome, StoredState};
 
 pub use authority::Authority;
 pub use decode::StateError;
+pub use etcd::{
+    EtcdError, EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, LEAST_LEASE, LONGEST_LEASE,
+    MAX_MEMBERS,
+};
 pub use journal::{JournalError, JournalSettings};
 pub use kept::{
     DecisionRecord, IncidentRecord, Kept, MAX_INCIDENT_BYTES, MAX_KEPT_DECISIONS,
@@ -45,6 +50,8 @@ const REST: Duration = Duration::from_secs(1);
 pub enum Place {
     /// In a file on this machine's own disk.
     Journal(JournalSettings),
+    /// In etcd, which several coordinators share.
+    Etcd(EtcdSettings),
 }
 
 /// What a store tells.
@@ -86,7 +93,10 @@ pub enum Trouble {
     /// With the journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A decision cannot be kept as it is.
+    /// With etcd.
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
+    /// An incident is too long.
     #[error("an incident of {bytes} bytes is not kept; {MAX_INCIDENT_BYTES} are the most")]
     LargeIncident {
         /// How long it is.
@@ -128,6 +138,7 @@ pub fn open(place: Place) -> Store {
     let (store, link) = linked();
     match place {
         Place::Journal(settings) => tokio::spawn(journal::run(settings, link)),
+        Place::Etcd(settings) => tokio::spawn(etcd::run(settings, link)),
     };
     store
 }

@@ -72,6 +72,16 @@ impl ChildGuard {
         self.signal(Signal::TERM);
     }
 
+    /// Sends SIGSTOP: the child stands still until [`Self::resume`].
+    pub fn pause(&mut self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Sends SIGCONT.
+    pub fn resume(&mut self) {
+        self.signal(Signal::CONT);
+    }
+
     /// Waits for the child to end by itself.
     ///
     /// # Panics

@@ -1,5 +1,5 @@
 //! Support for the workspace's tests: skipping with a record, scratch directories, child
-//! processes, other users, PID namespaces, C and C++ sources, binaries of other packages, and a
+//! processes, other users, PID namespaces, etcd, C and C++ sources, binaries of other packages, and a
 //! strict reader of Prometheus' texts.
 //!
 //! This crate is a development dependency only (`xtask` alone links it, to print the skip file).
@@ -11,6 +11,7 @@ mod built;
 mod children;
 mod compiled;
 mod effort;
+mod etcd;
 pub mod exposition;
 mod isolation;
 mod scratch;
@@ -21,6 +22,7 @@ pub use built::{cargo_bin, cargo_library_directory};
 pub use children::ChildGuard;
 pub use compiled::{compile_c, compile_cpp};
 pub use effort::{long, rounds};
+pub use etcd::{EtcdCluster, needs_etcd};
 pub use isolation::{ProcMount, as_user, in_pid_namespace, needs_pid_namespaces, needs_root};
 pub use scratch::Scratch;
 pub use skipped::skip;

@@ -3,8 +3,8 @@
 //! [`FrameReader`] and [`FrameWriter`] cut a byte stream into messages without doing any I/O;
 //! [`Query`] and [`Reply`] are those messages once they have passed every limit of [`limits`].
 //! The node service's own messages are in [`telemetry`], with the feature `grpc`, and so are the
-//! coordinator's ([`cluster`]), what it stores ([`cluster_state`]), and what the kubelet is asked
-//! ([`kubelet`]).
+//! coordinator's ([`cluster`]), what it stores ([`cluster_state`]) and asks etcd ([`etcd`]), and what
+//! the kubelet is asked ([`kubelet`]).
 //! Nothing here opens a socket or believes a length before the bytes are there.
 #![forbid(unsafe_code)]
 #![deny(clippy::cast_possible_truncation)]
@@ -13,6 +13,8 @@
 pub mod cluster;
 #[cfg(feature = "grpc")]
 pub mod cluster_state;
+#[cfg(feature = "grpc")]
+pub mod etcd;
 pub mod exposition;
 mod frame;
 #[cfg(feature = "grpc")]

@@ -30,6 +30,12 @@ impl LeaseMoment {
         let rest_ns = u64::try_from(now.tv_nsec).unwrap_or_default();
         Self(seconds.saturating_mul(1_000_000_000).saturating_add(rest_ns))
     }
+
+    /// The moment `duration` later.
+    pub(super) fn after(self, duration: Duration) -> Self {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(duration_ns))
+    }
 }
 
 impl Authority {
@@ -43,6 +49,11 @@ impl Authority {
     pub(super) fn remaining(&self) -> Duration {
         let until_ns = self.until_ns.load(Ordering::Acquire);
         Duration::from_nanos(until_ns.saturating_sub(LeaseMoment::now().0))
+    }
+
+    /// It may lead until this moment.
+    pub(super) fn extend(&self, until: LeaseMoment) {
+        self.until_ns.store(until.0, Ordering::Release);
     }
 
     /// It may lead until it gives that up.
@@ -61,8 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_shared_and_ends() {
+    fn it_ends_by_itself() {
         let authority = Authority::default();
+        assert!(!authority.holds());
+        authority.extend(LeaseMoment::now().after(Duration::from_secs(60)));
+        assert!(authority.holds());
+        authority.extend(LeaseMoment::now());
         assert!(!authority.holds());
         authority.extend_for_ever();
         assert!(authority.clone().holds());

@@ -4,4 +4,5 @@
 
 mod conformance;
 mod coordinator;
+mod etcd;
 mod journal;
