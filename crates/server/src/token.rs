@@ -90,6 +90,14 @@ impl Token {
         Ok(Self(word.to_vec()))
     }
 
+    /// The word itself, for a client that sends it.
+    ///
+    /// # Panics
+    /// Never: a token is ASCII.
+    pub fn expose(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("a token is printable ASCII")
+    }
+
     /// Whether an `authorization` header carries this token. Takes as long for a wrong one as for
     /// the right one of the same length.
     pub fn is_in(&self, header: &str) -> bool {
@@ -121,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_token_is_one_word_in_a_private_file() {
-        assert!(read(&format!(" {WORD}\n"), 0o640).is_ok());
+        assert_eq!(read(&format!(" {WORD}\n"), 0o640).unwrap().expose(), WORD);
         assert!(matches!(read(WORD, 0o644), Err(TokenError::Open { mode: 0o644, .. })));
         for unfit in
             ["", "short", "two words are no token", "sixteen-\u{e9}-letters", &"x".repeat(257)]

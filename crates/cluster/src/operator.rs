@@ -1,0 +1,105 @@
+//! An operator at the end of a call: asks whoever leads, and orders.
+//!
+//! It knows several addresses, tries them in turn, and follows a coordinator that names another. An
+//! order is sent again only where it certainly was not taken: by one who does not lead.
+
+use std::time::Duration;
+
+use telltale_wire::cluster::{CallError, Client};
+use thiserror::Error;
+
+use crate::reach::{CoordinatorAddress, Credentials, ReachError, reach};
+
+/// How often one question may be passed on from one coordinator to another.
+pub const MAX_REFERRALS: usize = 4;
+
+/// Whom to ask, and by what right.
+#[derive(Debug, Clone)]
+pub struct Operator {
+    addresses: Vec<CoordinatorAddress>,
+    credentials: Credentials,
+    patience: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// No address was given.
+    #[error("no coordinator's address is known; name one")]
+    NoAddress,
+    /// None was reached; this is what became of the last one.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// None of them leads now.
+    #[error("no coordinator leads; {address} does not, and names no other that does")]
+    NobodyLeads {
+        /// The last one that was asked.
+        address: CoordinatorAddress,
+    },
+    /// The one that leads refused, or what it said cannot be used.
+    #[error(transparent)]
+    Call(CallError),
+    /// It took too long.
+    #[error("{address} did not answer within {} s", .patience.as_secs_f64())]
+    Late {
+        /// Where.
+        address: CoordinatorAddress,
+        /// How long it had.
+        patience: Duration,
+    },
+}
+
+impl Operator {
+    /// An operator who asks at these addresses, for `patience` each.
+    #[must_use]
+    pub const fn new(
+        addresses: Vec<CoordinatorAddress>,
+        credentials: Credentials,
+        patience: Duration,
+    ) -> Self {
+        Self { addresses, credentials, patience }
+    }
+
+    /// Makes a call to whoever leads.
+    ///
+    /// # Errors
+    /// When nobody is reached or leads, or who leads refuses.
+    pub async fn ask<Answer>(
+        &self,
+        mut call: impl AsyncFnMut(&mut Client) -> Result<Answer, CallError>,
+    ) -> Result<Answer, AskError> {
+        let mut outcome = Err(AskError::NoAddress);
+        for address in &self.addresses {
+            outcome = self.ask_from(address.clone(), &mut call).await;
+            match &outcome {
+                Err(AskError::Reach(_) | AskError::NobodyLeads { .. }) => {}
+                _ => return outcome,
+            }
+        }
+        outcome
+    }
+
+    /// Asks at one address, and at those that it refers to.
+    async fn ask_from<Answer>(
+        &self,
+        mut address: CoordinatorAddress,
+        call: &mut impl AsyncFnMut(&mut Client) -> Result<Answer, CallError>,
+    ) -> Result<Answer, AskError> {
+        let patience = self.patience;
+        for _ in 0..=MAX_REFERRALS {
+            let mut client = reach(&address, &self.credentials, patience).await?;
+            let late = |_| AskError::Late { address: address.clone(), patience };
+            let outcome = tokio::time::timeout(patience, call(&mut client)).await.map_err(late)?;
+            let leader = match outcome {
+                Err(CallError::NotLeader { leader }) => leader,
+                other => return other.map_err(AskError::Call),
+            };
+            match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
+            {
+                Some(leader) => address = leader,
+                None => return Err(AskError::NobodyLeads { address }),
+            }
+        }
+        Err(AskError::NobodyLeads { address })
+    }
+}

@@ -1,0 +1,335 @@
+//! How a coordinator is reached: its address, whom one has to be to it, and whom it has to be.
+//!
+//! Agents and operators both come this way. A token is never sent where it could be read on its way:
+//! without TLS only to a socket file or to this machine.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use telltale_server::listen::{Address, AddressError};
+use telltale_server::token::{Token, TokenError};
+use telltale_wire::cluster::Client;
+use thiserror::Error;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+
+/// How long a connection on which nothing comes is kept before the other end is asked, and how long
+/// it may take to answer: a host that is gone says nothing.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// Bytes of a file with certificates or a key.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+/// The user that stands for all whom this user namespace does not know (user_namespaces(7)).
+const OVERFLOW_USER: u32 = 65_534;
+
+/// Where a coordinator listens: `unix:PATH`, `ADDRESS:PORT` or `NAME:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CoordinatorAddress {
+    /// A socket file.
+    Unix(PathBuf),
+    /// A port: host and number with a colon between them.
+    Port(String),
+}
+
+/// The files by which one proves who one is, and by which a coordinator proves who it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    /// The authority that the coordinator's certificate descends from (PEM); with it, ports are
+    /// reached by TLS.
+    pub authority: Option<PathBuf>,
+    /// Our own certificate and its key (PEM).
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The file with the coordinator's token.
+    pub token_file: Option<PathBuf>,
+}
+
+/// What was in those files.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials {
+    tls: Option<ClientTlsConfig>,
+    token: Option<Token>,
+}
+
+/// Why the files are of no use.
+#[derive(Debug, Error)]
+pub enum AccessError {
+    /// A file cannot be read.
+    #[error("cannot read {path}; give a file with certificates or a key in PEM")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A certificate of our own without an authority to check the coordinator's by.
+    #[error("a certificate is for TLS; name the coordinator's authority too")]
+    IdentityAlone,
+    /// The token cannot be used.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+}
+
+/// Why a coordinator was not reached.
+#[derive(Debug, Error)]
+pub enum ReachError {
+    /// Nobody answers at the port.
+    #[error("no coordinator answers at {address}; does one listen there, and with TLS or without?")]
+    Silent {
+        /// Where.
+        address: CoordinatorAddress,
+        /// What went wrong.
+        #[source]
+        source: tonic::transport::Error,
+    },
+    /// Nothing is at the path of a socket file.
+    #[error("no coordinator is at {path}; start one with `telltale coordinator`")]
+    Missing {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The socket file belongs to someone who could lie.
+    #[error("{path} belongs to user {user}, who is neither root nor you")]
+    Stranger {
+        /// The socket.
+        path: PathBuf,
+        /// Whose it is.
+        user: u32,
+    },
+    /// The address or the certificates cannot be used for gRPC.
+    #[error("{address} cannot be reached by gRPC as it was given")]
+    Unfit {
+        /// Where.
+        address: CoordinatorAddress,
+        /// What is wrong.
+        #[source]
+        source: tonic::transport::Error,
+    },
+    /// A token would be sent in the clear over a network.
+    #[error(
+        "the token would go to {0} unencrypted; name the coordinator's authority for TLS, or use an \
+         address of this machine"
+    )]
+    TokenInTheClear(CoordinatorAddress),
+    /// It took too long.
+    #[error("{address} did not answer within {} s", .patience.as_secs_f64())]
+    Late {
+        /// Where.
+        address: CoordinatorAddress,
+        /// How long it had.
+        patience: Duration,
+    },
+}
+
+/// Connects to a coordinator within `patience`.
+///
+/// # Errors
+/// When nobody answers, or a secret would be given to whom it is not meant for.
+pub async fn reach(
+    address: &CoordinatorAddress,
+    credentials: &Credentials,
+    patience: Duration,
+) -> Result<Client, ReachError> {
+    let late = |_| ReachError::Late { address: address.clone(), patience };
+    let channel =
+        tokio::time::timeout(patience, channel(address, credentials)).await.map_err(late)??;
+    let client = Client::new(channel);
+    Ok(match &credentials.token {
+        Some(token) => client.with_token(token.expose()).expect("a token is printable ASCII"),
+        None => client,
+    })
+}
+
+async fn channel(
+    address: &CoordinatorAddress,
+    credentials: &Credentials,
+) -> Result<Channel, ReachError> {
+    let unfit = |source| ReachError::Unfit { address: address.clone(), source };
+    let endpoint = match address {
+        CoordinatorAddress::Unix(path) => {
+            check_owner(path)?;
+            // Nothing but its form matters of what is not UTF-8 in a path: connecting says no then.
+            Endpoint::from_shared(format!("unix:{}", path.display())).map_err(unfit)?
+        }
+        CoordinatorAddress::Port(port) => {
+            if credentials.tls.is_none() && credentials.token.is_some() && !address.is_here() {
+                return Err(ReachError::TokenInTheClear(address.clone()));
+            }
+            let scheme = if credentials.tls.is_some() { "https" } else { "http" };
+            let endpoint = Endpoint::from_shared(format!("{scheme}://{port}")).map_err(unfit)?;
+            match &credentials.tls {
+                Some(tls) => endpoint.tls_config(tls.clone()).map_err(unfit)?,
+                None => endpoint,
+            }
+        }
+    };
+    let endpoint = endpoint
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_while_idle(true);
+    endpoint
+        .connect()
+        .await
+        .map_err(|source| ReachError::Silent { address: address.clone(), source })
+}
+
+/// A socket file must be root's, ours, or that of its directory's owner, who could replace it anyhow.
+fn check_owner(path: &Path) -> Result<(), ReachError> {
+    let missing = |source| ReachError::Missing { path: path.into(), source };
+    let user = std::fs::symlink_metadata(path).map_err(missing)?.uid();
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let owner = std::fs::metadata(directory).map_err(missing)?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    if user == OVERFLOW_USER || ![0, own, owner].contains(&user) {
+        return Err(ReachError::Stranger { path: path.into(), user });
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
+    let failed = |source| AccessError::Read { path: path.into(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+// === impl Access ===
+
+impl Access {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// When one cannot be read, or is open to others and should not be.
+    pub fn load(&self) -> Result<Credentials, AccessError> {
+        let tls = match (&self.authority, &self.identity) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(AccessError::IdentityAlone),
+            (Some(authority), identity) => {
+                let authority = Certificate::from_pem(read(authority)?);
+                let tls = ClientTlsConfig::new().ca_certificate(authority);
+                Some(match identity {
+                    Some((certificate, key)) => {
+                        tls.identity(Identity::from_pem(read(certificate)?, read(key)?))
+                    }
+                    None => tls,
+                })
+            }
+        };
+        let token = self.token_file.as_deref().map(Token::read).transpose()?;
+        Ok(Credentials { tls, token })
+    }
+}
+
+// === impl CoordinatorAddress ===
+
+impl CoordinatorAddress {
+    /// Whether it is on this machine for certain.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        let Self::Port(port) = self else { return true };
+        let host = port.rsplit_once(':').map_or(port.as_str(), |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl FromStr for CoordinatorAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        match text.parse() {
+            Ok(Address::Unix(path)) => return Ok(Self::Unix(path)),
+            Ok(Address::Tcp(address)) => return Ok(Self::Port(address.to_string())),
+            Err(error @ AddressError::Path(_)) => return Err(error),
+            Err(AddressError::Form(_)) => {}
+        }
+        let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let is_port = |(host, port): &(&str, &str)| {
+            !host.is_empty() && host.bytes().all(is_of_names) && port.parse::<u16>().is_ok()
+        };
+        match text.rsplit_once(':').filter(is_port) {
+            Some(_) => Ok(Self::Port(text.to_owned())),
+            None => Err(AddressError::Form(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for CoordinatorAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::Port(port) => formatter.write_str(port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telltale_harness::Scratch;
+
+    fn address(text: &str) -> CoordinatorAddress {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_is_a_socket_file_a_number_or_a_name() {
+        for (text, here) in [
+            ("unix:/run/x.sock", true),
+            ("127.0.0.1:9440", true),
+            ("[::1]:80", true),
+            ("localhost:1", true),
+            ("192.0.2.1:9440", false),
+            ("node-7.lab_a:9440", false),
+        ] {
+            assert_eq!((address(text).to_string().as_str(), address(text).is_here()), (text, here));
+        }
+        for bad in ["", "9440", ":9440", "node7", "node7:x", "http://a:1", "a b:1", "unix:"] {
+            assert!(bad.parse::<CoordinatorAddress>().is_err(), "{bad}");
+        }
+    }
+
+    fn outcome(address: &CoordinatorAddress, credentials: &Credentials) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let reached = runtime.block_on(reach(address, credentials, Duration::from_millis(500)));
+        reached.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_token_is_not_sent_in_the_clear_and_nobody_is_told_from_silence() {
+        use std::os::unix::fs::PermissionsExt;
+        let scratch = Scratch::new();
+        let token_file = scratch.join("token");
+        std::fs::write(&token_file, "a-word-that-nobody-guesses").unwrap();
+        std::fs::set_permissions(&token_file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let access = Access { token_file: Some(token_file), ..Access::default() };
+        let credentials = access.load().unwrap();
+        let refused = outcome(&address("192.0.2.1:1"), &credentials);
+        assert!(refused.starts_with("the token would go to 192.0.2.1:1 unencrypted"), "{refused}");
+        let missing = format!("unix:{}", scratch.join("none").display());
+        assert!(outcome(&address(&missing), &credentials).starts_with("no coordinator is at"));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mute = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let silent = outcome(&address(&mute), &credentials);
+        assert!(silent.starts_with("no coordinator answers at 127.0.0.1:"), "{silent}");
+    }
+
+    #[test]
+    fn a_certificate_needs_an_authority() {
+        let identity = Some(("certificate".into(), "key".into()));
+        let access = Access { identity, ..Access::default() };
+        assert!(matches!(access.load(), Err(AccessError::IdentityAlone)));
+        let access = Access { authority: Some("/nowhere".into()), ..Access::default() };
+        assert!(matches!(access.load(), Err(AccessError::Read { .. })));
+    }
+}
