@@ -23,6 +23,7 @@ pub mod rank;
 pub mod reach;
 pub mod store;
 pub mod stored;
+pub mod supervisor;
 pub mod time;
 pub mod verdict;
 pub mod vitals;

@@ -6,6 +6,7 @@ mod health;
 mod history;
 mod man;
 mod serve;
+mod worker;
 
 use std::io;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub(crate) use health::HealthArguments;
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
 pub(crate) use man::ManArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
+pub(crate) use worker::{GuardArguments, HoldArguments};
 
 /// Tells what every accelerator and process is doing.
 #[derive(Debug, Parser)]
@@ -82,6 +84,12 @@ pub(crate) enum Command {
     /// Write the manual pages
     #[command(after_help = man::MAN_HELP)]
     Man(ManArguments),
+    /// Become a worker's command
+    #[command(name = telltale_cluster::supervisor::HOLD, hide = true)]
+    Hold(HoldArguments),
+    /// Outlive a killed agent, and clear away what it left
+    #[command(name = telltale_cluster::supervisor::GUARD, hide = true)]
+    Guard(GuardArguments),
 }
 
 const SMI_HELP: &str = "\

@@ -24,14 +24,19 @@ mod report;
 mod serve;
 mod smi;
 mod sockets;
+mod worker;
 
 use std::process::ExitCode;
 
 use arguments::Command;
 
 fn main() -> ExitCode {
-    descriptors::allow_all();
-    let outcome = match arguments::parse() {
+    let command = arguments::parse();
+    // What becomes a worker has the limits that its agent was given.
+    if !matches!(command, Ok(Command::Hold(_) | Command::Guard(_))) {
+        descriptors::allow_all();
+    }
+    let outcome = match command {
         Err(status) => return status,
         Ok(Command::Smi(arguments)) => smi::run(&arguments),
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
@@ -47,6 +52,8 @@ fn main() -> ExitCode {
         Ok(Command::Events(arguments)) => events::run(&arguments),
         Ok(Command::Completions(arguments)) => arguments::print_completions(&arguments),
         Ok(Command::Man(arguments)) => man::run(&arguments),
+        Ok(Command::Hold(arguments)) => worker::run_hold(arguments),
+        Ok(Command::Guard(arguments)) => worker::run_guard(arguments),
     };
     exit::code(outcome)
 }

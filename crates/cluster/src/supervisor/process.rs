@@ -1,0 +1,176 @@
+//! Processes as `/proc` tells of them: which belong to a worker, and a signal for one of them.
+//!
+//! A number is never trusted alone: it goes with the time at which its process began, and a signal
+//! goes through a descriptor that was compared with both.
+
+use std::fs;
+use std::io::Read;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open, pidfd_send_signal,
+    waitid, waitpid,
+};
+
+/// The variable by which a worker's descendants are known, wherever they have gone.
+pub(super) const MARK: &str = "TELLTALE_WORKER";
+
+/// Bytes of a process's environment that are looked through; the mark is put in first by nobody, but
+/// the kernel gives a new program 128 KiB for one variable and rarely sees that much in all.
+const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
+
+/// Dead orphans that are taken off the system's table at once.
+const MAX_REAPED_AT_ONCE: usize = 64;
+
+/// One process, as `/proc/<pid>/stat` tells of it (proc(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    /// `R`, `S`, `D`, `Z`, `T`, `t` and so on.
+    pub(super) state: u8,
+    parent: i32,
+    session: i32,
+    /// When it began, in clock ticks since the machine did.
+    pub(super) started_ticks: u64,
+}
+
+/// What tells a worker's processes from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The worker itself, which leads a session of its own.
+    pub(super) leader: Pid,
+    /// When it began.
+    pub(super) started_ticks: u64,
+    /// The value of [`MARK`] in its environment.
+    pub(super) mark: String,
+}
+
+impl Process {
+    /// What `/proc` tells of this process, if it is there.
+    pub(super) fn read(pid: Pid) -> Option<Self> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(pid, &text)
+    }
+
+    fn parse(pid: Pid, text: &[u8]) -> Option<Self> {
+        // The name stands in parentheses and may have any byte in it.
+        let end = text.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Self {
+            pid,
+            state: *fields.first()?.as_bytes().first()?,
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            started_ticks: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    const fn is_dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+
+    fn has_mark(&self, mark: &str) -> bool {
+        let Ok(file) = fs::File::open(format!("/proc/{}/environ", self.pid)) else { return false };
+        let mut environment = Vec::new();
+        // What cannot be read belongs to another user, so not to the worker.
+        let _ = file.take(MAX_ENVIRONMENT_BYTES).read_to_end(&mut environment);
+        let wanted = format!("{MARK}={mark}");
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    }
+
+    /// Sends `signal`, unless the process has gone or its number has been given to another.
+    pub(super) fn signal(&self, signal: Signal) {
+        // Neither call can fail for another reason that somebody could mend here.
+        if let Ok(descriptor) = pidfd_open(self.pid, PidfdFlags::empty())
+            && Self::read(self.pid).is_some_and(|now| now.started_ticks == self.started_ticks)
+        {
+            let _ = pidfd_send_signal(&descriptor, signal);
+        }
+    }
+}
+
+/// All living processes of these workers, but for the leaders themselves. Dead ones whose parent is
+/// this process are taken off the system's table on the way.
+pub(super) fn followers(origins: &[Origin]) -> Vec<Process> {
+    let all = all();
+    let known: Vec<(&Origin, bool)> =
+        origins.iter().map(|origin| (origin, is_leader_there(origin, &all))).collect();
+    let us = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+    let belongs = |process: &&Process| {
+        known.iter().any(|(origin, leader_is_there)| {
+            process.pid != origin.leader
+                && process.started_ticks >= origin.started_ticks
+                && ((*leader_is_there && process.session == origin.leader.as_raw_nonzero().get())
+                    || (!process.is_dead() && process.has_mark(&origin.mark)))
+        })
+    };
+    let mut followers: Vec<Process> = all.iter().filter(belongs).copied().collect();
+    followers.retain(|process| {
+        if process.is_dead() && process.parent == us {
+            let _ = waitpid(Some(process.pid), WaitOptions::NOHANG);
+        }
+        !process.is_dead()
+    });
+    followers
+}
+
+/// Takes dead children off the system's table that are not `ours`: what workers have left behind falls
+/// to this process.
+pub(super) fn reap_orphans(ours: impl Fn(Pid) -> bool) {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    for _ in 0..MAX_REAPED_AT_ONCE {
+        let Ok(Some(_)) = waitid(WaitId::All, look) else { return };
+        let us = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+        let dead = |one: &&Process| one.is_dead() && one.parent == us && !ours(one.pid);
+        let all = all();
+        let Some(orphan) = all.iter().find(dead) else { return };
+        let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
+    }
+}
+
+/// The worker itself, if it is still there.
+pub(super) fn leader(origin: &Origin) -> Option<Process> {
+    Process::read(origin.leader)
+        .filter(|process| process.started_ticks == origin.started_ticks && !process.is_dead())
+}
+
+fn is_leader_there(origin: &Origin, all: &[Process]) -> bool {
+    let is_it = |process: &Process| {
+        process.pid == origin.leader && process.started_ticks == origin.started_ticks
+    };
+    all.iter().any(is_it)
+}
+
+fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pid = |entry: fs::DirEntry| {
+        entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
+    };
+    entries.filter_map(Result::ok).filter_map(pid).filter_map(Process::read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_anything() {
+        let pid = Pid::from_raw(7).unwrap();
+        let fields = "T 5 6 4 0 -1 1 2 3 4 5 6 7 8 9 20 0 1 0 4711 1 2";
+        let expected = Process { pid, state: b'T', parent: 5, session: 4, started_ticks: 4711 };
+        for name in ["a", ") R 1 1 1", "\u{ff}", ""] {
+            let text = format!("7 ({name}) {fields}\n");
+            assert_eq!(Process::parse(pid, text.as_bytes()), Some(expected), "{name:?}");
+        }
+        for broken in ["", "7 (a)", "7 (a) T x", "7 a T 5 6 4"] {
+            assert_eq!(Process::parse(pid, broken.as_bytes()), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_there() {
+        let me = Process::read(rustix::process::getpid()).unwrap();
+        assert!(!me.is_dead());
+        assert!(all().contains(&me) || all().iter().any(|one| one.pid == me.pid));
+    }
+}

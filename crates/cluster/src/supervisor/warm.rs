@@ -1,0 +1,131 @@
+//! Workers that are started ahead: a Python that has imported what its script needs, and waits at a
+//! gate until its rank is known.
+//!
+//! The gate is a module that Python imports by itself before the script (`sitecustomize`, found
+//! through `PYTHONPATH`), so the script needs no change. Nothing of the script has run before the gate.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The variable with the descriptor at which a worker waits.
+pub(super) const GATE: &str = "TELLTALE_GATE";
+/// What a worker says when it has imported everything.
+pub(super) const WARM: &[u8] = b"warm\n";
+/// The module.
+const MODULE: &str = include_str!("warm/sitecustomize.py");
+
+/// Why a command's workers cannot be started ahead.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WarmError {
+    /// It is no Python.
+    #[error(
+        "{program:?} is no Python, and only a Python can wait at a gate; leave out --warm, or give python3 and the script behind `--`"
+    )]
+    NoPython {
+        /// The command's program.
+        program: OsString,
+    },
+    /// Python is told not to look where the gate is.
+    #[error("with {option:?} Python does not look for the gate; leave it out, or leave out --warm")]
+    Blind {
+        /// The option.
+        option: OsString,
+    },
+}
+
+/// Whether the workers of a command can wait at a gate.
+///
+/// # Errors
+/// When the command is no Python, or one that ignores `PYTHONPATH` or `sitecustomize`.
+pub fn can_be_warm(command: &[OsString]) -> Result<(), WarmError> {
+    let program = command.first().cloned().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default().as_bytes();
+    if !name.starts_with(b"python") && !name.starts_with(b"pypy") {
+        return Err(WarmError::NoPython { program });
+    }
+    let options = command.iter().skip(1).take_while(|word| word.as_bytes().starts_with(b"-"));
+    for option in options {
+        let letters = option.as_bytes();
+        if matches!(letters, b"-c" | b"-m") {
+            break;
+        }
+        let is_blind = letters.iter().any(|letter| b"EIS".contains(letter));
+        if is_blind && !letters.starts_with(b"--") && !letters.starts_with(b"-X") {
+            return Err(WarmError::Blind { option: option.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Writes the module below `state`, and says in which directory.
+pub(super) fn write_module(state: &Path) -> io::Result<PathBuf> {
+    let directory = state.join("warm");
+    DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+    std::fs::write(directory.join("sitecustomize.py"), MODULE)?;
+    Ok(directory)
+}
+
+/// `PYTHONPATH` with the gate in front.
+pub(super) fn python_path(directory: &Path) -> OsString {
+    let mut path = directory.as_os_str().to_owned();
+    if let Some(rest) = std::env::var_os("PYTHONPATH").filter(|rest| !rest.is_empty()) {
+        path.push(OsStr::new(":"));
+        path.push(rest);
+    }
+    path
+}
+
+/// The environment as the gate reads it: its length on a line, then names and values, each with a
+/// zero byte behind it.
+pub(super) fn told(environment: &[(&str, String)]) -> Vec<u8> {
+    let words = environment.iter().flat_map(|(name, value)| [*name, value.as_str()]);
+    let mut text = Vec::new();
+    for word in words {
+        text.extend(word.bytes().filter(|byte| *byte != 0));
+        text.push(0);
+    }
+    [format!("{}\n", text.len()).into_bytes(), text].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_python_that_looks_for_the_gate_can_be_warm() {
+        let check = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            can_be_warm(&words).is_ok()
+        };
+        for fine in [
+            "python3 a.py",
+            "/usr/bin/python3.11 -u a.py -S",
+            "python -m job -E",
+            "python -X importtime a.py",
+        ] {
+            assert!(check(fine), "{fine}");
+        }
+        for wrong in [
+            "./a.sh",
+            "bash python",
+            "python3 -S a.py",
+            "python3 -uE a.py",
+            "python3 -I -m job",
+            "",
+        ] {
+            assert!(!check(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_environment_is_told_with_its_length() {
+        let told = told(&[("RANK", "3".to_owned()), ("ODD", "a\0b".to_owned())]);
+        assert_eq!(told, b"14\nRANK\x003\x00ODD\x00ab\x00");
+    }
+}

@@ -1,0 +1,135 @@
+"""Holds a Python that `telltale agent --warm` has started ahead, until its rank is known.
+
+Python imports this module before it looks at the script. It imports what the script will import, as
+far as that is installed (not what lies beside the script, which may look at its environment), then
+waits for the environment, takes it over, and lets the script begin as if nothing had been.
+It must not keep a script from running: whatever fails here is passed over.
+"""
+
+import os
+import sys
+
+MOST_BYTES = 1 << 20  # of an environment
+
+
+def script_and_module(arguments):
+    """The script or module that this interpreter was told to run."""
+    words = iter(arguments[1:])
+    for word in words:
+        if word == "-m":
+            return None, next(words, None)
+        if word.startswith("-m"):
+            return None, word[2:]
+        if word == "-c" or word == "-":
+            return None, None
+        if word in ("-W", "-X", "--check-hash-based-pycs"):
+            next(words, None)
+        elif not word.startswith("-"):
+            return word, None
+    return None, None
+
+
+def imports(path):
+    """The modules that a script imports at its top, whether or not inside `try` or `if`."""
+    import ast
+
+    with open(path, "rb") as file:
+        tree = ast.parse(file.read(), path)
+    waiting, names = list(tree.body), []
+    for node in waiting:
+        if isinstance(node, ast.Import):
+            names.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.append(node.module)
+            # What is taken from a package may be a module of it.
+            names.extend(node.module + "." + alias.name for alias in node.names)
+        elif isinstance(node, (ast.Try, ast.If)):
+            waiting.extend(node.body)
+    return names
+
+
+def is_installed(name):
+    """Whether a module belongs to Python or was installed, and not lies beside the script."""
+    import importlib.util
+
+    spec = importlib.util.find_spec(name.partition(".")[0])
+    if spec is None or spec.origin in (None, "built-in", "frozen"):
+        return spec is not None and spec.origin is not None
+    places = ("site-packages", "dist-packages")
+    is_package = any(os.sep + place + os.sep in spec.origin for place in places)
+    return is_package or spec.origin.startswith(os.path.dirname(os.__file__) + os.sep)
+
+
+def warm_up():
+    """Imports what the script will import."""
+    import importlib
+    import importlib.util
+
+    script, module = script_and_module(getattr(sys, "orig_argv", None) or command_line())
+    if module is not None:
+        if not is_installed(module):
+            script = getattr(importlib.util.find_spec(module), "origin", None)
+        else:
+            return
+    for name in imports(script) if script else []:
+        try:
+            if is_installed(name):
+                importlib.import_module(name)
+        except BaseException:  # the script will meet it again, and may know what to do
+            pass
+
+
+def command_line():
+    """The arguments, for Python before 3.10."""
+    with open("/proc/self/cmdline", "rb") as file:
+        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+
+
+def environment(gate):
+    """Waits for the environment: its length on a line, then names and values, each with a zero byte
+    behind it."""
+    received, length = b"", None
+    while length is None or len(received) < length:
+        piece = os.read(gate, 65536)
+        if not piece or len(received) > MOST_BYTES:
+            # The agent does not need this process any more.
+            os._exit(0)
+        received += piece
+        if length is None and b"\n" in received:
+            head, _, received = received.partition(b"\n")
+            length = int(head)
+    words = received.split(b"\0")[:-1]
+    return dict(zip(words[0::2], words[1::2]))
+
+
+def pass_the_gate():
+    gate = int(os.environ.pop("TELLTALE_GATE"))
+    os.set_inheritable(gate, False)
+    here = os.path.dirname(os.path.abspath(__file__))
+    # What this process starts is not to wait here.
+    rest = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
+    rest = [place for place in rest if place and os.path.abspath(place) != here]
+    if rest:
+        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+    sys.path[:] = [place for place in sys.path if os.path.abspath(place) != here]
+    try:
+        warm_up()
+    except BaseException:
+        pass
+    os.write(gate, b"warm\n")
+    os.environb.update(environment(gate))
+    os.close(gate)
+
+
+def next_sitecustomize():
+    """Runs the `sitecustomize` that this one stands in front of, if there is one."""
+    del sys.modules["sitecustomize"]
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError:
+        pass
+
+
+if "TELLTALE_GATE" in os.environ:
+    pass_the_gate()
+    next_sitecustomize()

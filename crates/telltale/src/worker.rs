@@ -1,0 +1,23 @@
+//! What `telltale agent` starts for itself: workers before they are their command, and the guard that
+//! clears away what a killed agent has left.
+
+use telltale_cluster::supervisor::{Guarded, Hold, guard, hold};
+
+use crate::arguments::{GuardArguments, HoldArguments};
+use crate::exit::{Failure, Status};
+
+/// Becomes the worker's command; comes back only when that failed, which the agent tells.
+pub(crate) fn run_hold(arguments: HoldArguments) -> Result<Status, Failure> {
+    let HoldArguments { agent, record, gate, command } = arguments;
+    let error = hold(&Hold { agent, record, gate, command });
+    Err(Failure::because(&error))
+}
+
+/// Waits for the agent's end, then clears away what it left.
+pub(crate) fn run_guard(arguments: GuardArguments) -> Result<Status, Failure> {
+    let GuardArguments { record, whose } = arguments;
+    guard(&Guarded { record, whose }).map_err(|error| {
+        Failure::Told(format!("clearing away what the agent left running failed: {error}"))
+    })?;
+    Ok(Status::Fine)
+}

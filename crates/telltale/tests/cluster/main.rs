@@ -1,0 +1,3 @@
+//! Agents and coordinators as they run: real processes, sockets and signals.
+
+mod supervision;
