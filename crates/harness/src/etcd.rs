@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,13 +22,27 @@ const ANSWERING: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct EtcdCluster {
     scratch: Scratch,
+    scheme: &'static str,
     members: Vec<Member>,
+}
+
+/// Files with which members prove who they are, and ask the same of their clients; all PEM.
+#[derive(Debug, Clone, Copy)]
+pub struct EtcdTlsFiles<'a> {
+    /// The members' certificate.
+    pub certificate: &'a Path,
+    /// Its key.
+    pub key: &'a Path,
+    /// What clients' certificates have to descend from.
+    pub authority: &'a Path,
 }
 
 #[derive(Debug)]
 struct Member {
     process: ChildGuard,
     client_port: u16,
+    /// Where it says how it is, without TLS.
+    status_port: u16,
     arguments: Vec<String>,
 }
 
@@ -49,8 +64,21 @@ impl EtcdCluster {
     /// When they do not get to that.
     #[must_use]
     pub fn start(count: usize) -> Self {
+        Self::start_with(count, None)
+    }
+
+    /// As [`Self::start`], with TLS for clients.
+    ///
+    /// # Panics
+    /// Likewise.
+    #[must_use]
+    pub fn start_secure(count: usize, files: EtcdTlsFiles<'_>) -> Self {
+        Self::start_with(count, Some(files))
+    }
+
+    fn start_with(count: usize, files: Option<EtcdTlsFiles<'_>>) -> Self {
         for _ in 0..MAX_STARTS {
-            let mut cluster = Self::spawn(count);
+            let mut cluster = Self::spawn(count, files);
             if cluster.is_ready_within(STARTING) {
                 return cluster;
             }
@@ -62,14 +90,14 @@ impl EtcdCluster {
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         let ports = self.members.iter().map(|member| member.client_port);
-        ports.map(|port| format!("http://127.0.0.1:{port}")).collect()
+        ports.map(|port| format!("{}://127.0.0.1:{port}", self.scheme)).collect()
     }
 
     /// The member that leads the cluster now, by its place among [`Self::addresses`].
     #[must_use]
     pub fn leader(&self) -> Option<usize> {
         self.members.iter().position(|member| {
-            let metrics = get(member.client_port, "/metrics").unwrap_or_default();
+            let metrics = get(member.status_port, "/metrics").unwrap_or_default();
             metrics.lines().any(|line| line == "etcd_server_is_leader 1")
         })
     }
@@ -89,39 +117,50 @@ impl EtcdCluster {
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.members.iter().all(|member| {
-            get(member.client_port, "/health").is_some_and(|text| text.contains("\"true\""))
+            get(member.status_port, "/health").is_some_and(|text| text.contains("\"true\""))
         })
     }
 
-    fn spawn(count: usize) -> Self {
+    fn spawn(count: usize, files: Option<EtcdTlsFiles<'_>>) -> Self {
         let scratch = Scratch::new();
-        let ports = free_ports(2 * count);
-        let peers: Vec<String> = (0..count)
-            .map(|index| format!("m{index}=http://127.0.0.1:{}", ports[2 * index + 1]))
-            .collect();
+        let scheme = if files.is_some() { "https" } else { "http" };
+        let ports = free_ports(3 * count);
+        let (client_ports, others) = ports.split_at(count);
+        let (peer_ports, status_ports) = others.split_at(count);
+        let peers: Vec<String> =
+            peer_ports.iter().map(|port| format!("http://127.0.0.1:{port}")).collect();
+        let cluster: Vec<String> =
+            (0..).zip(&peers).map(|(index, peer)| format!("m{index}={peer}")).collect();
         let members = (0..count).map(|index| {
-            let client_port = ports[2 * index];
-            let client = format!("http://127.0.0.1:{client_port}");
-            let peer = format!("http://127.0.0.1:{}", ports[2 * index + 1]);
-            let data = scratch.join(format!("m{index}"));
-            let arguments = [
+            let (client_port, status_port) = (client_ports[index], status_ports[index]);
+            let client = format!("{scheme}://127.0.0.1:{client_port}");
+            let mut arguments = vec![
                 ("--name", format!("m{index}")),
-                ("--data-dir", data.display().to_string()),
+                ("--data-dir", scratch.join(format!("m{index}")).display().to_string()),
                 ("--listen-client-urls", client.clone()),
                 ("--advertise-client-urls", client),
-                ("--listen-peer-urls", peer.clone()),
-                ("--initial-advertise-peer-urls", peer),
-                ("--initial-cluster", peers.join(",")),
+                ("--listen-metrics-urls", format!("http://127.0.0.1:{status_port}")),
+                ("--listen-peer-urls", peers[index].clone()),
+                ("--initial-advertise-peer-urls", peers[index].clone()),
+                ("--initial-cluster", cluster.join(",")),
                 ("--logger", "zap".to_owned()),
                 ("--log-level", "error".to_owned()),
             ];
-            let arguments: Vec<String> =
+            if let Some(files) = files {
+                arguments.extend([
+                    ("--cert-file", files.certificate.display().to_string()),
+                    ("--key-file", files.key.display().to_string()),
+                    ("--trusted-ca-file", files.authority.display().to_string()),
+                ]);
+            }
+            let mut arguments: Vec<String> =
                 arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+            arguments.extend(files.map(|_| "--client-cert-auth".to_owned()));
             let process = ChildGuard::spawn(&mut command(&scratch, &arguments));
-            Member { process, client_port, arguments }
+            Member { process, client_port, status_port, arguments }
         });
         let members = members.collect();
-        Self { scratch, members }
+        Self { scratch, scheme, members }
     }
 
     fn is_ready_within(&mut self, within: Duration) -> bool {

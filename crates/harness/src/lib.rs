@@ -22,7 +22,7 @@ pub use built::{cargo_bin, cargo_library_directory};
 pub use children::ChildGuard;
 pub use compiled::{compile_c, compile_cpp};
 pub use effort::{long, rounds};
-pub use etcd::{EtcdCluster, needs_etcd};
+pub use etcd::{EtcdCluster, EtcdTlsFiles, needs_etcd};
 pub use isolation::{ProcMount, as_user, in_pid_namespace, needs_pid_namespaces, needs_root};
 pub use scratch::Scratch;
 pub use skipped::skip;

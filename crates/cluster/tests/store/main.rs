@@ -6,3 +6,4 @@ mod conformance;
 mod coordinator;
 mod etcd;
 mod journal;
+mod secure;

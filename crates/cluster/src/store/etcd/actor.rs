@@ -1,6 +1,6 @@
 //! A coordinator's share in the election, and the way of its decisions into etcd.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prost::Message as _;
 use telltale_wire::cluster_state::message;
@@ -19,6 +19,8 @@ use crate::stored::{Decision, StoreOutcome, StoredState};
 
 /// How often it is looked whether somebody leads.
 const LOOK: Duration = Duration::from_millis(250);
+/// How often a trouble that lasts is told.
+const TELLING: Duration = Duration::from_secs(30);
 
 /// Runs until the coordinator's task has let go of its store.
 pub(in crate::store) async fn run(settings: EtcdSettings, mut link: Link) {
@@ -28,7 +30,7 @@ pub(in crate::store) async fn run(settings: EtcdSettings, mut link: Link) {
         settings,
         tried: None,
         known: None,
-        told: String::new(),
+        told: None,
     };
     while let Some((term, lease)) = seat.campaign(&mut link).await {
         link.authority.extend(lease.until);
@@ -65,8 +67,8 @@ struct Seat {
     tried: Option<Lease>,
     /// Who leads, as far as the coordinator's task was told.
     known: Option<String>,
-    /// The trouble that was told last: one that lasts is told once.
-    told: String,
+    /// When the trouble was told that lasts.
+    told: Option<Instant>,
 }
 
 /// How a leadership ended.
@@ -99,7 +101,7 @@ impl Seat {
                     self.known = None;
                     return Some(led);
                 }
-                Ok(None) => self.told.clear(),
+                Ok(None) => self.told = None,
                 Err(error) => self.complain(link, error),
             }
             if !link.pause(LOOK).await {
@@ -161,6 +163,7 @@ impl Seat {
         if !link.tell(Event::Gained(Box::new(gained))).await {
             return End::Closed;
         }
+        self.told = None;
         let end = loop {
             let command = tokio::select! {
                 biased;
@@ -274,9 +277,8 @@ impl Seat {
     }
 
     fn complain(&mut self, link: &Link, error: EtcdError) {
-        let text = error.to_string();
-        if text != self.told {
-            self.told = text;
+        if self.told.is_none_or(|told| told.elapsed() >= TELLING) {
+            self.told = Some(Instant::now());
             link.complain(error);
         }
     }
