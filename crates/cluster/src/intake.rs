@@ -5,6 +5,7 @@
 //! before anything is counted. It decides nothing and keeps no entry beyond the queue.
 
 pub mod entry;
+mod machine;
 mod queue;
 pub mod server;
 mod workers;
@@ -21,8 +22,10 @@ use crate::latency::tracker::{Tracker, TrackerCounts};
 use crate::message::Assignment;
 use crate::observation::{Observation, WorkerObservation, WorkerState};
 use crate::rank::Rank;
+use crate::vitals::{self, Vitals};
 
 use entry::{Entry, Post, PostRefused, Told};
+use machine::Machine;
 use queue::Queue;
 
 pub use queue::MAX_QUEUED_ENTRIES;
@@ -105,6 +108,7 @@ struct Running {
     /// Of each peer, how many latencies were reported last and their mean, in nanoseconds.
     latest: BTreeMap<Rank, (u64, u64)>,
     usage: workers::Usage,
+    machine: Machine,
 }
 
 /// A look at what an intake knows, for people.
@@ -116,6 +120,8 @@ pub struct View {
     pub latencies_ns: BTreeMap<Rank, u64>,
     /// What each worker uses.
     pub usage: Vec<WorkerUsage>,
+    /// How the node is; nothing before the first observation of an epoch.
+    pub vitals: Vitals,
     /// What became of entries.
     pub counts: IntakeCounts,
 }
@@ -159,6 +165,7 @@ impl Intake {
             checkpoints: BTreeMap::new(),
             latest: BTreeMap::new(),
             usage: workers::Usage::default(),
+            machine: Machine::default(),
         });
     }
 
@@ -223,8 +230,16 @@ impl Intake {
             scope: Some(running.scope.clone()),
             latencies_ns: latest.map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect(),
             usage: running.usage.latest().to_vec(),
+            vitals: running.vitals(),
             counts,
         }
+    }
+
+    /// How the node and its workers are, as of the last observation; for a report's message. Of
+    /// accelerators it knows nothing.
+    #[must_use]
+    pub fn vitals(&self) -> Vitals {
+        self.current().running.as_ref().map_or_else(Vitals::default, Running::vitals)
     }
 
     /// Counts the entries that were put in first. Says whether there were any.
@@ -315,11 +330,28 @@ impl Running {
         self.tracker.report(&mut observation);
         self.remember(&observation);
         self.usage.sample(processes, now);
+        self.machine.look();
         let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
         observation.workers = stopped
             .map(|usage| WorkerObservation { rank: usage.rank, state: WorkerState::Stopped })
             .collect();
         observation
+    }
+
+    fn vitals(&self) -> Vitals {
+        let processes = self.usage.latest().iter().map(|usage| vitals::WorkerProcess {
+            rank: usage.rank,
+            process_id: Some(usage.pid),
+            processors: usage.cpu_ratio,
+            resident_bytes: Some(usage.resident_bytes),
+        });
+        Vitals {
+            processors_busy_ratio: self.machine.busy_ratio,
+            memory_used_bytes: self.machine.memory_bytes.map(|(used, _)| used),
+            memory_total_bytes: self.machine.memory_bytes.map(|(_, all)| all),
+            processes: processes.collect(),
+            devices: Vec::new(),
+        }
     }
 
     /// Averages over groups, directions and sizes, as the original shows latencies.

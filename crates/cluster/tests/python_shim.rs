@@ -1,4 +1,5 @@
 //! The Python shim with a real PyTorch: four ranks with Gloo tell an intake what they do.
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

@@ -17,6 +17,12 @@ struct Figures {
     world_size: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<u64>,
+    /// Memory in use, as a percentage of the node's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ram_usage: Option<f64>,
+    /// How busy the node's processors are, as a percentage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_usage: Option<f64>,
     /// The mean of what was reported last, in milliseconds.
     latencies: BTreeMap<String, f64>,
 }
@@ -30,15 +36,31 @@ pub(super) fn metrics(view: &View, _accept: Option<&str>) -> (&'static str, Stri
 fn figures(view: &View) -> Figures {
     let scope = view.scope.as_ref();
     let latencies = view.latencies_ns.iter();
+    let vitals = &view.vitals;
+    let memory = vitals.memory_used_bytes.zip(vitals.memory_total_bytes);
     Figures {
         state: if scope.is_some() { "active" } else { "standby" },
         rank: scope.map(|scope| scope.ranks.start),
         world_size: scope.map(|scope| scope.world_size),
         epoch: scope.map(|scope| scope.epoch.number()),
+        ram_usage: memory.and_then(|(used, all)| percent(used, all)),
+        cpu_usage: vitals.processors_busy_ratio.map(|ratio| tenths(ratio * 100.0)),
         latencies: latencies
             .map(|(peer, mean_ns)| (peer.to_string(), milliseconds(*mean_ns)))
             .collect(),
     }
+}
+
+/// A share of memory; in MiB, since a number of bytes may not fit.
+fn percent(part_bytes: u64, all_bytes: u64) -> Option<f64> {
+    let [part, all] = [part_bytes, all_bytes].map(|bytes| u32::try_from(bytes >> 20).ok());
+    let share = f64::from(part?) / f64::from(all.filter(|all| *all > 0)?);
+    Some(tenths(share * 100.0))
+}
+
+/// A tenth is exact enough, and its text short.
+fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
 }
 
 /// Whole microseconds, so that the text is short.
