@@ -1,6 +1,7 @@
 //! The command line: shape, help texts, completion. Nothing is opened or started here.
 
 mod alerts;
+mod doctor;
 mod events;
 mod health;
 mod history;
@@ -24,6 +25,7 @@ use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
 
 pub(crate) use alerts::AlertsArguments;
+pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use health::HealthArguments;
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
@@ -55,6 +57,9 @@ pub(crate) enum Command {
     /// Show what is wrong with the machine, by the rules of the service
     #[command(after_help = alerts::ALERTS_HELP)]
     Alerts(AlertsArguments),
+    /// Say what works on this machine, what does not, why, and what mends it
+    #[command(after_help = doctor::DOCTOR_HELP)]
+    Doctor(DoctorArguments),
     /// Ask whether the service serves, for probes and scripts
     #[command(after_help = health::HEALTH_HELP)]
     Health(HealthArguments),

@@ -7,6 +7,7 @@ mod chips;
 mod config;
 mod demo;
 mod descriptors;
+mod doctor;
 mod emulate;
 mod events;
 mod exit;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
         Ok(Command::Config(arguments)) => config::run(&arguments),
         Ok(Command::Alerts(arguments)) => alerts::run(&arguments),
+        Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
         Ok(Command::Health(arguments)) => health::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),

@@ -128,7 +128,7 @@ fn nothing(service: Option<String>, file: Option<DatabaseError>) -> Failure {
 }
 
 /// The files to try, in this order.
-fn candidates(history: &HistoryPlace, place: &Place) -> Vec<PathBuf> {
+pub(crate) fn candidates(history: &HistoryPlace, place: &Place) -> Vec<PathBuf> {
     let root = place.root.as_deref().unwrap_or(Path::new("/"));
     let first = directory_for(history.state_dir.as_deref(), root);
     let is_named = history.state_dir.is_some() || root != Path::new("/");

@@ -8,6 +8,7 @@ mod cleaning;
 mod command;
 mod completions;
 mod demo;
+mod doctor;
 mod emulate;
 mod events;
 mod faults;

@@ -1,0 +1,35 @@
+//! The arguments of `telltale doctor`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{HistoryPlace, Place};
+
+/// What follows the options.
+pub(super) const DOCTOR_HELP: &str = "\
+Looks at devices, processes, the runtime directory, the kernel, the service, its history and its
+configuration. Changes nothing, opens no device.
+
+Exit status: 0 all that is here works, 1 something works in part, 2 something does not work, 64 wrong
+usage. What is not on this machine at all is no fault.
+
+Examples:
+  telltale doctor
+  telltale doctor --json | jq '.findings[] | select(.verdict == \"broken\")'
+  telltale doctor --bundle support.json";
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) history: HistoryPlace,
+    /// Also write FILE for whoever helps: findings and snapshot, with names of people, hosts,
+    /// programs and devices replaced by numbers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

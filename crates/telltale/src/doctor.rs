@@ -1,0 +1,101 @@
+//! `telltale doctor`: what works on this machine, what does not, why, and the command that mends it.
+
+mod bundle;
+mod finding;
+mod kernel;
+mod machine;
+mod service;
+
+use std::path::Path;
+
+use serde_json::json;
+use telltale_node::{CollectOptions, Collector, EndpointUse, Sensors};
+use telltale_smi::{Style, Tone};
+
+use crate::arguments::DoctorArguments;
+use crate::exit::{Failure, Status};
+use crate::output::Output;
+use finding::{Finding, Verdict};
+
+/// The version of the JSON, which grows when a field changes its meaning or goes away.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
+    let place = &arguments.place;
+    let root = place.root.as_deref().unwrap_or(Path::new("/"));
+    let options = CollectOptions {
+        root: root.to_owned(),
+        runtime_dir: place.runtime_dir.clone(),
+        sensors: Sensors::All,
+        endpoints: EndpointUse::Always,
+        ..CollectOptions::default()
+    };
+    let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
+    let snapshot = collector.collect();
+    let mut findings = Vec::new();
+    machine::look(&snapshot, root, &mut findings);
+    machine::look_at_directories(place, &mut findings);
+    kernel::look(&mut findings);
+    service::look(place, &arguments.history, &mut findings);
+    let output = Output::detect();
+    if let Some(path) = &arguments.bundle {
+        bundle::write(path, &findings, &snapshot)?;
+    }
+    output.print(&match arguments.json {
+        true => as_json(&findings),
+        false => as_text(&findings, arguments.bundle.as_deref(), &output.style()),
+    })?;
+    Ok(match Finding::worst(&findings) {
+        Verdict::Works | Verdict::NotHere => Status::Fine,
+        Verdict::Partly => Status::Partial,
+        Verdict::Broken => Status::Nothing,
+    })
+}
+
+fn as_json(findings: &[Finding]) -> String {
+    let object = json!({
+        "schema_version": SCHEMA_VERSION,
+        "version": env!("CARGO_PKG_VERSION"),
+        "verdict": Finding::worst(findings).name(),
+        "findings": findings,
+    });
+    format!("{object}\n")
+}
+
+fn as_text(findings: &[Finding], bundle: Option<&Path>, style: &Style) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let tone = match finding.verdict {
+            Verdict::Works => Tone::Plain,
+            Verdict::NotHere => Tone::Faint,
+            Verdict::Partly => Tone::Warning,
+            Verdict::Broken => Tone::Alarm,
+        };
+        let mark = tone.paint(&format!("{:<8}", finding.verdict.name()), style);
+        text.push_str(&format!("{mark} {:<11} {}\n", finding.subject, finding.what));
+        for remedy in &finding.remedy {
+            text.push_str(&format!(
+                "{:21}{}\n",
+                "",
+                Tone::Heading.paint(&format!("> {remedy}"), style)
+            ));
+        }
+    }
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    text.push_str(&format!(
+        "\n{} work, {} partly, {} broken, {} not here\n",
+        count(Verdict::Works),
+        count(Verdict::Partly),
+        count(Verdict::Broken),
+        count(Verdict::NotHere),
+    ));
+    if let Some(path) = bundle {
+        text.push_str(&format!(
+            "{} has all this and the snapshot, without names of people, hosts and programs; look \
+             at it before you send it\n",
+            path.display()
+        ));
+    }
+    text
+}
