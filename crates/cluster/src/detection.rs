@@ -6,6 +6,7 @@
 mod cold_start;
 mod crash;
 mod explanation;
+mod extract;
 mod finding;
 mod hang;
 mod history;
@@ -20,6 +21,7 @@ mod waiting;
 use std::time::Duration;
 
 use crate::detection::crash::Crashes;
+pub use crate::detection::extract::{LatencyCell, LatencyMatrix, MAX_EXTRACT_NODES};
 use crate::detection::finding::{Continuity, Finding, Settling};
 use crate::detection::hang::{Hangs, Patience};
 use crate::detection::matrix::Matrix;
@@ -214,6 +216,13 @@ impl Detector {
             }
             Rule::MeanTwoSigma => outliers::findings(&self.matrix, &self.members),
         }
+    }
+
+    /// The latencies between the `wanted` nodes and those around them, for a person to look at; of
+    /// [`MAX_EXTRACT_NODES`] nodes at most.
+    #[must_use]
+    pub fn matrix(&self, wanted: &[NodeName]) -> LatencyMatrix {
+        extract::extract(&self.matrix, &self.members, wanted)
     }
 
     /// What was taken and what was not.

@@ -4,7 +4,7 @@
 /// The definitions, and one constant for each.
 pub mod definitions;
 
-pub use definitions::DEFINITIONS;
+pub use definitions::{COORDINATOR_DEFINITIONS, DEFINITIONS};
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +84,8 @@ pub enum Scope {
     Source,
     /// The node service itself.
     Service,
+    /// The coordinator of a job, which is another program than the node service.
+    Coordinator,
 }
 
 impl Scope {
@@ -95,7 +97,7 @@ impl Scope {
             Self::Device => &["device"],
             Self::Process => &["process", "user", "container_id", "pod_uid"],
             Self::Source => &["source"],
-            Self::Service => &[],
+            Self::Service | Self::Coordinator => &[],
         }
     }
 }
@@ -121,12 +123,14 @@ pub struct MetricDefinition {
 
 #[cfg(test)]
 mod tests {
-    use super::DEFINITIONS;
+    use super::{COORDINATOR_DEFINITIONS, DEFINITIONS};
 
     #[test]
     fn definitions_are_sorted_by_name_and_end_in_their_unit() {
-        assert!(DEFINITIONS.is_sorted_by(|one, other| one.name < other.name));
-        for definition in DEFINITIONS {
+        for list in [DEFINITIONS, COORDINATOR_DEFINITIONS] {
+            assert!(list.is_sorted_by(|one, other| one.name < other.name));
+        }
+        for definition in DEFINITIONS.iter().chain(COORDINATOR_DEFINITIONS) {
             let stem = definition.name.trim_end_matches("_total");
             let suffix = definition.unit.suffix().unwrap_or_default();
             assert!(stem.ends_with(suffix), "{}", definition.name);

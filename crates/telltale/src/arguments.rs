@@ -1,6 +1,7 @@
 //! The command line: shape, help texts, completion. Nothing is opened or started here.
 
 mod alerts;
+mod coordinator;
 mod doctor;
 mod events;
 mod health;
@@ -25,6 +26,7 @@ use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
 
 pub(crate) use alerts::AlertsArguments;
+pub(crate) use coordinator::CoordinatorArguments;
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use health::HealthArguments;
@@ -69,6 +71,9 @@ pub(crate) enum Command {
     /// Show one process over its whole life, finished or not
     #[command(after_help = history::REPORT_HELP)]
     Report(ReportArguments),
+    /// Coordinate the nodes of a training job: find the one that failed, swap it, restart the job
+    #[command(after_help = coordinator::COORDINATOR_HELP)]
+    Coordinator(Box<CoordinatorArguments>),
     /// Watch two emulated chips while two processes train a small GPT on them
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArguments),

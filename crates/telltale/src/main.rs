@@ -5,6 +5,7 @@ mod alerts;
 mod arguments;
 mod chips;
 mod config;
+mod coordinator;
 mod demo;
 mod descriptors;
 mod doctor;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Ok(Command::Health(arguments)) => health::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),
+        Ok(Command::Coordinator(arguments)) => coordinator::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),
         Ok(Command::Gpt(arguments)) => gpt::run(&arguments),
         Ok(Command::Replay(arguments)) => replay::run(&arguments),

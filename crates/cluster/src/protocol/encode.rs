@@ -1,5 +1,6 @@
 //! From plain data to messages.
 
+mod incident;
 mod report;
 
 use telltale_wire::cluster::message::{self, coordinator_message, node_message};
@@ -10,6 +11,9 @@ use crate::message::{
 };
 use crate::node::NodeName;
 use crate::vitals::Vitals;
+
+pub(crate) use incident::{incident, matrix, verdict};
+pub(crate) use report::{nanoseconds, vitals, worker};
 
 /// Bytes of a refusal's reason, what an agent takes.
 const MAX_REASON_BYTES: usize = 512;
@@ -105,7 +109,7 @@ fn assignment(from: &Assignment) -> message::Assignment {
     }
 }
 
-fn activity(from: Activity) -> message::Activity {
+pub(crate) fn activity(from: Activity) -> message::Activity {
     use message::ActivityKind as Wire;
     let (kind, epoch) = match from {
         Activity::Idle => (Wire::Idle, 0),
@@ -115,7 +119,7 @@ fn activity(from: Activity) -> message::Activity {
     message::Activity { kind: kind.into(), epoch }
 }
 
-const fn outcome(from: Outcome) -> message::JobOutcome {
+pub(crate) const fn outcome(from: Outcome) -> message::JobOutcome {
     match from {
         Outcome::Finished => message::JobOutcome::Finished,
         Outcome::GivenUp => message::JobOutcome::GivenUp,

@@ -1,5 +1,6 @@
 // Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.
 
+mod coordinator;
 mod device;
 mod process;
 mod service;
@@ -7,12 +8,13 @@ mod source;
 
 use super::MetricDefinition;
 
+pub use coordinator::*;
 pub use device::*;
 pub use process::*;
 pub use service::*;
 pub use source::*;
 
-/// Every metric Telltale can expose, sorted by name.
+/// Every metric that the node service can expose, sorted by name.
 pub static DEFINITIONS: &[&MetricDefinition] = &[
     ALERT_FIRING,
     ALERT_NOTIFICATIONS_TOTAL,
@@ -113,4 +115,30 @@ pub static DEFINITIONS: &[&MetricDefinition] = &[
     SOURCE_DURATION_SECONDS,
     SOURCE_ERRORS_TOTAL,
     SOURCE_UP,
+];
+
+/// Every metric that a coordinator can expose, sorted by name.
+pub static COORDINATOR_DEFINITIONS: &[&MetricDefinition] = &[
+    COORDINATOR_CALLS_TOTAL,
+    COORDINATOR_CONNECTIONS_TOTAL,
+    COORDINATOR_DECISIONS_TOTAL,
+    COORDINATOR_DETECTION_DROPPED_TOTAL,
+    COORDINATOR_EPOCH,
+    COORDINATOR_EVICTIONS_TOTAL,
+    COORDINATOR_INCIDENT_OPEN,
+    COORDINATOR_INCIDENTS_TOTAL,
+    COORDINATOR_INCIDENTS_UNKEPT_TOTAL,
+    COORDINATOR_INFO,
+    COORDINATOR_LEADING,
+    COORDINATOR_MESSAGES_TOTAL,
+    COORDINATOR_MODE_INFO,
+    COORDINATOR_NODES,
+    COORDINATOR_ORDERS_TOTAL,
+    COORDINATOR_REFUSED_TOTAL,
+    COORDINATOR_REPORT_WAIT_SECONDS,
+    COORDINATOR_RESTARTS,
+    COORDINATOR_RUNNING,
+    COORDINATOR_STALE_MESSAGES_TOTAL,
+    COORDINATOR_STREAMS,
+    COORDINATOR_TERM,
 ];

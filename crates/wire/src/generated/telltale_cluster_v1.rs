@@ -955,7 +955,7 @@ pub struct DecisionSummary {
     /// The incident that it answers.
     #[prost(string, optional, tag = "7")]
     pub incident: ::core::option::Option<::prost::alloc::string::String>,
-    /// When it was stored, in milliseconds since the Unix epoch.
+    /// When it was stored, in milliseconds since the Unix epoch; 0 when an earlier leader stored it.
     #[prost(uint64, tag = "8")]
     pub stored_unix_ms: u64,
 }

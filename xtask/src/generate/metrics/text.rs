@@ -11,11 +11,12 @@ const HEAD: &str =
     "// Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.\n\n";
 
 /// The scopes with the names of their Rust files and the headings of their tables.
-pub(super) const SCOPES: [(Scope, &str, &str); 4] = [
+pub(super) const SCOPES: [(Scope, &str, &str); 5] = [
     (Scope::Device, "device", "One device"),
     (Scope::Process, "process", "One process"),
     (Scope::Source, "source", "One source of readings"),
     (Scope::Service, "service", "The service itself"),
+    (Scope::Coordinator, "coordinator", "The coordinator of a job"),
 ];
 
 /// The Rust source of the list of all definitions, before rustfmt.
@@ -26,15 +27,28 @@ pub(super) fn list(metrics: &[Metric]) -> String {
     code.extend(files().map(|file| format!("mod {file};\n")));
     code.push_str("\nuse super::MetricDefinition;\n\n");
     code.extend(files().map(|file| format!("pub use {file}::*;\n")));
-    code.push_str(
-        "\n/// Every metric Telltale can expose, sorted by name.\n\
-         pub static DEFINITIONS: &[&MetricDefinition] = &[\n",
-    );
+    let whose = |coordinators: bool| {
+        metrics.iter().filter(move |metric| (metric.scope == Scope::Coordinator) == coordinators)
+    };
+    let about = "Every metric that the node service can expose, sorted by name.";
+    one_list(&mut code, about, "DEFINITIONS", whose(false));
+    let about = "Every metric that a coordinator can expose, sorted by name.";
+    one_list(&mut code, about, "COORDINATOR_DEFINITIONS", whose(true));
+    code
+}
+
+fn one_list<'a>(
+    code: &mut String,
+    about: &str,
+    name: &str,
+    metrics: impl Iterator<Item = &'a Metric>,
+) {
+    write!(code, "\n/// {about}\npub static {name}: &[&MetricDefinition] = &[\n")
+        .expect("a string takes any text");
     for metric in metrics {
         writeln!(code, "{},", constant(metric)).expect("a string takes any text");
     }
     code.push_str("];\n");
-    code
 }
 
 /// The Rust source of the definitions of one scope, before rustfmt; none where it has none.

@@ -23,7 +23,7 @@ pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
     }
 }
 
-fn worker(from: &WorkerObservation) -> message::Worker {
+pub(crate) fn worker(from: &WorkerObservation) -> message::Worker {
     use message::WorkerState as Wire;
     let (state, failure) = match from.state {
         WorkerState::Running => (Wire::Running, None),
@@ -40,7 +40,7 @@ fn worker(from: &WorkerObservation) -> message::Worker {
     }
 }
 
-fn worker_end(from: WorkerEnd) -> message::WorkerEnd {
+pub(super) fn worker_end(from: WorkerEnd) -> message::WorkerEnd {
     use message::worker_end::Kind;
     let kind = match from {
         WorkerEnd::Code(code) => Kind::Code(code),
@@ -50,7 +50,8 @@ fn worker_end(from: WorkerEnd) -> message::WorkerEnd {
     message::WorkerEnd { kind: Some(kind) }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+/// A time as it is sent: the longest that fits, where it is longer.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -110,7 +111,7 @@ const fn window(from: &Window) -> message::Window {
     }
 }
 
-fn vitals(from: &Vitals) -> message::Vitals {
+pub(crate) fn vitals(from: &Vitals) -> message::Vitals {
     message::Vitals {
         processors_busy_ratio: from.processors_busy_ratio,
         memory_used_bytes: from.memory_used_bytes,

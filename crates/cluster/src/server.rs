@@ -1,0 +1,262 @@
+//! The coordinator's program: the machine with sockets, a store, a clock and detection around it.
+//!
+//! One task holds the machine ([`engine`]); connections, questions and reports come to it by one queue.
+//! Nothing here decides who runs what. Whoever may call is settled in [`access`].
+
+mod access;
+mod answers;
+mod clock;
+pub mod configuration;
+mod counters;
+mod decisions;
+mod desk;
+mod detecting;
+mod engine;
+mod gauges;
+mod grpc;
+mod http;
+mod incidents;
+mod incoming;
+mod metrics;
+mod roster;
+mod trust;
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_server::hosts::Hosts;
+use telltale_server::listen::{Address, BindError, Listener, SocketFile};
+use telltale_server::log;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::detection::Settings;
+use crate::policy::{Job, Policy, PolicyError};
+use crate::store::{self, Place};
+
+pub use access::{AccessError, AccessFiles};
+pub use desk::{AskError, Desk};
+pub use trust::TrustError;
+
+use access::Access;
+use counters::Counters;
+use engine::Engine;
+use grpc::{Gate, Serving};
+use http::Web;
+use incoming::{Entrance, Speech, accept};
+
+/// Events that may wait for the coordinator's task.
+const MAX_EVENTS: usize = 4096;
+/// Connections of agents and operators at a time, unless a plan says otherwise.
+pub const DEFAULT_CONNECTIONS: usize = 16_384;
+/// How long connections may take to end after the call to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
+/// How often the files of certificates are looked at.
+const TRUST_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Everything a coordinator needs to know before it begins.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The job.
+    pub job: Job,
+    /// How it acts.
+    pub policy: Policy,
+    /// How faults are found.
+    pub detection: Settings,
+    /// Where decisions are kept.
+    pub store: Place,
+    /// Where agents and operators call, by gRPC.
+    pub grpc: Vec<Address>,
+    /// Where metrics, probes and the page are asked for, by HTTP; nowhere when it is empty.
+    pub http: Vec<Address>,
+    /// More names under which HTTP is answered, besides this machine's own.
+    pub names: Vec<String>,
+    /// How callers prove who they are.
+    pub access: AccessFiles,
+    /// Connections at a time.
+    pub connections: usize,
+}
+
+/// Why a coordinator cannot begin, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The job and the policy do not fit together.
+    #[error("the job cannot be run like that")]
+    Policy(#[from] PolicyError),
+    /// Callers cannot be let in like that.
+    #[error("callers cannot be let in like that")]
+    Access(#[from] AccessError),
+    /// There is nowhere to listen.
+    #[error("no address to listen on; give one, such as 127.0.0.1:9440")]
+    Nowhere,
+    /// An address cannot be had.
+    #[error("an address cannot be listened on")]
+    Bind(#[from] BindError),
+    /// A socket cannot be used.
+    #[error("a socket cannot be listened on")]
+    Listen(#[source] io::Error),
+    /// No thread for detection.
+    #[error("the thread of detection cannot be started; allow this user more threads")]
+    Thread(#[source] io::Error),
+    /// Serving gRPC failed.
+    #[error("serving gRPC failed")]
+    Grpc(#[source] tonic::transport::Error),
+    /// A part that must not end has.
+    #[error("{0} has ended; the lines above say why")]
+    Ended(&'static str),
+}
+
+/// A coordinator on its sockets; nobody is answered yet.
+#[derive(Debug)]
+pub struct Server {
+    plan: Plan,
+    access: Arc<Access>,
+    listeners: Vec<(Speech, Listener)>,
+    files: Vec<SocketFile>,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Where decisions are kept, for a person.
+    fn store_name(&self) -> String {
+        match &self.store {
+            Place::Journal(journal) => format!("journal in {}", journal.directory.display()),
+            Place::Etcd(_) => String::from("etcd"),
+        }
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Checks a plan, reads the files that it names, and listens.
+    ///
+    /// # Errors
+    /// When the plan cannot be carried out; the text says what to do.
+    pub fn bind(plan: Plan) -> Result<Self, ServeError> {
+        plan.policy.check(&plan.job)?;
+        if plan.grpc.is_empty() {
+            return Err(ServeError::Nowhere);
+        }
+        let access = Access::read(&plan.access, plan.grpc.iter().chain(&plan.http))?;
+        let mut listeners = Vec::new();
+        let mut files = Vec::new();
+        let grpc = plan.grpc.iter().map(|address| (Speech::Grpc, address));
+        let http = plan.http.iter().map(|address| (Speech::Http, address));
+        for (speech, address) in grpc.chain(http) {
+            let (listener, file) = Listener::bind(address, None)?;
+            listeners.push((speech, listener));
+            files.extend(file);
+        }
+        Ok(Self { plan, access, listeners, files })
+    }
+
+    /// Where agents and operators reach it by gRPC.
+    #[must_use]
+    pub fn grpc_addresses(&self) -> Vec<Address> {
+        self.addresses(Speech::Grpc)
+    }
+
+    /// Where it answers by HTTP.
+    #[must_use]
+    pub fn http_addresses(&self) -> Vec<Address> {
+        self.addresses(Speech::Http)
+    }
+
+    fn addresses(&self, speech: Speech) -> Vec<Address> {
+        let listeners = self.listeners.iter().filter(|(one, _)| *one == speech);
+        listeners.filter_map(|(_, listener)| listener.address()).collect()
+    }
+
+    /// Serves until `stop` ends; then ends streams and gives leadership up. Needs a Tokio runtime with
+    /// I/O and time.
+    ///
+    /// # Errors
+    /// When a socket cannot be used, or a part that must not end has.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Self { plan, access, listeners, files } = self;
+        let counters = Arc::new(Counters::default());
+        let (to_engine, events) = mpsc::channel(MAX_EVENTS);
+        let desk = Desk::new(to_engine);
+        let (leads, leading) = watch::channel(false);
+        let (stopping, stopped) = watch::channel(false);
+        let store = store::open(plan.store.clone());
+        let engine = Engine::new(&plan, store, Arc::clone(&counters), leads)?;
+        let serving = Serving {
+            desk: desk.clone(),
+            access: Arc::clone(&access),
+            counters: Arc::clone(&counters),
+            gate: Arc::new(Gate::default()),
+        };
+        let web = Web {
+            desk,
+            access: Arc::clone(&access),
+            counters: Arc::clone(&counters),
+            hosts: Arc::new(Hosts::new(&plan.names)),
+            leads: leading.clone(),
+        };
+        let room = Arc::new(Semaphore::new(plan.connections));
+        let mut servers = JoinSet::new();
+        for (speech, listener) in listeners {
+            let (access, counters) = (Arc::clone(&access), Arc::clone(&counters));
+            let entrance = Entrance { speech, access, counters, room: Arc::clone(&room) };
+            let connections = accept(listener, entrance).map_err(ServeError::Listen)?;
+            let stopped = stopped.clone();
+            match speech {
+                Speech::Grpc => {
+                    let routes = grpc::routes(serving.clone(), leading.clone());
+                    servers.spawn(grpc::serve(connections, routes, stopped));
+                }
+                Speech::Http => {
+                    let router = http::router(web.clone());
+                    servers.spawn(async move {
+                        http::serve(connections, router, stopped).await;
+                        Ok(())
+                    });
+                }
+            }
+        }
+        tokio::spawn(renew_trust(access, stopped));
+        let failed = async {
+            while let Some(ended) = servers.join_next().await {
+                // Only a panic keeps a task from its result, and that has been told.
+                if let Ok(Err(error)) = ended {
+                    return ServeError::Grpc(error);
+                }
+            }
+            ServeError::Ended("serving gRPC")
+        };
+        let outcome = tokio::select! {
+            outcome = engine.run(events, stop) => outcome,
+            error = failed => Err(error),
+        };
+        stopping.send_replace(true);
+        let ended = async { while servers.join_next().await.is_some() {} };
+        // Calls that still go on are cut off.
+        let _ = tokio::time::timeout(STOP_PATIENCE, ended).await;
+        drop(files);
+        outcome
+    }
+}
+
+/// Reads certificates again from time to time.
+async fn renew_trust(access: Arc<Access>, mut stop: watch::Receiver<bool>) {
+    let Some(tls) = &access.tls else { return };
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(TRUST_INTERVAL) => {}
+        }
+        match tls.read_again() {
+            Ok(true) => log::info("new connections are made with the certificates as they are now"),
+            Ok(false) => {}
+            Err(error) => {
+                let causes = telltale_schema::text::with_causes(&error);
+                log::error(&format!("the certificates stay as they were: {causes}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Who may call: whoever has the token or a certificate of the named authority, where one of them is
+//! asked for.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use telltale_server::listen::Address;
+use telltale_server::token::{Token, TokenError};
+
+use super::trust::{TlsFiles, TlsPlan, TrustError};
+
+/// How callers prove who they are, as an operator wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccessFiles {
+    /// A file with a token that every call must carry.
+    pub token: Option<PathBuf>,
+    /// A PEM file with the server's certificate and those that lead to its authority.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file with the key of that certificate.
+    pub key: Option<PathBuf>,
+    /// A PEM file with the authority whose certificates callers must have.
+    pub client_authority: Option<PathBuf>,
+}
+
+/// Why nobody can be let in like that.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// The token's file.
+    #[error("the token cannot be used")]
+    Token(#[from] TokenError),
+    /// The certificates' files.
+    #[error("the certificates cannot be used")]
+    Trust(#[from] TrustError),
+    /// A certificate without a key, a key without a certificate, or neither for callers.
+    #[error("TLS needs both a certificate and its key")]
+    HalfTls,
+    /// Anyone on the network could listen in, and restart the job.
+    #[error(
+        "{0} can be reached by other machines; name a certificate and its key, and a token file or a \
+         client authority, or listen on 127.0.0.1"
+    )]
+    OpenBeyondLoopback(SocketAddr),
+}
+
+/// Who may call.
+#[derive(Debug)]
+pub(super) struct Access {
+    token: Option<Token>,
+    pub(super) tls: Option<TlsPlan>,
+}
+
+impl Access {
+    /// Reads the files, and checks that they are enough for these addresses.
+    pub(super) fn read<'a>(
+        files: &AccessFiles,
+        addresses: impl Iterator<Item = &'a Address>,
+    ) -> Result<Arc<Self>, AccessError> {
+        let tls = match (&files.certificate, &files.key, &files.client_authority) {
+            (Some(certificate), Some(key), authority) => Some(TlsPlan::new(TlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                client_authority: authority.clone(),
+            })?),
+            (None, None, None) => None,
+            _ => return Err(AccessError::HalfTls),
+        };
+        let proves = files.token.is_some() || files.client_authority.is_some();
+        for address in addresses {
+            match address {
+                Address::Tcp(address) if !address.ip().to_canonical().is_loopback() => {
+                    if tls.is_none() || !proves {
+                        return Err(AccessError::OpenBeyondLoopback(*address));
+                    }
+                }
+                Address::Tcp(_) | Address::Unix(_) => {}
+            }
+        }
+        let token = files.token.as_deref().map(Token::read).transpose()?;
+        Ok(Arc::new(Self { token, tls }))
+    }
+
+    /// Whether a call with this `authorization` header may go on. Certificates were checked when the
+    /// connection was made.
+    pub(super) fn admits(&self, header: Option<&str>) -> bool {
+        self.token.as_ref().is_none_or(|token| header.is_some_and(|header| token.is_in(header)))
+    }
+}

@@ -1,0 +1,95 @@
+//! The latest decisions, for whoever asks.
+
+use std::collections::VecDeque;
+
+use telltale_wire::cluster::message;
+
+use crate::protocol::encode;
+use crate::store::{DecisionRecord, Kept};
+use crate::stored::{Decision, Phase, Why};
+
+/// Decisions that are shown.
+const MAX_DECISIONS: usize = 256;
+
+/// The latest decisions, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Decisions(VecDeque<message::DecisionSummary>);
+
+impl Decisions {
+    /// Takes over what the store kept, of which nobody knows when it was.
+    pub(super) fn restore(&mut self, kept: &Kept) {
+        self.0 = kept.decisions().map(of_record).collect();
+        while self.0.len() > MAX_DECISIONS {
+            self.0.pop_front();
+        }
+    }
+
+    /// Adds one that was stored just now.
+    pub(super) fn add(&mut self, decision: &Decision, stored_unix_ms: u64) {
+        if self.0.len() >= MAX_DECISIONS {
+            self.0.pop_front();
+        }
+        let phase = &decision.state.phase;
+        let mut summary = summary(&decision.why, phase);
+        summary.term = decision.term.number();
+        summary.number = decision.number.0;
+        summary.epoch = decision.state.epoch.number();
+        summary.stored_unix_ms = stored_unix_ms;
+        self.0.push_back(summary);
+    }
+
+    /// The newest, the newest first.
+    pub(super) fn list(&self, limit: usize) -> Vec<message::DecisionSummary> {
+        self.0.iter().rev().take(limit).cloned().collect()
+    }
+}
+
+fn of_record(record: &DecisionRecord) -> message::DecisionSummary {
+    let mut summary = summary(&record.why, &record.phase);
+    summary.term = record.term.number();
+    summary.number = record.number.0;
+    summary.epoch = record.epoch.number();
+    summary
+}
+
+fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
+    let (text, incident) = match why {
+        Why::Formed => ("enough nodes are there for the first epoch", None),
+        Why::Incident { incident, .. } => ("an incident is answered", Some(incident.to_string())),
+        Why::Unanswered { .. } => ("nodes that did not answer are replaced", None),
+        Why::Quarantined { .. } => ("a node that failed too often is replaced", None),
+        Why::Filled => ("spares have come for vacant slots", None),
+        Why::Shrunk => ("no spare has come, and the job goes on with fewer nodes", None),
+        Why::Prepared => ("everybody is prepared", None),
+        Why::Over(_) => ("the job is over", None),
+        Why::Ordered => ("an operator ordered it", None),
+    };
+    message::DecisionSummary {
+        term: 0,
+        number: 0,
+        epoch: 0,
+        phase: phase(to).into(),
+        why: text.to_owned(),
+        evicted: why.evicted().iter().map(|node| node.as_str().to_owned()).collect(),
+        incident,
+        stored_unix_ms: 0,
+    }
+}
+
+/// How far an epoch has come.
+pub(super) const fn phase(from: &Phase) -> message::JobPhase {
+    match from {
+        Phase::Forming => message::JobPhase::Forming,
+        Phase::Preparing => message::JobPhase::Preparing,
+        Phase::Committed(_) => message::JobPhase::Committed,
+        Phase::Over(_) => message::JobPhase::Over,
+    }
+}
+
+/// How a job that is over has ended.
+pub(super) fn outcome(from: &Phase) -> message::JobOutcome {
+    match from {
+        Phase::Over(outcome) => encode::outcome(*outcome),
+        _ => message::JobOutcome::Unspecified,
+    }
+}

@@ -1,0 +1,191 @@
+//! Where questions and orders come to the coordinator's task, whoever carries them.
+
+use telltale_wire::cluster::message;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tonic::Status;
+use tonic::metadata::MetadataValue;
+
+use super::roster::{Orders, StreamId};
+use crate::coordinator::{OperatorOrder, OrderRefused};
+use crate::protocol::decode::NodeWord;
+
+/// Where an answer goes.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, AskError>>;
+
+/// What comes to the coordinator's task.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A stream of an agent has begun.
+    Opened { stream: StreamId, orders: Orders },
+    /// A message came on it; the permit is its share of what may wait.
+    Heard {
+        stream: StreamId,
+        word: Box<NodeWord>,
+        read: std::time::Instant,
+        #[expect(dead_code, reason = "held until the message is taken")]
+        share: OwnedSemaphorePermit,
+    },
+    /// It has ended.
+    Closed { stream: StreamId },
+    /// Somebody asks.
+    Asked(Question),
+}
+
+/// What may be asked.
+#[derive(Debug)]
+pub(super) enum Question {
+    Status(Reply<message::GetStatusResponse>),
+    Nodes(Reply<message::ListNodesResponse>),
+    Incidents(usize, Reply<message::ListIncidentsResponse>),
+    Incident(String, Reply<message::GetIncidentResponse>),
+    RankMap(Reply<message::GetRankMapResponse>),
+    Decisions(usize, Reply<message::ListDecisionsResponse>),
+    Order(OperatorOrder, Reply<message::OrderResponse>),
+    Gauges(oneshot::Sender<super::gauges::Gauges>),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AskError {
+    /// Another coordinator leads, or none.
+    #[error("this coordinator does not lead; ask the one that does")]
+    NotLeading {
+        /// Where that is, as far as it is known.
+        leader: Option<String>,
+    },
+    /// There is no such incident.
+    #[error("no incident has this number; `telltale cluster incidents` lists them")]
+    NoIncident,
+    /// The order is not carried out.
+    #[error(transparent)]
+    Refused(#[from] OrderRefused),
+    /// The program is ending.
+    #[error("the coordinator is ending; ask again, or another one")]
+    Ending,
+}
+
+/// A way to the coordinator's task.
+#[derive(Debug, Clone)]
+pub struct Desk {
+    events: mpsc::Sender<Event>,
+}
+
+// === impl Desk ===
+
+impl Desk {
+    pub(super) fn new(events: mpsc::Sender<Event>) -> Self {
+        Self { events }
+    }
+
+    /// Gives the task an event; says whether it is still there.
+    pub(super) async fn tell(&self, event: Event) -> bool {
+        self.events.send(event).await.is_ok()
+    }
+
+    /// The job at a glance.
+    ///
+    /// # Errors
+    /// When this coordinator does not lead, or ends.
+    pub async fn status(&self) -> Result<message::GetStatusResponse, AskError> {
+        self.ask(Question::Status).await
+    }
+
+    /// Every node that is known.
+    ///
+    /// # Errors
+    /// When this coordinator does not lead, or ends.
+    pub async fn nodes(&self) -> Result<message::ListNodesResponse, AskError> {
+        self.ask(Question::Nodes).await
+    }
+
+    /// The latest incidents, the newest first.
+    ///
+    /// # Errors
+    /// When this coordinator does not lead, or ends.
+    pub async fn incidents(
+        &self,
+        limit: usize,
+    ) -> Result<message::ListIncidentsResponse, AskError> {
+        self.ask(|reply| Question::Incidents(limit, reply)).await
+    }
+
+    /// One incident by its number, the newest by none.
+    ///
+    /// # Errors
+    /// When there is none, or this coordinator does not lead, or ends.
+    pub async fn incident(&self, id: String) -> Result<message::GetIncidentResponse, AskError> {
+        self.ask(|reply| Question::Incident(id, reply)).await
+    }
+
+    /// Who runs which ranks.
+    ///
+    /// # Errors
+    /// When this coordinator does not lead, or ends.
+    pub async fn rank_map(&self) -> Result<message::GetRankMapResponse, AskError> {
+        self.ask(Question::RankMap).await
+    }
+
+    /// The latest decisions, the newest first.
+    ///
+    /// # Errors
+    /// When this coordinator does not lead, or ends.
+    pub async fn decisions(
+        &self,
+        limit: usize,
+    ) -> Result<message::ListDecisionsResponse, AskError> {
+        self.ask(|reply| Question::Decisions(limit, reply)).await
+    }
+
+    /// Orders something; answered once it is stored.
+    ///
+    /// # Errors
+    /// When the order is refused, or this coordinator ends.
+    pub async fn order(&self, order: OperatorOrder) -> Result<message::OrderResponse, AskError> {
+        self.ask(|reply| Question::Order(order, reply)).await
+    }
+
+    /// Figures for the metrics, whether it leads or not.
+    pub(super) async fn gauges(&self) -> Option<super::gauges::Gauges> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Event::Asked(Question::Gauges(reply))).await;
+        answer.await.ok()
+    }
+
+    async fn ask<T>(&self, question: impl FnOnce(Reply<T>) -> Question) -> Result<T, AskError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Event::Asked(question(reply))).await;
+        answer.await.unwrap_or(Err(AskError::Ending))
+    }
+}
+
+// === impl AskError ===
+
+impl From<AskError> for Status {
+    fn from(error: AskError) -> Self {
+        let text = error.to_string();
+        match error {
+            AskError::NotLeading { leader } => not_leading(leader.as_deref()),
+            AskError::Refused(OrderRefused::NotLeading) => not_leading(None),
+            AskError::NoIncident | AskError::Refused(OrderRefused::UnknownNode { .. }) => {
+                Self::not_found(text)
+            }
+            AskError::Refused(OrderRefused::NotStarted) => Self::failed_precondition(text),
+            AskError::Refused(OrderRefused::TooMany) => Self::resource_exhausted(text),
+            AskError::Refused(OrderRefused::NotStored) | AskError::Ending => {
+                Self::unavailable(text)
+            }
+        }
+    }
+}
+
+/// The refusal of a coordinator that does not lead.
+pub(super) fn not_leading(leader: Option<&str>) -> Status {
+    let mut status = Status::failed_precondition(match leader {
+        Some(leader) => format!("this coordinator does not lead; the one at {leader} does"),
+        None => String::from("this coordinator does not lead, and knows nobody who does"),
+    });
+    let value = MetadataValue::try_from(leader.unwrap_or_default());
+    let empty = MetadataValue::from_static("");
+    status.metadata_mut().insert(telltale_wire::cluster::LEADER_METADATA, value.unwrap_or(empty));
+    status
+}

@@ -1,0 +1,362 @@
+//! The coordinator's own task: it alone holds the coordinator, what nodes said last, and the store's
+//! handle. It carries inputs to the machine and outputs away, and decides nothing itself.
+
+mod outputs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_server::log;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::clock::Clock;
+use super::counters::{Counters, Refused};
+use super::decisions::Decisions;
+use super::desk::{AskError, Event, Question, Reply, not_leading};
+use super::detecting::{Detection, Seen, Work};
+use super::incidents::Incidents;
+use super::roster::{Orders, Roster, StreamId};
+use super::{Plan, ServeError};
+use crate::coordinator::{Coordinator, Input, OperatorOrder, Output, RequestId};
+use crate::detection::DetectionCounts;
+use crate::epoch::{Epoch, Term};
+use crate::incident::IncidentId;
+use crate::message::{FromNode, FromNodeBody};
+use crate::node::NodeName;
+use crate::observation::Observation;
+use crate::policy::{Job, Policy};
+use crate::protocol::decode::NodeWord;
+use crate::store::{Authority, Event as StoreEvent, Gained, Store};
+use crate::stored::{Decision, Phase};
+use crate::time::Moment;
+
+/// How often the machine is told that time has passed.
+const TICK: Duration = Duration::from_millis(100);
+/// How often detection looks; also the window of its slow verdicts.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often nodes that are gone are forgotten.
+const PRUNE: Duration = Duration::from_secs(60);
+/// Events that are taken in at once before the clock is looked at again.
+const BATCH: usize = 256;
+
+/// The task's state.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) clock: Clock,
+    pub(super) job: Job,
+    pub(super) policy: Policy,
+    pub(super) store_name: String,
+    pub(super) coordinator: Coordinator,
+    pub(super) roster: Roster,
+    pub(super) incidents: Incidents,
+    pub(super) decisions: Decisions,
+    /// Since when it leads, and in which term.
+    pub(super) leading: Option<(Moment, Term)>,
+    pub(super) detection_counts: DetectionCounts,
+    counters: Arc<Counters>,
+    store: Store,
+    authority: Authority,
+    detection: Detection,
+    looking: bool,
+    /// The epoch that detection was told of, while it is committed.
+    observed: Option<Epoch>,
+    leader: Option<String>,
+    waiting: BTreeMap<RequestId, Reply<telltale_wire::cluster::message::OrderResponse>>,
+    requests: u64,
+    storing: Option<Box<Decision>>,
+    outputs: Vec<Output>,
+    leads: watch::Sender<bool>,
+}
+
+impl Engine {
+    pub(super) fn new(
+        plan: &Plan,
+        store: Store,
+        counters: Arc<Counters>,
+        leads: watch::Sender<bool>,
+    ) -> Result<Self, ServeError> {
+        let coordinator = Coordinator::new(plan.job.clone(), plan.policy.clone())?;
+        let detection = Detection::start(plan.detection).map_err(ServeError::Thread)?;
+        Ok(Self {
+            clock: Clock::start(),
+            job: plan.job.clone(),
+            policy: plan.policy.clone(),
+            store_name: plan.store_name(),
+            coordinator,
+            roster: Roster::new(Arc::clone(&counters)),
+            incidents: Incidents::default(),
+            decisions: Decisions::default(),
+            leading: None,
+            detection_counts: DetectionCounts::default(),
+            counters,
+            authority: store.authority(),
+            store,
+            detection,
+            looking: false,
+            observed: None,
+            leader: None,
+            waiting: BTreeMap::new(),
+            requests: 0,
+            storing: None,
+            outputs: Vec::new(),
+            leads,
+        })
+    }
+
+    /// Runs until `stop` ends, or the store or the thread of detection has.
+    pub(super) async fn run(
+        mut self,
+        mut events: mpsc::Receiver<Event>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let [mut tick, mut look, mut prune] = [every(TICK), every(LOOK), every(PRUNE)];
+        let mut batch = Vec::with_capacity(BATCH);
+        tokio::pin!(stop);
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => break Ok(()),
+                event = self.store.event() => match event {
+                    Some(event) => self.hear_store(event),
+                    None => break Err(ServeError::Ended("the store")),
+                },
+                seen = self.detection.seen() => match seen {
+                    Some(seen) => self.take_verdicts(seen),
+                    None => break Err(ServeError::Ended("the thread of detection")),
+                },
+                _ = tick.tick() => self.step(Input::Tick),
+                _ = look.tick() => self.look(),
+                _ = prune.tick() => self.prune(),
+                _ = events.recv_many(&mut batch, BATCH) => {
+                    batch.drain(..).for_each(|event| self.take(event));
+                }
+            }
+        };
+        self.leads.send_replace(false);
+        self.roster.end(&not_leading(None));
+        // Decisions that are under way are stored before this returns.
+        self.store.close().await;
+        outcome
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Opened { stream, orders } => self.open(stream, orders),
+            Event::Heard { stream, word, read, share: _ } => {
+                self.hear(stream, *word);
+                self.counters.waits.note(read.elapsed());
+            }
+            Event::Closed { stream } => self.roster.close(stream),
+            Event::Asked(question) => self.answer(question),
+        }
+    }
+
+    fn open(&mut self, stream: StreamId, orders: Orders) {
+        if self.coordinator.leads() {
+            self.roster.open(stream, orders);
+        } else {
+            self.counters.refuse(Refused::NotLeading);
+            // A stream that is gone needs no refusal.
+            let _ = orders.try_send(Err(not_leading(self.leader.as_deref())));
+        }
+    }
+
+    /// Takes a message of a node: its observation goes to detection if the coordinator believes it.
+    fn hear(&mut self, stream: StreamId, mut word: NodeWord) {
+        if !self.coordinator.leads() {
+            self.counters.refuse(Refused::NotLeading);
+            return;
+        }
+        let now = self.clock.now();
+        if !self.roster.note(now, stream, &mut word) {
+            self.counters.refuse(Refused::NoPlace);
+            return;
+        }
+        let mut message = word.message;
+        if self.coordinator.accepts(&message).is_ok()
+            && let Some((node, observation)) = observed(&mut message)
+            && !self.detection.tell(Work::Observed { now, node, observation })
+        {
+            self.counters.unobserved.add(1);
+        }
+        self.step(Input::Node(message));
+    }
+
+    /// Gives the machine one input, and carries out what it wants done.
+    fn step(&mut self, input: Input) {
+        let now = self.clock.now();
+        let mut outputs = std::mem::take(&mut self.outputs);
+        self.coordinator.step(now, input, &mut outputs);
+        outputs.drain(..).for_each(|output| self.carry_out(now, output));
+        self.outputs = outputs;
+        self.follow_epoch(now);
+    }
+
+    /// Tells detection of an epoch that is committed.
+    fn follow_epoch(&mut self, now: Moment) {
+        let state = self.coordinator.state();
+        let committed = state.filter(|state| matches!(state.phase, Phase::Committed(_)));
+        let Some(state) = committed else {
+            self.observed = None;
+            return;
+        };
+        if self.observed == Some(state.epoch) {
+            return;
+        }
+        let (epoch, map) = (state.epoch, Box::new(state.map.clone()));
+        // When there is no room for it now, there is with the next step.
+        if self.detection.tell(Work::Ranks { now, epoch, map }) {
+            self.observed = Some(epoch);
+        }
+    }
+
+    fn look(&mut self) {
+        if self.observed.is_none() {
+            return;
+        }
+        let figures = self.incidents.any_open();
+        let work = Work::Look { now: self.clock.now(), figures };
+        if self.looking || !self.detection.tell(work) {
+            self.counters.late_looks.add(1);
+            return;
+        }
+        self.looking = true;
+    }
+
+    /// Sees a last time what is wrong, while detection still knows the epoch of an incident.
+    fn look_a_last_time(&mut self, now: Moment, incident: IncidentId) {
+        if self.observed.is_some() {
+            // Without room the incident stays as it was explained until now.
+            let _ = self.detection.tell(Work::LastLook { now, incident });
+        }
+    }
+
+    fn take_verdicts(&mut self, seen: Seen) {
+        self.detection_counts = seen.counts;
+        if let Some(record) = self.incidents.saw(&self.clock, &seen) {
+            self.store.keep(record);
+        }
+        if seen.incident.is_some() {
+            return;
+        }
+        self.looking = false;
+        self.step(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
+    }
+
+    fn hear_store(&mut self, event: StoreEvent) {
+        match event {
+            StoreEvent::Gained(gained) => self.gain(*gained),
+            StoreEvent::Lost => self.lose("leads no longer"),
+            StoreEvent::Stored { decision, outcome } => {
+                if let Some(stored) = self.storing.take_if(|one| one.number == decision) {
+                    self.note_stored(&stored, outcome);
+                }
+                self.step(Input::Stored { decision, outcome });
+            }
+            StoreEvent::Leader(leader) => {
+                if let Some(leader) = &leader {
+                    log::info(&format!("the coordinator at {leader} leads"));
+                }
+                self.leader = leader;
+            }
+            StoreEvent::Trouble(trouble) => {
+                log::error(&telltale_schema::text::with_causes(&trouble));
+            }
+        }
+    }
+
+    fn gain(&mut self, gained: Gained) {
+        let Gained { term, stored, kept } = gained;
+        log::info(&format!("leads, in term {term}"));
+        self.incidents.restore(&kept);
+        self.decisions.restore(&kept);
+        self.leading = Some((self.clock.now(), term));
+        self.leader = None;
+        self.looking = false;
+        self.step(Input::LeadershipGained { term, stored });
+        self.leads.send_replace(self.coordinator.leads());
+    }
+
+    fn lose(&mut self, why: &str) {
+        if self.leading.take().is_some() {
+            log::warn(why);
+        }
+        self.storing = None;
+        self.step(Input::LeadershipLost);
+        self.leads.send_replace(false);
+        self.roster.end(&not_leading(self.leader.as_deref()));
+    }
+
+    fn answer(&mut self, question: Question) {
+        match question {
+            Question::Gauges(reply) => drop(reply.send(self.gauges())),
+            Question::Order(order, reply) => self.order(order, reply),
+            Question::Status(reply) => self.reply(reply, Self::status),
+            Question::Nodes(reply) => self.reply(reply, Self::nodes),
+            Question::RankMap(reply) => self.reply(reply, Self::rank_map),
+            Question::Incidents(limit, reply) => self.reply(reply, |it| it.list_incidents(limit)),
+            Question::Decisions(limit, reply) => self.reply(reply, |it| it.list_decisions(limit)),
+            Question::Incident(id, reply) => {
+                let found = self
+                    .not_leading()
+                    .map_or_else(|| self.incidents.get(&id).ok_or(AskError::NoIncident), Err);
+                drop(reply.send(found));
+            }
+        }
+    }
+
+    /// Answers one who may have gone, if this coordinator leads.
+    fn reply<T>(&self, reply: Reply<T>, answer: impl FnOnce(&Self) -> Option<T>) {
+        let refused = || self.not_leading().unwrap_or(AskError::NotLeading { leader: None });
+        drop(reply.send(answer(self).ok_or_else(refused)));
+    }
+
+    fn not_leading(&self) -> Option<AskError> {
+        let leader = self.leader.clone();
+        (!self.coordinator.leads()).then_some(AskError::NotLeading { leader })
+    }
+
+    fn order(
+        &mut self,
+        order: OperatorOrder,
+        reply: Reply<telltale_wire::cluster::message::OrderResponse>,
+    ) {
+        if let Some(refused) = self.not_leading() {
+            drop(reply.send(Err(refused)));
+            return;
+        }
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        log::info(&format!("an operator orders: {order:?}"));
+        self.waiting.insert(request, reply);
+        self.step(Input::Operator { request, order });
+    }
+
+    /// Incidents that the store had no room for.
+    pub(super) const fn dropped_incidents(&self) -> u64 {
+        self.store.dropped_incidents()
+    }
+
+    fn prune(&mut self) {
+        let known: BTreeSet<&NodeName> = self.coordinator.nodes().map(|(node, _)| node).collect();
+        self.roster.prune(&known);
+    }
+}
+
+/// What detection is given of a report; the coordinator needs only how the workers are.
+fn observed(message: &mut FromNode) -> Option<(NodeName, Observation)> {
+    let FromNodeBody::Report(report) = &mut message.body else { return None };
+    let workers = report.observation.workers.clone();
+    let whole = std::mem::take(&mut report.observation);
+    report.observation = Observation { workers: workers.clone(), ..Observation::default() };
+    Some((message.node.clone(), Observation { workers, ..whole }))
+}
+
+fn every(period: Duration) -> Interval {
+    let mut interval = interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}

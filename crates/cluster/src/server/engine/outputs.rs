@@ -1,0 +1,79 @@
+//! What the machine wants done, done: sent, stored, answered, told.
+
+use telltale_server::log;
+use telltale_wire::cluster::message::OrderResponse;
+
+use super::Engine;
+use crate::coordinator::Output;
+use crate::incident::{Incident, Standing};
+use crate::message::ToNode;
+use crate::node::NodeName;
+use crate::protocol::encode;
+use crate::stored::{Decision, StoreOutcome, Why};
+use crate::time::Moment;
+
+impl Engine {
+    pub(super) fn carry_out(&mut self, now: Moment, output: Output) {
+        match output {
+            Output::Send { node, message } => self.send(&node, &message),
+            Output::Store(decision) => {
+                self.storing = Some(decision.clone());
+                self.store.store(decision);
+            }
+            Output::Incident(incident) => self.tell_incident(now, &incident),
+            Output::Answer { request, answer } => {
+                let Some(reply) = self.waiting.remove(&request) else { return };
+                let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
+                // Whoever asked may have gone.
+                drop(reply.send(answer.map(|()| OrderResponse { epoch }).map_err(Into::into)));
+            }
+            Output::StepDown(why) => {
+                log::warn(&format!("steps down: {why:?}"));
+                self.store.step_down();
+            }
+        }
+    }
+
+    /// Sends an order, unless another coordinator may lead by now.
+    fn send(&self, node: &NodeName, message: &ToNode) {
+        if self.authority.holds() {
+            self.roster.send(node, &encode::coordinator_message(node, message));
+        } else {
+            self.counters.lost_orders.add(1);
+        }
+    }
+
+    fn tell_incident(&mut self, now: Moment, incident: &Incident) {
+        let record = self.incidents.stands(&self.clock, incident);
+        self.store.keep(record);
+        let cause = incident.root_cause().map(|cause| format!(", put down to {}", cause.node));
+        let (id, cause) = (incident.id, cause.unwrap_or_default());
+        match &incident.standing {
+            Standing::Collecting => {
+                log::warn(&format!("incident {id} in epoch {}", incident.epoch))
+            }
+            Standing::Held(hold) => log::warn(&format!("incident {id} is held: {hold:?}")),
+            Standing::Answered(epoch) => {
+                log::warn(&format!("incident {id} is answered with epoch {epoch}{cause}"));
+                self.look_a_last_time(now, id);
+            }
+            Standing::Passed => log::info(&format!("incident {id} has passed")),
+        }
+    }
+
+    pub(super) fn note_stored(&mut self, decision: &Decision, outcome: StoreOutcome) {
+        match outcome {
+            StoreOutcome::Stored(_) => {
+                let why = &decision.why;
+                log::info(&format!("epoch {}: {why:?}", decision.state.epoch));
+                self.decisions.add(decision, self.clock.unix_ms(self.clock.now()));
+                if let Why::Incident { incident, evicted } = why
+                    && let Some(record) = self.incidents.evicted(*incident, evicted)
+                {
+                    self.store.keep(record);
+                }
+            }
+            other => log::warn(&format!("a decision is not stored: {other:?}")),
+        }
+    }
+}

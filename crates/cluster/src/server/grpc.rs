@@ -1,0 +1,151 @@
+//! gRPC: the coordinator's service, beside it health and the description of itself.
+
+mod attend;
+mod calls;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use telltale_wire::cluster::SERVICE;
+use telltale_wire::cluster::{DESCRIPTORS, MAX_NODE_MESSAGE_BYTES, MAX_REQUEST_BYTES, RawCodec};
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service, http};
+use tonic::server::{Grpc, NamedService};
+use tonic::service::Routes;
+use tonic::transport::Server;
+use tonic_health::ServingStatus;
+
+use super::access::Access;
+use super::counters::{Counters, Refused};
+use super::desk::Desk;
+use super::incoming::Connection;
+use attend::Attend;
+use calls::{Call, Method};
+
+pub(super) use attend::Gate;
+
+/// Calls at a time on one connection.
+const MAX_STREAMS: u32 = 256;
+/// Bytes of one stream, and of all streams of a connection, that wait to be read.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Bytes of a request's headers.
+const MAX_HEADER_BYTES: u32 = 16 << 10;
+/// Streams that a client reset before they were answered; beyond, the connection is closed.
+const MAX_RESETS: usize = 64;
+/// How often a silent client is asked whether it lives, and how long it may take to answer.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What all calls share.
+#[derive(Debug, Clone)]
+pub(super) struct Serving {
+    pub(super) desk: Desk,
+    pub(super) access: Arc<Access>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) gate: Arc<Gate>,
+}
+
+/// The coordinator's service.
+#[derive(Debug, Clone)]
+struct Coordinator(Serving);
+
+/// Every service on a port.
+pub(super) fn routes(serving: Serving, mut leads: watch::Receiver<bool>) -> Routes {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    // The empty name says that the program runs; the service's, that it leads.
+    tokio::spawn(async move {
+        loop {
+            let status = if *leads.borrow_and_update() {
+                ServingStatus::Serving
+            } else {
+                ServingStatus::NotServing
+            };
+            reporter.set_service_status(SERVICE, status).await;
+            if leads.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let built = "descriptors are made by our own compiler";
+    Routes::new(Coordinator(serving))
+        .add_service(health)
+        .add_service(reflection().build_v1().expect(built))
+        .add_service(reflection().build_v1alpha().expect(built))
+        .prepare()
+}
+
+/// Serves connections until `stop` becomes true.
+pub(super) async fn serve(
+    connections: mpsc::Receiver<io::Result<Connection>>,
+    routes: Routes,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), tonic::transport::Error> {
+    let stopped = async move {
+        // An error means that nobody can call to stop any more, which is as good as the call.
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    Server::builder()
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
+        .http2_max_pending_accept_reset_streams(Some(MAX_RESETS))
+        .http2_max_local_error_reset_streams(Some(MAX_RESETS))
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
+        .add_routes(routes)
+        .serve_with_incoming_shutdown(ReceiverStream::new(connections), stopped)
+        .await
+}
+
+// === impl Coordinator ===
+
+impl NamedService for Coordinator {
+    const NAME: &'static str = SERVICE;
+}
+
+impl Service<http::Request<Body>> for Coordinator {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<http::Response<Body>, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let serving = self.0.clone();
+        Box::pin(async move {
+            serving.counters.calls.add(1);
+            let header = request.headers().get(http::header::AUTHORIZATION);
+            if !serving.access.admits(header.and_then(|value| value.to_str().ok())) {
+                serving.counters.refuse(Refused::Token);
+                let text = "the call must carry this coordinator's token; see --token-file";
+                return Ok(Status::unauthenticated(text).into_http());
+            }
+            let method = request.uri().path().rsplit('/').next().unwrap_or_default();
+            if method == "Attend" {
+                let mut grpc =
+                    Grpc::new(RawCodec).max_decoding_message_size(MAX_NODE_MESSAGE_BYTES);
+                return Ok(grpc.streaming(Attend(serving), request).await);
+            }
+            let Some(method) = Method::of_name(method) else {
+                return Ok(Status::unimplemented("no such method here").into_http());
+            };
+            let mut grpc = Grpc::new(RawCodec).max_decoding_message_size(MAX_REQUEST_BYTES);
+            Ok(grpc.unary(Call { desk: serving.desk, method }, request).await)
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! The streams of agents: what comes is checked and handed to the coordinator's task, what goes is
+//! what that puts into the stream's queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use telltale_wire::cluster::{MAX_NODE_MESSAGE_BYTES, Payload};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::codegen::{BoxFuture, Bytes};
+use tonic::server::StreamingService;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+use super::super::counters::Refused;
+use super::super::desk::Event;
+use super::super::roster::{MAX_WAITING, Orders, StreamId, payload};
+use super::Serving;
+use crate::node::NodeName;
+use crate::protocol::decode::{NodeWord, RefusedWord, node_message};
+use crate::protocol::encode;
+
+/// Bytes of messages that may wait for the coordinator's task, of all streams together.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+/// What a message counts for at least: what it takes in memory besides its bytes.
+const LEAST_SHARE_BYTES: usize = 512;
+/// Messages of one stream that are refused before the stream is ended.
+const MAX_REFUSALS: u32 = 64;
+
+/// What bounds all streams together.
+#[derive(Debug)]
+pub(in super::super) struct Gate {
+    next: AtomicU64,
+    bytes: Arc<Semaphore>,
+}
+
+/// A call of Attend.
+pub(super) struct Attend(pub(super) Serving);
+
+/// The reading side of one stream.
+struct Reader {
+    serving: Serving,
+    stream: StreamId,
+    orders: Orders,
+    /// Whose message came last: the next is mostly of the same.
+    known: Option<NodeName>,
+    refusals: u32,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { next: AtomicU64::new(0), bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)) }
+    }
+}
+
+impl StreamingService<Bytes> for Attend {
+    type Response = Payload;
+    type ResponseStream = ReceiverStream<Result<Payload, Status>>;
+    type Future = BoxFuture<Response<Self::ResponseStream>, Status>;
+
+    fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
+        let serving = self.0.clone();
+        Box::pin(async move {
+            serving.counters.streams.add(1);
+            let stream = StreamId(serving.gate.next.fetch_add(1, Ordering::Relaxed));
+            let (orders, to_send) = mpsc::channel(MAX_WAITING);
+            if !serving.desk.tell(Event::Opened { stream, orders: orders.clone() }).await {
+                return Err(Status::unavailable("the coordinator is ending"));
+            }
+            let reader = Reader { serving, stream, orders, known: None, refusals: 0 };
+            tokio::spawn(reader.read(request.into_inner()));
+            Ok(Response::new(ReceiverStream::new(to_send)))
+        })
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// Reads until the agent ends the stream, or the coordinator has.
+    async fn read(mut self, mut messages: Streaming<Bytes>) {
+        // The queue's other end is gone once the stream has ended.
+        let ended = self.orders.clone();
+        let outcome = tokio::select! {
+            outcome = self.take_all(&mut messages) => outcome,
+            () = ended.closed() => Ok(()),
+        };
+        if let Err(refusal) = outcome {
+            let _ = self.orders.try_send(Err(refusal));
+        }
+        self.serving.desk.tell(Event::Closed { stream: self.stream }).await;
+    }
+
+    async fn take_all(&mut self, messages: &mut Streaming<Bytes>) -> Result<(), Status> {
+        loop {
+            match messages.message().await {
+                Ok(Some(bytes)) => {
+                    let read = Instant::now();
+                    let share = self.share(bytes.len()).await?;
+                    match node_message(&bytes, self.known.as_ref()) {
+                        Ok(word) => self.hand_on(word, read, share).await?,
+                        Err(refused) => self.refuse(&refused)?,
+                    }
+                }
+                Ok(None) => return Ok(()),
+                Err(status) => return self.broken(status),
+            }
+        }
+    }
+
+    /// Waits until there is room for a message.
+    async fn share(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Status> {
+        let bytes = u32::try_from(bytes.max(LEAST_SHARE_BYTES)).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.serving.gate.bytes);
+        let ending = |_| Status::unavailable("the coordinator is ending");
+        room.acquire_many_owned(bytes).await.map_err(ending)
+    }
+
+    async fn hand_on(
+        &mut self,
+        word: NodeWord,
+        read: Instant,
+        share: OwnedSemaphorePermit,
+    ) -> Result<(), Status> {
+        self.serving.counters.messages.add(1);
+        if self.known.as_ref() != Some(&word.message.node) {
+            self.known = Some(word.message.node.clone());
+        }
+        let word = Box::new(word);
+        let event = Event::Heard { stream: self.stream, word, read, share };
+        if self.serving.desk.tell(event).await {
+            Ok(())
+        } else {
+            Err(Status::unavailable("the coordinator is ending"))
+        }
+    }
+
+    /// Tells why a message is not taken, and ends the stream of one who sends many of those.
+    fn refuse(&mut self, refused: &RefusedWord) -> Result<(), Status> {
+        self.serving.counters.refuse(Refused::of(&refused.error));
+        let reason = refused.error.to_string();
+        self.refusals += 1;
+        if self.refusals > MAX_REFUSALS {
+            let text = format!("too many messages that are none; the last: {reason}");
+            return Err(Status::invalid_argument(text));
+        }
+        // In a full queue the agent misses the reason, and the count is there all the same.
+        let _ = self.orders.try_send(Ok(payload(&encode::refusal(refused.node.as_ref(), &reason))));
+        Ok(())
+    }
+
+    /// The stream broke off: its agent is gone, or sent what is no gRPC message or too long a one.
+    fn broken(&self, status: Status) -> Result<(), Status> {
+        match status.code() {
+            Code::OutOfRange | Code::ResourceExhausted => {
+                self.serving.counters.refuse(Refused::TooLarge);
+                let text = format!("a message may have {MAX_NODE_MESSAGE_BYTES} bytes");
+                Err(Status::resource_exhausted(text))
+            }
+            Code::Internal | Code::Unimplemented | Code::InvalidArgument => {
+                self.serving.counters.refuse(Refused::Malformed);
+                Err(status)
+            }
+            _ => Ok(()),
+        }
+    }
+}

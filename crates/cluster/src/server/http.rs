@@ -1,0 +1,137 @@
+//! HTTP/1.1 beside gRPC: metrics, probes, and the page. Whoever needs a token for gRPC needs it here,
+//! but for the probes.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use telltale_server::hosts::Hosts;
+use telltale_server::stalling::{Movement, Noting};
+use telltale_wire::exposition::Format;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::access::Access;
+use super::counters::{Counters, Refused};
+use super::desk::Desk;
+use super::incoming::Connection;
+use super::metrics;
+
+/// Bytes of a request's head.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+/// Headers of a request.
+const MAX_HEADERS: usize = 64;
+/// How long a request's head may take to come, and a caller to take what is there for it.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What all requests share.
+#[derive(Debug, Clone)]
+pub(super) struct Web {
+    pub(super) desk: Desk,
+    pub(super) access: Arc<Access>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) hosts: Arc<Hosts>,
+    pub(super) leads: watch::Receiver<bool>,
+}
+
+/// Everything that is answered.
+pub(super) fn router(web: Web) -> Router {
+    let guarded = Router::new()
+        .route("/metrics", get(tell_metrics))
+        .layer(middleware::from_fn_with_state(web.clone(), admit));
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(tell_ready))
+        .merge(guarded)
+        .with_state(web)
+}
+
+/// Serves connections until it is time to stop.
+pub(super) async fn serve(
+    mut connections: mpsc::Receiver<io::Result<Connection>>,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            taken = connections.recv() => match taken {
+                Some(Ok(connection)) => {
+                    running.spawn(drive(connection, router.clone()));
+                }
+                Some(Err(_)) => {}
+                None => return,
+            },
+            Some(_) = running.join_next() => {}
+        }
+    }
+}
+
+async fn drive(connection: Connection, router: Router) {
+    let movement = Arc::new(Movement::default());
+    let stream = TokioIo::new(Noting::new(connection, Arc::clone(&movement)));
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
+        .serve_connection(stream, TowerToHyperService::new(router));
+    tokio::select! {
+        // How it ends is the caller's business.
+        _ = serving => {}
+        () = movement.stalls(PATIENCE) => {}
+    }
+}
+
+/// Lets a request on that names this machine and shows what it must.
+async fn admit(State(web): State<Web>, request: Request, next: Next) -> Response {
+    match refusal(&web, request.headers()) {
+        Some(refusal) => refusal,
+        None => next.run(request).await,
+    }
+}
+
+fn refusal(web: &Web, headers: &HeaderMap) -> Option<Response> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    if !text(header::HOST).is_some_and(|host| web.hosts.has(host)) {
+        let why = "this name is not one of this machine's; use its address or its host name\n";
+        return Some((StatusCode::MISDIRECTED_REQUEST, why).into_response());
+    }
+    if !web.access.admits(text(header::AUTHORIZATION)) {
+        web.counters.refuse(Refused::Token);
+        let why = "send this coordinator's token: Authorization: Bearer TOKEN\n";
+        let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+        return Some((StatusCode::UNAUTHORIZED, challenge, why).into_response());
+    }
+    None
+}
+
+async fn tell_ready(State(web): State<Web>) -> Response {
+    let leads = *web.leads.borrow();
+    if leads {
+        (StatusCode::OK, "leads\n").into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "does not lead\n").into_response()
+    }
+}
+
+async fn tell_metrics(State(web): State<Web>, headers: HeaderMap) -> Response {
+    let Some(gauges) = web.desk.gauges().await else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the coordinator is ending\n").into_response();
+    };
+    let wanted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let open = wanted.is_some_and(|wanted| wanted.contains("application/openmetrics-text"));
+    let format = if open { Format::OpenMetrics } else { Format::Text };
+    let text = metrics::text(format, &web.counters, &gauges);
+    ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
+}

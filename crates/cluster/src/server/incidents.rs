@@ -1,0 +1,165 @@
+//! The latest incidents with what explains them, for whoever asks; nothing is decided by it.
+
+use std::collections::BTreeMap;
+
+use prost::Message as _;
+use telltale_wire::cluster::decode::Bounded as _;
+use telltale_wire::cluster::message::{self, GetIncidentResponse};
+
+use super::clock::Clock;
+use super::detecting::Seen;
+use crate::incident::{Incident, IncidentId, Standing};
+use crate::node::NodeName;
+use crate::protocol::encode;
+use crate::store::{IncidentRecord, Kept, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS};
+
+/// Verdicts that are kept of one incident.
+const MAX_VERDICTS: usize = 64;
+
+/// The latest incidents.
+#[derive(Debug, Default)]
+pub(super) struct Incidents {
+    files: BTreeMap<IncidentId, File>,
+    /// The last look, which may have been what opened an incident.
+    last_look: Option<(Vec<message::Verdict>, Option<message::LatencyMatrix>)>,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    content: GetIncidentResponse,
+    /// Whether something may still be done about it.
+    open: bool,
+}
+
+// === impl Incidents ===
+
+impl Incidents {
+    /// Takes over what the store kept.
+    pub(super) fn restore(&mut self, kept: &Kept) {
+        self.files.clear();
+        self.last_look = None;
+        for (id, content) in kept.incidents() {
+            // What another version kept, and this one cannot read, is left out.
+            if let Ok(content) = GetIncidentResponse::bounded(content) {
+                self.files.insert(id, File { content, open: false });
+            }
+        }
+    }
+
+    /// Takes in how an incident stands, and returns what is to be kept of it.
+    pub(super) fn stands(&mut self, clock: &Clock, incident: &Incident) -> IncidentRecord {
+        let file = self.files.entry(incident.id).or_default();
+        let evicted = file.content.incident.take().map(|former| former.evicted);
+        let mut told = encode::incident(incident, &|moment| clock.unix_ms(moment));
+        told.evicted = evicted.unwrap_or_default();
+        file.content.incident = Some(told);
+        file.open = matches!(incident.standing, Standing::Collecting | Standing::Held(_));
+        if file.content.verdicts.is_empty()
+            && let Some((verdicts, matrix)) = &self.last_look
+        {
+            file.content.verdicts.clone_from(verdicts);
+            file.content.matrix.clone_from(matrix);
+        }
+        let record = record(incident.id, &file.content);
+        while self.files.len() > MAX_KEPT_INCIDENTS {
+            self.files.pop_first();
+        }
+        record
+    }
+
+    /// Takes in who was taken out of its slot for an incident.
+    pub(super) fn evicted(&mut self, id: IncidentId, nodes: &[NodeName]) -> Option<IncidentRecord> {
+        let file = self.files.get_mut(&id)?;
+        let told = file.content.incident.as_mut()?;
+        told.evicted = nodes.iter().map(|node| node.as_str().to_owned()).collect();
+        (!nodes.is_empty()).then(|| record(id, &file.content))
+    }
+
+    /// Takes in what detection has seen: for the incident that it was asked for, else for those that
+    /// are open.
+    pub(super) fn saw(&mut self, clock: &Clock, seen: &Seen) -> Option<IncidentRecord> {
+        let unix_ms = |moment| clock.unix_ms(moment);
+        let verdicts = seen.verdicts.iter().take(MAX_VERDICTS);
+        let verdicts: Vec<_> = verdicts.map(|one| encode::verdict(one, &unix_ms)).collect();
+        let matrix = seen.matrix.as_ref().and_then(|one| encode::matrix(one, unix_ms(seen.at)));
+        if let Some(id) = seen.incident {
+            let file = self.files.get_mut(&id)?;
+            file.explain(&verdicts, matrix);
+            return Some(record(id, &file.content));
+        }
+        for file in self.files.values_mut().filter(|file| file.open) {
+            file.explain(&verdicts, matrix.clone());
+        }
+        self.last_look = Some((verdicts, matrix));
+        None
+    }
+
+    /// Whether an incident is open.
+    pub(super) fn any_open(&self) -> bool {
+        self.files.values().any(|file| file.open)
+    }
+
+    /// All that is kept, the newest first, without the evidence of suspicions.
+    pub(super) fn list(&self, limit: usize) -> Vec<message::Incident> {
+        let newest = self.files.values().rev().take(limit);
+        let told = newest.filter_map(|file| file.content.incident.clone());
+        told.map(|mut incident| {
+            for sign in &mut incident.signs {
+                if let Some(message::sign::Kind::Suspected(verdict)) = &mut sign.kind {
+                    verdict.evidence.clear();
+                }
+            }
+            incident
+        })
+        .collect()
+    }
+
+    /// One incident by its number as it is written, or the newest.
+    pub(super) fn get(&self, id: &str) -> Option<GetIncidentResponse> {
+        let mut newest = self.files.iter().rev();
+        let found = newest.find(|(number, _)| id.is_empty() || number.to_string() == id);
+        found.map(|(_, file)| file.content.clone())
+    }
+}
+
+impl File {
+    /// Adds what was seen. What was seen before and is not any more explains the incident too.
+    fn explain(&mut self, verdicts: &[message::Verdict], matrix: Option<message::LatencyMatrix>) {
+        for verdict in verdicts {
+            let same = |held: &&mut message::Verdict| {
+                held.kind == verdict.kind && held.suspects == verdict.suspects
+            };
+            let has_place = self.content.verdicts.len() < MAX_VERDICTS;
+            match self.content.verdicts.iter_mut().find(same) {
+                Some(held) => held.clone_from(verdict),
+                None if has_place => self.content.verdicts.push(verdict.clone()),
+                None => {}
+            }
+        }
+        // A matrix of a calm moment after the fault would explain nothing.
+        let is_better = !verdicts.is_empty() || self.content.matrix.is_none();
+        if is_better && matrix.is_some() {
+            self.content.matrix = matrix;
+        }
+    }
+}
+
+/// What the store is given, cut until it fits.
+fn record(id: IncidentId, content: &GetIncidentResponse) -> IncidentRecord {
+    let mut content = content.clone();
+    if content.encoded_len() > MAX_INCIDENT_BYTES
+        && let Some(matrix) = &mut content.matrix
+    {
+        matrix.cells.retain(|cell| cell.is_slow);
+    }
+    if content.encoded_len() > MAX_INCIDENT_BYTES {
+        content.matrix = None;
+    }
+    while content.encoded_len() > MAX_INCIDENT_BYTES && content.verdicts.pop().is_some() {}
+    if let Some(incident) = &mut content.incident {
+        while incident.encoded_len() > MAX_INCIDENT_BYTES && incident.signs.pop().is_some() {
+            incident.dropped_signs += 1;
+        }
+    }
+    IncidentRecord { id, content: content.encode_to_vec() }
+}

@@ -1,0 +1,180 @@
+//! The coordinator's own certificate, and whose certificates callers must have; read again when the
+//! files change, since they expire while a job runs.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+
+/// The longest file with certificates or a key.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// Where certificates are.
+#[derive(Debug, Clone)]
+pub(super) struct TlsFiles {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) client_authority: Option<PathBuf>,
+}
+
+/// Why certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// A file cannot be read.
+    #[error("cannot read {}; it must be there, and be readable for this user", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not PEM, or there is nothing of its kind in it.
+    #[error("{} does not hold what it should, as PEM", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: pem::Error,
+    },
+    /// Certificate and key do not belong together, or cannot be used.
+    #[error("the certificate and its key cannot be used together")]
+    Identity(#[source] rustls::Error),
+    /// The authority cannot be used.
+    #[error("the authority of callers' certificates cannot be used")]
+    Authority(#[source] VerifierBuilderError),
+}
+
+/// TLS as the files were when they were read last.
+#[derive(Debug)]
+pub(super) struct TlsPlan {
+    files: TlsFiles,
+    now: RwLock<Now>,
+}
+
+#[derive(Debug, Clone)]
+struct Now {
+    read: Contents,
+    /// For gRPC, which wants HTTP/2, and for HTTP/1.1.
+    grpc: Arc<ServerConfig>,
+    http: Arc<ServerConfig>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Contents {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    client_authority: Option<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("Contents(withheld)")
+    }
+}
+
+// === impl TlsPlan ===
+
+impl TlsPlan {
+    pub(super) fn new(files: TlsFiles) -> Result<Self, TrustError> {
+        let now = RwLock::new(Now::read(&files)?);
+        Ok(Self { files, now })
+    }
+
+    /// Reads the files again. Says whether they have changed; when they cannot be used, all stays as it
+    /// was.
+    pub(super) fn read_again(&self) -> Result<bool, TrustError> {
+        let read = Contents::read(&self.files)?;
+        if self.held().read == read {
+            return Ok(false);
+        }
+        let now = Now::of(&self.files, read)?;
+        *self.now.write().unwrap_or_else(std::sync::PoisonError::into_inner) = now;
+        Ok(true)
+    }
+
+    /// For a connection that speaks gRPC.
+    pub(super) fn for_grpc(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.held().grpc)
+    }
+
+    /// For a connection that speaks HTTP/1.1.
+    pub(super) fn for_http(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.held().http)
+    }
+
+    fn held(&self) -> Now {
+        self.now.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}
+
+// === impl Now ===
+
+impl Now {
+    fn read(files: &TlsFiles) -> Result<Self, TrustError> {
+        Self::of(files, Contents::read(files)?)
+    }
+
+    fn of(files: &TlsFiles, read: Contents) -> Result<Self, TrustError> {
+        let speaking = |protocol: &[u8]| -> Result<Arc<ServerConfig>, TrustError> {
+            let mut config = server_config(files, &read)?;
+            config.alpn_protocols = vec![protocol.to_vec()];
+            Ok(Arc::new(config))
+        };
+        Ok(Self { grpc: speaking(b"h2")?, http: speaking(b"http/1.1")?, read })
+    }
+}
+
+impl Contents {
+    fn read(files: &TlsFiles) -> Result<Self, TrustError> {
+        Ok(Self {
+            certificate: contents(&files.certificate)?,
+            key: contents(&files.key)?,
+            client_authority: files.client_authority.as_deref().map(contents).transpose()?,
+        })
+    }
+}
+
+fn server_config(files: &TlsFiles, read: &Contents) -> Result<ServerConfig, TrustError> {
+    let provider = Arc::new(ring::default_provider());
+    let chain = certificates(&files.certificate, &read.certificate)?;
+    let unusable = |source| TrustError::Pem { path: files.key.clone(), source };
+    let key = PrivateKeyDer::from_pem_slice(&read.key).map_err(unusable)?;
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has what the default versions need");
+    let builder = match (&files.client_authority, &read.client_authority) {
+        (Some(path), Some(bytes)) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path, bytes)? {
+                roots.add(certificate).map_err(TrustError::Identity)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            builder.with_client_cert_verifier(verifier.build().map_err(TrustError::Authority)?)
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    builder.with_single_cert(chain, key).map_err(TrustError::Identity)
+}
+
+fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let unusable = |source| TrustError::Pem { path: path.to_owned(), source };
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
+    let found = found.map_err(unusable)?;
+    if found.is_empty() { Err(unusable(pem::Error::NoItemsFound)) } else { Ok(found) }
+}
+
+fn contents(path: &Path) -> Result<Vec<u8>, TrustError> {
+    let failed = |source| TrustError::Read { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}

@@ -1,0 +1,65 @@
+//! `telltale coordinator`: the coordinator of a job, from its configuration to its end.
+
+use std::io;
+
+use sd_notify::NotifyState;
+use telltale_cluster::server::Server;
+use telltale_server::log;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::CoordinatorArguments;
+use crate::exit::{Failure, Status};
+
+/// Threads that serve connections; the coordinator's own work is in one task.
+const THREADS: usize = 2;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
+    let configuration = arguments.configuration().map_err(|error| Failure::because(&error))?;
+    log::set_level(configuration.log_level);
+    std::panic::set_hook(Box::new(|panic| log::error(&format!("a part failed: {panic}"))));
+    let plan = configuration.plan().map_err(|error| Failure::because(&error))?;
+    let is_open = plan.access.token.is_none() && plan.access.client_authority.is_none();
+    let server = Server::bind(plan).map_err(|error| Failure::because(&error))?;
+    for address in server.grpc_addresses() {
+        log::info(&format!("listens for agents and operators on {address}"));
+    }
+    for address in server.http_addresses() {
+        log::info(&format!("listens for HTTP on {address}"));
+    }
+    if is_open {
+        log::warn("every user of this machine can restart the job; --token-file changes that");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because(&error))?;
+    let outcome = runtime.block_on(async {
+        let stop = asked_to_end().map_err(|error| Failure::because(&error))?;
+        tell(NotifyState::Ready);
+        server.serve(stop).await.map_err(|error| Failure::because(&error))
+    });
+    tell(NotifyState::Stopping);
+    log::info("ending");
+    runtime.shutdown_background();
+    outcome.map(|()| Status::Fine)
+}
+
+/// Ends with the first signal to end.
+fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Tells systemd, if it wants to know (sd_notify(3)).
+fn tell(state: NotifyState<'_>) {
+    // Whoever started us without systemd wants nothing told.
+    let _ = sd_notify::notify(&[state]);
+}
