@@ -1,8 +1,11 @@
 //! The fields that a query can name, each defined once: the parser, the completion and the page of
 //! documentation read this table.
 
-use crate::unit::Dimension;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
+use telltale_schema::snapshot::{Device, HeldDevice, Process};
+
+use crate::subject::{Subject, Value};
+use crate::unit::Dimension;
 
 /// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,12 +154,42 @@ impl Field {
         &FIELDS
     }
 
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+    /// What it holds for a process, for what that has on one device, and for the device.
+    #[must_use]
+    pub fn read<'a>(
+        &self,
+        process: Option<&'a Process>,
+        held: Option<&'a HeldDevice>,
+        device: Option<&'a Device>,
+    ) -> Value<'a> {
+        Subject { process, held, device }.value(self)
+    }
+
+    /// Whether it can differ from one device of a process to the next.
+    #[must_use]
+    pub fn is_by_device(&self) -> bool {
+        self.owner == Owner::Device
+            || matches!(
+                self.get,
+                Get::Accounting
+                    | Get::HeldSpace(_)
+                    | Get::HeldKind(_)
+                    | Get::HeldPeak
+                    | Get::HeldBuffers
+                    | Get::HeldAllocations
+                    | Get::HeldFailed
+            )
+    }
+
+    /// The field with this name, in any case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
         FIELDS.iter().find(|field| field.name.eq_ignore_ascii_case(name))
     }
 
     /// The field whose name is closest to `name`, if one is close.
-    pub(crate) fn close_to(name: &str) -> Option<&'static Self> {
+    #[must_use]
+    pub fn close_to(name: &str) -> Option<&'static Self> {
         let name = name.to_ascii_lowercase();
         let distances = FIELDS.iter().map(|field| (distance(&name, field.name), field));
         let closest = distances.min_by_key(|(distance, _)| *distance);
@@ -165,6 +198,16 @@ impl Field {
 }
 
 impl FieldKind {
+    /// The base unit, in which its numbers are; none where there is no unit to speak of.
+    #[must_use]
+    pub fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::Number(Dimension::Count | Dimension::Share) | Self::Text | Self::Word(_) => None,
+            Self::Number(Dimension::Time) => Some("s"),
+            Self::Number(dimension) => dimension.units().next(),
+        }
+    }
+
     /// The words for what can be compared with it.
     #[must_use]
     pub fn words(self) -> String {

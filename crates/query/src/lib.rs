@@ -19,6 +19,7 @@ mod unit;
 pub use completion::{Candidate, complete};
 pub use error::QueryError;
 pub use field::{Field, FieldKind, Owner};
+pub use subject::Value;
 pub use unit::Dimension;
 
 use expression::Expression;

@@ -17,7 +17,8 @@ pub(crate) struct Subject<'a> {
 
 /// What a field holds there.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
+    /// A text, as the machine tells it: it may hold anything.
     Text(Cow<'a, str>),
     /// In the base unit.
     Number(f64),

@@ -145,7 +145,7 @@ fn capacity(device: &Device, space: MemorySpace) -> String {
     device.space(space).map(|usage| field(&usage.capacity_bytes)).unwrap_or_default()
 }
 
-fn row(fields: &[String], to: &mut String) {
+pub(crate) fn row(fields: &[String], to: &mut String) {
     for (place, field) in fields.iter().enumerate() {
         if place > 0 {
             to.push(',');

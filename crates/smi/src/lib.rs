@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod alerts;
+mod columns;
 pub mod csv;
 mod details;
 mod devices;
@@ -18,6 +19,7 @@ mod table;
 mod text;
 
 pub use alerts::{AlertRow, RuleRow, alerts, rules};
+pub use columns::{Columns, ColumnsError, RowsOf};
 pub use details::details;
 pub use history::history;
 pub use report::{choices, report};

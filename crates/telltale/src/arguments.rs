@@ -21,9 +21,11 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind};
 use telltale_query::Query;
 use telltale_schema::moment::Moment;
+use telltale_smi::{Columns, ColumnsError, RowsOf};
 
 use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
+use crate::smi::ColumnsFormat;
 
 pub(crate) use alerts::AlertsArguments;
 pub(crate) use coordinator::CoordinatorArguments;
@@ -113,6 +115,7 @@ Examples:
   telltale smi -d              per process and kind, with peaks and the reason for each n/a
   telltale smi --json | jq .   everything, numbers in base units
   telltale smi -w 60 --csv     a row a device and minute, one heading
+  telltale smi --query-device=device,temperature,device.dram --format=csv,noheader,nounits
   telltale smi --at '3m ago'   the same tables of a moment that `telltale serve` recorded
   telltale smi -c              remove what dead processes left behind";
 
@@ -223,10 +226,30 @@ pub(crate) struct SmiArguments {
     /// Print JSON, one object a snapshot
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
+    /// Print these fields of each device as CSV (`--query-device device,temperature,device.dram`;
+    /// docs/query.md has the fields)
+    #[arg(long, value_name = "FIELDS", value_parser = device_columns)]
+    #[arg(conflicts_with_all = ["json", "csv", "details", "query_process"])]
+    query_device: Option<Columns>,
+    /// Print these fields of each process as CSV, a row for each of its devices where a field is
+    /// of one (`--query-process pid,user,device,dram`)
+    #[arg(long, value_name = "FIELDS", value_parser = process_columns)]
+    #[arg(conflicts_with_all = ["json", "csv", "details"])]
+    query_process: Option<Columns>,
+    /// How chosen fields are written: csv, and after a comma noheader, nounits
+    #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = columns_format)]
+    pub(crate) format: ColumnsFormat,
     /// Print CSV: a row a device, with --details a row a process, device and kind; names and units
     /// of the columns in one heading at the start
     #[arg(long)]
     pub(crate) csv: bool,
+}
+
+impl SmiArguments {
+    /// The fields that were chosen, if any were.
+    pub(crate) fn columns(&self) -> Option<&Columns> {
+        self.query_device.as_ref().or(self.query_process.as_ref())
+    }
 }
 
 #[derive(Debug, Args)]
@@ -402,6 +425,28 @@ fn machine_kinds() -> impl TypedValueParser<Value = MachineKind> {
 /// A query; what is wrong with one is shown under the place.
 fn query(text: &str) -> Result<Query, String> {
     Query::parse(text).map_err(|error| format!("\n\n{}", error.pointed(text)))
+}
+
+fn device_columns(list: &str) -> Result<Columns, ColumnsError> {
+    Columns::parse(RowsOf::Devices, list)
+}
+
+fn process_columns(list: &str) -> Result<Columns, ColumnsError> {
+    Columns::parse(RowsOf::Processes, list)
+}
+
+/// The format of chosen fields, in nvidia-smi's words.
+fn columns_format(text: &str) -> Result<ColumnsFormat, String> {
+    let mut format = ColumnsFormat::default();
+    for word in text.split(',') {
+        match word.trim() {
+            "csv" => {}
+            "noheader" => format.heading = false,
+            "nounits" => format.units = false,
+            _ => return Err(format!("`{word}` is none of csv, noheader, nounits")),
+        }
+    }
+    Ok(format)
 }
 
 /// Seconds, fractions allowed, from a tenth to a year.

@@ -13,7 +13,7 @@ use crate::arguments::{DemoArguments, Place, Workload};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::smi::{self, Form, View, Watch};
+use crate::smi::{self, ColumnsFormat, Form, View, Watch};
 use stage::Stage;
 
 /// Time between two snapshots.
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let mut stage = Stage::build(arguments.workload)?;
     let form = if arguments.json { Form::Json } else { Form::Tables { details: false } };
     let place = Place { root: Some(stage.root().to_path_buf()), runtime_dir: None };
-    let view = View { form, filter: None };
+    let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
     let mut options = smi::options(&place, view);
     let trains = arguments.workload == Workload::Gpt;
     if trains {

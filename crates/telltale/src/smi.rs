@@ -16,7 +16,7 @@ use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
-pub(crate) use view::View;
+pub(crate) use view::{ColumnsFormat, View};
 
 /// In which form a snapshot is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,26 +52,18 @@ impl Form {
             Self::Tables { details: true } | Self::Json => Sensors::All,
         }
     }
-
-    /// What comes before the first snapshot, and not again.
-    fn heading(self) -> &'static str {
-        match self {
-            Self::Csv { processes: false } => telltale_smi::csv::DEVICES_HEADING,
-            Self::Csv { processes: true } => telltale_smi::csv::PROCESSES_HEADING,
-            Self::Tables { .. } | Self::Json => "",
-        }
-    }
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let output = Output::detect();
-    let form = match (arguments.json, arguments.csv) {
+    let columns = arguments.columns();
+    let form = match (arguments.json, arguments.csv || columns.is_some()) {
         (true, _) => Form::Json,
         (_, true) => Form::Csv { processes: arguments.details },
         _ => Form::Tables { details: arguments.details },
     };
-    let view = View { form, filter: arguments.filter.as_ref() };
+    let view = View { form, filter: arguments.filter.as_ref(), columns, format: arguments.format };
     if let Some(moment) = arguments.at {
         return then::show(arguments, moment, view, &output);
     }
@@ -112,7 +104,7 @@ fn show_once(
     if let Some(report) = cleaned.filter(|_| tables) {
         text.push_str(&telltale_smi::note(&cleaning::words(report), &output.style()));
     }
-    output.print(&(view.form.heading().to_owned() + &text))?;
+    output.print(&(view.heading() + &text))?;
     match status {
         Status::Nothing => Err(Failure::Told(why_nothing(snapshot))),
         status => Ok(status),
@@ -159,7 +151,7 @@ impl Watch<'_> {
         if repaint {
             output.begin_repainting()?;
         }
-        output.print(self.view.form.heading())?;
+        output.print(&self.view.heading())?;
         let mut due = Instant::now();
         let mut told = None;
         let outcome = loop {
@@ -243,6 +235,7 @@ fn page(
             };
             text.expect("a snapshot has only string keys") + "\n"
         }
+        Form::Csv { .. } if let Some(columns) = view.columns => columns.rows(snapshot),
         Form::Csv { processes: false } => telltale_smi::csv::devices(snapshot),
         Form::Csv { processes: true } => telltale_smi::csv::processes(snapshot),
         Form::Tables { details } => {

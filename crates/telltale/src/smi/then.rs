@@ -28,7 +28,7 @@ pub(super) fn show(
     let now = SystemClock.now();
     let asked = moment.at(now);
     let past = PastSource::find(&arguments.history, &arguments.place)?.snapshot_at(asked)?;
-    let mut text = view.form.heading().to_owned();
+    let mut text = view.heading();
     if matches!(view.form, Form::Tables { .. }) {
         let late_ns = asked.since_ns(past.snapshot.taken_at);
         let is_far =

@@ -6,6 +6,7 @@ use telltale_node::EndpointUse;
 use telltale_query::Query;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
+use telltale_smi::Columns;
 
 use super::Form;
 
@@ -16,6 +17,25 @@ pub(crate) struct View<'a> {
     pub(crate) form: Form,
     /// Which rows; all of them where there is none.
     pub(crate) filter: Option<&'a Query>,
+    /// Which fields, where they were chosen.
+    pub(crate) columns: Option<&'a Columns>,
+    /// How chosen fields are written.
+    pub(crate) format: ColumnsFormat,
+}
+
+/// How chosen fields are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ColumnsFormat {
+    /// Whether there is a heading.
+    pub(crate) heading: bool,
+    /// Whether the heading has units.
+    pub(crate) units: bool,
+}
+
+impl Default for ColumnsFormat {
+    fn default() -> Self {
+        Self { heading: true, units: true }
+    }
 }
 
 impl View<'_> {
@@ -23,10 +43,26 @@ impl View<'_> {
     /// a filter may ask for it.
     pub(super) fn endpoints(self) -> EndpointUse {
         match self.form {
-            Form::Tables { details: false } | Form::Csv { .. } if self.filter.is_none() => {
+            Form::Tables { details: false } | Form::Csv { .. }
+                if self.filter.is_none() && self.columns.is_none() =>
+            {
                 EndpointUse::WhereNeeded
             }
             _ => EndpointUse::Always,
+        }
+    }
+
+    /// What comes before the first snapshot, and not again.
+    pub(super) fn heading(self) -> String {
+        match (self.form, self.columns) {
+            (Form::Csv { .. }, Some(columns)) if self.format.heading => {
+                columns.heading(self.format.units)
+            }
+            (Form::Csv { processes: false }, None) => telltale_smi::csv::DEVICES_HEADING.to_owned(),
+            (Form::Csv { processes: true }, None) => {
+                telltale_smi::csv::PROCESSES_HEADING.to_owned()
+            }
+            _ => String::new(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod alerts;
 mod cleaning;
+mod columns;
 mod command;
 mod completions;
 mod demo;

@@ -1,0 +1,77 @@
+//! `telltale smi --query-device` and `--query-process`: what scripts read.
+
+use std::path::Path;
+
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
+use telltale_harness::{Scratch, wait_until};
+
+use crate::command::{PATIENCE, Running, Said, emulate, smi, snapshot, telltale};
+
+fn lines(said: &Said) -> Vec<String> {
+    assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{said:?}");
+    assert!(said.out.ends_with("\r\n"), "{said:?}");
+    said.out.lines().map(|line| line.trim_end_matches('\r').to_owned()).collect()
+}
+
+fn n300(place: &Scratch) -> (Machine, std::path::PathBuf) {
+    let root = place.join("m");
+    let machine = Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
+    (machine, root)
+}
+
+#[test]
+fn devices_are_told_by_the_fields_that_were_asked_for() {
+    let place = Scratch::new();
+    let (_machine, root) = n300(&place);
+    let ask = "device, board,device.dram,device.dram_capacity,device.dram_share,temperature";
+    let found = lines(&smi(&root, &["--query-device", ask]));
+    let heading =
+        "device,board,device.dram [B],device.dram_capacity [B],device.dram_share,temperature [C]";
+    assert_eq!(found[0], heading);
+    assert!(found[1].starts_with("251732099,n300,0,12884901888,0,"), "{found:?}");
+    let temperature: f64 = found[1].rsplit(',').next().unwrap().parse().unwrap();
+    assert!((10.0..100.0).contains(&temperature), "{found:?}");
+    // The second chip has no sensors of its own: absent is empty.
+    assert_eq!(found[2], "251732099R,n300,0,12884901888,0,");
+    let bare = ["--query-device=device", "--format=csv,noheader,nounits"];
+    assert_eq!(lines(&smi(&root, &bare)), ["251732099", "251732099R"]);
+    let nounits = ["--query-device=power", "--format=csv,nounits", "--filter", "power is known"];
+    assert_eq!(lines(&smi(&root, &nounits))[0], "power");
+}
+
+#[test]
+fn a_process_has_a_row_for_each_device_only_where_a_field_is_of_one() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = emulate("n150", &root, &[]);
+    let mut command = telltale();
+    command.args(["replay", "train", "--loop", "--root"]).arg(&root);
+    let replay = Running::start(&mut command);
+    let pid = replay.child.id();
+    wait_until("a record", PATIENCE, || {
+        snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
+    });
+    let once = lines(&smi(&root, &["--query-process", "pid,name,state,source"]));
+    assert_eq!(once, ["pid,name,state,source".to_owned(), format!("{pid},telltale,alive,ledger")]);
+    let each = lines(&smi(&root, &["--query-process", "pid,device,peak"]));
+    assert_eq!(each[0], "pid,device,peak [B]");
+    let peak: u64 = each[1].rsplit(',').next().unwrap().parse().unwrap();
+    assert!(peak > 0 && each.len() == 2, "{each:?}");
+}
+
+#[test]
+fn what_is_no_field_or_no_format_is_refused() {
+    let place = Scratch::new();
+    let root = Path::new(place.path());
+    for (arguments, words) in [
+        (vec!["--query-device=devise"], "did you mean `device`?"),
+        (vec!["--query-device=pid"], "use --query-process"),
+        (vec!["--query-device=device,"], "there is no field ``"),
+        (vec!["--query-device=device", "--format=xml"], "`xml` is none of csv, noheader, nounits"),
+        (vec!["--query-device=device", "--json"], "cannot be used with"),
+    ] {
+        let said = smi(root, &arguments);
+        assert_eq!((said.status, said.out.as_str()), (Some(64), ""), "{said:?}");
+        assert!(said.err.contains(words), "{words}: {said:?}");
+    }
+}
