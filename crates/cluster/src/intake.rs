@@ -242,6 +242,14 @@ impl Intake {
         self.current().running.as_ref().map_or_else(Vitals::default, Running::vitals)
     }
 
+    /// The rank of the worker with this process, as the last observation was told of it.
+    #[must_use]
+    pub fn rank_of_process(&self, pid: u32) -> Option<Rank> {
+        let current = self.current();
+        let latest = current.running.as_ref()?.usage.latest();
+        latest.iter().find(|usage| usage.pid == pid).map(|usage| usage.rank)
+    }
+
     /// Counts the entries that were put in first. Says whether there were any.
     fn drain(&self) -> bool {
         let mut current = self.current();

@@ -79,6 +79,30 @@ pub enum Collective {
     Other,
 }
 
+impl Collective {
+    /// The collective with this name. Libraries write the same one in several ways: `allreduce`,
+    /// `all_reduce`, `AllReduce`, `allreduce_coalesced`.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let begins = |with: &str| {
+            let mut letters = name.bytes().filter(u8::is_ascii_alphabetic);
+            with.bytes().all(|wanted| {
+                letters.next().is_some_and(|letter| letter.to_ascii_lowercase() == wanted)
+            })
+        };
+        let known = [
+            ("allreduce", Self::AllReduce),
+            ("broadcast", Self::Broadcast),
+            ("allgather", Self::AllGather),
+            ("reducescatter", Self::ReduceScatter),
+            ("reduce", Self::Reduce),
+            ("barrier", Self::Barrier),
+        ];
+        let found = known.iter().find(|(name, _)| begins(name));
+        found.map_or(Self::Other, |(_, collective)| *collective)
+    }
+}
+
 /// What the time that a rank spends in collectives is filed under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaitKey {

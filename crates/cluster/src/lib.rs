@@ -21,6 +21,7 @@ pub mod policy;
 pub mod protocol;
 pub mod rank;
 pub mod reach;
+pub mod readers;
 pub mod server;
 pub mod store;
 pub mod stored;

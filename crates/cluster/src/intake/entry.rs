@@ -273,38 +273,14 @@ impl Ranks {
 }
 
 impl Kind {
-    /// Libraries write the same operation in several ways: `allreduce`, `all_reduce`, `AllReduce`,
-    /// `allreduce_coalesced`.
     fn of(name: &str) -> Self {
         match name {
-            "send" => return Self::Transfer(Direction::Send),
-            "recv" => return Self::Transfer(Direction::Receive),
-            "group" => return Self::Group,
-            "checkpoint" => return Self::Checkpoint,
-            _ => {}
+            "send" | "isend" => Self::Transfer(Direction::Send),
+            "recv" | "irecv" => Self::Transfer(Direction::Receive),
+            "group" => Self::Group,
+            "checkpoint" => Self::Checkpoint,
+            _ => Self::Collective(Collective::named(name)),
         }
-        let begins = |with: &str| {
-            let mut letters = name.bytes().filter(u8::is_ascii_alphabetic);
-            with.bytes().all(|wanted| {
-                letters.next().is_some_and(|letter| letter.to_ascii_lowercase() == wanted)
-            })
-        };
-        if begins("isend") {
-            return Self::Transfer(Direction::Send);
-        }
-        if begins("irecv") {
-            return Self::Transfer(Direction::Receive);
-        }
-        let known = [
-            ("allreduce", Collective::AllReduce),
-            ("broadcast", Collective::Broadcast),
-            ("allgather", Collective::AllGather),
-            ("reducescatter", Collective::ReduceScatter),
-            ("reduce", Collective::Reduce),
-            ("barrier", Collective::Barrier),
-        ];
-        let found = known.iter().find(|(name, _)| begins(name));
-        Self::Collective(found.map_or(Collective::Other, |(_, collective)| *collective))
     }
 }
 

@@ -1,0 +1,239 @@
+//! Dumps of PyTorch's Flight Recorder as JSON: the latest operations of one rank, the same ones again
+//! in each dump until newer ones push them out.
+//!
+//! An operation is told once when it is there and once when it has ended. The file is the dump of the
+//! rank whose number is the last one in its name, as PyTorch names its own (`…_rank_3.json`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::ReaderCounts;
+use super::files::{Identity, open_all, read_whole};
+use super::inspector::whole_us;
+use crate::group::GroupId;
+use crate::intake::entry::{Entry, MAX_MEMBERS_PER_GROUP, Told};
+use crate::latency::record::{CollectiveRecord, Operation};
+use crate::latency::{Collective, Direction};
+use crate::rank::Rank;
+
+/// Operations of one rank that are known to be under way.
+const MAX_UNDER_WAY: usize = 4096;
+/// Ranks whose dumps are read.
+const MAX_RANKS: usize = 1024;
+
+/// What has been told of each rank.
+#[derive(Debug, Default)]
+pub(super) struct Dumps {
+    /// When each file was written last, as the system says it, and how long it was.
+    seen: BTreeMap<Identity, (i64, i64, u64)>,
+    ranks: BTreeMap<Rank, Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Operations with a smaller number have been told.
+    next: u64,
+    /// Those of them that had not ended.
+    under_way: BTreeSet<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dump {
+    #[serde(default)]
+    pg_config: BTreeMap<String, GroupConfiguration>,
+    entries: Vec<Operated>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GroupConfiguration {
+    name: String,
+    /// A list in a string: `"[0, 1]"`.
+    ranks: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Operated {
+    record_id: u64,
+    /// Its name and its description.
+    process_group: Vec<String>,
+    profiling_name: String,
+    state: String,
+    #[serde(default)]
+    input_sizes: Vec<Vec<u64>>,
+    #[serde(default)]
+    input_dtypes: Vec<String>,
+    time_created_ns: Option<i64>,
+    time_discovered_completed_ns: Option<i64>,
+    duration_ms: Option<f64>,
+}
+
+impl Dumps {
+    /// Reads the dumps that were written since the last look.
+    pub(super) fn look(
+        &mut self,
+        path: &Path,
+        counts: &mut ReaderCounts,
+        entries: &mut Vec<Entry>,
+    ) {
+        let before = std::mem::take(&mut self.seen);
+        for (path, file) in open_all(path, counts) {
+            let Ok(status) = file.metadata() else { continue };
+            let identity = (status.dev(), status.ino());
+            let written = (status.mtime(), status.mtime_nsec(), status.len());
+            self.seen.insert(identity, written);
+            if before.get(&identity) == Some(&written) {
+                continue;
+            }
+            let Some(rank) = path.file_name().and_then(rank_in) else {
+                counts.malformed += 1;
+                continue;
+            };
+            let Some(bytes) = read_whole(file, counts) else { continue };
+            match serde_json::from_slice::<Dump>(&bytes) {
+                Ok(dump) => self.take(rank, dump, counts, entries),
+                // It may be half written; the next look has all of it.
+                Err(_) => counts.malformed += 1,
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        rank: Rank,
+        dump: Dump,
+        counts: &mut ReaderCounts,
+        entries: &mut Vec<Entry>,
+    ) {
+        if self.ranks.len() >= MAX_RANKS && !self.ranks.contains_key(&rank) {
+            counts.malformed += 1;
+            return;
+        }
+        let progress = self.ranks.entry(rank).or_default();
+        // Numbers that begin anew are those of a new process.
+        let newest = dump.entries.iter().map(|one| one.record_id).max().unwrap_or(0);
+        if newest.saturating_add(1) < progress.next {
+            *progress = Progress::default();
+        }
+        let groups = groups(&dump.pg_config);
+        for (name, members) in &groups {
+            let told = Told::Group { group: GroupId::of_name(name), members: members.clone() };
+            entries.push(Entry { epoch: None, told });
+        }
+        for operated in &dump.entries {
+            let is_over = operated.state == "completed";
+            if !progress.is_news(operated.record_id, is_over) {
+                continue;
+            }
+            match operated.record(rank, is_over, &groups) {
+                Some(record) => {
+                    entries.push(Entry { epoch: None, told: Told::Operation(record) });
+                }
+                None => counts.malformed += 1,
+            }
+        }
+        progress.next = progress.next.max(newest.saturating_add(1));
+    }
+}
+
+impl Progress {
+    /// Whether an operation is to be told: it was not known, or has ended since.
+    fn is_news(&mut self, number: u64, is_over: bool) -> bool {
+        if is_over {
+            return self.under_way.remove(&number) || number >= self.next;
+        }
+        let has_room = self.under_way.len() < MAX_UNDER_WAY;
+        number >= self.next && has_room && self.under_way.insert(number)
+    }
+}
+
+impl Operated {
+    fn record(
+        &self,
+        rank: Rank,
+        is_over: bool,
+        groups: &BTreeMap<&str, Vec<Rank>>,
+    ) -> Option<CollectiveRecord> {
+        let name = self.process_group.first()?;
+        let members = groups.get(name.as_str())?;
+        let context_rank = members.iter().position(|member| *member == rank)?;
+        // "nccl:all_reduce", "gloo:send 1->2".
+        let (_, operation) = self.profiling_name.split_once(':')?;
+        let bytes = self.bytes();
+        let operation = match transfer(operation) {
+            Some((direction, remote_rank)) => Operation::Transfer { direction, remote_rank, bytes },
+            None => Operation::Collective { collective: Collective::named(operation), size: bytes },
+        };
+        Some(CollectiveRecord {
+            operation,
+            group: Some(GroupId::of_name(name)),
+            context_rank: u32::try_from(context_rank).ok()?,
+            global_rank: Some(rank),
+            context_size: u32::try_from(members.len()).ok()?,
+            start_us: 0,
+            end_us: if is_over { self.duration_us()? } else { 0 },
+            finished: is_over,
+        })
+    }
+
+    /// What the device measured, or else from the call until the end was noticed.
+    fn duration_us(&self) -> Option<i64> {
+        if let Some(measured_ms) = self.duration_ms {
+            return whole_us(measured_ms * 1000.0);
+        }
+        let noticed_ns = self.time_discovered_completed_ns?.checked_sub(self.time_created_ns?)?;
+        (noticed_ns >= 0).then_some(noticed_ns / 1000)
+    }
+
+    fn bytes(&self) -> u64 {
+        let sizes = self.input_sizes.iter().zip(&self.input_dtypes);
+        let bytes = sizes.map(|(dimensions, kind)| {
+            let count = dimensions.iter().fold(1, |count: u64, one| count.saturating_mul(*one));
+            count.saturating_mul(element_bytes(kind))
+        });
+        bytes.fold(0, u64::saturating_add)
+    }
+}
+
+/// Groups' members by name; those that cannot be read are left out.
+fn groups(configurations: &BTreeMap<String, GroupConfiguration>) -> BTreeMap<&str, Vec<Rank>> {
+    let named = configurations.values().filter_map(|group| {
+        let ranks = serde_json::from_str::<Vec<u32>>(&group.ranks).ok()?;
+        let fits = !ranks.is_empty() && ranks.len() <= MAX_MEMBERS_PER_GROUP;
+        fits.then(|| (group.name.as_str(), ranks.into_iter().map(Rank).collect()))
+    });
+    named.collect()
+}
+
+/// The direction and the other rank of `send 1->2` and `recv 3<-0`, each as its own rank has it.
+fn transfer(operation: &str) -> Option<(Direction, u32)> {
+    let (name, ranks) = operation.split_once(' ')?;
+    let (direction, arrow) = match name {
+        "send" => (Direction::Send, "->"),
+        "recv" => (Direction::Receive, "<-"),
+        _ => return None,
+    };
+    Some((direction, ranks.split_once(arrow)?.1.trim().parse().ok()?))
+}
+
+/// Bytes of one element, by PyTorch's name of its type (`c10/core/ScalarType.h`).
+fn element_bytes(kind: &str) -> u64 {
+    match kind {
+        "Double" | "Long" | "ComplexFloat" | "UInt64" => 8,
+        "Half" | "BFloat16" | "Short" | "UInt16" => 2,
+        "Byte" | "Char" | "Bool" => 1,
+        kind if kind.starts_with("Float8") => 1,
+        "ComplexDouble" => 16,
+        _ => 4,
+    }
+}
+
+/// The last number in a name.
+fn rank_in(name: &OsStr) -> Option<Rank> {
+    let name = name.to_str()?;
+    let mut numbers = name.split(|letter: char| !letter.is_ascii_digit());
+    numbers.rfind(|digits| !digits.is_empty())?.parse().ok().map(Rank)
+}

@@ -1,0 +1,166 @@
+//! Files as the tools write them, and as they should not be.
+
+use std::io::Write;
+
+use telltale_harness::Scratch;
+
+use super::*;
+use crate::epoch::Epoch;
+use crate::group::GroupId;
+use crate::intake::{Scope, WorkerProcess};
+use crate::observation::Observation;
+use crate::rank::Rank;
+
+fn intake() -> Intake {
+    let intake = Intake::new();
+    intake.begin(Scope { epoch: Epoch::new(1), world_size: 4, ranks: 0..4 });
+    intake
+}
+
+fn observe(intake: &Intake) -> Observation {
+    let own = WorkerProcess { rank: Rank(2), pid: std::process::id() };
+    intake.observe(Epoch::new(1), &[own]).unwrap()
+}
+
+/// Group, rank, entered and finished.
+fn progress(intake: &Intake) -> Vec<(GroupId, u32, u64, u64)> {
+    let observation = observe(intake);
+    let progress = observation.progress.iter();
+    progress.map(|one| (one.group, one.rank.0, one.entered, one.finished)).collect()
+}
+
+fn append(path: &Path, text: &str) {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+fn line(id: &str, ranks: u32, time_us: &str) -> String {
+    let pid = std::process::id();
+    format!(
+        r#"{{"header":{{"id":"{id}","rank":1,"n_ranks":{ranks},"nnodes":1}},"metadata":{{"inspector_output_format_version":"v4.0","dump_timestamp_us":1748030377748202,"hostname":"h","pid":{pid}}},"coll_perf":{{"coll":"AllReduce","coll_sn":1407,"coll_msg_size_bytes":17179869184,"coll_exec_time_us":{time_us},"coll_algobw_gbs":277.1,"coll_busbw_gbs":485.1}}}}"#
+    )
+}
+
+#[test]
+fn the_inspector_s_files_are_followed_from_their_ends() {
+    let place = Scratch::new();
+    let old = place.join("h-pid1.log");
+    append(&old, &format!("{}\n", line("0xa", 2, "1")));
+    let mut reader = Reader::new(Format::Inspector, place.path());
+    let intake = intake();
+    // Whose process it is is known from an observation on.
+    assert_eq!(progress(&intake), []);
+    append(&old, &line("0xa", 2, "61974"));
+    reader.look(&intake);
+    assert_eq!(reader.counts().read, 0, "the line is not whole");
+    append(&old, "\nnonsense\n");
+    append(&place.join("h-pid2.log"), &format!("{}\n\n", line("0xb", 4, "7.6")));
+    append(&place.join(".hidden"), &format!("{}\n", line("0xc", 4, "5")));
+    std::os::unix::fs::symlink(&old, place.join("link")).unwrap();
+    reader.look(&intake);
+    reader.look(&intake);
+    let expected = ReaderCounts { read: 2, malformed: 1, ..ReaderCounts::default() };
+    assert_eq!(reader.counts(), expected);
+    // The communicator of four is of all ranks, but not in their order, as the process shows.
+    let group = |id| GroupId::of_name(id);
+    let mut expected = [(group("0xa"), 2, 1, 1), (group("0xb"), 2, 1, 1)];
+    expected.sort_unstable();
+    assert_eq!(progress(&intake), expected);
+}
+
+#[test]
+fn a_file_that_begins_anew_is_read_from_its_beginning() {
+    let place = Scratch::new();
+    let path = place.join("one.log");
+    let mut reader = Reader::new(Format::Inspector, &path);
+    let intake = intake();
+    append(&path, &format!("{0}\n{0}\n", line("0xa", 4, "5")));
+    reader.look(&intake);
+    std::fs::write(&path, format!("{}\n", line("0xa", 4, "5"))).unwrap();
+    reader.look(&intake);
+    assert_eq!(reader.counts().read, 3);
+    std::fs::remove_file(&path).unwrap();
+    reader.look(&intake);
+    assert_eq!(reader.counts().read, 3);
+}
+
+#[test]
+fn what_the_inspector_would_not_write_is_counted() {
+    let place = Scratch::new();
+    let path = place.join("one.log");
+    let mut reader = Reader::new(Format::Inspector, &path);
+    let times = ["-1", "1e300", "\"5\"", "null"];
+    times.iter().for_each(|time| append(&path, &format!("{}\n", line("0xa", 4, time))));
+    append(&path, "{}\n[]\n");
+    append(&path, &"x".repeat(5 << 20));
+    (0..6).for_each(|_| reader.look(&intake()));
+    let counts = reader.counts();
+    assert_eq!((counts.read, counts.malformed), (0, 6));
+    assert!(counts.skipped_bytes >= 4 << 20, "{counts:?}");
+}
+
+/// A dump with these entries: number, name, state, and when it was noticed to have ended.
+fn dump(entries: &[(u64, &str, &str, &str)]) -> String {
+    let entries = entries.iter().map(|(number, name, state, ended)| {
+        format!(
+            r#"{{"record_id":{number},"pg_id":0,"process_group":["0","default_pg"],"collective_seq_id":1,"p2p_seq_id":0,"op_id":1,"profiling_name":"{name}","time_created_ns":1000000,"duration_ms":null,"input_sizes":[[3,4]],"input_dtypes":["Float"],"output_sizes":[[3,4]],"output_dtypes":["Float"],"state":"{state}","time_discovered_started_ns":null,"time_discovered_completed_ns":{ended},"retired":true,"timeout_ms":600000,"is_p2p":false}}"#
+        )
+    });
+    let entries: Vec<String> = entries.collect();
+    format!(
+        r#"{{"version":"2.10","pg_config":{{"0":{{"name":"0","desc":"default_pg","ranks":"[0, 1, 2, 3]"}}}},"pg_status":{{}},"entries":[{}]}}"#,
+        entries.join(",")
+    )
+}
+
+#[test]
+fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends() {
+    let place = Scratch::new();
+    let path = place.join("gloo_trace_rank_3.json");
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let intake = intake();
+    let all = GroupId::of_name("0");
+    let send = (5, "gloo:send 3->1", "scheduled", "null");
+    std::fs::write(&path, dump(&[(4, "gloo:all_reduce", "started", "null"), send])).unwrap();
+    reader.look(&intake);
+    reader.look(&intake);
+    let observation = observe(&intake);
+    assert_eq!(observation.progress[0].awaits, [Rank(1)]);
+    assert_eq!(progress(&intake), [(all, 3, 1, 0)]);
+    let ended = [
+        (4, "gloo:all_reduce", "completed", "3000000"),
+        (5, "gloo:send 3->1", "completed", "2000000"),
+        (6, "gloo:broadcast", "completed", "2000000"),
+    ];
+    std::fs::write(&path, dump(&ended)).unwrap();
+    reader.look(&intake);
+    assert_eq!(progress(&intake), [(all, 3, 2, 2)]);
+    assert_eq!(observe(&intake).progress[0].awaits, []);
+    // The same dump, written again.
+    std::fs::write(&path, format!("{} ", dump(&ended))).unwrap();
+    reader.look(&intake);
+    assert_eq!(progress(&intake), [(all, 3, 2, 2)]);
+    // A new process counts from the beginning.
+    std::fs::write(&path, dump(&[(0, "gloo:barrier", "completed", "2000000")])).unwrap();
+    reader.look(&intake);
+    assert_eq!(progress(&intake), [(all, 3, 3, 3)]);
+    assert_eq!(reader.counts().malformed, 0);
+}
+
+#[test]
+fn what_the_flight_recorder_would_not_write_is_counted() {
+    let place = Scratch::new();
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let write = |name: &str, text: &str| std::fs::write(place.join(name), text).unwrap();
+    write("no_number.json", &dump(&[]));
+    // A pickle.
+    write("trace_0", "\u{80}\u{4}");
+    write("trace_1", r#"{"entries":5}"#);
+    let good = dump(&[(1, "gloo:all_reduce", "completed", "3000000")]);
+    write("trace_2", &good.replace("[0, 1, 2, 3]", "[0, 1]"));
+    write("a_0", &good.replace("[0, 1, 2, 3]", "0, 1"));
+    write("b_1", &good.replace("gloo:", ""));
+    write("trace_3", &dump(&[(1, "gloo:all_reduce", "completed", "0")]));
+    reader.look(&intake());
+    assert_eq!((reader.counts().malformed, reader.counts().dropped), (7, 0));
+}
