@@ -70,6 +70,11 @@ impl Engine {
         self.raised.values().map(|raised| &raised.alert)
     }
 
+    /// Whether the rule at this place has an alert, pending or firing.
+    pub(super) fn has_alerts(&self, place: usize) -> bool {
+        self.raised.keys().any(|(of, _)| *of == place)
+    }
+
     /// Takes other rules. Alerts whose rule stays as it is stay; others are resolved.
     pub fn replace_rules(&mut self, rules: Vec<Rule>) -> Vec<Transition> {
         let old = std::mem::replace(&mut self.rules, rules.into());

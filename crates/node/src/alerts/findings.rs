@@ -47,12 +47,6 @@ impl Place<'_> {
         let parts = self.held.spaces.iter().filter(|part| part.space == space);
         parts.map(|part| part.live_bytes).fold(0, u64::saturating_add)
     }
-
-    /// The subject; none for a process that nothing tells from others.
-    pub(super) fn subject(&self) -> Option<Subject> {
-        let identity = self.process.identity?;
-        Some(Subject::Process { identity, device: self.device.id.clone() })
-    }
 }
 
 /// Living processes that have memory on a device, each device apart.
@@ -66,7 +60,9 @@ pub(super) fn places(snapshot: &Snapshot) -> impl Iterator<Item = Place<'_>> {
     })
 }
 
-/// All that a rule finds, whatever its level: an alert whose subject has no finding is over.
+/// What a rule finds that changes something: what is raised, and where the rule has an alert already
+/// all the rest too, as an alert whose subject has no finding is over. Most of the time nothing is
+/// raised, and nothing is put into words then.
 pub(super) fn findings(
     engine: &Engine,
     place: usize,
@@ -74,28 +70,73 @@ pub(super) fn findings(
     now_ns: u64,
     snapshot: &Snapshot,
 ) -> Vec<Finding> {
+    let wanted = Wanted { all: engine.has_alerts(place) };
+    let devices = snapshot.devices.iter();
     match rule.condition {
-        Condition::Capacity { space, above_ratio, clear_ratio } => snapshot
-            .devices
-            .iter()
-            .filter_map(|device| capacity(device, space, [above_ratio, clear_ratio]))
+        Condition::Capacity { space, above_ratio, clear_ratio } => devices
+            .filter_map(|device| capacity(wanted, device, space, [above_ratio, clear_ratio]))
             .collect(),
         Condition::Temperature { above_ratio, clear_ratio } => {
-            snapshot.devices.iter().map(|device| hot(device, [above_ratio, clear_ratio])).collect()
+            devices.filter_map(|device| hot(wanted, device, [above_ratio, clear_ratio])).collect()
         }
         Condition::DeadMemory { above_bytes } => {
-            snapshot.devices.iter().map(|device| dead(device, above_bytes)).collect()
+            devices.filter_map(|device| dead(wanted, device, above_bytes)).collect()
         }
         Condition::Leak { space, .. } => places(snapshot)
-            .filter_map(|held| leak(&held, space, engine.growth.of(place, &held.subject()?), rule))
+            .filter_map(|held| {
+                let trend = engine.growth.of(place, held.process.identity?, &held.device.id);
+                leak(wanted, &held, space, trend, rule)
+            })
             .collect(),
         Condition::IdleMemory { above_bytes, idle_seconds } => places(snapshot)
             .filter_map(|held| {
                 let quiet_ns = engine.activity.quiet_ns(held.process.identity?, now_ns)?;
-                idle(&held, quiet_ns / 1_000_000_000, above_bytes, idle_seconds)
+                idle(wanted, &held, quiet_ns / 1_000_000_000, above_bytes, idle_seconds)
             })
             .collect(),
-        Condition::SourceDown => snapshot.sources.iter().map(source).collect(),
+        Condition::SourceDown => {
+            snapshot.sources.iter().filter_map(|status| source(wanted, status)).collect()
+        }
+    }
+}
+
+/// Which findings matter.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    /// All of them, and not only those that are raised.
+    all: bool,
+}
+
+impl Wanted {
+    /// A finding about a process on a device, if it matters.
+    fn of_place(
+        self,
+        held: &Place<'_>,
+        (level, value): (Level, f64),
+        text: impl FnOnce() -> String,
+    ) -> Option<Finding> {
+        if !self.all && level != Level::Raised {
+            return None;
+        }
+        let identity = held.process.identity?;
+        let subject = Subject::Process { identity, device: held.device.id.clone() };
+        let uid = held.process.uid.value().copied();
+        Some(Finding { subject, uid, level, value, text: text() })
+    }
+
+    /// A finding without a user, by its value, if it matters; without a value it cannot be told.
+    fn by_value(
+        self,
+        value: Option<f64>,
+        thresholds: [f64; 2],
+        subject: impl FnOnce() -> Subject,
+        text: impl FnOnce() -> String,
+    ) -> Option<Finding> {
+        let level = value.map_or(Level::Unknown, |value| level(value, thresholds));
+        (self.all || level == Level::Raised).then(|| {
+            let text = if level == Level::Unknown { String::new() } else { text() };
+            Finding { subject: subject(), uid: None, level, value: value.unwrap_or_default(), text }
+        })
     }
 }
 
@@ -116,81 +157,93 @@ fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-fn capacity(device: &Device, space: MemorySpace, thresholds: [f64; 2]) -> Option<Finding> {
+fn capacity(
+    wanted: Wanted,
+    device: &Device,
+    space: MemorySpace,
+    thresholds: [f64; 2],
+) -> Option<Finding> {
     let usage = device.space(space)?;
     let (used, whole) = (usage.used_bytes.value(), usage.capacity_bytes.value());
     let share = ratio(used.map(|used| *used as f64), whole.map(|whole| *whole as f64));
-    let text = match (used, whole, share) {
-        (Some(used), Some(whole), Some(share)) => format!(
+    let subject = || Subject::Space { device: device.id.clone(), space };
+    wanted.by_value(share, thresholds, subject, || {
+        format!(
             "{:.0} % of the {} of device {} is in use: {} of {}",
-            share * 100.0,
+            share.unwrap_or_default() * 100.0,
             space.name(),
             device.id,
-            bytes(*used),
-            bytes(*whole)
-        ),
-        _ => String::new(),
-    };
-    let subject = Subject::Space { device: device.id.clone(), space };
-    Some(finding(subject, share, thresholds, text))
+            bytes(used.copied().unwrap_or_default()),
+            bytes(whole.copied().unwrap_or_default())
+        )
+    })
 }
 
-fn hot(device: &Device, thresholds: [f64; 2]) -> Finding {
+fn hot(wanted: Wanted, device: &Device, thresholds: [f64; 2]) -> Option<Finding> {
     let telemetry = &device.telemetry;
     let of = |reading: &Reading<f64>| reading.value().copied();
     let (now, limit) =
         (of(&telemetry.temperature_celsius), of(&telemetry.temperature_limit_celsius));
-    let text = match (now, limit) {
-        (Some(now), Some(limit)) => {
-            format!("device {} is at {now:.1} °C; it throttles at {limit:.1} °C", device.id)
-        }
-        _ => String::new(),
-    };
-    let subject = Subject::Device { device: device.id.clone() };
-    finding(subject, ratio(now, limit), thresholds, text)
+    wanted.by_value(ratio(now, limit), thresholds, about(device), || {
+        format!(
+            "device {} is at {:.1} °C; it throttles at {:.1} °C",
+            device.id,
+            now.unwrap_or_default(),
+            limit.unwrap_or_default()
+        )
+    })
 }
 
-fn dead(device: &Device, above_bytes: u64) -> Finding {
+fn dead(wanted: Wanted, device: &Device, above_bytes: u64) -> Option<Finding> {
     let ghosts = device.kinds.iter().map(|kind| kind.ghost_bytes).fold(0, u64::saturating_add);
-    let text = format!(
-        "dead processes' rows still claim {} of device {}; `telltale smi -d` shows where they are",
-        bytes(ghosts),
-        device.id
-    );
-    let subject = Subject::Device { device: device.id.clone() };
-    finding(subject, Some(ghosts as f64), [above_bytes as f64; 2], text)
+    wanted.by_value(Some(ghosts as f64), [above_bytes as f64; 2], about(device), || {
+        format!(
+            "dead processes' rows still claim {} of device {}; `telltale smi -d` shows where they \
+             are",
+            bytes(ghosts),
+            device.id
+        )
+    })
 }
 
-fn source(status: &SourceStatus) -> Finding {
+fn about(device: &Device) -> impl FnOnce() -> Subject {
+    move || Subject::Device { device: device.id.clone() }
+}
+
+fn source(wanted: Wanted, status: &SourceStatus) -> Option<Finding> {
     let first = status.errors.first();
     let count = u64::try_from(status.errors.len()).unwrap_or(u64::MAX);
     let count = count.saturating_add(status.errors_dropped);
-    let text = first.map_or_else(String::new, |error| {
-        format!(
-            "source {} has {count} error{}: {}: {}",
-            status.name,
-            if count == 1 { "" } else { "s, the first" },
-            error.subject,
-            error.detail
-        )
-    });
-    let subject = Subject::Source { source: status.name.clone() };
-    finding(subject, Some(count as f64), [1.0; 2], text)
+    let subject = || Subject::Source { source: status.name.clone() };
+    wanted.by_value(Some(count as f64), [1.0; 2], subject, || {
+        first.map_or_else(String::new, |error| {
+            format!(
+                "source {} has {count} error{}: {}: {}",
+                status.name,
+                if count == 1 { "" } else { "s, the first" },
+                error.subject,
+                error.detail
+            )
+        })
+    })
 }
 
-fn leak(held: &Place, space: MemorySpace, trend: Option<Trend>, rule: &Rule) -> Option<Finding> {
+fn leak(
+    wanted: Wanted,
+    held: &Place<'_>,
+    space: MemorySpace,
+    trend: Option<Trend>,
+    rule: &Rule,
+) -> Option<Finding> {
     let Condition::Leak { window_seconds, growth_bytes, exhausted_within_seconds, .. } =
         rule.condition
     else {
         return None;
     };
-    let (subject, uid) = (held.subject()?, held.process.uid.value().copied());
-    let unknown =
-        |subject| Finding { subject, uid, level: Level::Unknown, value: 0.0, text: String::new() };
     let usage = held.device.space(space)?;
     let room = usage.capacity_bytes.value().zip(usage.used_bytes.value());
     let (Some(trend), Some((capacity, used))) = (trend, room) else {
-        return Some(unknown(subject));
+        return wanted.of_place(held, (Level::Unknown, 0.0), String::new);
     };
     let slope = trend.bytes_per_second;
     let exhausted_in_seconds = (slope > 0.0).then(|| capacity.saturating_sub(*used) as f64 / slope);
@@ -203,38 +256,43 @@ fn leak(held: &Place, space: MemorySpace, trend: Option<Trend>, rule: &Rule) -> 
     } else {
         Level::Clear
     };
-    let text = exhausted_in_seconds.map_or_else(String::new, |left| {
-        format!(
-            "{} ({}) gains {} of {} an hour on device {}, which is full in {}",
-            printable(&held.process.name),
-            held.process.pid.map_or_else(|| "hidden".to_owned(), |pid| pid.to_string()),
-            bytes((slope * 3600.0) as u64),
-            space.name(),
-            held.device.id,
-            span(left)
-        )
-    });
-    Some(Finding { subject, uid, level, value: slope, text })
+    wanted.of_place(held, (level, slope), || {
+        exhausted_in_seconds.map_or_else(String::new, |left| {
+            format!(
+                "{} gains {} of {} an hour on device {}, which is full in {}",
+                named(held.process),
+                bytes((slope * 3600.0) as u64),
+                space.name(),
+                held.device.id,
+                span(left)
+            )
+        })
+    })
 }
 
-fn idle(held: &Place, quiet_seconds: u64, above_bytes: u64, idle_seconds: u64) -> Option<Finding> {
+fn idle(
+    wanted: Wanted,
+    held: &Place<'_>,
+    quiet_seconds: u64,
+    above_bytes: u64,
+    idle_seconds: u64,
+) -> Option<Finding> {
     let live = held.held.spaces.iter().map(|part| part.live_bytes).fold(0, u64::saturating_add);
     let raised = live >= above_bytes && quiet_seconds >= idle_seconds;
-    let text = format!(
-        "{} ({}) keeps {} on device {} and has recorded no allocation and no operation for {}",
-        printable(&held.process.name),
-        held.process.pid.map_or_else(|| "hidden".to_owned(), |pid| pid.to_string()),
-        bytes(live),
-        held.device.id,
-        span(quiet_seconds as f64)
-    );
     let level = if raised { Level::Raised } else { Level::Clear };
-    let uid = held.process.uid.value().copied();
-    Some(Finding { subject: held.subject()?, uid, level, value: live as f64, text })
+    wanted.of_place(held, (level, live as f64), || {
+        format!(
+            "{} keeps {} on device {} and has recorded no allocation and no operation for {}",
+            named(held.process),
+            bytes(live),
+            held.device.id,
+            span(quiet_seconds as f64)
+        )
+    })
 }
 
-/// A finding without a user, by its value; without a value it cannot be told.
-fn finding(subject: Subject, value: Option<f64>, thresholds: [f64; 2], text: String) -> Finding {
-    let level = value.map_or(Level::Unknown, |value| level(value, thresholds));
-    Finding { subject, uid: None, level, value: value.unwrap_or_default(), text }
+/// A process by its name and pid.
+fn named(process: &Process) -> String {
+    let pid = process.pid.map_or_else(|| "hidden".to_owned(), |pid| pid.to_string());
+    format!("{} ({pid})", printable(&process.name))
 }

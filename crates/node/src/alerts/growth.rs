@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::Snapshot;
 
 use super::findings::places;
-use super::{Condition, Rule, Subject};
+use super::{Condition, Rule};
 
 /// Into how many spans a rule's window is cut.
 pub const MINIMA: usize = 16;
@@ -33,7 +34,10 @@ pub(super) struct Trend {
 /// The floors of each process on each device, for each rule that asks.
 #[derive(Default)]
 pub(super) struct Growth {
-    tracked: BTreeMap<(usize, Subject), Floors>,
+    /// By rule and process: each of its devices by its id.
+    tracked: BTreeMap<(usize, ProcessIdentity), Vec<(Box<str>, Floors)>>,
+    /// How many floors there are in all.
+    count: usize,
 }
 
 struct Floors {
@@ -52,28 +56,40 @@ impl Growth {
         let spans = u64::try_from(MINIMA).unwrap_or(u64::MAX);
         let span_ns = (window_seconds.saturating_mul(1_000_000_000) / spans).max(1);
         for held in places(snapshot) {
-            let Some(subject) = held.subject() else { continue };
+            let Some(identity) = held.process.identity else { continue };
             let level = held.live_bytes(space);
-            let full = self.tracked.len() >= MAX_TRACKED;
-            let key = (place, subject);
-            match self.tracked.get_mut(&key) {
-                Some(floors) => floors.observe(span_ns, now_ns, level),
-                None if full => {}
+            let of_process = self.tracked.entry((place, identity)).or_default();
+            match of_process.iter_mut().find(|(device, _)| **device == *held.device.id) {
+                Some((_, floors)) => floors.observe(span_ns, now_ns, level),
+                None if self.count >= MAX_TRACKED => {}
                 None => {
-                    self.tracked.insert(key, Floors::new(span_ns, now_ns, level));
+                    let device = held.device.id.as_str().into();
+                    of_process.push((device, Floors::new(span_ns, now_ns, level)));
+                    self.count += 1;
                 }
             }
         }
     }
 
-    /// The trend; none until enough is known.
-    pub(super) fn of(&self, place: usize, subject: &Subject) -> Option<Trend> {
-        self.tracked.get(&(place, subject.clone())).and_then(|floors| floors.trend)
+    /// The trend of a process on a device; none until enough is known.
+    pub(super) fn of(
+        &self,
+        place: usize,
+        identity: ProcessIdentity,
+        device: &str,
+    ) -> Option<Trend> {
+        let of_process = self.tracked.get(&(place, identity))?;
+        of_process.iter().find(|(of, _)| **of == *device).and_then(|(_, floors)| floors.trend)
     }
 
     /// Drops whom no rule has seen since the last call.
     pub(super) fn forget_the_unseen(&mut self) {
-        self.tracked.retain(|_, floors| std::mem::take(&mut floors.seen));
+        self.count = 0;
+        self.tracked.retain(|_, of_process| {
+            of_process.retain_mut(|(_, floors)| std::mem::take(&mut floors.seen));
+            self.count += of_process.len();
+            !of_process.is_empty()
+        });
     }
 }
 
