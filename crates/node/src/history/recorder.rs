@@ -146,7 +146,7 @@ impl Recorder {
             for usage in &mut held.usages {
                 match since_ms {
                     Some(since_ms) => usage.pass(since_ms),
-                    None => usage.live = None,
+                    None => usage.leave(),
                 }
             }
         }
@@ -287,7 +287,7 @@ impl Recorder {
         let (look, boot_id) = (self.look, self.boot_id);
         for row in self.processes.values_mut().filter(|row| row.look != look) {
             for usage in row.held.iter_mut().flat_map(|held| &mut held.usages) {
-                usage.live = None;
+                usage.leave();
             }
             if row.ending.is_some() {
                 continue;
@@ -350,7 +350,7 @@ fn note_dead(
         row.seen.changed();
     }
     for usage in row.held.iter_mut().flat_map(|held| &mut held.usages) {
-        usage.live = None;
+        usage.leave();
     }
     row.look = look;
 }
@@ -367,7 +367,7 @@ fn note_held(
     for held in &mut row.held {
         let is_held = |one: &HeldDevice| devices.get(one.device) == Some(&Some(held.device));
         if !process.devices.iter().any(is_held) {
-            held.usages.iter_mut().for_each(|usage| usage.live = None);
+            held.usages.iter_mut().for_each(UsageRow::leave);
         }
     }
     for held in &process.devices {
@@ -395,9 +395,13 @@ fn see_usages(row: &mut HeldRow, held: &HeldDevice, at_ms: i64) {
         if !held.kinds.iter().any(|one| one.kind == usage.kind) {
             match unmentioned {
                 Some(bytes) => usage.see(bytes, None, at_ms),
-                None => usage.live = None,
+                None => usage.leave(),
             }
         }
+    }
+    // Most of what is kept is these: none of them is to have room that nobody uses.
+    if row.usages.is_empty() {
+        row.usages.reserve_exact(held.kinds.len());
     }
     for one in &held.kinds {
         let found = row.usages.iter().position(|usage| usage.kind == one.kind);
@@ -419,7 +423,7 @@ fn note_series(row: &mut HeldRow, held: &HeldDevice, place: u32) {
         track.note(Figure::Buffers, place, Item::Value(kept(buffers)));
     }
     for usage in &row.usages {
-        if let Some(live) = usage.live {
+        if let Some(live) = usage.live() {
             track.note(Figure::Live(usage.kind), place, Item::Value(live));
         }
     }

@@ -106,14 +106,29 @@ pub(super) struct HeldRow {
 #[derive(Debug)]
 pub(super) struct UsageRow {
     pub(super) kind: MemoryKind,
-    /// What it has now, where it is known.
-    pub(super) live: Option<i64>,
+    /// Whether `last` is what it has now.
+    is_live: bool,
     pub(super) last: i64,
     pub(super) peak: i64,
     pub(super) peak_ms: i64,
     pub(super) byte_milliseconds: i128,
     pub(super) watched_ms: i64,
+    /// Whether the row is written. One that only time passes for stays so: it was written with the
+    /// mark from which on it has had the same.
     pub(super) stored: bool,
+}
+
+/// What the database has of a [`UsageRow`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoredUsage {
+    pub(super) kind: MemoryKind,
+    pub(super) last: i64,
+    pub(super) peak: i64,
+    pub(super) peak_ms: i64,
+    pub(super) byte_milliseconds: i128,
+    pub(super) watched_ms: i64,
+    /// The mark from which on it has had `last`; none where nobody looks any more.
+    pub(super) since_mark: Option<i64>,
 }
 
 // === impl Track ===
@@ -267,7 +282,7 @@ impl UsageRow {
     pub(super) fn new(kind: MemoryKind, at_ms: i64) -> Self {
         Self {
             kind,
-            live: None,
+            is_live: false,
             last: 0,
             peak: 0,
             peak_ms: at_ms,
@@ -277,15 +292,45 @@ impl UsageRow {
         }
     }
 
+    /// One that was stored, as it was when its process was last seen, at this mark.
+    pub(super) fn of_stored(stored: StoredUsage, mark_ms: i64) -> Self {
+        let StoredUsage { kind, last, peak, peak_ms, byte_milliseconds, watched_ms, .. } = stored;
+        let mut row = Self {
+            kind,
+            is_live: stored.since_mark.is_some(),
+            last,
+            peak,
+            peak_ms,
+            byte_milliseconds,
+            watched_ms,
+            stored: true,
+        };
+        let passed = stored.since_mark.map_or(0, |since| mark_ms.saturating_sub(since));
+        row.pass(u64::try_from(passed).unwrap_or(0));
+        row.leave();
+        row
+    }
+
+    /// What it has now, where that is known.
+    pub(super) fn live(&self) -> Option<i64> {
+        self.is_live.then_some(self.last)
+    }
+
+    /// From now on it is not known what it has.
+    pub(super) fn leave(&mut self) {
+        if std::mem::take(&mut self.is_live) {
+            self.stored = false;
+        }
+    }
+
     /// Takes in a figure, and the peak that the process itself knows of where it does.
     pub(super) fn see(&mut self, live_bytes: u64, own_peak: Option<u64>, at_ms: i64) {
         let live = kept(live_bytes);
         let peak = own_peak.map_or(live, |own| kept(own).max(live));
-        if self.live != Some(live) || peak > self.peak {
+        if self.live() != Some(live) || peak > self.peak {
             self.stored = false;
         }
-        self.live = Some(live);
-        self.last = live;
+        (self.is_live, self.last) = (true, live);
         if peak > self.peak {
             (self.peak, self.peak_ms) = (peak, at_ms);
         }
@@ -293,10 +338,9 @@ impl UsageRow {
 
     /// Lets time pass with what it has.
     pub(super) fn pass(&mut self, milliseconds: u64) {
-        if let Some(live) = self.live {
+        if let Some(live) = self.live() {
             self.byte_milliseconds += i128::from(live) * i128::from(milliseconds);
             self.watched_ms = self.watched_ms.saturating_add_unsigned(milliseconds);
-            self.stored = false;
         }
     }
 }

@@ -11,7 +11,8 @@ use telltale_schema::snapshot::{ProcessSource, RecordingFaults};
 
 use super::recorder::Recorder;
 use super::rows::{
-    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, Seen, Stored, Track, UsageRow,
+    Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, Seen, Stored, StoredUsage, Track,
+    UsageRow,
 };
 
 /// The columns that [`process`] reads, in its order.
@@ -45,7 +46,7 @@ pub(super) fn write(connection: &Connection, recorder: &Recorder) -> rusqlite::R
             if !held.stored {
                 write_subject(connection, &held.track, Some(held.device), Some(row.id))?;
             }
-            write_usages(connection, row.id, held)?;
+            write_usages(connection, row, held)?;
         }
     }
     Ok(())
@@ -128,15 +129,16 @@ fn write_process(connection: &Connection, row: &ProcessRow) -> rusqlite::Result<
     Ok(())
 }
 
-fn write_usages(connection: &Connection, process: i64, held: &HeldRow) -> rusqlite::Result<()> {
+fn write_usages(connection: &Connection, row: &ProcessRow, held: &HeldRow) -> rusqlite::Result<()> {
     let text = "INSERT OR REPLACE INTO usage (process, device, kind, live_bytes, peak_bytes, \
-        peak_ms, byte_seconds, byte_milliseconds, watched_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        peak_ms, byte_seconds, byte_milliseconds, watched_ms, since_mark) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let mut statement = connection.prepare_cached(text)?;
     for usage in held.usages.iter().filter(|usage| !usage.stored) {
         let seconds = i64::try_from(usage.byte_milliseconds / 1000).unwrap_or(i64::MAX);
         let rest = i64::try_from(usage.byte_milliseconds % 1000).expect("it is below 1000");
         statement.execute(params![
-            process,
+            row.id,
             held.device,
             usage.kind.name(),
             usage.last,
@@ -145,6 +147,7 @@ fn write_usages(connection: &Connection, process: i64, held: &HeldRow) -> rusqli
             seconds,
             rest,
             usage.watched_ms,
+            usage.live().map(|_| row.seen.mark_ms),
         ])?;
     }
     Ok(())
@@ -270,7 +273,7 @@ pub(super) fn fill(connection: &Connection, row: &mut ProcessRow) -> rusqlite::R
         match subject.get::<_, Option<i64>>(1)? {
             None => row.track = track,
             Some(device) => {
-                let usages = usages(connection, row.id, device)?;
+                let usages = usages(connection, row, device)?;
                 row.held.push(HeldRow { device, stored: true, usages, track });
             }
         }
@@ -278,11 +281,15 @@ pub(super) fn fill(connection: &Connection, row: &mut ProcessRow) -> rusqlite::R
     Ok(())
 }
 
-fn usages(connection: &Connection, process: i64, device: i64) -> rusqlite::Result<Vec<UsageRow>> {
+fn usages(
+    connection: &Connection,
+    process: &ProcessRow,
+    device: i64,
+) -> rusqlite::Result<Vec<UsageRow>> {
     let text = "SELECT kind, live_bytes, peak_bytes, peak_ms, byte_seconds, byte_milliseconds, \
-        watched_ms FROM usage WHERE process = ? AND device = ?";
+        watched_ms, since_mark FROM usage WHERE process = ? AND device = ?";
     let mut statement = connection.prepare_cached(text)?;
-    let mut rows = statement.query([process, device])?;
+    let mut rows = statement.query([process.id, device])?;
     let mut usages = Vec::new();
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
@@ -291,17 +298,18 @@ fn usages(connection: &Connection, process: i64, device: i64) -> rusqlite::Resul
             continue;
         };
         let (seconds, rest): (i64, i64) = (row.get(4)?, row.get(5)?);
-        usages.push(UsageRow {
+        let stored = StoredUsage {
             kind,
-            live: None,
             last: row.get(1)?,
             peak: row.get(2)?,
             peak_ms: row.get(3)?,
             byte_milliseconds: i128::from(seconds) * 1000 + i128::from(rest),
             watched_ms: row.get(6)?,
-            stored: true,
-        });
+            since_mark: row.get(7)?,
+        };
+        usages.push(UsageRow::of_stored(stored, process.seen.mark_ms));
     }
+    usages.shrink_to_fit();
     Ok(usages)
 }
 
