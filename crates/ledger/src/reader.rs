@@ -124,6 +124,7 @@ pub struct LedgerReading {
 pub struct LedgerReader {
     descriptor: OwnedFd,
     header: Header,
+    /// The copy, during a reading.
     buffer: Vec<u8>,
     /// The copy before, while one reading takes several.
     settled: Vec<u8>,
@@ -173,7 +174,7 @@ impl LedgerReader {
         Ok(Self {
             descriptor,
             header,
-            buffer: start,
+            buffer: Vec::new(),
             settled: Vec::new(),
             accounts: Accounts::default(),
             reading,
@@ -198,8 +199,15 @@ impl LedgerReader {
     }
 
     /// Copies the ledger and adds it up. Bounded: at most [`MOST_COPIES`] copies of the used part,
-    /// whatever the file says, and no allocation unless it has grown.
+    /// whatever the file says. Room for the copies is taken for one reading alone: of a hundred
+    /// ledgers that are read in turn, only one has it.
     pub fn read(&mut self) -> Result<&LedgerReading, ReadError> {
+        let outcome = self.read_copies();
+        (self.buffer, self.settled) = (Vec::new(), Vec::new());
+        outcome.map(|()| &self.reading)
+    }
+
+    fn read_copies(&mut self) -> Result<(), ReadError> {
         let mut before = 0;
         for attempt in 1.. {
             let used = self.copy_used()?;
@@ -217,7 +225,7 @@ impl LedgerReader {
             std::mem::swap(&mut self.buffer, &mut self.settled);
             before = end;
         }
-        Ok(&self.reading)
+        Ok(())
     }
 
     /// The last reading; empty before the first.

@@ -9,7 +9,7 @@ use super::{Header, LedgerReading};
 use crate::cell::{
     ALLOCATED_BYTES, ALLOCATIONS, CELL_WORDS, CellType, FAILED, FREED_BYTES, FREES,
     OVERFLOW_ALLOCATED_BYTES, OVERFLOW_ALLOCATIONS, OVERFLOW_FREED_BYTES, OVERFLOW_FREES, OWN_PEAK,
-    PEAK, TAG, Tag, is_whole, net,
+    PEAK, TAG, Tag, is_whole,
 };
 use crate::device::DeviceSlot;
 use crate::layout::CELL_BYTES;
@@ -18,8 +18,6 @@ use crate::layout::CELL_BYTES;
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     known: Vec<KnownCell>,
-    /// One for each entry of the reading's usage, in the same order.
-    sums: Vec<Sums>,
     /// How many devices there were when `known` was worked out.
     devices: usize,
 }
@@ -31,25 +29,18 @@ struct KnownCell {
     adds_to: AddsTo,
 }
 
-/// What a cell adds to: an index in `sums`.
+/// What a cell adds to: an index in the reading's usage. A service keeps thousands of these.
 #[derive(Debug, Clone, Copy)]
 enum AddsTo {
-    Thread(usize),
-    Shared(usize),
+    Thread(u32),
+    Shared(u32),
     /// Not published, or unknown to this version.
     Nothing,
 }
 
-/// The sums of one device and kind.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    allocations: u64,
-    allocated_bytes: u64,
-    frees: u64,
-    freed_bytes: u64,
-    peak_bytes: u64,
-    failed: u64,
-}
+/// A row of a reading's usage. While cells are added up, its live bytes and buffers are differences
+/// that may be below zero, in two's complement.
+type Row = (DeviceSlot, MemoryKind, MemoryUsage);
 
 /// The copy has cells that were not known at the last time.
 struct NewTags;
@@ -74,11 +65,11 @@ impl Accounts {
         let all = &copy[header.cells_offset()..header.cells_end(cells)];
         let width = header.cell_bytes();
         let known = self.known.len() == cells && self.devices == reading.devices.len();
-        let torn = match known.then(|| self.add_cells(all, width)) {
+        let torn = match known.then(|| self.add_cells(all, width, &mut reading.usage)) {
             Some(Ok(torn)) => torn,
             Some(Err(NewTags)) | None => {
                 self.work_out(all.chunks_exact(width).map(|cell| words(cell)[TAG]), reading);
-                self.add_cells(all, width).unwrap_or_else(|NewTags| {
+                self.add_cells(all, width, &mut reading.usage).unwrap_or_else(|NewTags| {
                     unreachable!("the tags were taken from the same copy")
                 })
             }
@@ -86,8 +77,8 @@ impl Accounts {
         reading.torn = torn;
         reading.faults = header.faults(copy);
         reading.implausible = header.counts_are_implausible(copy);
-        for (sums, (_, _, usage)) in self.sums.iter().zip(&mut reading.usage) {
-            reading.implausible |= sums.close(usage);
+        for (_, _, usage) in &mut reading.usage {
+            reading.implausible |= close(usage);
         }
         !(reading.torn || reading.implausible)
     }
@@ -102,11 +93,10 @@ impl Accounts {
         }));
         reading.usage.sort_unstable_by_key(|(slot, kind, _)| (*slot, *kind));
         reading.usage.dedup_by_key(|(slot, kind, _)| (*slot, *kind));
+        reading.usage.shrink_to_fit();
         reading.unknown_cells = 0;
         reading.shards = 0;
         self.devices = devices;
-        self.sums.clear();
-        self.sums.resize(reading.usage.len(), Sums::default());
         self.known.clear();
         self.known.extend(tags.map(|tag| {
             let Some((slot, kind, cell_type)) = identify(tag, devices) else {
@@ -118,6 +108,7 @@ impl Accounts {
                 .usage
                 .binary_search_by_key(&key, |(slot, kind, _)| (*slot, *kind))
                 .expect("each device and kind was put there above");
+            let index = u32::try_from(index).expect("there are fewer rows than cells are read");
             let adds_to = match cell_type {
                 CellType::Thread => {
                     let shard = u32::from(Tag::from_word(tag).shard);
@@ -131,20 +122,23 @@ impl Accounts {
     }
 
     /// Adds all cells up, if they are those that are known. Gives whether one is torn.
-    fn add_cells(&mut self, all: &[u8], width: usize) -> Result<bool, NewTags> {
-        self.sums.fill(Sums::default());
+    fn add_cells(&self, all: &[u8], width: usize, rows: &mut [Row]) -> Result<bool, NewTags> {
+        for (_, _, usage) in &mut *rows {
+            *usage = MemoryUsage::default();
+        }
         if width == CELL_BYTES {
             // The width of our own version, known to the compiler: much faster.
-            self.add_each(all.as_chunks::<CELL_BYTES>().0.iter().map(|cell| words(cell)))
+            self.add_each(all.as_chunks::<CELL_BYTES>().0.iter().map(|cell| words(cell)), rows)
         } else {
-            self.add_each(all.chunks_exact(width).map(words))
+            self.add_each(all.chunks_exact(width).map(words), rows)
         }
     }
 
     #[inline(always)]
     fn add_each(
-        &mut self,
+        &self,
         cells: impl Iterator<Item = [u64; CELL_WORDS]>,
+        rows: &mut [Row],
     ) -> Result<bool, NewTags> {
         let mut torn = false;
         for (words, known) in cells.zip(&self.known) {
@@ -154,9 +148,9 @@ impl Accounts {
             match known.adds_to {
                 AddsTo::Thread(index) => {
                     torn |= !is_whole(&words);
-                    self.sums[index].add_thread(&words);
+                    add_thread(&mut rows[index as usize].2, &words);
                 }
-                AddsTo::Shared(index) => self.sums[index].add_shared(&words),
+                AddsTo::Shared(index) => add_shared(&mut rows[index as usize].2, &words),
                 AddsTo::Nothing => {}
             }
         }
@@ -164,48 +158,36 @@ impl Accounts {
     }
 }
 
-// === impl Sums ===
+#[inline(always)]
+fn add_thread(usage: &mut MemoryUsage, words: &[u64; CELL_WORDS]) {
+    add(usage, [ALLOCATIONS, ALLOCATED_BYTES, FREES, FREED_BYTES].map(|at| words[at]));
+    usage.peak_bytes = usage.peak_bytes.max(words[OWN_PEAK]);
+}
 
-impl Sums {
-    #[inline(always)]
-    fn add_thread(&mut self, words: &[u64; CELL_WORDS]) {
-        self.add([ALLOCATIONS, ALLOCATED_BYTES, FREES, FREED_BYTES].map(|at| words[at]));
-        self.peak_bytes = self.peak_bytes.max(words[OWN_PEAK]);
-    }
+fn add_shared(usage: &mut MemoryUsage, words: &[u64; CELL_WORDS]) {
+    let overflow =
+        [OVERFLOW_ALLOCATIONS, OVERFLOW_ALLOCATED_BYTES, OVERFLOW_FREES, OVERFLOW_FREED_BYTES];
+    add(usage, overflow.map(|at| words[at]));
+    usage.peak_bytes = usage.peak_bytes.max(words[PEAK]);
+    usage.failed_allocations = usage.failed_allocations.wrapping_add(words[FAILED]);
+}
 
-    fn add_shared(&mut self, words: &[u64; CELL_WORDS]) {
-        let overflow =
-            [OVERFLOW_ALLOCATIONS, OVERFLOW_ALLOCATED_BYTES, OVERFLOW_FREES, OVERFLOW_FREED_BYTES];
-        self.add(overflow.map(|at| words[at]));
-        self.peak_bytes = self.peak_bytes.max(words[PEAK]);
-        self.failed = self.failed.wrapping_add(words[FAILED]);
-    }
+#[inline(always)]
+fn add(usage: &mut MemoryUsage, [allocations, allocated, frees, freed]: [u64; 4]) {
+    usage.allocations = usage.allocations.wrapping_add(allocations);
+    usage.allocated_bytes = usage.allocated_bytes.wrapping_add(allocated);
+    usage.live_buffers = usage.live_buffers.wrapping_add(allocations).wrapping_sub(frees);
+    usage.live_bytes = usage.live_bytes.wrapping_add(allocated).wrapping_sub(freed);
+}
 
-    #[inline(always)]
-    fn add(&mut self, [allocations, allocated_bytes, frees, freed_bytes]: [u64; 4]) {
-        self.allocations = self.allocations.wrapping_add(allocations);
-        self.allocated_bytes = self.allocated_bytes.wrapping_add(allocated_bytes);
-        self.frees = self.frees.wrapping_add(frees);
-        self.freed_bytes = self.freed_bytes.wrapping_add(freed_bytes);
-    }
-
-    /// Turns the sums into figures. Gives whether they are impossible.
-    fn close(&self, usage: &mut MemoryUsage) -> bool {
-        let live_bytes = net(self.allocated_bytes, self.freed_bytes);
-        let live_buffers = net(self.allocations, self.frees);
-        let implausible = live_bytes < 0 || live_buffers < 0;
-        let live_bytes = u64::try_from(live_bytes).unwrap_or(0);
-        *usage = MemoryUsage {
-            live_bytes,
-            live_buffers: u64::try_from(live_buffers).unwrap_or(0),
-            // Postings may be behind, and a sum may be higher than any of them.
-            peak_bytes: self.peak_bytes.max(live_bytes),
-            allocations: self.allocations,
-            allocated_bytes: self.allocated_bytes,
-            failed_allocations: self.failed,
-        };
-        implausible
-    }
+/// Turns the sums into figures. Gives whether they are impossible.
+fn close(usage: &mut MemoryUsage) -> bool {
+    let implausible = usage.live_bytes.cast_signed() < 0 || usage.live_buffers.cast_signed() < 0;
+    usage.live_bytes = u64::try_from(usage.live_bytes.cast_signed()).unwrap_or(0);
+    usage.live_buffers = u64::try_from(usage.live_buffers.cast_signed()).unwrap_or(0);
+    // Postings may be behind, and a sum may be higher than any of them.
+    usage.peak_bytes = usage.peak_bytes.max(usage.live_bytes);
+    implausible
 }
 
 /// What a tag says; none for an unpublished cell and what this version does not know.

@@ -21,10 +21,12 @@ pub(crate) enum Item {
     Absent(Absence),
 }
 
-/// A series that is being sampled.
+/// A series that is being sampled. There are thousands, and most of them have one value all the time.
 #[derive(Debug)]
 pub(super) struct Samples {
-    bytes: Vec<u8>,
+    /// What was written of runs that have ended, where one has.
+    #[expect(clippy::box_collection, reason = "two words less for each series that never moves")]
+    bytes: Option<Box<Vec<u8>>>,
     /// The value before the run.
     before: i64,
     /// What the run repeats; none for samples without the series.
@@ -37,7 +39,7 @@ pub(super) struct Samples {
 
 impl Samples {
     pub(super) const fn new() -> Self {
-        Self { bytes: Vec::new(), before: 0, run: None, run_length: 0, length: 0 }
+        Self { bytes: None, before: 0, run: None, run_length: 0, length: 0 }
     }
 
     /// Adds what the sample at this place says; samples that were passed over are without the
@@ -66,24 +68,25 @@ impl Samples {
         if count == 0 {
             return;
         }
+        let bytes = self.bytes.get_or_insert_default();
         match self.run {
             Some(Item::Value(value)) => {
-                varint::put(count | SAME, &mut self.bytes);
-                varint::put_signed(i128::from(value) - i128::from(self.before), &mut self.bytes);
+                varint::put(count | SAME, bytes);
+                varint::put_signed(i128::from(value) - i128::from(self.before), bytes);
                 self.before = value;
             }
             Some(Item::Absent(reason)) => {
-                varint::put(count | ABSENT, &mut self.bytes);
-                self.bytes.push(reason.code());
+                varint::put(count | ABSENT, bytes);
+                bytes.push(reason.code());
             }
-            None => varint::put(count | MISSING, &mut self.bytes),
+            None => varint::put(count | MISSING, bytes),
         }
     }
 
     /// The whole series.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.end_run();
-        self.bytes
+        self.bytes.map_or_else(Vec::new, |bytes| *bytes)
     }
 }
 
