@@ -35,10 +35,13 @@ pub(super) struct Trend {
 #[derive(Default)]
 pub(super) struct Growth {
     /// By rule and process: each of its devices by its id.
-    tracked: BTreeMap<(usize, ProcessIdentity), Vec<(Box<str>, Floors)>>,
+    tracked: BTreeMap<(usize, ProcessIdentity), Vec<OnDevice>>,
     /// How many floors there are in all.
     count: usize,
 }
+
+/// A device's id, and the floors there.
+type OnDevice = (Box<str>, Floors);
 
 struct Floors {
     span_ns: u64,
