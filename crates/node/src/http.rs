@@ -18,6 +18,7 @@ mod options;
 mod problem;
 mod seats;
 mod stream;
+mod told;
 
 use std::convert::Infallible;
 use std::io;

@@ -14,6 +14,7 @@ mod label_sets;
 mod process;
 mod rows;
 mod service;
+mod writing;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::metric::{DEFINITIONS, MetricDefinition, MetricKind};
 use telltale_schema::snapshot::Snapshot;
-use telltale_wire::exposition::{Buckets, Encoder, Format, Head, Labels, Number};
+use telltale_wire::exposition::{Format, Head, Number};
 
 use crate::service::Published;
 use carry::Carry;
@@ -30,6 +31,7 @@ use label_sets::{LabelSets, SetId};
 
 pub use applications::PREFIX as APPLICATION_PREFIX;
 pub use service::HttpFigures;
+pub use writing::Writing;
 
 /// The name in the label `process` of the row that stands for all processes beyond the limit. It
 /// has no user, which every other row has.
@@ -183,23 +185,8 @@ impl<'a> Samples<'a> {
 
     /// Writes all of them as text into `text`, whose room is used again.
     pub fn encode(&self, format: Format, text: &mut String) {
-        let mut encoder = Encoder::new(format, text);
-        for family in self.families() {
-            let mut lines = encoder.family(&family.head());
-            for sample in &family.samples {
-                let labels = sample.sets.map(|set| self.sets.written(set));
-                let labels: [&Labels; 3] = labels;
-                match &sample.value {
-                    Value::Number(number) => lines.sample(&labels, *number, family.created),
-                    Value::Buckets(counted) => {
-                        let BucketCounts { bounds, counts, sum } = &**counted;
-                        let buckets = Buckets { bounds, counts, sum: *sum };
-                        lines.histogram(&labels, buckets, family.created);
-                    }
-                }
-            }
-        }
-        encoder.finish();
+        let mut writing = Writing::new(self, format);
+        writing.next_part(usize::MAX, text);
     }
 
     /// Adds a sample of a metric of ours.

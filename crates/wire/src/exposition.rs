@@ -112,6 +112,16 @@ impl<'b> Encoder<'b> {
         FamilyEncoder::new(self.format, self.text, *head)
     }
 
+    /// Goes on with a family of which the part before has a sample already.
+    ///
+    /// # Panics
+    /// As [`Self::family`].
+    pub fn rest_of_family<'e>(&'e mut self, head: &Head<'e>) -> FamilyEncoder<'e> {
+        let mut family = self.family(head);
+        family.was_announced();
+        family
+    }
+
     /// Ends the exposition.
     pub fn finish(self) {
         if self.format == Format::OpenMetrics {

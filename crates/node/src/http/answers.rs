@@ -1,9 +1,10 @@
 //! The answers to single requests.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -11,11 +12,19 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::sync::atomic::Ordering;
 use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
+use telltale_wire::exposition::Format;
+use tokio::sync::mpsc;
 
 use super::problem::Problem;
+use super::told::Told;
 use super::{App, accept};
 use crate::access::Sight;
+use crate::samples::Writing;
+use crate::service::Published;
 
+/// The size of a part of a long text. Smaller than what the C library gets from the system and gives
+/// back to it one by one, as each block that it gives back makes it keep more.
+const PART_BYTES: usize = 64 << 10;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// `/metrics`.
@@ -31,9 +40,46 @@ pub(super) async fn metrics(
             "metrics are text/plain;version=0.0.4 or application/openmetrics-text;version=1.0.0";
         Problem::new(StatusCode::NOT_ACCEPTABLE, detail)
     })?;
-    let text = app.cache.metrics(&app, &app.view.latest(), sight, format);
+    let published = app.view.latest();
+    let body = match app.cache.metrics(&app, &published, sight, format) {
+        Some(text) => Body::from(text),
+        None => metrics_in_parts(app, published, sight, format),
+    };
     let kind = HeaderValue::from_static(format.content_type());
-    Ok(([(CONTENT_TYPE, kind)], Body::from(text)).into_response())
+    Ok(([(CONTENT_TYPE, kind)], body).into_response())
+}
+
+/// Metrics that are too long to be kept: made as fast as the connection takes them.
+fn metrics_in_parts(
+    app: Arc<App>,
+    published: Arc<Published>,
+    sight: Sight,
+    format: Format,
+) -> Body {
+    let (to, parts) = mpsc::channel(1);
+    let told = async move {
+        let (mut took, mut length) = (Duration::ZERO, 0);
+        let mut began = Instant::now();
+        let visible = app.policy.visible(&published.snapshot, sight);
+        let samples = app.cache.sample(&app, &published, &visible, sight);
+        let mut writing = Writing::new(&samples, format);
+        loop {
+            let mut part = String::with_capacity(PART_BYTES + PART_BYTES / 16);
+            let more = writing.next_part(PART_BYTES, &mut part);
+            took += began.elapsed();
+            length += part.len();
+            if to.send(Bytes::from(part)).await.is_err() {
+                return;
+            }
+            if !more {
+                break;
+            }
+            began = Instant::now();
+        }
+        app.counts.made_text(took, samples.dropped());
+        app.cache.was_long(sight, length);
+    };
+    Body::new(Told::by(parts, told))
 }
 
 /// `/-/healthy`: the server answers.

@@ -1,8 +1,8 @@
 //! Texts of what was published last, by who may see what: made for the first who asks, shared with
 //! the others, and let go of when something newer is published. With thousands of series a text
-//! has megabytes, and most scrapers come every fifteenth second.
+//! has megabytes, and most scrapers come every fifteenth second: long ones are not kept.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::body::Bytes;
@@ -13,12 +13,15 @@ use telltale_wire::exposition::Format;
 use super::App;
 use crate::access::Sight;
 use crate::alerts::VisibleAlerts;
-use crate::samples::{SampleOptions, Sampler};
+use crate::samples::{SampleOptions, Sampler, Samples, Writing};
 use crate::service::Published;
 
 /// Kinds of readers whose texts are kept. One more, and the one that asked longest ago is
 /// forgotten, with the counters of processes that ended before.
 const MAX_SIGHTS: usize = 16;
+
+/// Metrics that are longer are made for each reader as it takes them.
+const MAX_TEXT_BYTES: usize = 512 << 10;
 
 #[derive(Debug)]
 pub(super) struct Cache {
@@ -33,7 +36,8 @@ struct OfSight {
     sequence: u64,
     sampler: Sampler,
     texts: [Option<Bytes>; Format::ALL.len()],
-    /// How long the last text was, which the next will be about.
+    /// How long the last text was, which the next will be about; more than [`MAX_TEXT_BYTES`] where
+    /// it was not kept.
     text_bytes: usize,
     json: Option<Bytes>,
 }
@@ -64,26 +68,60 @@ impl Cache {
         Self { options, kept: Mutex::default() }
     }
 
-    /// The metrics as text.
-    pub(super) fn metrics(&self, app: &App, of: &Published, sight: Sight, format: Format) -> Bytes {
+    /// The metrics as text; none where that is longer than what is kept.
+    pub(super) fn metrics(
+        &self,
+        app: &App,
+        of: &Published,
+        sight: Sight,
+        format: Format,
+    ) -> Option<Bytes> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let of_sight = self.of_sight(&mut kept, of, sight);
         let place = usize::from(format == Format::OpenMetrics);
         if let Some(text) = &of_sight.texts[place] {
-            return text.clone();
+            return Some(text.clone());
+        }
+        if of_sight.text_bytes > MAX_TEXT_BYTES {
+            return None;
         }
         let began = Instant::now();
         let visible = app.policy.visible(&of.snapshot, sight);
         let samples = of_sight.sampler.sample(of, &visible, Some(&app.counts.figures()));
         let mut room = String::with_capacity(of_sight.text_bytes + of_sight.text_bytes / 16);
-        samples.encode(format, &mut room);
-        app.counts.made_text(began.elapsed(), samples.dropped());
+        let more = Writing::new(&samples, format).next_part(MAX_TEXT_BYTES, &mut room);
         of_sight.text_bytes = room.len();
+        if more {
+            of_sight.text_bytes = MAX_TEXT_BYTES + 1;
+            return None;
+        }
+        app.counts.made_text(began.elapsed(), samples.dropped());
         // The C library keeps as much of what is freed later as the largest block it was given back.
         room.shrink_to_fit();
         let text = Bytes::from(room);
         of_sight.texts[place] = Some(text.clone());
-        text
+        Some(text)
+    }
+
+    /// The samples for a text that is not kept. `visible` is what a reader of this sight may see.
+    pub(super) fn sample<'a>(
+        &self,
+        app: &App,
+        of: &'a Published,
+        visible: &'a Arc<Snapshot>,
+        sight: Sight,
+    ) -> Samples<'a> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_sight = self.of_sight(&mut kept, of, sight);
+        of_sight.sampler.sample(of, visible, Some(&app.counts.figures()))
+    }
+
+    /// Notes how long a text was that was not kept.
+    pub(super) fn was_long(&self, sight: Sight, text_bytes: usize) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(one) = kept.iter_mut().find(|one| one.sight == sight) {
+            one.text_bytes = text_bytes;
+        }
     }
 
     /// The snapshot as JSON, in one line.

@@ -5,23 +5,20 @@
 //! for it in a queue.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Extension;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hyper::body::Frame;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::App;
 use super::problem::Problem;
+use super::told::Told;
 use crate::access::Sight;
 
 /// How long a reader shall wait before it connects again.
@@ -30,13 +27,6 @@ const RETRY: &str = "retry: 2000\n\n";
 const SILENCE: Duration = Duration::from_secs(10);
 /// What is said then: a comment.
 const STILL_HERE: &str = ": still here\n\n";
-
-/// Parts of an answer as they are made by a task. The channel has room for the parts of one event:
-/// the task makes the next one when the connection has taken this one.
-struct Parts {
-    parts: mpsc::Receiver<Bytes>,
-    task: tokio::task::JoinHandle<()>,
-}
 
 /// Begins a stream.
 pub(super) async fn stream(
@@ -55,9 +45,9 @@ pub(super) async fn stream(
     // What a reader saw last. A number of another service's is of no use, and does no harm.
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     let (sender, parts) = mpsc::channel(1);
-    let task = tokio::spawn(tell(Arc::clone(&app), sight, seen, sender, permit));
+    let body = Told::by(parts, tell(Arc::clone(&app), sight, seen, sender, permit));
     let kind = HeaderValue::from_static("text/event-stream");
-    Ok(([(CONTENT_TYPE, kind)], Body::new(Parts { parts, task })).into_response())
+    Ok(([(CONTENT_TYPE, kind)], Body::new(body)).into_response())
 }
 
 /// Tells of each snapshot, until the service stops or the reader has gone.
@@ -98,23 +88,5 @@ async fn tell(
                 waiting.push_back(Bytes::from_static(b"\n\n"));
             }
         }
-    }
-}
-
-impl HttpBody for Parts {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.parts.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part))))
-    }
-}
-
-impl Drop for Parts {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

@@ -52,6 +52,29 @@ fn a_head_has_the_length_and_no_body() {
 }
 
 #[test]
+fn a_long_scrape_comes_in_parts_and_is_whole() {
+    let processes = (1..=1000).map(|pid| fixture::process(pid, &format!("job{pid}"), "ada", 500));
+    let snapshot = fixture::snapshot(vec![fixture::device(1)], processes.collect());
+    let server = Server::with(HttpOptions::default(), snapshot);
+    for _ in 0..2 {
+        let mut stream = server.connect();
+        let head = format!(
+            "GET /metrics HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut stream = BufReader::new(stream);
+        let answer = answer(&mut stream, true);
+        assert_eq!((answer.status, answer.header("content-length")), (200, None));
+        let mut body = String::new();
+        stream.read_to_string(&mut body).unwrap();
+        assert!(body.len() > 512 << 10, "{}", body.len());
+        let families = parse(&body, false).unwrap();
+        let processes = families.iter().find(|family| family.name == "telltale_processes").unwrap();
+        assert_eq!(processes.samples.len(), 1000);
+    }
+}
+
+#[test]
 fn processes_are_for_those_who_may_see_them() {
     let server = Server::new();
     for path in ["/metrics", "/api/v1/snapshot"] {

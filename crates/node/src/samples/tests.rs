@@ -14,7 +14,7 @@ use telltale_schema::snapshot::{
 };
 use telltale_wire::exposition::Format;
 
-use super::{APPLICATION_PREFIX, Dropped, OTHER, SampleOptions, Sampler};
+use super::{APPLICATION_PREFIX, Dropped, OTHER, SampleOptions, Sampler, Writing};
 use fixture::{device, everything, http, metric, process, published, snapshot};
 
 /// What a sampler makes, in the text of 0.0.4, after both texts were read strictly.
@@ -26,6 +26,31 @@ fn text(sampler: &mut Sampler, snapshot: &Arc<Snapshot>) -> (String, Dropped) {
     parse(&text, true).unwrap_or_else(|reason| panic!("{reason}\n{text}"));
     samples.encode(Format::Text, &mut text);
     (text, samples.dropped())
+}
+
+#[test]
+fn parts_of_any_size_come_to_the_same_text() {
+    let published = published(1, everything());
+    let mut sampler = Sampler::default();
+    let samples = sampler.sample(&published, &published.snapshot, Some(&http()));
+    for format in Format::ALL {
+        let (mut whole, mut part) = (String::new(), String::new());
+        samples.encode(format, &mut whole);
+        for enough in [1, 100, 4096] {
+            let (mut together, mut parts) = (String::new(), 0);
+            let mut writing = Writing::new(&samples, format);
+            loop {
+                let more = writing.next_part(enough, &mut part);
+                (together, parts) = (together + &part, parts + 1);
+                if !more {
+                    break;
+                }
+            }
+            assert_eq!(together, whole, "{enough}");
+            assert!(parts > 1, "{enough}");
+            assert!(!writing.next_part(1, &mut part) && part.is_empty(), "it is over once");
+        }
+    }
 }
 
 fn families(snapshot: &Arc<Snapshot>, options: SampleOptions) -> Vec<ParsedFamily> {

@@ -32,6 +32,15 @@ impl<'e> FamilyEncoder<'e> {
         Self { format, text, head, announced: false }
     }
 
+    pub(super) fn was_announced(&mut self) {
+        self.announced = true;
+    }
+
+    /// How long the text is by now.
+    pub fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// Writes a sample of a counter, a gauge or an info with all of these labels. `created` is when
     /// a counter began to count, where that is known; OpenMetrics alone says it.
     pub fn sample(&mut self, labels: &[&Labels], value: Number, created: Option<Timestamp>) {
