@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod attend;
 pub mod coordinator;
 pub mod detection;
 pub mod epoch;

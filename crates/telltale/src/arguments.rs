@@ -1,5 +1,6 @@
 //! The command line: shape, help texts, completion. Nothing is opened or started here.
 
+mod agent;
 mod alerts;
 mod coordinator;
 mod doctor;
@@ -27,6 +28,7 @@ use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
 use crate::smi::ColumnsFormat;
 
+pub(crate) use agent::AgentArguments;
 pub(crate) use alerts::AlertsArguments;
 pub(crate) use coordinator::CoordinatorArguments;
 pub(crate) use doctor::DoctorArguments;
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     /// Show what kernels printed: list, filter, follow, compare and convert captured debug events
     #[command(after_help = events::HELP)]
     Events(Box<EventsArguments>),
+    /// Supervise a node's workers, as the coordinator of a training job orders
+    #[command(after_help = agent::AGENT_HELP)]
+    Agent(Box<AgentArguments>),
     /// Run an emulated machine in a directory, for use with --root
     #[command(after_help = emulate_help())]
     Emulate(EmulateArguments),

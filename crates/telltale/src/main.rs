@@ -1,6 +1,7 @@
 //! The `telltale` command: a table of contents. Each subcommand is one module.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod alerts;
 mod arguments;
 mod chips;
@@ -34,8 +35,8 @@ use arguments::Command;
 
 fn main() -> ExitCode {
     let command = arguments::parse();
-    // What becomes a worker has the limits that its agent was given.
-    if !matches!(command, Ok(Command::Hold(_) | Command::Guard(_))) {
+    // Workers have the limits that their agent was given.
+    if !matches!(command, Ok(Command::Agent(_) | Command::Hold(_) | Command::Guard(_))) {
         descriptors::allow_all();
     }
     let outcome = match command {
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Ok(Command::Events(arguments)) => events::run(&arguments),
         Ok(Command::Completions(arguments)) => arguments::print_completions(&arguments),
         Ok(Command::Man(arguments)) => man::run(&arguments),
+        Ok(Command::Agent(arguments)) => agent::run(*arguments),
         Ok(Command::Hold(arguments)) => worker::run_hold(arguments),
         Ok(Command::Guard(arguments)) => worker::run_guard(arguments),
     };

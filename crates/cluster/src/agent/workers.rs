@@ -2,6 +2,8 @@
 //!
 //! All of them are of one epoch. Those of the next are put in only when none of the last is alive.
 
+use std::fmt;
+
 use crate::epoch::Epoch;
 use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
 use crate::rank::{Rank, WorkersPerNode};
@@ -18,6 +20,15 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(formatter, "exit code {code}"),
+            Self::Signal(signal) => write!(formatter, "signal {signal}"),
+        }
+    }
 }
 
 /// How far one worker is.

@@ -136,8 +136,7 @@ impl fmt::Display for News {
         match self {
             Self::Begun => formatter.write_str("it runs"),
             Self::NotBegun(reason) => formatter.write_str(reason),
-            Self::Ended(Exit::Code(code)) => write!(formatter, "it ended with exit code {code}"),
-            Self::Ended(Exit::Signal(signal)) => write!(formatter, "it ended by signal {signal}"),
+            Self::Ended(exit) => write!(formatter, "it ended with {exit}"),
         }
     }
 }

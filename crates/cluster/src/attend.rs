@@ -1,0 +1,337 @@
+//! The agent's program: steps the [`Agent`] and does what it wants done.
+//!
+//! It gives the machine a clock, processes, a way to the coordinator and what workers tell, and
+//! decides nothing. All of it runs on one thread.
+
+mod connection;
+mod ending;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use telltale_schema::text::with_causes;
+use telltale_server::log;
+use telltale_wire::cluster::message::NodeMessage;
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::agent::{Agent, AgentInput, AgentOutput, Identity};
+use crate::epoch::Epoch;
+use crate::intake::server::{
+    MAX_WAITING_WISHES, NodeOrder, ServeError, Server, ServerOptions, Wish,
+};
+use crate::intake::{Intake, Scope, WorkerProcess};
+use crate::message::{FromNode, Order, Outcome, ToNode};
+use crate::operator::Operator;
+use crate::policy::AgentPolicy;
+use crate::protocol::encode;
+use crate::rank::Rank;
+use crate::reach::{CoordinatorAddress, Credentials};
+use crate::supervisor::{Event, Settings, Supervisor, SupervisorError, is_free};
+use crate::time::Moment;
+use connection::{Brought, Target};
+
+pub use ending::{Ending, Signals, SignalsError};
+
+/// How often the machine is told that time has passed.
+const TICK: Duration = Duration::from_millis(100);
+/// How often workers are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a coordinator may take to answer an order that came over HTTP.
+const ORDER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Everything an agent needs to know before it begins.
+#[derive(Debug)]
+pub struct AgentPlan {
+    /// Who it is.
+    pub identity: Identity,
+    /// How it acts.
+    pub policy: AgentPolicy,
+    /// How it runs workers.
+    pub supervision: Settings,
+    /// Where coordinators are.
+    pub coordinators: Vec<CoordinatorAddress>,
+    /// By what right it attends to them.
+    pub credentials: Credentials,
+    /// Where workers tell of their collectives, and its figures are asked for.
+    pub listeners: Vec<telltale_server::listen::Listener>,
+    /// Who may ask it for what.
+    pub http: ServerOptions,
+    /// Whether it stays when the job is over.
+    pub stays: bool,
+}
+
+/// Why an agent cannot run.
+#[derive(Debug, Error)]
+pub enum AttendError {
+    /// It cannot supervise workers.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+    /// It cannot serve its HTTP.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// Runs an agent until the job is over or a signal comes.
+///
+/// # Errors
+/// When workers cannot be supervised, or the HTTP not served.
+pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, AttendError> {
+    let supervisor = Supervisor::open(plan.supervision)?;
+    let intake = Intake::new();
+    let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
+    let server = Server::new(plan.listeners, intake.clone(), wishes, plan.http)?;
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(server.run(stopped));
+    let target = Target {
+        node: plan.identity.node.clone(),
+        addresses: plan.coordinators.clone(),
+        credentials: plan.credentials.clone(),
+    };
+    let start = Instant::now();
+    let grace = plan.policy.stop_grace;
+    let (agent, first) = Agent::new(plan.identity, plan.policy, Moment::default());
+    let mut driver = Driver {
+        node: target.node.clone(),
+        start,
+        agent,
+        supervisor,
+        intake,
+        operator: Operator::new(plan.coordinators, plan.credentials, ORDER_PATIENCE),
+        way: None,
+        scope: None,
+        wanted: VecDeque::from([first]),
+        over: None,
+        lost_messages: 0,
+    };
+    driver.clear_leftovers().await?;
+    let brought = connection::keep(target);
+    let running = driver.run(brought, wished, &mut signals, plan.stays);
+    let mut ending = LocalSet::new().run_until(running).await;
+    tokio::select! {
+        () = driver.supervisor.stop(grace) => {}
+        () = signals.next() => ending = Ending::AtOnce,
+    }
+    driver.supervisor.stop(Duration::ZERO).await;
+    // Whoever still posts is told that nobody listens any more.
+    let _ = stop.send(true);
+    let _ = serving.await;
+    Ok(ending)
+}
+
+struct Driver {
+    node: crate::node::NodeName,
+    start: Instant,
+    agent: Agent,
+    supervisor: Supervisor,
+    intake: Intake,
+    operator: Operator,
+    way: Option<mpsc::Sender<NodeMessage>>,
+    /// What the intake was told that runs.
+    scope: Option<Scope>,
+    /// What the machine wants done and is not done yet.
+    wanted: VecDeque<AgentOutput>,
+    over: Option<Outcome>,
+    /// Messages for which the way to the coordinator had no room.
+    lost_messages: u64,
+}
+
+impl Driver {
+    async fn clear_leftovers(&mut self) -> Result<(), SupervisorError> {
+        let first = self.wanted.pop_front();
+        assert_eq!(first, Some(AgentOutput::ClearLeftovers), "an agent clears up before all else");
+        self.supervisor.clear_leftovers().await
+    }
+
+    async fn run(
+        &mut self,
+        mut brought: mpsc::Receiver<Brought>,
+        mut wishes: mpsc::Receiver<Wish>,
+        signals: &mut Signals,
+        stays: bool,
+    ) -> Ending {
+        let mut ticks = tokio::time::interval(TICK);
+        let mut looks = tokio::time::interval(LOOK);
+        for interval in [&mut ticks, &mut looks] {
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        loop {
+            tokio::select! {
+                event = self.supervisor.event() => self.worker_event(event),
+                Some(brought) = brought.recv() => self.take(brought),
+                Some(wish) = wishes.recv() => self.forward(wish),
+                () = signals.next() => return Ending::Asked,
+                _ = looks.tick() => self.look(),
+                _ = ticks.tick() => self.step(AgentInput::Tick),
+            }
+            if let Some(outcome) = self.over.take() {
+                log::info(&format!("the job is over: {}", told(outcome)));
+                if !stays {
+                    return Ending::Over(outcome);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, brought: Brought) {
+        match brought {
+            Brought::Connected(way) => {
+                self.way = Some(way);
+                self.step(AgentInput::Connected);
+            }
+            Brought::Disconnected => {
+                self.way = None;
+                self.step(AgentInput::Disconnected);
+            }
+            Brought::Order(message) => self.obey(message),
+        }
+    }
+
+    fn obey(&mut self, message: ToNode) {
+        let epoch = message.epoch;
+        let assignment = match &message.order {
+            Order::Commit(assignment) => Some(assignment.clone()),
+            _ => None,
+        };
+        log::debug(|| format!("epoch {epoch}: {:?}", message.order));
+        let before = self.agent.running();
+        let mut outputs = Vec::new();
+        self.agent.step(self.now(), AgentInput::Order(message), &mut outputs);
+        let running = self.agent.running();
+        // Workers tell from their first moment on, so the intake is told before they are started.
+        match assignment {
+            Some(assignment) if running != before && running == Some(epoch) => {
+                log::info(&format!(
+                    "epoch {epoch}: starts ranks {} to {} of {}, rank 0 at {}:{}",
+                    assignment.first_rank,
+                    assignment.first_rank.0 + assignment.workers.get() - 1,
+                    assignment.world_size,
+                    assignment.master.address.as_str(),
+                    assignment.master.port,
+                ));
+                let scope = Scope::of(epoch, &assignment);
+                self.intake.begin(scope.clone());
+                self.scope = Some(scope);
+            }
+            _ if running.is_none() && before.is_some() => {
+                log::info(&format!("epoch {epoch}: stops its workers"));
+                self.intake.end();
+                self.scope = None;
+            }
+            _ => {}
+        }
+        self.wanted.extend(outputs);
+        self.perform();
+    }
+
+    fn worker_event(&mut self, event: Event) {
+        let input = match event {
+            Event::LeftoversGone => AgentInput::LeftoversGone,
+            Event::Started { epoch, local } => AgentInput::WorkerStarted { epoch, local },
+            Event::NotStarted { epoch, local, reason } => {
+                log::error(&format!("epoch {epoch}: worker {} was not started: {reason}", local.0));
+                AgentInput::WorkerNotStarted { epoch, local }
+            }
+            Event::Exited { epoch, local, exit } => {
+                log::info(&format!("epoch {epoch}: worker {} ended with {exit}", local.0));
+                AgentInput::WorkerExited { epoch, local, exit }
+            }
+            Event::WarmEnded { reason } => {
+                log::warn(&format!("a worker that was started ahead has gone: {reason}"));
+                return;
+            }
+        };
+        self.step(input);
+    }
+
+    /// Gives the machine what workers have told, and does what is due.
+    fn look(&mut self) {
+        if let Err(error) = self.supervisor.keep_up() {
+            log::warn(&format!("starting a process failed, and is tried again: {error}"));
+        }
+        let Some(scope) = &self.scope else { return };
+        let first = scope.ranks.start;
+        let processes = self.supervisor.processes().filter_map(|(local, pid)| {
+            let pid = u32::try_from(pid.as_raw_nonzero().get()).ok()?;
+            Some(WorkerProcess { rank: Rank(first + local.0), pid })
+        });
+        let processes: Vec<WorkerProcess> = processes.collect();
+        let epoch: Epoch = scope.epoch;
+        if let Some(observation) = self.intake.observe(epoch, &processes) {
+            self.step(AgentInput::Observed { epoch, observation });
+        }
+    }
+
+    /// Passes on an order that came over HTTP. The coordinator's answer comes when it comes.
+    fn forward(&mut self, wish: Wish) {
+        let (operator, node) = (self.operator.clone(), self.node.clone());
+        tokio::task::spawn_local(async move {
+            let asked = operator.ask(async |client| match wish.order {
+                NodeOrder::Activate => client.readmit(node.as_str()).await,
+                NodeOrder::Remove => client.remove(node.as_str()).await,
+                NodeOrder::Restart => client.restart().await,
+            });
+            let outcome = asked.await.map(|_| ()).map_err(|error| with_causes(&error));
+            // Who asked may have gone.
+            let _ = wish.answer.send(outcome);
+        });
+    }
+
+    fn step(&mut self, input: AgentInput) {
+        let mut outputs = Vec::new();
+        self.agent.step(self.now(), input, &mut outputs);
+        self.wanted.extend(outputs);
+        self.perform();
+    }
+
+    fn perform(&mut self) {
+        while let Some(output) = self.wanted.pop_front() {
+            match output {
+                AgentOutput::Send(message) => self.send(&message),
+                AgentOutput::Start { epoch, local, environment } => {
+                    self.supervisor.start(epoch, local, &environment);
+                }
+                AgentOutput::Terminate { epoch, local } => self.supervisor.terminate(epoch, local),
+                AgentOutput::Kill { epoch, local } => {
+                    log::warn(&format!(
+                        "epoch {epoch}: kills worker {}, which did not stop",
+                        local.0
+                    ));
+                    self.supervisor.kill(epoch, local);
+                }
+                AgentOutput::CheckPort(port) => {
+                    let input = AgentInput::PortChecked { port, free: is_free(port) };
+                    let mut outputs = Vec::new();
+                    self.agent.step(self.now(), input, &mut outputs);
+                    self.wanted.extend(outputs);
+                }
+                AgentOutput::Over(outcome) => self.over = Some(outcome),
+                AgentOutput::ClearLeftovers => {
+                    unreachable!("it is wanted once, and was done before all else")
+                }
+            }
+        }
+    }
+
+    /// Sends what there is room for: reports and registrations are made again, acknowledgements asked
+    /// for again.
+    fn send(&mut self, message: &FromNode) {
+        let Some(way) = &self.way else { return };
+        if way.try_send(encode::node_message(message, Some(&self.intake.vitals()))).is_err() {
+            self.lost_messages = self.lost_messages.saturating_add(1);
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+fn told(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Finished => "every rank has finished",
+        Outcome::GivenUp => "it was restarted too often, and is given up",
+    }
+}

@@ -1,0 +1,176 @@
+//! The agent's way to whoever leads: tries addresses in turn, follows a coordinator that names another,
+//! and begins again when it is lost. What is told while there is no way is lost, as the agent's machine
+//! expects.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use telltale_schema::text::with_causes;
+use telltale_server::log;
+use telltale_wire::cluster::message::NodeMessage;
+use telltale_wire::cluster::{CallError, Orders};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::message::ToNode;
+use crate::node::NodeName;
+use crate::operator::MAX_REFERRALS;
+use crate::protocol::ProtocolError;
+use crate::protocol::decode::{Told, coordinator_message};
+use crate::reach::{CoordinatorAddress, Credentials, ReachError, reach};
+
+/// Messages that may wait to be sent.
+const MAX_WAITING_MESSAGES: usize = 64;
+/// Events that may wait for the agent.
+const MAX_WAITING_EVENTS: usize = 64;
+/// How long a coordinator may take to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The rest after the first attempt at all addresses, and the longest.
+const FIRST_REST: Duration = Duration::from_millis(100);
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// What the way to a coordinator brings.
+#[derive(Debug)]
+pub(super) enum Brought {
+    /// There is a way, and messages go in here.
+    Connected(mpsc::Sender<NodeMessage>),
+    /// There is none any more.
+    Disconnected,
+    /// An order.
+    Order(ToNode),
+}
+
+/// Whom to reach, and as whom.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) node: NodeName,
+    pub(super) addresses: Vec<CoordinatorAddress>,
+    pub(super) credentials: Credentials,
+}
+
+/// Why there is no way, or none any more.
+#[derive(Debug, Error)]
+enum Lost {
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("{address} did not take the stream within {} s", PATIENCE.as_secs())]
+    Late { address: CoordinatorAddress },
+    #[error("{address} sent what cannot be")]
+    Protocol {
+        address: CoordinatorAddress,
+        #[source]
+        source: ProtocolError,
+    },
+    #[error("{address} has ended the stream")]
+    Ended { address: CoordinatorAddress },
+}
+
+/// Keeps up a way for ever. To be started as a task of its own.
+pub(super) fn keep(target: Target) -> mpsc::Receiver<Brought> {
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
+    tokio::spawn(async move { Keeping { target, sender, told: None }.run().await });
+    receiver
+}
+
+struct Keeping {
+    target: Target,
+    sender: mpsc::Sender<Brought>,
+    /// What was told last of why there is no way, so as not to repeat it each second.
+    told: Option<String>,
+}
+
+impl Keeping {
+    async fn run(mut self) {
+        let mut rest = FIRST_REST;
+        while !self.sender.is_closed() {
+            for address in self.target.addresses.clone() {
+                if self.attend_from(address).await {
+                    rest = FIRST_REST;
+                }
+            }
+            tokio::time::sleep(scattered(rest)).await;
+            rest = (rest * 2).min(LONGEST_REST);
+        }
+    }
+
+    /// Attends at one address, or at those that it refers to, until the way is lost. Says whether
+    /// there was one.
+    async fn attend_from(&mut self, mut address: CoordinatorAddress) -> bool {
+        for _ in 0..=MAX_REFERRALS {
+            let (lost, was_connected) = match self.begin(&address).await {
+                Ok(orders) => (self.hear(&address, orders).await, true),
+                Err(lost) => (lost, false),
+            };
+            let leader = match &lost {
+                Lost::Call(CallError::NotLeader { leader }) => leader.clone(),
+                _ => None,
+            };
+            self.tell(&lost);
+            match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
+            {
+                Some(leader) if !was_connected => address = leader,
+                _ => return was_connected,
+            }
+        }
+        false
+    }
+
+    async fn begin(&mut self, address: &CoordinatorAddress) -> Result<Orders, Lost> {
+        let mut client = reach(address, &self.target.credentials, PATIENCE).await?;
+        let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
+        let attended = client.attend(ReceiverStream::new(messages));
+        let late = |_| Lost::Late { address: address.clone() };
+        let orders = tokio::time::timeout(PATIENCE, attended).await.map_err(late)??;
+        log::info(&format!("attends to the coordinator at {address}"));
+        self.told = None;
+        // The agent is gone when nobody listens, and `run` looks.
+        let _ = self.sender.send(Brought::Connected(sender)).await;
+        Ok(orders)
+    }
+
+    /// Passes on orders until the way is lost.
+    async fn hear(&mut self, address: &CoordinatorAddress, mut orders: Orders) -> Lost {
+        let lost = loop {
+            let message = match orders.next().await {
+                Ok(Some(message)) => message,
+                Ok(None) => break Lost::Ended { address: address.clone() },
+                Err(error) => break error.into(),
+            };
+            match coordinator_message(message) {
+                Ok(Told::Order { node, message }) if node == self.target.node => {
+                    if self.sender.send(Brought::Order(message)).await.is_err() {
+                        break Lost::Ended { address: address.clone() };
+                    }
+                }
+                // This stream carries one node only.
+                Ok(Told::Order { .. }) => {}
+                Ok(Told::Refused { reason, .. }) => {
+                    log::warn(&format!("the coordinator refused a message: {reason}"));
+                }
+                Err(source) => break Lost::Protocol { address: address.clone(), source },
+            }
+        };
+        let _ = self.sender.send(Brought::Disconnected).await;
+        lost
+    }
+
+    fn tell(&mut self, lost: &Lost) {
+        let text = with_causes(lost);
+        if self.told.as_ref() != Some(&text) {
+            log::warn(&text);
+            self.told = Some(text);
+        }
+    }
+}
+
+/// A time around `rest`, so that agents that lose one coordinator together do not come back together.
+fn scattered(rest: Duration) -> Duration {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u8(0);
+    let share = u32::try_from(hasher.finish() % 1000).unwrap_or(0);
+    rest / 2 + rest * share / 1000
+}

@@ -1,0 +1,50 @@
+//! How an agent ends: by the end of its job, or because it is told to.
+
+use std::io;
+
+use thiserror::Error;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::message::Outcome;
+
+/// Why an agent has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The job is over.
+    Over(Outcome),
+    /// A signal asked it to end: its workers were asked to as well.
+    Asked,
+    /// A second signal followed: its workers were killed.
+    AtOnce,
+}
+
+/// `SIGINT`, `SIGTERM` and `SIGHUP`, which no longer end the process by themselves.
+#[derive(Debug)]
+pub struct Signals([Signal; 3]);
+
+/// Why signals cannot be waited for.
+#[derive(Debug, Error)]
+#[error("setting up the handling of signals failed")]
+pub struct SignalsError(#[from] io::Error);
+
+impl Signals {
+    /// Takes the signals over. To be called within an event loop.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn listen() -> Result<Self, SignalsError> {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [interrupt, terminate, hang_up] = kinds.map(signal);
+        Ok(Self([interrupt?, terminate?, hang_up?]))
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
+        let [interrupt, terminate, hang_up] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `telltale agent`: supervises a node's workers as a coordinator orders.
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use telltale_cluster::agent::Identity;
+use telltale_cluster::attend::{AgentPlan, Ending, Signals, attend};
+use telltale_cluster::intake::server::ServerOptions;
+use telltale_cluster::message::Outcome;
+use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
+use telltale_cluster::reach::CoordinatorAddress;
+use telltale_cluster::supervisor::{Settings, can_be_warm};
+use telltale_server::listen::{Address, Listener, SocketFile};
+use telltale_server::log;
+use telltale_server::token::Token;
+
+use crate::arguments::AgentArguments;
+use crate::exit::{Failure, Status};
+
+/// The variable by which workers know where to post.
+const LOG_CCL: &str = "TELLTALE_LOG_CCL";
+/// The agent's socket in its state directory.
+const SOCKET: &str = "agent.sock";
+
+/// Runs the command.
+pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
+    log::set_level(arguments.log_level);
+    if arguments.warm {
+        can_be_warm(&arguments.command).map_err(|error| Failure::because(&error))?;
+    }
+    // One thread: a worker ends with the thread that started it.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(4)
+        .build()
+        .map_err(|error| Failure::because(&error))?;
+    let ending = runtime.block_on(async {
+        let signals = Signals::listen().map_err(|error| Failure::because(&error))?;
+        let (plan, _files) = plan(arguments)?;
+        attend(plan, signals).await.map_err(|error| Failure::because(&error))
+    })?;
+    Ok(match ending {
+        Ending::Over(Outcome::GivenUp) => Status::Partial,
+        Ending::Over(Outcome::Finished) | Ending::Asked | Ending::AtOnce => Status::Fine,
+    })
+}
+
+/// Everything that the agent needs, and the socket files that are its own.
+fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failure> {
+    let policy = arguments.policy();
+    let credentials = arguments.trust.access().load().map_err(|error| Failure::because(&error))?;
+    let token = arguments.trust.http_token_file.as_deref().map(Token::read).transpose();
+    let token = token.map_err(|error| Failure::because(&error))?;
+    let node = match arguments.node {
+        Some(node) => node,
+        None => host_name()?,
+    };
+    let address = match arguments.address {
+        Some(address) => address,
+        None => own_address(&arguments.coordinator)?,
+    };
+    let state = arguments.state.map_or_else(|| usual_state(&node), Ok)?;
+    let state = std::path::absolute(state).map_err(|error| Failure::because(&error))?;
+    let incarnation = incarnation();
+    let socket = Address::Unix(state.join(SOCKET));
+    let (listeners, files) = listen(&state, &socket, &arguments.listen)?;
+    let workers = arguments.workers;
+    let plan = AgentPlan {
+        identity: Identity {
+            node: node.clone(),
+            incarnation,
+            address,
+            workers,
+            job: arguments.job,
+        },
+        policy,
+        supervision: Settings {
+            node,
+            incarnation,
+            // Also right when the file at that path is replaced by another version meanwhile.
+            program: PathBuf::from("/proc/self/exe"),
+            state,
+            command: arguments.command,
+            environment: vec![(LOG_CCL.into(), socket.to_string().into())],
+            output_bytes: arguments.output_bytes,
+            warm: if arguments.warm { workers.get() } else { 0 },
+        },
+        coordinators: arguments.coordinator,
+        credentials,
+        listeners,
+        http: ServerOptions { token, ..ServerOptions::default() },
+        stays: arguments.stay,
+    };
+    Ok((plan, files))
+}
+
+/// Listens in the state directory, and wherever else it was said.
+fn listen(
+    state: &Path,
+    socket: &Address,
+    more: &[Address],
+) -> Result<(Vec<Listener>, Vec<SocketFile>), Failure> {
+    let made = std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+        .recursive(true)
+        .create(state);
+    made.map_err(|error| {
+        let state = state.display();
+        Failure::Told(format!(
+            "the directory {state} cannot be made: {error}; give another --state"
+        ))
+    })?;
+    let mut listeners = Vec::new();
+    let mut files = Vec::new();
+    for address in std::iter::once(socket).chain(more) {
+        let bound = Listener::bind(address, Some(state));
+        let (listener, file) = bound.map_err(|error| Failure::because(&error))?;
+        listeners.push(listener);
+        files.extend(file);
+    }
+    Ok((listeners, files))
+}
+
+fn host_name() -> Result<NodeName, Failure> {
+    let name = rustix::system::uname();
+    NodeName::new(&name.nodename().to_string_lossy()).map_err(|error| {
+        Failure::Told(format!("the host's name is no node's name: {error}; give one with --node"))
+    })
+}
+
+/// The address by which this machine reaches the first coordinator: nothing is sent for that.
+fn own_address(coordinators: &[CoordinatorAddress]) -> Result<HostAddress, Failure> {
+    let ports = coordinators.iter().filter_map(|coordinator| match coordinator {
+        CoordinatorAddress::Port(port) => Some(port),
+        CoordinatorAddress::Unix(_) => None,
+    });
+    let mut found = ports.filter_map(|port| {
+        let any = if port.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+        let socket = UdpSocket::bind(any).ok()?;
+        socket.connect(port).ok()?;
+        HostAddress::new(&socket.local_addr().ok()?.ip().to_string()).ok()
+    });
+    found.next().ok_or_else(|| {
+        Failure::Told(String::from(
+            "this machine's own address cannot be found out; say with --address where other nodes \
+             reach it",
+        ))
+    })
+}
+
+fn usual_state(node: &NodeName) -> Result<PathBuf, Failure> {
+    let variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let is_root = rustix::process::geteuid().is_root();
+    let parent = variable("XDG_STATE_HOME")
+        .or_else(|| is_root.then(|| PathBuf::from("/var/lib")))
+        .or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+    let parent = parent.ok_or_else(|| {
+        Failure::Told(String::from("neither $HOME nor $XDG_STATE_HOME is set; give a --state"))
+    })?;
+    Ok(parent.join(format!("telltale-agent-{node}")))
+}
+
+/// Larger at each start than at all before, as long as the clock is not set back by more than the
+/// agent was away; a coordinator that knows better says so.
+fn incarnation() -> Incarnation {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Incarnation::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

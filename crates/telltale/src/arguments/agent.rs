@@ -1,0 +1,143 @@
+//! The arguments of `telltale agent`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use telltale_cluster::node::{HostAddress, NodeName};
+use telltale_cluster::policy::AgentPolicy;
+use telltale_cluster::rank::WorkersPerNode;
+use telltale_cluster::reach::{Access, CoordinatorAddress};
+use telltale_cluster::supervisor::MIN_OUTPUT_BYTES;
+use telltale_server::listen::Address;
+use telltale_server::log::Level;
+
+use super::seconds;
+
+/// What follows the options.
+pub(super) const AGENT_HELP: &str = "\
+Each worker runs COMMAND with the variables that torchrun would set (RANK, WORLD_SIZE, LOCAL_RANK,
+MASTER_ADDR, MASTER_PORT and the others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, which says where to
+post to /log_ccl. Nothing of a worker outlives it, its epoch or the agent. What workers print goes to
+the agent's own output with [RANK] in front, and to DIR/logs/epoch-N/RANK.log.
+
+When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM and Ctrl-C
+stop the workers, then the agent; a second one kills them.
+
+Exit status: 0 every rank has finished, or a signal ended the agent; 1 the job was given up, restarted
+too often; 2 the agent cannot run; 64 wrong usage.
+
+Examples:
+  telltale agent --coordinator head:9440 --workers 8 -- python3 train.py --batch 32
+  telltale agent --coordinator a:9440 --coordinator b:9440 --authority ca.pem --token-file t -- ./run.sh
+  telltale agent --coordinator unix:/run/job.sock --warm -- python3 -u train.py";
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArguments {
+    /// Where a coordinator is: HOST:PORT or unix:PATH; again for each of several
+    #[arg(long, value_name = "ADDRESS", required = true, env = "TELLTALE_COORDINATOR")]
+    #[arg(value_delimiter = ',')]
+    pub(crate) coordinator: Vec<CoordinatorAddress>,
+    /// This node's name [default: the host's]
+    #[arg(long, value_name = "NAME", value_parser = NodeName::new)]
+    pub(crate) node: Option<NodeName>,
+    /// Where other nodes reach this one's workers [default: the address by which this machine
+    /// reaches the coordinator]
+    #[arg(long, value_name = "HOST", value_parser = HostAddress::new)]
+    pub(crate) address: Option<HostAddress>,
+    /// How many workers to run
+    #[arg(long, value_name = "N", default_value = "1", value_parser = workers)]
+    pub(crate) workers: WorkersPerNode,
+    /// The job's name, as workers see it (TORCHELASTIC_RUN_ID)
+    #[arg(long, value_name = "NAME", default_value = "telltale")]
+    pub(crate) job: String,
+    /// Where the record of workers, their output and the agent's socket are kept; for one agent at a
+    /// time [default: telltale-agent-NODE in $XDG_STATE_HOME, /var/lib (root) or ~/.local/state]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Also listen for /log_ccl and /metrics here: ADDRESS:PORT or unix:PATH [default: agent.sock in
+    /// the state directory alone]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Vec<Address>,
+    /// Start workers ahead, so that a restart need not wait for imports; COMMAND must be a Python
+    #[arg(long)]
+    pub(crate) warm: bool,
+    /// Stay when the job is over, for an operator who may restart it
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// Bytes of output that are kept of one worker and epoch
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(MIN_OUTPUT_BYTES..))]
+    pub(crate) output_bytes: u64,
+    /// How long a worker that was asked to stop may take
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    stop_grace: Option<Duration>,
+    /// How often to report
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    report_interval: Option<Duration>,
+    /// How often workers may be started without an epoch that lasted ten minutes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    restart_budget: Option<u32>,
+    /// What is logged: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log_level: Level,
+    #[command(flatten)]
+    pub(crate) trust: TrustArguments,
+    /// The command that each worker runs, and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// By what right the agent attends, and who may order it about.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArguments {
+    /// Use TLS; the coordinator's certificate must descend from the authority in FILE (PEM)
+    #[arg(long, value_name = "FILE")]
+    authority: Option<PathBuf>,
+    /// Our own certificate (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["authority", "key"])]
+    certificate: Option<PathBuf>,
+    /// The key of our certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+    /// The file with the coordinator's token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The file with the token that /activate, /remove and /restart need on a port
+    #[arg(long, value_name = "FILE")]
+    pub(crate) http_token_file: Option<PathBuf>,
+}
+
+// === impl AgentArguments ===
+
+impl AgentArguments {
+    /// How the agent is to act.
+    pub(crate) fn policy(&self) -> AgentPolicy {
+        let usual = AgentPolicy::default();
+        AgentPolicy {
+            stop_grace: self.stop_grace.unwrap_or(usual.stop_grace),
+            report_interval: self.report_interval.unwrap_or(usual.report_interval),
+            restart_budget: self.restart_budget.unwrap_or(usual.restart_budget),
+            ..usual
+        }
+    }
+}
+
+// === impl TrustArguments ===
+
+impl TrustArguments {
+    /// The files for the way to the coordinator.
+    pub(crate) fn access(&self) -> Access {
+        Access {
+            authority: self.authority.clone(),
+            identity: self.certificate.clone().zip(self.key.clone()),
+            token_file: self.token_file.clone(),
+        }
+    }
+}
+
+fn workers(text: &str) -> Result<WorkersPerNode, String> {
+    let number = text.parse().ok().and_then(WorkersPerNode::new);
+    number.ok_or_else(|| String::from("not a number from 1 to 1024"))
+}
