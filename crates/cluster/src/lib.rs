@@ -29,4 +29,5 @@ pub mod stored;
 pub mod supervisor;
 pub mod time;
 pub mod verdict;
+pub mod view;
 pub mod vitals;

@@ -25,6 +25,7 @@ pub use history::history;
 pub use report::{choices, report};
 pub use style::{Style, Tone};
 pub use summary::summary;
+pub use table::{Cell, Column, Side, Table};
 
 use devices::Idle;
 use telltale_schema::snapshot::Snapshot;
@@ -50,6 +51,11 @@ fn page(snapshot: &Snapshot, idle: Idle, style: &Style) -> String {
     page.push_str(&notes::section(snapshot, style));
     page.push_str(&details::complaints(snapshot, style));
     page
+}
+
+/// A paragraph wrapped to the width, its lines after the first indented by so many spaces.
+pub fn paragraph(text: &str, indent: usize, style: &Style) -> String {
+    text::wrapped(&printable(text), indent, style)
 }
 
 /// A line above the tables, cut to the width.

@@ -6,7 +6,7 @@ use telltale_schema::quantity;
 
 /// Which side of its column a text leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
     /// Names.
     Left,
     /// Figures.
@@ -15,60 +15,64 @@ pub(crate) enum Side {
 
 /// One column.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
+pub struct Column {
     /// Its heading.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
     /// Which side its texts lean to.
-    pub(crate) side: Side,
+    pub side: Side,
     /// When the width is short, columns go in descending order of this; 0 never goes.
-    pub(crate) gives_way: u8,
+    pub gives_way: u8,
 }
 
 impl Column {
-    pub(crate) const fn left(title: &'static str, gives_way: u8) -> Self {
+    /// A column of names.
+    pub const fn left(title: &'static str, gives_way: u8) -> Self {
         Self { title, side: Side::Left, gives_way }
     }
 
-    pub(crate) const fn right(title: &'static str, gives_way: u8) -> Self {
+    /// A column of figures.
+    pub const fn right(title: &'static str, gives_way: u8) -> Self {
         Self { title, side: Side::Right, gives_way }
     }
 }
 
 /// One cell: a text and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     tone: Tone,
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    /// Ordinary text, which holds nothing unprintable.
+    pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), tone: Tone::Plain }
     }
 
-    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+    /// Text of a tone.
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
     }
 
     /// An amount of memory, where it is known.
-    pub(crate) fn bytes(bytes: Option<u64>) -> Self {
+    pub fn bytes(bytes: Option<u64>) -> Self {
         bytes.map_or_else(Self::absent, |bytes| Self::new(quantity::bytes(bytes)))
     }
 
     /// A count, where it is known.
-    pub(crate) fn count(count: Option<u64>) -> Self {
+    pub fn count(count: Option<u64>) -> Self {
         count.map_or_else(Self::absent, |count| Self::new(quantity::count(count)))
     }
 
     /// What stands where there is no value. The reason is in the details.
-    pub(crate) fn absent() -> Self {
+    pub fn absent() -> Self {
         Self::toned("n/a", Tone::Faint)
     }
 }
 
 /// Rows under headings.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
 }
@@ -76,18 +80,19 @@ pub(crate) struct Table {
 const GAP: usize = 2;
 
 impl Table {
-    pub(crate) fn new(columns: Vec<Column>) -> Self {
+    /// A table without rows.
+    pub fn new(columns: Vec<Column>) -> Self {
         Self { columns, rows: Vec::new() }
     }
 
     /// Adds a row, one cell for each column.
-    pub(crate) fn push(&mut self, row: Vec<Cell>) {
+    pub fn push(&mut self, row: Vec<Cell>) {
         assert_eq!(row.len(), self.columns.len(), "one cell for each column");
         self.rows.push(row);
     }
 
     /// The table as text, a line feed after each line.
-    pub(crate) fn render(&self, style: &Style) -> String {
+    pub fn render(&self, style: &Style) -> String {
         let widths = self.widths();
         let shown = self.columns_that_fit(&widths, style.width);
         let headings = self

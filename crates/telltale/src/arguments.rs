@@ -2,6 +2,7 @@
 
 mod agent;
 mod alerts;
+mod cluster;
 mod coordinator;
 mod doctor;
 mod events;
@@ -30,6 +31,7 @@ use crate::smi::ColumnsFormat;
 
 pub(crate) use agent::AgentArguments;
 pub(crate) use alerts::AlertsArguments;
+pub(crate) use cluster::{ClusterArguments, ClusterCommand};
 pub(crate) use coordinator::CoordinatorArguments;
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     /// Say what works on this machine, what does not, why, and what mends it
     #[command(after_help = doctor::DOCTOR_HELP)]
     Doctor(DoctorArguments),
+    /// Ask the coordinator of a training job how it stands and why, and give it orders
+    #[command(after_help = cluster::CLUSTER_HELP)]
+    Cluster(ClusterArguments),
     /// Ask whether the service serves, for probes and scripts
     #[command(after_help = health::HEALTH_HELP)]
     Health(HealthArguments),

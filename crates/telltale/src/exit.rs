@@ -15,6 +15,8 @@ pub(crate) enum Status {
     Firing,
     /// The service answers, and says that it does not serve.
     NotServing,
+    /// Whoever decides refused, or what was asked for is not there.
+    Refused,
     /// Nothing could be read or done.
     Nothing,
 }
@@ -63,7 +65,9 @@ impl From<io::Error> for Failure {
 pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
     match outcome {
         Ok(Status::Fine) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
-        Ok(Status::Partial | Status::Firing | Status::NotServing) => ExitCode::from(1),
+        Ok(Status::Partial | Status::Firing | Status::NotServing | Status::Refused) => {
+            ExitCode::from(1)
+        }
         Ok(Status::Nothing) => ExitCode::from(2),
         Err(Failure::Told(text)) => {
             tell(&format!("telltale: {text}"));

@@ -5,6 +5,7 @@ mod agent;
 mod alerts;
 mod arguments;
 mod chips;
+mod cluster;
 mod config;
 mod coordinator;
 mod demo;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Ok(Command::Config(arguments)) => config::run(&arguments),
         Ok(Command::Alerts(arguments)) => alerts::run(&arguments),
         Ok(Command::Doctor(arguments)) => doctor::run(&arguments),
+        Ok(Command::Cluster(arguments)) => cluster::run(&arguments),
         Ok(Command::Health(arguments)) => health::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),

@@ -7,11 +7,12 @@ use telltale_harness::Scratch;
 
 use crate::command::{said, telltale};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "smi",
     "serve",
     "config",
     "alerts",
+    "cluster",
     "health",
     "history",
     "report",

@@ -1,0 +1,19 @@
+//! What a person or a script sees of a coordinator's answers: the same fields and words in the
+//! command's JSON, on the coordinator's page, and in sentences.
+//!
+//! Made of the messages as they came; nothing here asks or decides. Times are nanoseconds or, with a
+//! date, milliseconds since the Unix epoch. What is not known is left out.
+
+mod evidence;
+mod incident;
+mod matrix;
+mod node;
+mod status;
+mod words;
+
+pub use evidence::{EvidenceView, SuspectView, VerdictView};
+pub use incident::{ExplanationView, IncidentView, SignView};
+pub use matrix::{CellView, MatrixView};
+pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
+pub use status::StatusView;
+pub use words::{duration, mode, mode_of};

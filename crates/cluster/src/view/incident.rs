@@ -1,0 +1,164 @@
+//! Incidents, their signs, and all that is known of one.
+
+use serde::Serialize;
+use telltale_wire::cluster::message::sign::Kind;
+use telltale_wire::cluster::message::{GetIncidentResponse, Incident, IncidentStanding, Sign};
+
+use super::evidence::VerdictView;
+use super::matrix::MatrixView;
+use super::words;
+
+/// One fault.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IncidentView {
+    /// Its number.
+    pub id: String,
+    /// The epoch that it is of.
+    pub epoch: u64,
+    /// When it was opened.
+    pub opened_unix_ms: u64,
+    /// When its latest sign came.
+    pub last_sign_unix_ms: u64,
+    /// `collecting`, `held`, `answered` or `passed`.
+    pub standing: &'static str,
+    /// Why nothing is done: `mode`, `grace`, `mass_silence`, `eviction_budget`, `unsure` or
+    /// `no_spare`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<&'static str>,
+    /// The epoch that answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_by_epoch: Option<u64>,
+    /// Whose failure it is, if that can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Whether the cause is beyond doubt.
+    pub cause_is_certain: bool,
+    /// Who was taken out of its slot for it.
+    pub evicted: Vec<String>,
+    /// Its signs, in the order they came.
+    pub signs: Vec<SignView>,
+    /// Signs that had no place.
+    pub dropped_signs: u64,
+    /// What is done about it, and whose failure it is, in one sentence.
+    pub text: String,
+}
+
+/// One sign of an incident.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SignView {
+    /// `worker_failed`, `silent`, `agent_restarted`, `not_started` or `suspected`.
+    pub kind: &'static str,
+    /// The node, where it is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The rank of a worker that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// When a worker failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_unix_ms: Option<u64>,
+    /// The same as a sentence.
+    pub text: String,
+}
+
+/// All that is known of an incident.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExplanationView {
+    /// The incident.
+    pub incident: IncidentView,
+    /// All that was found while it was open, as it was found last.
+    pub verdicts: Vec<VerdictView>,
+    /// Latencies as they were then, where any were known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixView>,
+}
+
+impl From<&Incident> for IncidentView {
+    fn from(incident: &Incident) -> Self {
+        let standing = incident.standing();
+        let answered = standing == IncidentStanding::Answered;
+        Self {
+            id: incident.id.clone(),
+            epoch: incident.epoch,
+            opened_unix_ms: incident.opened_unix_ms,
+            last_sign_unix_ms: incident.last_sign_unix_ms,
+            standing: words::standing(standing),
+            hold: words::hold(incident.hold()),
+            answered_by_epoch: answered.then_some(incident.answered_by_epoch),
+            cause: incident.cause.clone(),
+            cause_is_certain: incident.cause_is_certain,
+            evicted: incident.evicted.clone(),
+            signs: incident.signs.iter().filter_map(SignView::of).collect(),
+            dropped_signs: incident.dropped_signs,
+            text: sentence(incident),
+        }
+    }
+}
+
+fn sentence(incident: &Incident) -> String {
+    let standing = match incident.standing() {
+        IncidentStanding::Unspecified => words::UNKNOWN.to_owned(),
+        IncidentStanding::Collecting => "signs are still collected".to_owned(),
+        IncidentStanding::Held => {
+            format!("nothing is done: {}", words::hold_sentence(incident.hold()))
+        }
+        IncidentStanding::Answered => {
+            format!("answered by epoch {}", incident.answered_by_epoch)
+        }
+        IncidentStanding::Passed => "passed by itself".to_owned(),
+    };
+    let cause = match (&incident.cause, incident.cause_is_certain) {
+        (Some(node), true) => format!("; the cause is {node}"),
+        (Some(node), false) => format!("; the cause is probably {node}"),
+        (None, _) => String::new(),
+    };
+    let evicted = match incident.evicted.as_slice() {
+        [] => String::new(),
+        nodes => format!("; replaced: {}", nodes.join(", ")),
+    };
+    standing + &cause + &evicted
+}
+
+impl SignView {
+    /// The view of a sign; none of one that this version does not know.
+    fn of(sign: &Sign) -> Option<Self> {
+        let of_node = |kind, node: &String, text| Self {
+            kind,
+            node: Some(node.clone()),
+            rank: None,
+            at_unix_ms: None,
+            text,
+        };
+        Some(match sign.kind.as_ref()? {
+            Kind::WorkerFailed(failed) => {
+                let end = failed.end.as_ref().map_or_else(|| words::UNKNOWN.to_owned(), words::end);
+                let (rank, node) = (failed.rank, &failed.node);
+                let text = format!("the worker of rank {rank} on {node} failed: {end}");
+                let known = of_node("worker_failed", node, text);
+                Self { rank: Some(rank), at_unix_ms: Some(failed.at_unix_ms), ..known }
+            }
+            Kind::Silent(node) => of_node("silent", node, format!("{node} is not heard")),
+            Kind::AgentRestarted(node) => {
+                of_node("agent_restarted", node, format!("the agent of {node} was started anew"))
+            }
+            Kind::NotStarted(node) => {
+                of_node("not_started", node, format!("{node} does not start what it was told"))
+            }
+            Kind::Suspected(verdict) => {
+                let text = VerdictView::from(verdict).text;
+                Self { kind: "suspected", node: None, rank: None, at_unix_ms: None, text }
+            }
+        })
+    }
+}
+
+impl From<&GetIncidentResponse> for ExplanationView {
+    fn from(answer: &GetIncidentResponse) -> Self {
+        let incident = answer.incident.clone().unwrap_or_default();
+        Self {
+            incident: IncidentView::from(&incident),
+            verdicts: answer.verdicts.iter().map(VerdictView::from).collect(),
+            matrix: answer.matrix.as_ref().map(MatrixView::from),
+        }
+    }
+}

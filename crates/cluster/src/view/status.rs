@@ -1,0 +1,120 @@
+//! The job at a glance.
+
+use serde::Serialize;
+use telltale_wire::cluster::message::{GetStatusResponse, JobOutcome, JobPhase};
+
+use super::words;
+
+/// The job at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatusView {
+    /// The job's name.
+    pub job: String,
+    /// `forming`, `preparing`, `committed` or `over`.
+    pub phase: &'static str,
+    /// Of a job that is over: `finished` or `given_up`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'static str>,
+    /// Whether every node of the epoch has started its workers.
+    pub runs: bool,
+    /// The epoch that was decided last.
+    pub epoch: u64,
+    /// The leadership that answers.
+    pub term: u64,
+    /// `observe`, `recover` or `act`.
+    pub mode: &'static str,
+    /// Where rank 0 is reached, while the job is committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master: Option<String>,
+    /// How many nodes the job is to run on.
+    pub slots: u32,
+    /// Slots that have a node.
+    pub filled_slots: u32,
+    /// How many workers each node runs.
+    pub workers_per_node: u32,
+    /// Nodes that hold a slot and are heard.
+    pub active_nodes: u32,
+    /// Nodes that wait for a slot.
+    pub standby_nodes: u32,
+    /// Nodes that are not heard.
+    pub silent_nodes: u32,
+    /// Nodes that are kept out.
+    pub barred_nodes: u32,
+    /// How often the job was restarted.
+    pub restarts: u32,
+    /// Restarts that count against the budget.
+    pub counted_restarts: u32,
+    /// Restarts that the budget allows.
+    pub restart_budget: u32,
+    /// Evictions that count against the budget.
+    pub counted_evictions: u32,
+    /// Evictions that the budget allows.
+    pub eviction_budget: u32,
+    /// The number of the incident that is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_incident: Option<String>,
+    /// How long this coordinator has led.
+    pub led_for_ns: u64,
+    /// Where decisions are stored, for a person.
+    pub store: String,
+    /// The version of the program that answers.
+    pub version: String,
+}
+
+impl From<&GetStatusResponse> for StatusView {
+    fn from(status: &GetStatusResponse) -> Self {
+        let committed = status.phase() == JobPhase::Committed && status.master_port != 0;
+        Self {
+            job: status.job.clone(),
+            phase: words::phase(status.phase()),
+            outcome: words::outcome(status.outcome()),
+            runs: status.runs,
+            epoch: status.epoch,
+            term: status.term,
+            mode: words::mode(status.mode()),
+            master: committed.then(|| format!("{}:{}", status.master_address, status.master_port)),
+            slots: status.slots,
+            filled_slots: status.filled_slots,
+            workers_per_node: status.workers_per_node,
+            active_nodes: status.active_nodes,
+            standby_nodes: status.standby_nodes,
+            silent_nodes: status.silent_nodes,
+            barred_nodes: status.barred_nodes,
+            restarts: status.restarts,
+            counted_restarts: status.counted_restarts,
+            restart_budget: status.restart_budget,
+            counted_evictions: status.counted_evictions,
+            eviction_budget: status.eviction_budget,
+            open_incident: status.open_incident.clone(),
+            led_for_ns: status.led_for_ns,
+            store: status.store.clone(),
+            version: status.version.clone(),
+        }
+    }
+}
+
+impl StatusView {
+    /// Whether nothing is wrong: the job runs or has finished, and no incident is open.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        let finished = self.outcome == words::outcome(JobOutcome::Finished);
+        (self.runs || finished) && self.open_incident.is_none()
+    }
+
+    /// How the job stands, in a few words.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match (self.phase, self.outcome) {
+            ("over", Some("finished")) => "finished".to_owned(),
+            ("over", _) => "given up: it was restarted too often".to_owned(),
+            ("forming", _) => {
+                let here = self.active_nodes + self.standby_nodes;
+                format!("waits for nodes: {here} of {} are there", self.slots)
+            }
+            ("preparing", _) => format!("stops its workers for epoch {}", self.epoch),
+            ("committed", _) if self.runs => "runs".to_owned(),
+            ("committed", _) => "starts its workers".to_owned(),
+            (other, _) => other.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The arguments of `telltale cluster`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use telltale_cluster::reach::{Access, CoordinatorAddress};
+use telltale_cluster::view;
+use telltale_wire::cluster::message::Mode;
+
+use super::seconds;
+use crate::exit::Failure;
+
+/// What follows the options.
+pub(super) const CLUSTER_HELP: &str = "\
+Options may stand before or behind the command's name. Where several coordinators share a job, name
+them all (or set TELLTALE_COORDINATOR): the one that leads is found.
+
+Exit status: 0 all is well or the order will be carried out; 1 something is wrong with the job, an
+incident is open, what was asked for is not there, or the order is refused; 2 no coordinator could
+be asked; 64 wrong usage.
+
+Examples:
+  telltale cluster status
+  telltale cluster nodes --watch
+  telltale cluster explain              the newest incident, with the latencies as a map
+  telltale cluster drain node-7
+  telltale cluster restart --wait 60    until it runs again
+  telltale cluster status --coordinator a:9440,b:9440 --authority ca.pem --json";
+
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct ClusterArguments {
+    #[command(flatten)]
+    pub(crate) whom: Whom,
+    /// Print JSON: one object, or an array where there may be several
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: ClusterCommand,
+}
+
+/// Whom to ask, and by what right.
+#[derive(Debug, Args)]
+pub(crate) struct Whom {
+    /// Where coordinators are: unix:PATH, ADDRESS:PORT or NAME:PORT, with commas between several
+    #[arg(long, value_name = "ADDRESS", global = true, value_delimiter = ',')]
+    #[arg(env = "TELLTALE_COORDINATOR", default_value = "127.0.0.1:9440")]
+    pub(crate) coordinator: Vec<CoordinatorAddress>,
+    /// The file with the coordinator's token
+    #[arg(long, value_name = "FILE", global = true, env = "TELLTALE_COORDINATOR_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+    /// Use TLS; the coordinator's certificate must descend from the authority in FILE (PEM)
+    #[arg(long, value_name = "FILE", global = true)]
+    authority: Option<PathBuf>,
+    /// Our own certificate, for a coordinator that wants one (PEM)
+    #[arg(long, value_name = "FILE", global = true)]
+    certificate: Option<PathBuf>,
+    /// The key of our certificate (PEM)
+    #[arg(long, value_name = "FILE", global = true)]
+    key: Option<PathBuf>,
+    /// Give up on a coordinator after SECONDS
+    #[arg(long, value_name = "SECONDS", global = true, default_value = "5")]
+    #[arg(value_parser = seconds)]
+    pub(crate) timeout: Duration,
+}
+
+/// What to ask or order.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Show how the job stands
+    Status(WatchArguments),
+    /// Show the nodes: what they are to the job, their ranks and workers
+    Nodes(WatchArguments),
+    /// List the latest incidents, the newest first
+    Incidents(IncidentsArguments),
+    /// Tell all that is known of an incident: signs, verdicts, figures, and the latencies as a map
+    Explain(ExplainArguments),
+    /// Restart the job, with the same nodes where they are there; also a job that is over
+    Restart(RestartArguments),
+    /// Take a node out as soon as a spare can take its slot
+    Drain(NodeArguments),
+    /// Take a node out now, spare or not
+    Remove(NodeArguments),
+    /// Let a node take slots again, and forget its failures
+    Readmit(NodeArguments),
+    /// Say how much the coordinator does by itself
+    Mode(ModeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArguments {
+    /// Repeat every SECONDS [default: 1] until Ctrl-C
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(value_parser = seconds)]
+    pub(crate) watch: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IncidentsArguments {
+    #[command(flatten)]
+    pub(crate) again: WatchArguments,
+    /// Show N at most [default: all that are kept]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// Its number, as `incidents` has it [default: the newest]
+    #[arg(value_name = "INCIDENT")]
+    pub(crate) incident: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartArguments {
+    /// Wait until the job runs again, for SECONDS at most
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) wait: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    /// The node's name
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModeArguments {
+    /// `observe`: start the job, otherwise only tell. `recover`: also restart a job that has failed,
+    /// and replace nodes that are not heard. `act`: also replace a node that is only suspected
+    #[arg(value_name = "MODE", value_parser = modes())]
+    pub(crate) mode: Mode,
+}
+
+fn modes() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new([Mode::Observe, Mode::Recover, Mode::Act].map(view::mode))
+        .map(|word| view::mode_of(&word).expect("one of the words above"))
+}
+
+// === impl Whom ===
+
+impl Whom {
+    /// The files by which one proves who one is.
+    pub(crate) fn access(&self) -> Result<Access, Failure> {
+        let identity = match (&self.certificate, &self.key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+            _ => {
+                let text = "--certificate and --key belong together; give both or neither";
+                return Err(Failure::Told(String::from(text)));
+            }
+        };
+        let (authority, token_file) = (self.authority.clone(), self.token_file.clone());
+        Ok(Access { authority, identity, token_file })
+    }
+}

@@ -1,0 +1,195 @@
+//! `telltale cluster`: asks the coordinator of a job how it stands and why, and gives it orders.
+//!
+//! Everything shown comes from the coordinator; nothing is decided here.
+
+mod explanation;
+mod heat;
+mod lists;
+mod orders;
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use telltale_cluster::operator::{AskError, Operator};
+use telltale_cluster::view::{ExplanationView, IncidentView, NodeView, StatusView};
+use telltale_smi::Style;
+use telltale_wire::cluster::CallError;
+use tokio::runtime::Runtime;
+
+use crate::arguments::{ClusterArguments, ClusterCommand};
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+
+/// Who asks, and how what comes is shown.
+struct Asking {
+    runtime: Runtime,
+    operator: Operator,
+    output: Output,
+    json: bool,
+}
+
+/// What is shown: as JSON, as text, and whether all is well.
+struct Shown {
+    json: String,
+    text: String,
+    status: Status,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
+    let asking = Asking::new(arguments)?;
+    match &arguments.command {
+        ClusterCommand::Status(again) => asking.show(again.watch, Asking::status),
+        ClusterCommand::Nodes(again) => asking.show(again.watch, Asking::nodes),
+        ClusterCommand::Incidents(incidents) => {
+            let limit = incidents.limit;
+            asking.show(incidents.again.watch, move |asking| asking.incidents(limit))
+        }
+        ClusterCommand::Explain(explain) => {
+            let incident = explain.incident.as_deref();
+            asking.show(None, |asking| asking.explain(incident))
+        }
+        ClusterCommand::Restart(restart) => orders::restart(&asking, restart.wait),
+        ClusterCommand::Drain(of) => orders::drain(&asking, &of.node),
+        ClusterCommand::Remove(of) => orders::remove(&asking, &of.node),
+        ClusterCommand::Readmit(of) => orders::readmit(&asking, &of.node),
+        ClusterCommand::Mode(mode) => orders::set_mode(&asking, mode.mode),
+    }
+}
+
+// === impl Asking ===
+
+impl Asking {
+    fn new(arguments: &ClusterArguments) -> Result<Self, Failure> {
+        let because = |error: &dyn std::error::Error| Failure::because(error);
+        let credentials = arguments.whom.access()?.load().map_err(|error| because(&error))?;
+        let addresses = arguments.whom.coordinator.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| because(&error))?;
+        Ok(Self {
+            runtime,
+            operator: Operator::new(addresses, credentials, arguments.whom.timeout),
+            output: Output::detect(),
+            json: arguments.json,
+        })
+    }
+
+    fn show(
+        &self,
+        watch: Option<Duration>,
+        look: impl Fn(&Self) -> Result<Shown, AskError>,
+    ) -> Result<Status, Failure> {
+        match watch {
+            Some(period) => self.repeat(period, look),
+            None => self.show_once(look(self)),
+        }
+    }
+
+    fn show_once(&self, looked: Result<Shown, AskError>) -> Result<Status, Failure> {
+        match looked {
+            Ok(shown) => {
+                self.output.print(if self.json { &shown.json } else { &shown.text })?;
+                Ok(shown.status)
+            }
+            // Not to be there is an answer too.
+            Err(AskError::Call(error)) if orders::is_refusal(&error) => {
+                orders::tell_refusal(self, &error)
+            }
+            Err(error) => Err(Failure::because(&error)),
+        }
+    }
+
+    /// Shows it again and again. A coordinator that cannot be asked now may be asked later: a leader
+    /// may just be changing.
+    fn repeat(
+        &self,
+        period: Duration,
+        look: impl Fn(&Self) -> Result<Shown, AskError>,
+    ) -> Result<Status, Failure> {
+        let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+        if !self.json {
+            self.output.begin_repainting()?;
+        }
+        let mut due = Instant::now();
+        let outcome = loop {
+            let (status, told) = match look(self) {
+                Ok(shown) => (shown.status, if self.json { shown.json } else { shown.text }),
+                Err(error) => {
+                    let text = telltale_schema::text::with_causes(&error);
+                    let json = serde_json::json!({ "unreachable": text }).to_string() + "\n";
+                    let text = telltale_smi::paragraph(&text, 2, &self.output.style());
+                    (Status::Nothing, if self.json { json } else { text })
+                }
+            };
+            let written =
+                if self.json { self.output.print(&told) } else { self.output.repaint(&told) };
+            if let Err(error) = written {
+                break Err(error.into());
+            }
+            due = (due + period).max(Instant::now());
+            if interrupt.sleep(due.saturating_duration_since(Instant::now())) {
+                break Ok(status);
+            }
+        };
+        if !self.json {
+            self.output.end_repainting()?;
+        }
+        outcome
+    }
+
+    fn status(&self) -> Result<Shown, AskError> {
+        let answer =
+            self.runtime.block_on(self.operator.ask(async |client| client.status().await))?;
+        let view = StatusView::from(&answer);
+        let status = if view.is_well() { Status::Fine } else { Status::Firing };
+        Ok(Shown::new(&view, lists::status(&view, &self.output.style()), status))
+    }
+
+    fn nodes(&self) -> Result<Shown, AskError> {
+        let answer =
+            self.runtime.block_on(self.operator.ask(async |client| client.nodes().await))?;
+        let views: Vec<_> = answer.nodes.iter().map(NodeView::from).collect();
+        Ok(Shown::new(&views, lists::nodes(&views, &self.output.style()), Status::Fine))
+    }
+
+    fn incidents(&self, limit: Option<u32>) -> Result<Shown, AskError> {
+        let ask = self.operator.ask(async |client| client.incidents(limit).await);
+        let answer = self.runtime.block_on(ask)?;
+        let views: Vec<_> = answer.incidents.iter().map(IncidentView::from).collect();
+        let open = views.iter().any(|incident| ["collecting", "held"].contains(&incident.standing));
+        let status = if open { Status::Firing } else { Status::Fine };
+        Ok(Shown::new(&views, lists::incidents(&views, &self.output.style()), status))
+    }
+
+    fn explain(&self, incident: Option<&str>) -> Result<Shown, AskError> {
+        let ask = self.operator.ask(async |client| client.incident(incident).await);
+        let view = ExplanationView::from(&self.runtime.block_on(ask)?);
+        Ok(Shown::new(&view, explanation::text(&view, &self.style_of_maps()), Status::Fine))
+    }
+
+    /// A map that is written to a file is no wider than a page.
+    fn style_of_maps(&self) -> Style {
+        let style = self.output.style();
+        Style { width: style.width.or(Some(100)), ..style }
+    }
+
+    /// Makes a call to whoever leads.
+    fn ask<Answer>(
+        &self,
+        call: impl AsyncFnMut(&mut telltale_wire::cluster::Client) -> Result<Answer, CallError>,
+    ) -> Result<Answer, AskError> {
+        self.runtime.block_on(self.operator.ask(call))
+    }
+}
+
+// === impl Shown ===
+
+impl Shown {
+    fn new(view: &impl Serialize, text: String, status: Status) -> Self {
+        let json = serde_json::to_string(view).expect("views are JSON") + "\n";
+        Self { json, text, status }
+    }
+}

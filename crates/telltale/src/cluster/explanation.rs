@@ -1,0 +1,68 @@
+//! One incident as text: what was seen, what it was taken for, why, and what is done.
+
+use telltale_cluster::view::{ExplanationView, IncidentView, duration};
+use telltale_schema::text::printable;
+use telltale_smi::{Style, Tone, paragraph};
+
+use super::{heat, lists};
+
+/// Signs that are listed; those in between are counted.
+const MAX_SIGNS: usize = 20;
+
+/// All that is known of an incident.
+pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
+    let incident = &explanation.incident;
+    let lasted_ms = incident.last_sign_unix_ms.saturating_sub(incident.opened_unix_ms);
+    let heading = format!(
+        "Incident {} of epoch {}, {}; signs came for {}",
+        printable(&incident.id),
+        incident.epoch,
+        lists::moment(incident.opened_unix_ms),
+        duration(lasted_ms.saturating_mul(1_000_000))
+    );
+    let mut text = Tone::Heading.paint(&heading, style) + "\n";
+    text.push_str(&paragraph(&capital(&incident.text), 0, style));
+    text.push('\n');
+    text.push_str(&signs(incident, style));
+    if !explanation.verdicts.is_empty() {
+        text.push('\n');
+        text.push_str(&(Tone::Heading.paint("What it was taken for", style) + "\n"));
+    }
+    for verdict in &explanation.verdicts {
+        text.push_str(&paragraph(&format!("  {}", verdict.text), 4, style));
+        for evidence in &verdict.evidence {
+            text.push_str(&paragraph(&format!("    - {}", evidence.text), 6, style));
+        }
+    }
+    if let Some(matrix) = &explanation.matrix {
+        text.push('\n');
+        text.push_str(&heat::map(matrix, style));
+    }
+    text
+}
+
+fn signs(incident: &IncidentView, style: &Style) -> String {
+    let mut text = Tone::Heading.paint("Signs, in the order they came", style) + "\n";
+    let shown = incident.signs.len().min(MAX_SIGNS);
+    for sign in &incident.signs[..shown] {
+        let after = sign.at_unix_ms.map(|at_ms| {
+            let after_ms = at_ms.saturating_sub(incident.opened_unix_ms);
+            format!(" (after {})", duration(after_ms.saturating_mul(1_000_000)))
+        });
+        let line = format!("  {}{}", sign.text, after.unwrap_or_default());
+        text.push_str(&paragraph(&line, 4, style));
+    }
+    let listed = u64::try_from(incident.signs.len() - shown).unwrap_or(u64::MAX);
+    let more = listed.saturating_add(incident.dropped_signs);
+    if more > 0 {
+        text.push_str(&format!("  and {more} more\n"));
+    }
+    text
+}
+
+/// A sentence with a capital at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}

@@ -1,0 +1,126 @@
+//! Orders to a coordinator, and what became of them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use telltale_cluster::operator::AskError;
+use telltale_cluster::view;
+use telltale_schema::text::printable;
+use telltale_wire::cluster::message::{Mode, OrderResponse};
+use telltale_wire::cluster::{CallError, Client};
+
+use super::Asking;
+use crate::exit::{self, Failure, Status};
+use crate::interrupt::Interrupt;
+
+/// How often it is asked whether the job runs again.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// gRPC's numbers of the refusals that are an answer: NOT_FOUND, RESOURCE_EXHAUSTED,
+/// FAILED_PRECONDITION.
+const REFUSALS: [i32; 3] = [5, 8, 9];
+
+pub(super) fn restart(asking: &Asking, wait: Option<Duration>) -> Result<Status, Failure> {
+    let ordered = asking.ask(async |client: &mut Client| client.restart().await);
+    match (ordered, wait) {
+        (Ok(answer), Some(wait)) => wait_until_it_runs(asking, answer.epoch, wait),
+        (ordered, _) => told(asking, ordered, "the job is restarted"),
+    }
+}
+
+pub(super) fn drain(asking: &Asking, node: &str) -> Result<Status, Failure> {
+    let ordered = asking.ask(async |client: &mut Client| client.drain(node).await);
+    let done = format!("{} leaves as soon as a spare can take its slot", printable(node));
+    told(asking, ordered, &done)
+}
+
+pub(super) fn remove(asking: &Asking, node: &str) -> Result<Status, Failure> {
+    let ordered = asking.ask(async |client: &mut Client| client.remove(node).await);
+    told(asking, ordered, &format!("{} leaves now", printable(node)))
+}
+
+pub(super) fn readmit(asking: &Asking, node: &str) -> Result<Status, Failure> {
+    let ordered = asking.ask(async |client: &mut Client| client.readmit(node).await);
+    told(asking, ordered, &format!("{} may take slots again", printable(node)))
+}
+
+pub(super) fn set_mode(asking: &Asking, mode: Mode) -> Result<Status, Failure> {
+    let ordered = asking.ask(async |client: &mut Client| client.set_mode(mode).await);
+    told(asking, ordered, &format!("the mode is {}", view::mode(mode)))
+}
+
+/// Whether the coordinator answered, and the answer is no.
+pub(super) fn is_refusal(error: &CallError) -> bool {
+    matches!(error, CallError::Refused(status) if REFUSALS.contains(&i32::from(status.code())))
+}
+
+/// Tells a refusal.
+pub(super) fn tell_refusal(asking: &Asking, error: &CallError) -> Result<Status, Failure> {
+    let reason = match error {
+        CallError::Refused(status) => status.message().to_owned(),
+        other => telltale_schema::text::with_causes(other),
+    };
+    if asking.json {
+        asking.output.print(&format!("{}\n", json!({ "refused": reason })))?;
+    } else {
+        exit::tell(&format!("telltale: {reason}"));
+    }
+    Ok(Status::Refused)
+}
+
+fn told(
+    asking: &Asking,
+    ordered: Result<OrderResponse, AskError>,
+    done: &str,
+) -> Result<Status, Failure> {
+    match ordered {
+        Ok(answer) if asking.json => {
+            asking.output.print(&format!("{}\n", json!({ "epoch": answer.epoch })))?;
+            Ok(Status::Fine)
+        }
+        Ok(answer) => {
+            asking.output.print(&format!("{done}; epoch {}\n", answer.epoch))?;
+            Ok(Status::Fine)
+        }
+        Err(AskError::Call(error)) if is_refusal(&error) => tell_refusal(asking, &error),
+        Err(error) => Err(Failure::because(&error)),
+    }
+}
+
+/// Asks until the job runs in this epoch or a later one. That a coordinator does not answer meanwhile
+/// is told only at the end: a leader may just be changing.
+fn wait_until_it_runs(asking: &Asking, epoch: u64, wait: Duration) -> Result<Status, Failure> {
+    let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+    let until = Instant::now() + wait;
+    loop {
+        let looked = asking.ask(async |client: &mut Client| client.status().await);
+        let runs = |status: &view::StatusView| status.epoch >= epoch && status.runs;
+        let seen = looked.map(|answer| view::StatusView::from(&answer));
+        match seen {
+            Ok(status) if runs(&status) => {
+                let json = json!({ "epoch": status.epoch, "runs": true });
+                let text = format!("the job runs again; epoch {}", status.epoch);
+                let line = if asking.json { json.to_string() } else { text };
+                asking.output.print(&format!("{line}\n"))?;
+                return Ok(Status::Fine);
+            }
+            Err(error) if Instant::now() >= until => return Err(Failure::because(&error)),
+            Ok(status) if Instant::now() >= until => {
+                let waited = wait.as_secs_f64();
+                let text =
+                    format!("the job is not running after {waited} s: it {}", status.sentence());
+                if asking.json {
+                    let json = json!({ "epoch": status.epoch, "runs": false });
+                    asking.output.print(&format!("{json}\n"))?;
+                } else {
+                    exit::tell(&format!("telltale: {text}"));
+                }
+                return Ok(Status::Refused);
+            }
+            _ => {}
+        }
+        if interrupt.sleep(LOOK) {
+            return Ok(Status::Refused);
+        }
+    }
+}
