@@ -197,6 +197,13 @@ impl Coordinator {
         self.leadership.as_ref().ok_or(Stale::NotLeading)?.accepts(message)
     }
 
+    /// Whether a message is of an earlier life of its node's agent than the one that is registered, so
+    /// that it changes nothing.
+    #[must_use]
+    pub fn knows_later_life(&self, message: &FromNode) -> bool {
+        self.leadership.as_ref().is_some_and(|leadership| leadership.knows_later_life(message))
+    }
+
     /// Whether it leads.
     #[must_use]
     pub const fn leads(&self) -> bool {

@@ -102,6 +102,12 @@ impl Leadership {
         }
     }
 
+    /// See [`super::Coordinator::knows_later_life`].
+    pub(super) fn knows_later_life(&self, message: &FromNode) -> bool {
+        let member = self.members.get(&message.node).and_then(|member| member.registered.as_ref());
+        member.is_some_and(|known| message.incarnation < known.incarnation)
+    }
+
     /// See [`super::Coordinator::accepts`].
     pub(super) fn accepts(&self, message: &FromNode) -> Result<(), Stale> {
         let member = self.members.get(&message.node).and_then(|member| member.registered.as_ref());

@@ -29,6 +29,7 @@ use crate::node::NodeName;
 use crate::observation::Observation;
 use crate::policy::{Job, Policy};
 use crate::protocol::decode::NodeWord;
+use crate::protocol::encode;
 use crate::store::{Authority, Event as StoreEvent, Gained, Store};
 use crate::stored::{Decision, Phase};
 use crate::time::Moment;
@@ -41,6 +42,13 @@ const LOOK: Duration = Duration::from_secs(1);
 const PRUNE: Duration = Duration::from_secs(60);
 /// Events that are taken in at once before the clock is looked at again.
 const BATCH: usize = 256;
+
+/// Why a message of an earlier life of a node's agent is not taken.
+const EARLIER_LIFE: &str = "a later life of this node's agent was heard before; two agents have the \
+                            same name, or this node's clock was set back: wait until that one is \
+                            silent";
+/// Why a message of one node too many is not taken.
+const NO_PLACE: &str = "the coordinator knows as many nodes as it can";
 
 /// The task's state.
 #[derive(Debug)]
@@ -171,8 +179,16 @@ impl Engine {
             return;
         }
         let now = self.clock.now();
+        if self.coordinator.knows_later_life(&word.message) {
+            let refusal = encode::refusal(Some(&word.message.node), EARLIER_LIFE);
+            self.step(Input::Node(word.message));
+            self.roster.refuse(stream, &refusal);
+            return;
+        }
         if !self.roster.note(now, stream, &mut word) {
             self.counters.refuse(Refused::NoPlace);
+            let refusal = encode::refusal(Some(&word.message.node), NO_PLACE);
+            self.roster.refuse(stream, &refusal);
             return;
         }
         let mut message = word.message;

@@ -14,7 +14,7 @@ use tonic::Status;
 use super::counters::Counters;
 use crate::coordinator::MAX_NODES;
 use crate::message::{Activity, FromNode, FromNodeBody};
-use crate::node::{HostAddress, Incarnation, NodeName};
+use crate::node::{HostAddress, NodeName};
 use crate::observation::WorkerObservation;
 use crate::protocol::decode::NodeWord;
 use crate::rank::WorkersPerNode;
@@ -39,7 +39,6 @@ pub(super) type Orders = mpsc::Sender<Result<Payload, Status>>;
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     stream: StreamId,
-    incarnation: Incarnation,
     pub(super) heard: Moment,
     pub(super) activity: Activity,
     pub(super) registered: Option<(HostAddress, WorkersPerNode)>,
@@ -89,13 +88,10 @@ impl Roster {
     }
 
     /// Notes what a node says, and that it is told on this stream from now on. Says whether there was
-    /// a place for it. What an earlier life of its agent says changes nothing.
+    /// a place for it.
     pub(super) fn note(&mut self, now: Moment, stream: StreamId, word: &mut NodeWord) -> bool {
         let NodeWord { message, vitals } = word;
         if let Some(facts) = self.nodes.get_mut(&message.node) {
-            if message.incarnation < facts.incarnation {
-                return true;
-            }
             if facts.stream != stream {
                 let former = std::mem::replace(&mut facts.stream, stream);
                 moved(&mut self.streams, Some(former), stream);
@@ -108,7 +104,6 @@ impl Roster {
         }
         let mut facts = Facts {
             stream,
-            incarnation: message.incarnation,
             heard: now,
             activity: Activity::Idle,
             registered: None,
@@ -119,6 +114,14 @@ impl Roster {
         moved(&mut self.streams, None, stream);
         self.nodes.insert(message.node.clone(), facts);
         true
+    }
+
+    /// Tells a stream why a message that came on it is not taken.
+    pub(super) fn refuse(&self, stream: StreamId, refusal: &CoordinatorMessage) {
+        if let Some(stream) = self.streams.get(&stream) {
+            // In a full queue the agent misses the reason, and the count is there all the same.
+            stream.send(refusal);
+        }
     }
 
     /// What a node said last.
@@ -171,7 +174,6 @@ impl Stream {
 
 impl Facts {
     fn take(&mut self, now: Moment, message: &FromNode, vitals: &mut Option<Vitals>) {
-        self.incarnation = message.incarnation;
         self.heard = now;
         match &message.body {
             FromNodeBody::Register(one) => {

@@ -1,0 +1,179 @@
+//! Messages that are none, too large, out of range, stale or replayed: refused with a reason, counted,
+//! and nothing is lost by them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use telltale_cluster::epoch::Epoch;
+use telltale_cluster::message::{Activity, Order, Step};
+use telltale_cluster::observation::WorkerState;
+use telltale_cluster::protocol::decode::Told;
+use telltale_harness::Scratch;
+use telltale_wire::cluster::message::{
+    EdgeWindow, NodeMessage, Registration, Report, Worker, node_message::Body,
+};
+use telltale_wire::cluster::{CallError, MAX_NODE_MESSAGE_BYTES};
+use tonic::Code;
+
+use crate::node::{LIFE, Node, job};
+use crate::running::{Running, plan, run, until, within};
+
+fn message(body: Option<Body>) -> NodeMessage {
+    NodeMessage { node: "a".to_owned(), incarnation: LIFE, sequence: u64::MAX / 2, body }
+}
+
+fn report(report: Report) -> NodeMessage {
+    message(Some(Body::Report(report)))
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let mut client = running.client();
+        let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
+        let committed = Report { activity: None, ..Report::default() };
+        let cases = [
+            (message(None), "value", "what the node tells is missing"),
+            (report(committed.clone()), "value", "what the agent is doing is missing"),
+            (
+                message(Some(Body::Registration(Registration {
+                    address: "a b".to_owned(),
+                    ..Registration::default()
+                }))),
+                "value",
+                "has a character ' '",
+            ),
+            (
+                NodeMessage { node: String::new(), ..report(committed.clone()) },
+                "value",
+                "a node's name is empty",
+            ),
+            (
+                NodeMessage { node: "n".repeat(254), ..report(committed.clone()) },
+                "too_large",
+                "node name has more than 253 bytes",
+            ),
+            (
+                report(Report { workers: vec![Worker::default(); 1025], ..committed.clone() }),
+                "too_large",
+                "more than 1024 of workers",
+            ),
+            (
+                report(Report { edges: vec![EdgeWindow::default(); 8193], ..committed }),
+                "too_large",
+                "more than 8192 of windows of transfers",
+            ),
+        ];
+        for (bad, reason, words) in cases {
+            let before = running.metrics("refused_total").await[reason];
+            nodes[0].send(bad).await;
+            let told = nodes[0].refusal().await;
+            assert!(told.contains(words), "{told:?} does not say {words:?}");
+            let after = running.metrics("refused_total").await[reason];
+            assert_eq!(after, before + 1, "{words}");
+        }
+        // The stream that they came on still works, and so does the job.
+        nodes[0].say_registration(Activity::Committed(epoch)).await;
+        nodes[0].until_order("welcome", |_| true).await;
+        let status = client.status().await.unwrap();
+        assert_eq!((status.epoch, status.runs), (epoch.number(), true));
+        assert_eq!(running.metric("incidents_total").await, 0);
+        running.end().await;
+    });
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_its_stream_alone() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let mut client = running.client();
+        let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
+        let mut stranger = Node::attend(&mut client, "stranger").await;
+        let node = "n".repeat(MAX_NODE_MESSAGE_BYTES + 1);
+        stranger.send(NodeMessage { node, ..message(None) }).await;
+        match stranger.told().await {
+            Err(CallError::Refused(status)) => {
+                assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+                assert!(status.message().contains("4194304 bytes"), "{status}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(running.metrics("refused_total").await["too_large"], 1);
+        // Of many messages that are none, the stream ends too, so that nobody is told for ever.
+        let mut liar = Node::attend(&mut client, "liar").await;
+        for _ in 0..65 {
+            liar.send(message(None)).await;
+        }
+        let ended = loop {
+            match liar.told().await {
+                Ok(_) => {}
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(ended.contains("too many messages that are none"), "{ended}");
+        assert_eq!(running.metrics("refused_total").await["value"], 65);
+        nodes[1].report(epoch, 1, WorkerState::Running).await;
+        assert!(client.status().await.unwrap().runs);
+        running.end().await;
+    });
+}
+
+#[test]
+fn what_is_stale_or_replayed_is_counted_and_changes_nothing() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let mut client = running.client();
+        let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
+        let before = running.metrics("stale_messages_total").await;
+        // Acknowledgements once more, of this epoch and of others.
+        nodes[0].acknowledge(epoch, Step::Prepared { port: None }).await;
+        nodes[0].acknowledge(epoch, Step::Started).await;
+        nodes[0].acknowledge(Epoch::new(99), Step::Started).await;
+        nodes[0].acknowledge(Epoch::NONE_RAN, Step::Stopping).await;
+        // A worker's failure, told of another rank, and of a rank that the job does not have.
+        nodes[1].report(epoch, 0, WorkerState::Stopped).await;
+        nodes[1].report(epoch, 67_108_863, WorkerState::Stopped).await;
+        let stale = || running.metrics("stale_messages_total");
+        let all = |now: &BTreeMap<String, u64>| {
+            now["ranks"] >= before["ranks"] + 2 && now["epoch"] >= before["epoch"] + 3
+        };
+        until("all of it is counted", stale, all).await;
+        let status = client.status().await.unwrap();
+        assert_eq!((status.epoch, status.runs), (epoch.number(), true), "{status:?}");
+        assert_eq!(running.metric("incidents_total").await, 0);
+        running.end().await;
+    });
+}
+
+#[test]
+fn an_agent_whose_clock_went_back_an_hour_is_told_and_waits_until_its_former_life_is_silent() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let mut client = running.client();
+        let first = Node::register(&mut client, "a").await;
+        let mut second = Node::attend(&mut client, "a").await;
+        second.life = first.life - 3_600_000;
+        second.say_registration(Activity::Idle).await;
+        let told = second.refusal().await;
+        assert!(told.contains("clock was set back"), "{told}");
+        assert_eq!(running.metrics("stale_messages_total").await["incarnation"], 1);
+        drop(first);
+        // It goes on registering, as agents do.
+        let welcomed = async {
+            loop {
+                second.say_registration(Activity::Idle).await;
+                match second.told().await.unwrap() {
+                    Told::Order { message, .. } if message.order == Order::Welcome => return,
+                    _ => tokio::time::sleep(Duration::from_millis(200)).await,
+                }
+            }
+        };
+        within("the later life is silent", welcomed).await;
+        running.end().await;
+    });
+}

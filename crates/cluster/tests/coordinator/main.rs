@@ -1,0 +1,9 @@
+//! The coordinator's program on loopback, with nodes that say what a test wants them to.
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
+mod hostile;
+mod lives;
+mod node;
+mod operators;
+mod running;
+mod trust;

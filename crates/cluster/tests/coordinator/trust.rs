@@ -1,0 +1,167 @@
+//! Tokens and certificates: who gets in, who does not and why, and that it is counted.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use telltale_cluster::server::{AccessError, AccessFiles, Plan, ServeError, Server};
+use telltale_harness::Scratch;
+use telltale_wire::cluster::{CallError, Client};
+use tonic::Code;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+
+use crate::running::{Running, get, plan, run, until};
+
+const TOKEN: &str = "a-token-of-the-tests";
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = scratch.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+#[test]
+fn a_call_without_the_token_is_refused_and_counted() {
+    run(async {
+        let scratch = Scratch::new();
+        let token = Some(written(&scratch, "token", TOKEN));
+        let access = AccessFiles { token, ..AccessFiles::default() };
+        let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
+        for wrong in [None, Some("a-token-of-the-testS"), Some("another-token-altogether")] {
+            let mut client = match wrong {
+                None => running.client(),
+                Some(token) => running.client().with_token(token).unwrap(),
+            };
+            match client.status().await {
+                Err(CallError::Refused(status)) => {
+                    assert_eq!(status.code(), Code::Unauthenticated, "{status}");
+                    assert!(status.message().contains("token"), "{status}");
+                }
+                other => panic!("{other:?}"),
+            }
+            // Nor does an agent get in.
+            let attended = client.attend(tokio_stream::empty()).await;
+            assert!(matches!(attended, Err(CallError::Refused(_))), "{attended:?}");
+        }
+        let mut client = running.client().with_token(TOKEN).unwrap();
+        assert_eq!(client.status().await.unwrap().job, "job");
+        assert_eq!(get(running.http, "/metrics", None).await.0, 401);
+        assert_eq!(get(running.http, "/metrics", Some("Bearer wrong")).await.0, 401);
+        assert_eq!(get(running.http, "/healthz", None).await.0, 200);
+        let bearer = format!("Bearer {TOKEN}");
+        let (status, text) = get(running.http, "/metrics", Some(&bearer)).await;
+        assert_eq!(status, 200);
+        let counted = "telltale_coordinator_refused_total{reason=\"token\"} 8\n";
+        assert!(text.contains(counted), "{text}");
+        running.end().await;
+    });
+}
+
+/// When a certificate is good: from and until so many seconds from now.
+#[derive(Clone, Copy)]
+struct Good(i64, i64);
+
+const ALWAYS: Good = Good(-86_400, 86_400);
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A certificate and its key, as PEM.
+    fn sign(&self, good: Good) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![String::from("localhost")]).unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let from_now = |seconds: i64| {
+            let day = date_time_ymd(1970, 1, 1) + now;
+            let shift = Duration::from_secs(seconds.unsigned_abs());
+            if seconds < 0 { day - shift } else { day + shift }
+        };
+        (params.not_before, params.not_after) = (from_now(good.0), from_now(good.1));
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+fn client(running: &Running, ours: &Authority, identity: Option<&(String, String)>) -> Client {
+    let mut tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(ours.0.pem()))
+        .domain_name("localhost");
+    if let Some((certificate, key)) = identity {
+        tls = tls.identity(Identity::from_pem(certificate, key));
+    }
+    let endpoint = Endpoint::from_shared(format!("https://{}", running.grpc)).unwrap();
+    let channel: Channel = endpoint.tls_config(tls).unwrap().connect_lazy();
+    Client::new(channel)
+}
+
+#[test]
+fn only_certificates_of_the_authority_that_are_good_now_get_in() {
+    run(async {
+        let scratch = Scratch::new();
+        let (ours, theirs) = (Authority::new(), Authority::new());
+        let (certificate, key) = ours.sign(ALWAYS);
+        let access = AccessFiles {
+            token: None,
+            certificate: Some(written(&scratch, "certificate", &certificate)),
+            key: Some(written(&scratch, "key", &key)),
+            client_authority: Some(written(&scratch, "authority", &ours.0.pem())),
+        };
+        let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
+        let good = ours.sign(ALWAYS);
+        let hour = i64::try_from(HOUR.as_secs()).unwrap();
+        let expired = ours.sign(Good(-2 * hour, -60));
+        // What another's clock an hour ahead or behind makes of a certificate of an hour.
+        let not_yet = ours.sign(Good(hour, 2 * hour));
+        let foreign = theirs.sign(ALWAYS);
+        let ask = || async { client(&running, &ours, Some(&good)).status().await.is_ok() };
+        until("whoever has a certificate is answered", ask, |answered| *answered).await;
+        for (name, identity) in [
+            ("none", None),
+            ("expired", Some(&expired)),
+            ("not yet", Some(&not_yet)),
+            ("foreign", Some(&foreign)),
+        ] {
+            let answer = client(&running, &ours, identity).status().await;
+            assert!(answer.is_err(), "{name}: {answer:?}");
+        }
+        assert!(client(&running, &ours, Some(&good)).status().await.is_ok(), "nothing was lost");
+        running.end().await;
+    });
+}
+
+#[test]
+fn beyond_this_machine_nobody_is_answered_without_both() {
+    let scratch = Scratch::new();
+    let ours = Authority::new();
+    let (certificate, key) = ours.sign(ALWAYS);
+    let token = Some(written(&scratch, "token", TOKEN));
+    let certificate = Some(written(&scratch, "certificate", &certificate));
+    let key = Some(written(&scratch, "key", &key));
+    let nothing = AccessFiles::default();
+    let cases = [
+        (nothing.clone(), true),
+        (AccessFiles { token: token.clone(), ..nothing.clone() }, true),
+        (AccessFiles { certificate: certificate.clone(), key: key.clone(), ..nothing }, true),
+        (AccessFiles { token, certificate, key, client_authority: None }, false),
+    ];
+    for (access, open) in cases {
+        for (grpc, http) in [("0.0.0.0:0", "127.0.0.1:0"), ("127.0.0.1:0", "0.0.0.0:0")] {
+            let (grpc, http) = (vec![grpc.parse().unwrap()], vec![http.parse().unwrap()]);
+            let plan = Plan { access: access.clone(), grpc, http, ..plan(scratch.path(), 2) };
+            match Server::bind(plan) {
+                Err(ServeError::Access(AccessError::OpenBeyondLoopback(_))) if open => {}
+                Ok(_) if !open => {}
+                other => panic!("{access:?}: {other:?}"),
+            }
+        }
+    }
+}
