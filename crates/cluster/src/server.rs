@@ -5,6 +5,7 @@
 
 mod access;
 mod answers;
+mod api;
 mod clock;
 pub mod configuration;
 mod counters;
@@ -18,6 +19,7 @@ mod http;
 mod incidents;
 mod incoming;
 mod metrics;
+mod page;
 mod roster;
 mod trust;
 

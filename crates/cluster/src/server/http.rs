@@ -21,10 +21,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::access::Access;
+use super::api;
 use super::counters::{Counters, Refused};
 use super::desk::Desk;
 use super::incoming::Connection;
 use super::metrics;
+use super::page;
 
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -47,11 +49,21 @@ pub(super) struct Web {
 pub(super) fn router(web: Web) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(tell_metrics))
+        .route("/api/v1/status", get(api::status))
+        .route("/api/v1/nodes", get(api::nodes))
+        .route("/api/v1/incidents", get(api::incidents))
+        .route("/api/v1/incidents/{id}", get(api::incident))
         .layer(middleware::from_fn_with_state(web.clone(), admit));
+    // The page's own files say nothing about the job.
+    let page = Router::new()
+        .route("/", get(page::index))
+        .route("/assets/{name}", get(page::asset))
+        .layer(middleware::from_fn_with_state(web.clone(), admit_by_name));
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(tell_ready))
         .merge(guarded)
+        .merge(page)
         .with_state(web)
 }
 
@@ -101,12 +113,28 @@ async fn admit(State(web): State<Web>, request: Request, next: Next) -> Response
     }
 }
 
-fn refusal(web: &Web, headers: &HeaderMap) -> Option<Response> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    if !text(header::HOST).is_some_and(|host| web.hosts.has(host)) {
-        let why = "this name is not one of this machine's; use its address or its host name\n";
-        return Some((StatusCode::MISDIRECTED_REQUEST, why).into_response());
+/// Lets a request on that names this machine.
+async fn admit_by_name(State(web): State<Web>, request: Request, next: Next) -> Response {
+    match misdirected(&web, request.headers()) {
+        Some(refusal) => refusal,
+        None => next.run(request).await,
     }
+}
+
+fn misdirected(web: &Web, headers: &HeaderMap) -> Option<Response> {
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    if host.is_some_and(|host| web.hosts.has(host)) {
+        return None;
+    }
+    let why = "this name is not one of this machine's; use its address or its host name\n";
+    Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
+}
+
+fn refusal(web: &Web, headers: &HeaderMap) -> Option<Response> {
+    if let Some(refusal) = misdirected(web, headers) {
+        return Some(refusal);
+    }
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if !web.access.admits(text(header::AUTHORIZATION)) {
         web.counters.refuse(Refused::Token);
         let why = "send this coordinator's token: Authorization: Bearer TOKEN\n";

@@ -1,0 +1,71 @@
+//! What operators may ask, over HTTP as JSON: the same answers as by gRPC, in the form of
+//! [`crate::view`]. Nothing can be ordered here.
+
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::desk::AskError;
+use super::http::Web;
+use crate::view::{ExplanationView, IncidentView, NodeView, StatusView};
+
+/// Incidents of one answer.
+const MAX_INCIDENTS: usize = 100;
+/// The name that stands for the newest incident.
+const NEWEST: &str = "newest";
+
+pub(super) async fn status(State(web): State<Web>) -> Response {
+    answer(web.desk.status().await.map(|status| StatusView::from(&status)))
+}
+
+pub(super) async fn nodes(State(web): State<Web>) -> Response {
+    let views = |nodes: &[_]| nodes.iter().map(NodeView::from).collect::<Vec<_>>();
+    answer(web.desk.nodes().await.map(|listed| views(&listed.nodes)))
+}
+
+pub(super) async fn incidents(State(web): State<Web>) -> Response {
+    let views = |incidents: &[_]| incidents.iter().map(IncidentView::from).collect::<Vec<_>>();
+    answer(web.desk.incidents(MAX_INCIDENTS).await.map(|listed| views(&listed.incidents)))
+}
+
+pub(super) async fn incident(State(web): State<Web>, Path(id): Path<String>) -> Response {
+    let id = if id == NEWEST { String::new() } else { id };
+    answer(web.desk.incident(id).await.map(|incident| ExplanationView::from(&incident)))
+}
+
+fn answer<View: Serialize>(asked: Result<View, AskError>) -> Response {
+    match asked {
+        Ok(view) => json(StatusCode::OK, &view),
+        Err(error) => {
+            let status = match &error {
+                AskError::NoIncident => StatusCode::NOT_FOUND,
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            let leader = match &error {
+                AskError::NotLeading { leader } => leader.clone(),
+                _ => None,
+            };
+            json(status, &Problem { error: error.to_string(), leader })
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Serialize)]
+struct Problem {
+    error: String,
+    /// The address of the coordinator that leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader: Option<String>,
+}
+
+fn json(status: StatusCode, view: &impl Serialize) -> Response {
+    let text = serde_json::to_string(view).expect("views are JSON");
+    let headers = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (status, headers, text).into_response()
+}

@@ -1,0 +1,119 @@
+// The page: asks the coordinator again and again, and shows what it says. Nothing is decided here,
+// and nothing can be ordered.
+
+import { access, ask } from "./access.js";
+import { showIncident } from "./incident.js";
+import { bytes, duration, element, moment, table } from "./tables.js";
+
+// Milliseconds from one look to the next.
+const LOOK = 2000;
+
+const at = (id) => document.getElementById(id);
+let chosen;
+let turn = 0;
+
+const nodeColumns = [
+  ["Node", "", (node) => node.name],
+  ["State", "", (node) => state(node)],
+  ["Slot", "number", (node) => node.slot ?? ""],
+  ["First rank", "number", (node) => node.first_rank ?? ""],
+  ["Workers", "", (node) => workers(node)],
+  ["Heard", "number", (node) => (node.heard_ago_ns === undefined ? "never" : duration(node.heard_ago_ns))],
+  ["Failures", "number", (node) => node.failures],
+  ["CPU", "number", (node) => (node.processors_busy_ratio === undefined ? "" : `${Math.round(node.processors_busy_ratio * 100)}%`)],
+  ["Memory", "number", (node) => (node.memory_used_bytes === undefined ? "" : bytes(node.memory_used_bytes))],
+  ["Address", "", (node) => node.address ?? ""],
+];
+
+const incidentColumns = [
+  ["Incident", "", (incident) => choice(incident)],
+  ["Opened", "", (incident) => moment(incident.opened_unix_ms)],
+  ["Epoch", "number", (incident) => incident.epoch],
+  ["Standing", "", (incident) => element("td", { class: ["collecting", "held"].includes(incident.standing) ? "alarm" : undefined }, incident.standing)],
+  ["What is done", "", (incident) => incident.text],
+];
+
+function state(node) {
+  const text = node.bar ? `${node.state}: ${node.bar}` : node.state;
+  return element("td", { class: node.state === "silent" ? "alarm" : undefined }, text);
+}
+
+function workers(node) {
+  const counts = new Map();
+  for (const worker of node.worker_states) counts.set(worker.state, (counts.get(worker.state) ?? 0) + 1);
+  const text = [...counts].map(([kind, count]) => `${count} ${kind}`).join(", ");
+  return element("td", { class: counts.has("failed") ? "alarm" : undefined }, text);
+}
+
+function choice(incident) {
+  const button = element("button", { type: "button", class: "plain", "aria-label": `Explain incident ${incident.id}` }, incident.id);
+  button.addEventListener("click", async () => {
+    chosen = incident.id;
+    await look();
+    at("incident-title").focus();
+  });
+  return button;
+}
+
+function standing(job) {
+  if (job.phase === "over") return job.outcome === "finished" ? "finished" : "given up";
+  if (job.phase === "committed") return job.runs ? "runs" : "starts its workers";
+  return job.phase === "preparing" ? "stops its workers" : "waits for nodes";
+}
+
+function showStatus(job) {
+  at("job").textContent = `· ${job.job}`;
+  const lines = [
+    ["job", `${standing(job)}; epoch ${job.epoch}, mode ${job.mode}`],
+    ["nodes", `${job.filled_slots} of ${job.slots} slots filled, ${job.active_nodes} heard; ${job.standby_nodes} standing by, ${job.silent_nodes} silent, ${job.barred_nodes} kept out`],
+    ["rank 0", job.master ?? "nowhere yet"],
+    ["restarts", `${job.restarts} in all; of the budget ${job.counted_restarts} of ${job.restart_budget}`],
+    ["evictions", `of the budget ${job.counted_evictions} of ${job.eviction_budget}`],
+    ["incident", job.open_incident ? `${job.open_incident} is open` : "none is open"],
+    ["leader", `term ${job.term}, for ${duration(job.led_for_ns)}; Telltale ${job.version}; decisions are in ${job.store}`],
+  ];
+  at("status").replaceChildren(...lines.flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
+}
+
+// Keeps the keyboard where it is when a table is drawn anew.
+function keepingFocus(draw) {
+  const label = document.activeElement?.getAttribute("aria-label");
+  draw();
+  if (!label || document.activeElement !== document.body) return;
+  for (const button of document.querySelectorAll("button.plain")) if (button.getAttribute("aria-label") === label) button.focus();
+}
+
+async function look() {
+  turn += 1;
+  const mine = turn;
+  try {
+    const [job, nodes, incidents] = await Promise.all([ask("status"), ask("nodes"), ask("incidents")]);
+    const shown = chosen ?? incidents[0]?.id;
+    const told = shown ? await ask(`incidents/${encodeURIComponent(shown)}`).catch(() => undefined) : undefined;
+    // A later look was faster.
+    if (mine !== turn) return;
+    showStatus(job);
+    keepingFocus(() => {
+      table(at("nodes"), nodeColumns, nodes, "No node has registered.");
+      table(at("incidents"), incidentColumns, incidents, "No incident is known.");
+    });
+    showIncident(told);
+    at("problem").hidden = true;
+    at("connection").dataset.state = "live";
+    at("connection").textContent = `as of ${moment(Date.now())}`;
+  } catch (error) {
+    if (mine !== turn) return;
+    at("problem").textContent = error.message;
+    at("problem").hidden = false;
+    at("connection").dataset.state = "lost";
+    at("connection").textContent = "no answer";
+  }
+}
+
+async function follow() {
+  await look();
+  setTimeout(follow, LOOK);
+}
+
+access(() => look());
+follow();
