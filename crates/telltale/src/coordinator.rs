@@ -4,6 +4,7 @@ use std::io;
 
 use sd_notify::NotifyState;
 use telltale_cluster::server::Server;
+use telltale_server::listen::Address;
 use telltale_server::log;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -19,7 +20,8 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
     log::set_level(configuration.log_level);
     std::panic::set_hook(Box::new(|panic| log::error(&format!("a part failed: {panic}"))));
     let plan = configuration.plan().map_err(|error| Failure::because(&error))?;
-    let is_open = plan.access.token.is_none() && plan.access.client_authority.is_none();
+    let proves = plan.access.token.is_some() || plan.access.client_authority.is_some();
+    let is_open = !proves && plan.grpc.iter().any(|address| matches!(address, Address::Tcp(_)));
     let server = Server::bind(plan).map_err(|error| Failure::because(&error))?;
     for address in server.grpc_addresses() {
         log::info(&format!("listens for agents and operators on {address}"));
@@ -28,7 +30,7 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
         log::info(&format!("listens for HTTP on {address}"));
     }
     if is_open {
-        log::warn("every user of this machine can restart the job; --token-file changes that");
+        log::warn("every user of this machine can restart the job; --token-file or a socket file changes that");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)

@@ -80,6 +80,12 @@ impl Access {
         Ok(Arc::new(Self { token, tls }))
     }
 
+    /// Whether a user of this machine may connect to a socket file: without a token, whoever can
+    /// open the file could restart the job, so only root and our own user may.
+    pub(super) fn lets_in(&self, uid: u32) -> bool {
+        self.token.is_some() || [0, rustix::process::geteuid().as_raw()].contains(&uid)
+    }
+
     /// Whether a call with this `authorization` header may go on. Certificates were checked when the
     /// connection was made.
     pub(super) fn admits(&self, header: Option<&str>) -> bool {

@@ -29,6 +29,8 @@ pub(super) enum Refused {
     Crowded,
     /// The TLS handshake failed: no certificate, an expired one, one of somebody else's.
     Handshake,
+    /// Another user of this machine at a socket file, where no token proves who may call.
+    Stranger,
     /// A call without the token, or with another.
     Token,
     /// This coordinator does not lead.
@@ -45,9 +47,10 @@ pub(super) enum Refused {
 
 impl Refused {
     /// All of them, with their names in the metrics.
-    pub(super) const ALL: [(Self, &'static str); 8] = [
+    pub(super) const ALL: [(Self, &'static str); 9] = [
         (Self::Crowded, "crowded"),
         (Self::Handshake, "handshake"),
+        (Self::Stranger, "stranger"),
         (Self::Token, "token"),
         (Self::NotLeading, "not_leading"),
         (Self::TooLarge, "too_large"),

@@ -96,6 +96,12 @@ pub(super) fn accept(
 
 /// Lets a connection in if there is room, after its handshake where there is one.
 fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<Connection>>) {
+    if let Bytes::Unix(stream) = &bytes
+        && !stream.peer_cred().is_ok_and(|peer| entrance.access.lets_in(peer.uid()))
+    {
+        entrance.counters.refuse(Refused::Stranger);
+        return;
+    }
     let Ok(permit) = Arc::clone(&entrance.room).try_acquire_owned() else {
         entrance.counters.refuse(Refused::Crowded);
         return;
