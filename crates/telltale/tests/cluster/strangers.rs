@@ -1,0 +1,69 @@
+//! A coordinator at a socket file: root and its own user may call, nobody else without the token.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const STRANGER: u32 = 61_052;
+const TOKEN: &str = "a-token-of-the-tests";
+
+fn telltale() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
+    // What a command of somebody else leaves is not looked for in our own directories.
+    command.env_remove("XDG_RUNTIME_DIR").current_dir("/");
+    command
+}
+
+fn written(path: &Path, mode: u32) {
+    fs::write(path, TOKEN).expect("a token file");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
+}
+
+#[test]
+fn another_user_is_shut_out_where_no_token_tells_who_may_call() {
+    if !needs_root("telltale::cluster::another_user_is_shut_out_where_no_token_tells_who_may_call")
+    {
+        return;
+    }
+    for has_token in [false, true] {
+        let place = Scratch::new();
+        place.set_mode(0o755);
+        let socket = place.join("coordinator.sock");
+        let [own, theirs] = ["own", "theirs"].map(|name| place.join(name));
+        written(&own, 0o600);
+        written(&theirs, 0o600);
+        std::os::unix::fs::chown(&theirs, Some(STRANGER), Some(STRANGER)).expect("root may");
+        let mut command = telltale();
+        command.args(["coordinator", "--nodes", "1", "--no-http", "--log-level", "error"]);
+        command.arg("--journal").arg(place.join("journal"));
+        command.arg("--listen").arg(format!("unix:{}", socket.display()));
+        if has_token {
+            command.arg("--token-file").arg(&own);
+        }
+        let _coordinator = ChildGuard::spawn(&mut command);
+        let ask = |token: Option<&Path>| {
+            let mut command = telltale();
+            command.args(["cluster", "status", "--json", "--coordinator"]);
+            command.arg(format!("unix:{}", socket.display()));
+            if let Some(token) = token {
+                command.arg("--token-file").arg(token);
+            }
+            command
+        };
+        let told = |output: &Output| String::from_utf8_lossy(&output.stdout).contains("\"job\"");
+        wait_until("the coordinator answers its own user", PATIENCE, || {
+            told(&ask(has_token.then_some(&own)).output().expect("it runs"))
+        });
+        let as_stranger =
+            |token| as_user(STRANGER, STRANGER, ask(token)).output().expect("it runs");
+        let without = as_stranger(None);
+        assert!(!told(&without) && without.status.code() == Some(2), "{without:?}");
+        let with = as_stranger(Some(&theirs));
+        assert_eq!(told(&with), has_token, "{with:?}");
+    }
+}
