@@ -28,10 +28,12 @@ def patch():
     def observed(self, *arguments, **named):
         outputs = forward(self, *arguments, **named)
         if recorder.is_working and torch.is_grad_enabled():
+            began_ns = recorder.timer()
             try:
                 _watch(torch, recorder, self, outputs)
             except Exception:
                 recorder.error()
+            recorder.timed(began_ns)
         return outputs
 
     setattr(observed, _patches.WRAPPED, forward)
@@ -84,26 +86,25 @@ class _Pass:
         if self._is_queued:
             return
         self._is_queued = True
-        try:
-            self._queue(self._computed)
-        except Exception:
-            self._recorder.error()
+        self._timed(self._queue, self._computed)
 
     def _computed(self):
         """All gradients of this rank are there; the sums are on their way."""
-        try:
-            self._start_us = now_us()
-            self._tell(BEGIN, 0)
-            # Behind the step that waits for the sums, which is queued by now.
-            self._queue(self._added)
-        except Exception:
-            self._recorder.error()
+        self._start_us = now_us()
+        self._timed(self._tell, BEGIN, 0)
+        # Behind the step that waits for the sums, which is queued by now.
+        self._timed(self._queue, self._added)
 
     def _added(self):
+        self._timed(self._tell, END, now_us())
+
+    def _timed(self, function, *arguments):
+        began_ns = self._recorder.timer()
         try:
-            self._tell(END, now_us())
+            function(*arguments)
         except Exception:
             self._recorder.error()
+        self._recorder.timed(began_ns)
 
     def _tell(self, kind, end_us):
         self._recorder.tell(

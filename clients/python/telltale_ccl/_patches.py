@@ -54,6 +54,7 @@ WRAPPED = "__telltale_ccl__"
 
 _inside = threading.local()
 _groups = weakref.WeakKeyDictionary()
+_world = []  # what is told of the default group, once that is known
 
 
 def install():
@@ -159,16 +160,18 @@ def _patch_wait(c10d):
     def waited(self, *arguments, **named):
         outcome = wait(self, *arguments, **named)
         if recorder._works:
+            began_ns = recorder.timer()
             try:
                 recorder.waited(self)
             except Exception:
                 recorder.error()
+            recorder.timed(began_ns)
         return outcome
 
     try:
         work.wait = waited
     except (AttributeError, TypeError):
-        pass  # works are then seen to end ten times a second
+        pass  # works are then seen to end when the recorder looks at them
 
 
 def _patch_save(torch):
@@ -200,6 +203,8 @@ def _is_initialized():
 
 def _group(process_group):
     """What the agent is told of a group; `None` for one that is not to be told of."""
+    if process_group is None and _world:
+        return _world[0]
     c10d = sys.modules[MODULE + ".distributed_c10d"]
     default = c10d._get_default_group()
     if process_group is None or process_group is c10d.GroupMember.WORLD:
@@ -210,7 +215,10 @@ def _group(process_group):
         # What has hooks tells by itself.
         if found.is_seen and _hooks.register(process_group, found, _size):
             found.is_seen = False
-    return found if found.is_seen else None
+    found = found if found.is_seen else None
+    if process_group is default:
+        _world[:] = [found]
+    return found
 
 
 def _describe(c10d, process_group, default):
@@ -258,7 +266,7 @@ def _observed(original, describe):
         # Of functions that call each other, the outermost is told of.
         if not recorder.is_working or getattr(_inside, "busy", False):
             return original(*arguments, **named)
-        entered_ns = time.monotonic_ns()
+        began_ns = recorder.timer()
         told = None
         try:
             told = describe(arguments, named)
@@ -270,14 +278,16 @@ def _observed(original, describe):
         if told is None:
             return original(*arguments, **named)
         _inside.busy = True
+        recorder.timed(began_ns)
         start_ns = time.monotonic_ns()
         try:
             outcome = original(*arguments, **named)
         finally:
             _inside.busy = False
-            end_ns = time.monotonic_ns()
+        end_ns = time.monotonic_ns()
+        began_ns = recorder.timer()
         _ended(recorder, told, start_ns, end_ns, outcome)
-        recorder.overhead_ns += start_ns - entered_ns + time.monotonic_ns() - end_ns
+        recorder.timed(began_ns)
         return outcome
 
     return wrapper
@@ -367,23 +377,27 @@ def _batch(original):
             return original(operations)
         told = []
         start_ns = time.monotonic_ns()
+        began_ns = recorder.timer()
         try:
             told = [describe(operation) for operation in operations]
             for one in filter(None, told):
                 recorder.tell(BEGIN, one[0], one[1], start_ns // 1000, 0, one[2], one[3])
         except Exception:
             recorder.error()
+        recorder.timed(began_ns)
         _inside.busy = True
         try:
             works = original(operations)
         finally:
             _inside.busy = False
         end_ns = time.monotonic_ns()
+        began_ns = recorder.timer()
         for index, one in enumerate(told):
             if one is not None and works:
                 # A backend that joins operations returns one work for all.
                 work = works[index] if len(works) == len(told) else works[-1]
                 _ended(recorder, one, start_ns, end_ns, work)
+        recorder.timed(began_ns)
         return works
 
     return wrapper
@@ -397,6 +411,7 @@ def _initialized(original):
         outcome = original(*arguments, **named)
         recorder = _record.recorder()
         try:
+            del _world[:]
             _group(None)
             from . import _gradients
 
@@ -426,6 +441,7 @@ def _made(original):
 def _destroyed(original):
     def wrapper(*arguments, **named):
         _record.recorder().flush(0.2)
+        del _world[:]
         return original(*arguments, **named)
 
     return wrapper

@@ -4,7 +4,7 @@
 /// The definitions, and one constant for each.
 pub mod definitions;
 
-pub use definitions::{COORDINATOR_DEFINITIONS, DEFINITIONS};
+pub use definitions::{AGENT_DEFINITIONS, COORDINATOR_DEFINITIONS, DEFINITIONS};
 
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +86,8 @@ pub enum Scope {
     Service,
     /// The coordinator of a job, which is another program than the node service.
     Coordinator,
+    /// The agent of one of a job's nodes, which is another program too.
+    Agent,
 }
 
 impl Scope {
@@ -97,7 +99,7 @@ impl Scope {
             Self::Device => &["device"],
             Self::Process => &["process", "user", "container_id", "pod_uid"],
             Self::Source => &["source"],
-            Self::Service | Self::Coordinator => &[],
+            Self::Service | Self::Coordinator | Self::Agent => &[],
         }
     }
 }
@@ -123,14 +125,15 @@ pub struct MetricDefinition {
 
 #[cfg(test)]
 mod tests {
-    use super::{COORDINATOR_DEFINITIONS, DEFINITIONS};
+    use super::{AGENT_DEFINITIONS, COORDINATOR_DEFINITIONS, DEFINITIONS};
 
     #[test]
     fn definitions_are_sorted_by_name_and_end_in_their_unit() {
-        for list in [DEFINITIONS, COORDINATOR_DEFINITIONS] {
+        let lists = [DEFINITIONS, COORDINATOR_DEFINITIONS, AGENT_DEFINITIONS];
+        for list in lists {
             assert!(list.is_sorted_by(|one, other| one.name < other.name));
         }
-        for definition in DEFINITIONS.iter().chain(COORDINATOR_DEFINITIONS) {
+        for definition in lists.into_iter().flatten() {
             let stem = definition.name.trim_end_matches("_total");
             let suffix = definition.unit.suffix().unwrap_or_default();
             assert!(stem.ends_with(suffix), "{}", definition.name);

@@ -4,6 +4,7 @@
 
 mod answers;
 mod connection;
+mod exposition;
 mod routes;
 mod upgrade;
 

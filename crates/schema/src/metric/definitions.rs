@@ -1,5 +1,6 @@
 // Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.
 
+mod agent;
 mod coordinator;
 mod device;
 mod process;
@@ -8,6 +9,7 @@ mod source;
 
 use super::MetricDefinition;
 
+pub use agent::*;
 pub use coordinator::*;
 pub use device::*;
 pub use process::*;
@@ -141,4 +143,22 @@ pub static COORDINATOR_DEFINITIONS: &[&MetricDefinition] = &[
     COORDINATOR_STALE_MESSAGES_TOTAL,
     COORDINATOR_STREAMS,
     COORDINATOR_TERM,
+];
+
+/// Every metric that an agent can expose, sorted by name.
+pub static AGENT_DEFINITIONS: &[&MetricDefinition] = &[
+    AGENT_EPOCH,
+    AGENT_GROUPS_REFUSED_TOTAL,
+    AGENT_INFO,
+    AGENT_LATENCIES_DROPPED_TOTAL,
+    AGENT_MALFORMED_POSTS_TOTAL,
+    AGENT_MEMORY_TOTAL_BYTES,
+    AGENT_MEMORY_USED_BYTES,
+    AGENT_PEER_LATENCY_SECONDS,
+    AGENT_PROCESSORS_BUSY_RATIO,
+    AGENT_RECORDS_TOTAL,
+    AGENT_RUNNING,
+    AGENT_WORKER_CPU_SECONDS_TOTAL,
+    AGENT_WORKER_RESIDENT_MEMORY_BYTES,
+    AGENT_WORKER_STOPPED,
 ];

@@ -11,12 +11,24 @@ const HEAD: &str =
     "// Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.\n\n";
 
 /// The scopes with the names of their Rust files and the headings of their tables.
-pub(super) const SCOPES: [(Scope, &str, &str); 5] = [
+pub(super) const SCOPES: [(Scope, &str, &str); 6] = [
     (Scope::Device, "device", "One device"),
     (Scope::Process, "process", "One process"),
     (Scope::Source, "source", "One source of readings"),
     (Scope::Service, "service", "The service itself"),
     (Scope::Coordinator, "coordinator", "The coordinator of a job"),
+    (Scope::Agent, "agent", "The agent of a job's node"),
+];
+
+/// The programs with metrics, as whose list of definitions is named.
+const PROGRAMS: [(&str, &str, &[Scope]); 3] = [
+    (
+        "the node service",
+        "DEFINITIONS",
+        &[Scope::Device, Scope::Process, Scope::Source, Scope::Service],
+    ),
+    ("a coordinator", "COORDINATOR_DEFINITIONS", &[Scope::Coordinator]),
+    ("an agent", "AGENT_DEFINITIONS", &[Scope::Agent]),
 ];
 
 /// The Rust source of the list of all definitions, before rustfmt.
@@ -27,13 +39,11 @@ pub(super) fn list(metrics: &[Metric]) -> String {
     code.extend(files().map(|file| format!("mod {file};\n")));
     code.push_str("\nuse super::MetricDefinition;\n\n");
     code.extend(files().map(|file| format!("pub use {file}::*;\n")));
-    let whose = |coordinators: bool| {
-        metrics.iter().filter(move |metric| (metric.scope == Scope::Coordinator) == coordinators)
-    };
-    let about = "Every metric that the node service can expose, sorted by name.";
-    one_list(&mut code, about, "DEFINITIONS", whose(false));
-    let about = "Every metric that a coordinator can expose, sorted by name.";
-    one_list(&mut code, about, "COORDINATOR_DEFINITIONS", whose(true));
+    for (program, name, scopes) in PROGRAMS {
+        let about = format!("Every metric that {program} can expose, sorted by name.");
+        let own = metrics.iter().filter(|metric| scopes.contains(&metric.scope));
+        one_list(&mut code, &about, name, own);
+    }
     code
 }
 

@@ -1,8 +1,11 @@
 //! What an intake knows, as text for people and programs.
 
-use serde::Serialize;
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+use telltale_wire::exposition::Format;
+
+use super::exposition;
 use crate::intake::View;
 
 /// The original's answer: what it has is named as there, what is not known is left out.
@@ -27,8 +30,18 @@ struct Figures {
     latencies: BTreeMap<String, f64>,
 }
 
-/// The content type and text of the figures.
-pub(super) fn metrics(view: &View, _accept: Option<&str>) -> (&'static str, String) {
+/// The content type and text of the figures: the original's JSON, unless one of Prometheus' texts is
+/// asked for and JSON is not.
+pub(super) fn metrics(view: &View, accept: Option<&str>) -> (&'static str, String) {
+    let asks = |name| accept.is_some_and(|accept| accept.contains(name));
+    let format = if asks("application/openmetrics-text") {
+        Some(Format::OpenMetrics)
+    } else {
+        asks("text/plain").then_some(Format::Text)
+    };
+    if let Some(format) = format.filter(|_| !asks("application/json")) {
+        return (format.content_type(), exposition::text(format, view));
+    }
     let text = serde_json::to_string(&figures(view));
     ("application/json", text.expect("text and numbers are always JSON"))
 }

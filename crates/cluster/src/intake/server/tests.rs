@@ -207,6 +207,14 @@ fn figures_are_those_of_the_original() {
     let expected = r#"{"state":"active","rank":0,"world_size":4,"epoch":1,"ram_usage":"#;
     assert!(answer.contains(expected), "{answer}");
     assert!(answer.ends_with(r#""latencies":{"1":0.03}}"#), "{answer}");
+    for (accept, kind, expected) in [
+        ("text/plain;version=0.0.4", "text/plain; version=0.0.4", "outcome=\"taken\"} 40\n"),
+        ("application/openmetrics-text;q=0.6,text/plain;q=0.3,*/*;q=0.2", "openmetrics", "# EOF\n"),
+        ("application/json, text/plain", "application/json", "\"state\":\"active\""),
+    ] {
+        let answer = served.ask(&request("GET /metrics", &format!("accept: {accept}\r\n"), ""));
+        assert!(answer.contains(kind) && answer.contains(expected), "{accept}: {answer}");
+    }
     served.intake.end();
     let answer = served.ask(&request("GET /metrics", "", ""));
     assert!(answer.ends_with(r#"{"state":"standby","latencies":{}}"#), "{answer}");

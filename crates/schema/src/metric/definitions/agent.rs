@@ -1,0 +1,157 @@
+// Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.
+
+use crate::metric::{MetricDefinition, MetricKind, Scope, Unit};
+
+/// The epoch whose workers run.
+pub const AGENT_EPOCH: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_epoch",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "The epoch whose workers run.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Process groups whose members were not taken: too many of them, or no ranks of the job.
+pub const AGENT_GROUPS_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_groups_refused_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Process groups whose members were not taken: too many of them, or no ranks of the job.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Version of the agent.
+pub const AGENT_INFO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_info",
+    unit: Unit::None,
+    kind: MetricKind::Info,
+    help: "Version of the agent.",
+    labels: &["version"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Latencies that were not reported: warm_up, excused (a checkpoint), overwritten (more than a window in one report), no_place.
+pub const AGENT_LATENCIES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_latencies_dropped_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Latencies that were not reported: warm_up, excused (a checkpoint), overwritten (more than a window in one report), no_place.",
+    labels: &["reason"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Posts that could not be read.
+pub const AGENT_MALFORMED_POSTS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_malformed_posts_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Posts that could not be read.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Memory that the node has.
+pub const AGENT_MEMORY_TOTAL_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_memory_total_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Memory that the node has.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Memory of the node that is in use.
+pub const AGENT_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_memory_used_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Memory of the node that is in use.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Mean latency of transfers with the peer, by its rank, in the last report that had any.
+pub const AGENT_PEER_LATENCY_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_peer_latency_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "Mean latency of transfers with the peer, by its rank, in the last report that had any.",
+    labels: &["peer"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// How busy the node's processors were during the last report's interval.
+pub const AGENT_PROCESSORS_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_processors_busy_ratio",
+    unit: Unit::Ratio,
+    kind: MetricKind::Gauge,
+    help: "How busy the node's processors were during the last report's interval.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible.
+pub const AGENT_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_records_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible.",
+    labels: &["outcome"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// 1 while the agent has workers of an epoch, 0 otherwise.
+pub const AGENT_RUNNING: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_running",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 while the agent has workers of an epoch, 0 otherwise.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Processor time of the worker's own process.
+pub const AGENT_WORKER_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_worker_cpu_seconds_total",
+    unit: Unit::Seconds,
+    kind: MetricKind::Counter,
+    help: "Processor time of the worker's own process.",
+    labels: &["rank"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Resident memory of the worker's own process.
+pub const AGENT_WORKER_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_worker_resident_memory_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Resident memory of the worker's own process.",
+    labels: &["rank"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// 1 while the system says that the worker is stopped, 0 otherwise.
+pub const AGENT_WORKER_STOPPED: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_worker_stopped",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 while the system says that the worker is stopped, 0 otherwise.",
+    labels: &["rank"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
