@@ -1,7 +1,7 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! scrape, serve; all of them when none is named.
+//! scrape, serve, cluster; all of them when none is named.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -13,12 +13,12 @@ use telltale_bench::sample::Effort;
 use telltale_bench::stream::Client;
 use telltale_bench::table::Table;
 use telltale_bench::{
-    address, cost, endpoint, experiments, launch, pinning, program, record, scrape, serve, stream,
-    sweep,
+    address, cluster, cost, endpoint, experiments, launch, pinning, program, record, scrape, serve,
+    stream, sweep,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 11] = [
+const SUBJECTS: [&str; 12] = [
     "record",
     "address",
     "sweep",
@@ -30,6 +30,7 @@ const SUBJECTS: [&str; 11] = [
     "stream",
     "scrape",
     "serve",
+    "cluster",
 ];
 
 fn main() -> ExitCode {
@@ -96,6 +97,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "program" => program::table(effort)?,
         "scrape" => scrape::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "serve" => serve::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
+        "cluster" => cluster::table(&cargo_bin("telltale", "telltale"), effort)?,
         "stream" => {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");

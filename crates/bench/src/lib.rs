@@ -12,6 +12,7 @@
 
 pub mod address;
 pub mod client;
+pub mod cluster;
 pub mod cost;
 pub mod endpoint;
 pub mod experiments;

@@ -12,7 +12,9 @@ use telltale_bench::seed::{Device, Row, Setting, Tracker};
 use telltale_bench::stream::Client;
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
-use telltale_bench::{cost, endpoint, experiments, launch, program, record, scrape, serve, stream};
+use telltale_bench::{
+    cluster, cost, endpoint, experiments, launch, program, record, scrape, serve, stream,
+};
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
 const WORKER: &str = env!("CARGO_BIN_EXE_telltale-bench-worker");
@@ -177,6 +179,7 @@ fn every_table_can_be_filled() {
         experiments::table(Effort::Once).unwrap(),
         scrape::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
         serve::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
+        cluster::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
     ];
     for table in tables {
         assert!(table.rows.iter().any(|row| row.ours.is_some()), "{table}");

@@ -107,6 +107,7 @@ fn a_coordinator_that_ends_and_begins_again_disturbs_nobody() {
         drop(nodes);
         let again = Running::start(plan(scratch.path(), 2)).await;
         let mut client = again.client();
+        let mut attending = Vec::new();
         for (name, rank) in [("a", 0), ("b", 1)] {
             let mut node = Node::attend(&mut client, name).await;
             node.say_registration(Activity::Committed(epoch)).await;
@@ -114,7 +115,7 @@ fn a_coordinator_that_ends_and_begins_again_disturbs_nobody() {
             let told = node.until_order("any order", |_| true).await;
             assert_eq!((told.order, told.epoch), (Order::Welcome, epoch));
             node.report(epoch, rank, WorkerState::Running).await;
-            std::mem::forget(node);
+            attending.push(node);
         }
         let ask = || async { again.client().status().await.unwrap() };
         let status = until("the job runs", ask, |status| status.runs).await;
