@@ -17,6 +17,7 @@ use telltale_server::token::Token;
 
 use crate::arguments::AgentArguments;
 use crate::exit::{Failure, Status};
+use crate::parent;
 
 /// The variable by which workers know where to post.
 const LOG_CCL: &str = "TELLTALE_LOG_CCL";
@@ -25,6 +26,9 @@ const SOCKET: &str = "agent.sock";
 
 /// Runs the command.
 pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
+    if arguments.end_with_parent.is_some_and(|parent| !parent::tie_to(parent)) {
+        return Ok(Status::Fine);
+    }
     log::set_level(arguments.log_level);
     if arguments.warm {
         can_be_warm(&arguments.command).map_err(|error| Failure::because(&error))?;

@@ -136,7 +136,14 @@ trainings' kernels, which takes some seconds, and keeps them (see `telltale gpt 
 
 On a terminal the tables are repainted until Ctrl-C; otherwise one snapshot a second is printed for
 10 seconds. A summary follows, except with --json. Everything the demo started or made is gone
-afterwards, but for the compiled kernels.";
+afterwards, but for the compiled kernels.
+
+With --cluster a coordinator, four nodes and a spare are started on this machine, each node an agent
+with an emulated chip, and train one GPT together. Half-way one node is killed; the spare takes its
+place, and the training goes on from its checkpoint. The same training runs once more undisturbed,
+and the last line says whether the weights are identical, bit for bit.
+
+Exit status: 0 all went well or Ctrl-C ended it, 1 the weights differ, 2 it failed, 64 wrong usage.";
 
 const GPT_HELP: &str = "\
 The model learns Telltale's own documentation, character by character. Its loss is printed for each
@@ -264,13 +271,20 @@ impl SmiArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
+    /// Show instead how a training on four nodes goes on when one of them dies
+    #[arg(long, conflicts_with_all = ["seconds", "workload"])]
+    pub(crate) cluster: bool,
+    /// With --cluster: how many steps the training has [default: 160]
+    #[arg(long, value_name = "N", requires = "cluster")]
+    #[arg(value_parser = clap::value_parser!(u64).range(20..))]
+    pub(crate) steps: Option<u64>,
     /// End after N seconds [default: never on a terminal, 10 otherwise]
     #[arg(long, value_name = "N", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
     /// What the two processes do
     #[arg(long, value_name = "WORKLOAD", value_enum, default_value_t = Workload::Gpt)]
     pub(crate) workload: Workload,
-    /// Print JSON, one object a snapshot
+    /// Print JSON, one object a snapshot; with --cluster, one for each thing that happens
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -311,6 +325,9 @@ pub(crate) struct GptArguments {
     /// MASTER_PORT and TELLTALE_EPOCH say which one this is and where rank 0 listens
     #[arg(long)]
     pub(crate) parallel: bool,
+    /// Let each step take at least SECONDS, so that a small model leaves the machine some rest
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) pace: Option<Duration>,
     /// Whether compiled programs are kept: on, off, or on with each use checked [default:
     /// $TELLTALE_PROGRAM_CACHE, on]
     #[arg(long, value_name = "MODE", value_parser = ["on", "off", "check"])]

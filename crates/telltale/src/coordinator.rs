@@ -10,12 +10,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::CoordinatorArguments;
 use crate::exit::{Failure, Status};
+use crate::parent;
 
 /// Threads that serve connections; the coordinator's own work is in one task.
 const THREADS: usize = 2;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
+    if arguments.end_with_parent.is_some_and(|parent| !parent::tie_to(parent)) {
+        return Ok(Status::Fine);
+    }
     let configuration = arguments.configuration().map_err(|error| Failure::because(&error))?;
     log::set_level(configuration.log_level);
     std::panic::set_hook(Box::new(|panic| log::error(&format!("a part failed: {panic}"))));

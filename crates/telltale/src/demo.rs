@@ -1,6 +1,7 @@
 //! `telltale demo`: an emulated n300, two processes that train a GPT or replay real traces on it,
-//! and the table that `telltale smi -w` shows. Whatever it started or made is gone when it ends.
+//! and the table that `telltale smi -w` shows; or a cluster ([`cluster`]). Whatever it started or made is gone when it ends.
 
+mod cluster;
 mod losses;
 mod stage;
 
@@ -23,6 +24,9 @@ const UNWATCHED: Duration = Duration::from_secs(10);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
+    if arguments.cluster {
+        return cluster::run(arguments);
+    }
     let output = Output::detect();
     let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let mut stage = Stage::build(arguments.workload)?;

@@ -11,6 +11,7 @@ mod ranks;
 mod telling;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use telltale_emulator::{Accelerator, AcceleratorOptions};
 use telltale_gpt::checkpoint::Checkpoint;
@@ -118,6 +119,7 @@ fn train(
     progress.tell_start(&training, ranks.as_ref(), &name)?;
     let wanted = arguments.steps.unwrap_or(u64::MAX);
     while training.steps() < wanted && !interrupt.asked() {
+        let begun = Instant::now();
         match progress.step(&mut training, ranks.as_mut()) {
             Ok(Stepped::Done) => {}
             Ok(Stepped::Asked) => break,
@@ -135,6 +137,9 @@ fn train(
                 Some(ranks) => ranks.excused(|| keeper.keep(&training))?,
                 None => keeper.keep(&training)?,
             }
+        }
+        if let Some(pace) = arguments.pace {
+            interrupt.sleep(pace.saturating_sub(begun.elapsed()));
         }
     }
     interrupt.finish_undisturbed();

@@ -82,6 +82,9 @@ pub(crate) struct AgentArguments {
     /// What is logged: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: Level,
+    /// End when the process with this pid, which started this one, ends
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) end_with_parent: Option<i32>,
     #[command(flatten)]
     pub(crate) trust: TrustArguments,
     /// The command that each worker runs, and its arguments

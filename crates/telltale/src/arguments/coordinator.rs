@@ -72,6 +72,9 @@ pub(crate) struct CoordinatorArguments {
     /// How much to do without being told
     #[arg(long, value_name = "MODE")]
     mode: Option<Mode>,
+    /// End when the process with this pid, which started this one, ends
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) end_with_parent: Option<i32>,
     /// What to log: error, warn, info or debug
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,

@@ -186,7 +186,7 @@ fn start_workload(root: &Path, arguments: &[&str]) -> Result<Child, Failure> {
 }
 
 /// A runtime directory of the overflow uid is refused by every reader, so that nothing would show.
-fn refuse_nobody() -> Result<(), Failure> {
+pub(super) fn refuse_nobody() -> Result<(), Failure> {
     if geteuid().as_raw() != OVERFLOW_UID {
         return Ok(());
     }

@@ -9,6 +9,7 @@ mod columns;
 mod command;
 mod completions;
 mod demo;
+mod demo_cluster;
 mod doctor;
 mod emulate;
 mod events;

@@ -103,8 +103,18 @@ fn plain(line: &str) -> String {
 
 /// Runs the demo at a size until it has painted some frames, then ends it with Ctrl-C.
 fn demo(test: &str, size: (usize, usize), environment: &str) -> Option<(Vec<Vec<String>>, String)> {
+    demo_of(test, size, environment, "demo")
+}
+
+/// The same with arguments.
+fn demo_of(
+    test: &str,
+    size: (usize, usize),
+    environment: &str,
+    arguments: &str,
+) -> Option<(Vec<Vec<String>>, String)> {
     let place = Scratch::new();
-    let line = format!("env {environment} {} demo", env!("CARGO_BIN_EXE_telltale"));
+    let line = format!("env {environment} {} {arguments}", env!("CARGO_BIN_EXE_telltale"));
     let terminal = Terminal::start(test, size, &line, &place)?;
     terminal.wait_for_frames(2);
     let (columns, rows) = (terminal.columns, terminal.rows);
@@ -140,6 +150,18 @@ fn the_demo_repaints_until_ctrl_c() {
     let (_, end) = text.rsplit_once(SHOW_CURSOR).unwrap();
     assert!(end.contains("At the end:") && end.contains("PEAK"), "{end}");
     assert!(!plain(end).contains('\x1b'));
+}
+
+#[test]
+fn the_demo_of_a_cluster_repaints_a_row_for_each_node_until_ctrl_c() {
+    let test = "the_demo_of_a_cluster_repaints_a_row_for_each_node_until_ctrl_c";
+    for size in [(80, 24), (30, 8)] {
+        let Some((frames, _)) = demo_of(test, size, "A=b", "demo --cluster") else { return };
+        let last = frames.last().unwrap();
+        assert!(last[0].starts_with("Ctrl-C ends this demo: one GPT"), "{last:#?}");
+        assert!(last[1].starts_with("NODE     IS        RANK"), "{last:#?}");
+        assert!(last[2].starts_with("node-a") && last[5].starts_with("node-d"), "{last:#?}");
+    }
 }
 
 #[test]

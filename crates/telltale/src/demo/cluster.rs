@@ -1,0 +1,263 @@
+//! `telltale demo --cluster`: a coordinator, four nodes and a spare, which train one GPT together. One
+//! node is killed half-way; what it takes to go on is shown, and at the end the weights are compared
+//! with those of the same training undisturbed. Whatever it started or made is gone when it ends.
+
+mod company;
+mod event;
+mod page;
+mod process;
+mod story;
+mod view;
+mod worker_line;
+
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::json;
+
+use crate::arguments::DemoArguments;
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use company::{Company, Heard, NAMES, SLOTS, Source};
+use page::Undisturbed;
+use story::Story;
+use view::Asking;
+use worker_line::WorkerLine;
+
+/// Steps that the training takes, unless the command line says otherwise.
+const STEPS: u64 = 160;
+/// The node that is killed: neither the first, which everybody has to find, nor the last.
+const VICTIM: usize = 2;
+/// Time between two looks.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long nothing may happen before the demo gives up: longer than the first run compiles kernels.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs the command.
+pub(super) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
+    let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+    super::stage::refuse_nobody()?;
+    let steps = arguments.steps.unwrap_or(STEPS);
+    let began = (Instant::now(), SystemTime::now());
+    let mut company = Company::start(steps)?;
+    let story = Story::begin(NAMES.map(str::to_owned).to_vec(), SLOTS, steps, began.1);
+    let screen = Screen { output: Output::detect(), json: arguments.json, told: 0 };
+    let mut show = Show { began: began.0, story, screen, undisturbed: Vec::new() };
+    let shown = show.run(&mut company, &interrupt).map_err(|failure| match failure {
+        Failure::Told(text) => Failure::Told(text + &company.complaints()),
+        Failure::ReaderGone => Failure::ReaderGone,
+    });
+    interrupt.finish_undisturbed();
+    let ended = show.screen.end();
+    let struck = company.strike();
+    let is_over = shown?;
+    ended?;
+    struck?;
+    // Else it was asked to end before there was anything to compare.
+    if is_over { show.compare() } else { Ok(Status::Fine) }
+}
+
+/// The demo as it goes.
+struct Show {
+    began: Instant,
+    story: Story,
+    screen: Screen,
+    /// The steps and the weights of the ranks that nobody disturbs.
+    undisturbed: Vec<(u64, Option<String>)>,
+}
+
+/// Where it is shown.
+struct Screen {
+    output: Output,
+    json: bool,
+    /// Events that were printed.
+    told: usize,
+}
+
+// === impl Show ===
+
+impl Show {
+    /// Goes on until there is something to compare; false when it was asked to end before.
+    fn run(&mut self, company: &mut Company, interrupt: &Interrupt) -> Result<bool, Failure> {
+        self.screen.begin()?;
+        let asking = Asking::at(&company.socket())?;
+        let train = |show: &mut Self, company: &mut Company| {
+            show.hear(company);
+            let view = asking.view();
+            let at = show.began.elapsed();
+            match view {
+                Ok(view) => show.story.look(at, view),
+                // It does not answer yet.
+                Err(_) if show.story.view.epoch == 0 => {}
+                Err(error) => return Err(Failure::because(&error)),
+            }
+            if show.story.view.epoch > 0 && !company.is_complete() {
+                company.start_node()?;
+            }
+            if show.story.is_half_way(VICTIM) {
+                let at = show.began.elapsed();
+                let processes = company.kill(VICTIM);
+                show.story.kill(at, VICTIM, processes);
+            }
+            Ok(show.story.is_over())
+        };
+        if !self.until(company, interrupt, train)? {
+            return Ok(false);
+        }
+        if !self.story.has_killed() {
+            return Err(Failure::Told(String::from(
+                "the training was over before there was a spare for a node to be killed; let it take \
+                 more --steps",
+            )));
+        }
+        company.end_cluster();
+        company.start_undisturbed()?;
+        self.undisturbed = vec![(0, None); SLOTS];
+        let train_again = |show: &mut Self, company: &mut Company| {
+            show.hear(company);
+            Ok(show.undisturbed.iter().all(|(_, digest)| digest.is_some()))
+        };
+        if !self.until(company, interrupt, train_again)? {
+            return Ok(false);
+        }
+        if let Some(digest) = self.undisturbed_digest() {
+            self.story.undisturbed(self.began.elapsed(), digest);
+        }
+        self.screen.show(&self.story, None)?;
+        Ok(true)
+    }
+
+    /// Does `look` again and again, and shows what it found, until it is true; false when the demo was
+    /// asked to end before.
+    fn until(
+        &mut self,
+        company: &mut Company,
+        interrupt: &Interrupt,
+        mut look: impl FnMut(&mut Self, &mut Company) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut moved = (Instant::now(), self.progress());
+        loop {
+            let is_done = look(self, company)?;
+            let undisturbed = self.undisturbed.iter().map(|(step, _)| *step).min();
+            self.screen.show(&self.story, undisturbed.map(|step| Undisturbed { step }))?;
+            if is_done {
+                return Ok(true);
+            }
+            if interrupt.sleep(PERIOD) {
+                return Ok(false);
+            }
+            company.check()?;
+            if self.progress() != moved.1 {
+                moved = (Instant::now(), self.progress());
+            }
+            if moved.0.elapsed() > PATIENCE {
+                let seconds = PATIENCE.as_secs();
+                let text = format!("nothing has happened in the demo for {seconds} s, so it ends");
+                return Err(Failure::Told(text));
+            }
+        }
+    }
+
+    /// Something that changes as long as something happens.
+    fn progress(&self) -> (usize, u64) {
+        let steps = self.story.nodes.iter().map(|node| node.step);
+        let more = self.undisturbed.iter().map(|(step, _)| *step);
+        (self.story.events.len(), steps.chain(more).sum())
+    }
+
+    fn hear(&mut self, company: &Company) {
+        for Heard { from, line, at } in company.heard() {
+            let at = at.saturating_duration_since(self.began);
+            match (from, line) {
+                (Source::Node(node), line) => self.story.hear(at, node, line),
+                (Source::Undisturbed(rank), WorkerLine::Step { step, .. }) => {
+                    self.undisturbed[rank].0 = step;
+                }
+                (Source::Undisturbed(rank), WorkerLine::Ended { digest, .. }) => {
+                    self.undisturbed[rank].1 = Some(digest);
+                }
+                (Source::Undisturbed(_), WorkerLine::Begun { .. }) => {}
+            }
+        }
+    }
+
+    /// The weights that all ranks have that nobody disturbed.
+    fn undisturbed_digest(&self) -> Option<String> {
+        let (_, first) = self.undisturbed.first()?;
+        let same = self.undisturbed.iter().all(|(_, digest)| digest == first);
+        first.clone().filter(|_| same)
+    }
+
+    /// Says whether the weights are the same, as the last line and the exit status.
+    fn compare(&self) -> Result<Status, Failure> {
+        let (with, without) = (self.story.digest(), self.undisturbed_digest());
+        let is_same = with.is_some() && with == without;
+        let steps = self.story.steps;
+        let digest = |digest: &Option<String>| {
+            digest.clone().unwrap_or_else(|| String::from("not even the same on all ranks"))
+        };
+        let (with_words, without_words) = (digest(&with), digest(&without));
+        let recovery = self.story.recovery().map(|times| times.map(|time| time.as_secs_f64()));
+        let times = recovery.map_or_else(String::new, |[given_up, ran, stepped]| {
+            format!(
+                "The dead node was given up after {given_up:.1} s, all workers ran again after \
+                 {ran:.1} s, and\nthe first step was done after {stepped:.1} s.\n"
+            )
+        });
+        self.screen.output.print(&if self.screen.json {
+            let [given_up, ran, stepped] = recovery.map_or([None; 3], |times| times.map(Some));
+            let line = json!({"event": "compared", "steps": steps, "identical": is_same,
+                "weights_digest": with, "weights_digest_undisturbed": without,
+                "seconds_to_give_up": given_up, "seconds_to_run": ran, "seconds_to_step": stepped});
+            format!("{line}\n")
+        } else if is_same {
+            format!(
+                "{times}The weights after {steps} steps are identical, bit for bit, with a node killed \
+                 and without.\n"
+            )
+        } else {
+            format!(
+                "{times}The weights after {steps} steps DIFFER: {with_words} with a node killed, \
+                 {without_words} without.\n"
+            )
+        })?;
+        Ok(if is_same { Status::Fine } else { Status::Partial })
+    }
+}
+
+// === impl Screen ===
+
+impl Screen {
+    fn is_repainted(&self) -> bool {
+        !self.json && self.output.is_repainted()
+    }
+
+    fn begin(&self) -> Result<(), Failure> {
+        if self.is_repainted() {
+            self.output.begin_repainting()?;
+        }
+        Ok(())
+    }
+
+    /// Shows how things are, where that can be, and else what has happened since the last time.
+    fn show(&mut self, story: &Story, undisturbed: Option<Undisturbed>) -> Result<(), Failure> {
+        if self.is_repainted() {
+            let rows = self.output.rows_of_a_page();
+            let page = page::page(story, undisturbed, rows, &self.output.style());
+            return Ok(self.output.repaint(&page)?);
+        }
+        for event in &story.events[self.told..] {
+            let line = if self.json { event.json().to_string() } else { event.line() };
+            self.output.print(&format!("{line}\n"))?;
+        }
+        self.told = story.events.len();
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        if self.is_repainted() {
+            self.output.end_repainting()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,351 @@
+//! What is known of the cluster so far, and what happened. It is told of everything with the moment
+//! it was seen; it looks at nothing itself.
+
+use std::time::{Duration, SystemTime};
+
+use telltale_wire::cluster::message::NodeState;
+
+use super::event::{Event, What};
+use super::view::View;
+use super::worker_line::WorkerLine;
+
+/// How long after the last failure it is told of all.
+const SETTLING: Duration = Duration::from_millis(300);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Story {
+    /// How many steps there are to do.
+    pub(super) steps: u64,
+    /// When it began, on the clock of the coordinator's moments.
+    began: SystemTime,
+    pub(super) nodes: Vec<NodeStory>,
+    pub(super) view: View,
+    pub(super) events: Vec<Event>,
+    killed: Option<Killed>,
+    /// The last decision that was told.
+    decided: Option<u64>,
+    /// The last epoch of which it was told that it runs, and that it has done a step.
+    ran: u64,
+    stepped: u64,
+    failed: usize,
+    trained: bool,
+}
+
+/// What is known of a node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NodeStory {
+    pub(super) name: String,
+    /// Its worker's.
+    pub(super) rank: Option<u32>,
+    pub(super) epoch: u64,
+    pub(super) step: u64,
+    steps_before: u64,
+    pub(super) loss: Option<f64>,
+    /// The weights at the end.
+    pub(super) digest: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Killed {
+    node: usize,
+    at: Duration,
+}
+
+// === impl Story ===
+
+impl Story {
+    pub(super) fn begin(names: Vec<String>, slots: usize, steps: u64, began: SystemTime) -> Self {
+        let spares = names.len().saturating_sub(slots);
+        let nodes = names.into_iter();
+        let nodes = nodes.map(|name| NodeStory { name, ..NodeStory::default() }).collect();
+        let mut story = Self {
+            steps,
+            began,
+            nodes,
+            view: View::default(),
+            events: Vec::new(),
+            killed: None,
+            decided: None,
+            ran: 0,
+            stepped: 0,
+            failed: 0,
+            trained: false,
+        };
+        story.happened(Duration::ZERO, What::Started { nodes: slots, spares });
+        story
+    }
+
+    /// A line of a node's worker.
+    pub(super) fn hear(&mut self, at: Duration, node: usize, line: WorkerLine) {
+        let Some(found) = self.nodes.get_mut(node) else { return };
+        match line {
+            WorkerLine::Begun { rank, epoch, steps_before } => {
+                found.rank = Some(rank);
+                found.epoch = epoch;
+                (found.step, found.steps_before) = (steps_before, steps_before);
+            }
+            WorkerLine::Step { step, loss } => {
+                (found.step, found.loss) = (step, loss);
+                let (epoch, resumed_after) = (found.epoch, found.steps_before);
+                if epoch > self.stepped {
+                    self.stepped = epoch;
+                    self.happened(at, What::Stepped { epoch, step, resumed_after });
+                }
+            }
+            WorkerLine::Ended { digest, .. } => {
+                found.digest = Some(digest);
+                self.look_for_end(at);
+            }
+        }
+    }
+
+    /// What the coordinator says.
+    pub(super) fn look(&mut self, at: Duration, view: View) {
+        let before = self.events.len();
+        let decided = self.decided;
+        for decision in &view.decisions {
+            if self.decided.is_none_or(|last| decision.number > last) {
+                self.decided = Some(decision.number);
+                let (why, evicted) = (decision.why.clone(), decision.evicted.clone());
+                let what = What::Decided { epoch: decision.epoch, why, evicted };
+                self.happened(self.since(decision.stored), what);
+            }
+        }
+        self.tell_failures(at, &view, decided != self.decided);
+        for node in view.nodes.iter().filter(|node| node.state == NodeState::Silent) {
+            let was = self.view.nodes.iter().find(|before| before.name == node.name);
+            if was.is_none_or(|before| before.state != NodeState::Silent) {
+                self.happened(at, What::Silent { node: node.name.clone() });
+            }
+        }
+        if view.runs && view.epoch > self.ran {
+            self.ran = view.epoch;
+            let spares = view.nodes.iter().filter(|node| node.state == NodeState::Standby);
+            let spares = spares.map(|node| node.name.clone()).collect();
+            let nodes = view.holders.clone();
+            self.happened(at, What::Runs { epoch: view.epoch, nodes, spares });
+        }
+        // What is seen in one look has moments of its own.
+        self.events[before..].sort_by_key(|event| event.at);
+        self.view = view;
+        self.look_for_end(at);
+    }
+
+    /// Tells of workers that have failed, all at once: when no more come, or something is decided.
+    fn tell_failures(&mut self, at: Duration, view: &View, is_decided: bool) {
+        let new = view.failures.get(self.failed..).unwrap_or_default();
+        let Some(last) = new.iter().map(|failure| failure.at).max() else { return };
+        let last = self.since(last);
+        if is_decided || at.saturating_sub(last) > SETTLING {
+            let mut ranks: Vec<u32> = new.iter().map(|failure| failure.rank).collect();
+            ranks.sort_unstable();
+            self.failed = view.failures.len();
+            self.happened(last, What::Failed { ranks });
+        }
+    }
+
+    fn look_for_end(&mut self, at: Duration) {
+        if let Some(digest) = self.digest().filter(|_| !self.trained) {
+            self.trained = true;
+            self.happened(at, What::Trained { steps: self.steps, digest });
+        }
+    }
+
+    /// The node with this rank was killed, with so many processes.
+    pub(super) fn kill(&mut self, at: Duration, node: usize, processes: usize) {
+        self.killed = Some(Killed { node, at });
+        let found = &self.nodes[node];
+        let (rank, step) = (found.rank.unwrap_or_default(), found.step);
+        self.happened(at, What::Killed { node: found.name.clone(), rank, step, processes });
+    }
+
+    /// The training that nobody disturbed has come to its end.
+    pub(super) fn undisturbed(&mut self, at: Duration, digest: String) {
+        self.happened(at, What::Undisturbed { steps: self.steps, digest });
+    }
+
+    /// How long after the kill the dead node was given up, all workers ran again, and the first step
+    /// was done.
+    pub(super) fn recovery(&self) -> Option<[Duration; 3]> {
+        let after = |is: &dyn Fn(&What) -> bool| {
+            let mut later = self.events.iter().filter(|event| event.after_kill.is_some());
+            later.find(|event| is(&event.what))?.after_kill
+        };
+        let given_up =
+            after(&|what| matches!(what, What::Decided { evicted, .. } if !evicted.is_empty()));
+        let ran = after(&|what| matches!(what, What::Runs { .. }));
+        let stepped = after(&|what| matches!(what, What::Stepped { .. }));
+        Some([given_up?, ran?, stepped?])
+    }
+
+    /// Whether the demo killed a node.
+    pub(super) fn has_killed(&self) -> bool {
+        self.killed.is_some()
+    }
+
+    /// Whether the demo killed this node.
+    pub(super) fn is_killed(&self, node: usize) -> bool {
+        self.killed.is_some_and(|killed| killed.node == node)
+    }
+
+    /// Whether it is time to kill `node`: half of all steps are done, and there is a spare.
+    pub(super) fn is_half_way(&self, node: usize) -> bool {
+        let has_spare = self.view.nodes.iter().any(|node| node.state == NodeState::Standby);
+        self.killed.is_none() && has_spare && self.nodes[node].step >= self.steps / 2
+    }
+
+    /// The weights at the end, once every node that holds a slot has told the same.
+    pub(super) fn digest(&self) -> Option<String> {
+        let holder = |name: &String| self.nodes.iter().find(|node| node.name == *name);
+        let mut digests = self.view.holders.iter().map(|name| holder(name)?.digest.as_ref());
+        let first = digests.next()??;
+        digests.all(|digest| digest == Some(first)).then(|| first.clone())
+    }
+
+    /// Whether every node that holds a slot has told its weights.
+    pub(super) fn is_over(&self) -> bool {
+        let has_ended = |name: &String| {
+            self.nodes.iter().any(|node| node.name == *name && node.digest.is_some())
+        };
+        !self.view.holders.is_empty() && self.view.holders.iter().all(has_ended)
+    }
+
+    fn happened(&mut self, at: Duration, what: What) {
+        let killed = self.killed.map(|killed| killed.at);
+        let after_kill = killed.and_then(|killed| at.checked_sub(killed));
+        self.events.push(Event { at, after_kill, what });
+    }
+
+    fn since(&self, moment: SystemTime) -> Duration {
+        moment.duration_since(self.began).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use telltale_wire::cluster::message::NodeState;
+
+    use super::super::view::{DecisionView, FailureView, NodeView, View};
+    use super::super::worker_line::WorkerLine;
+    use super::Story;
+
+    fn second(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    /// A view in which these nodes hold the slots, and the others are as it is said.
+    fn view(epoch: u64, runs: bool, holders: [&str; 2], others: &[(&str, NodeState)]) -> View {
+        let holding = holders.map(|name| (name, NodeState::Active));
+        let nodes = holding.iter().chain(others).map(|(name, state)| NodeView {
+            name: (*name).to_owned(),
+            state: *state,
+            heard_ago: Some(Duration::from_millis(400)),
+        });
+        View {
+            epoch,
+            runs,
+            nodes: nodes.collect(),
+            holders: holders.map(str::to_owned).to_vec(),
+            ..View::default()
+        }
+    }
+
+    fn begun(rank: u32, epoch: u64, steps_before: u64) -> WorkerLine {
+        WorkerLine::Begun { rank, epoch, steps_before }
+    }
+
+    fn step(step: u64) -> WorkerLine {
+        WorkerLine::Step { step, loss: Some(4.25) }
+    }
+
+    fn ended(digest: &str) -> WorkerLine {
+        WorkerLine::Ended { steps: 8, digest: digest.to_owned() }
+    }
+
+    /// Two nodes and a spare, up to the moment when it is time to kill the second one.
+    fn half_way() -> Story {
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let mut story = Story::begin(names, 2, 8, UNIX_EPOCH);
+        story.look(second(1), view(1, true, ["a", "b"], &[]));
+        for node in [0, 1] {
+            story.hear(second(2), node, begun(node as u32, 1, 0));
+            story.hear(second(3), node, step(4));
+        }
+        assert!(!story.is_half_way(1), "there is no spare yet");
+        story.look(second(3), view(1, true, ["a", "b"], &[("c", NodeState::Standby)]));
+        assert!(story.is_half_way(1));
+        story
+    }
+
+    /// The same, when the spare does its first step in the place of the second one.
+    pub(in super::super) fn swapped() -> Story {
+        let mut story = half_way();
+        story.kill(second(4), 1, 3);
+        assert!(!story.is_half_way(1), "once is enough");
+        let mut after = view(2, false, ["a", "b"], &[("c", NodeState::Standby)]);
+        after.decisions.push(DecisionView {
+            number: 7,
+            epoch: 2,
+            why: "nodes that did not answer are replaced".to_owned(),
+            evicted: vec!["b".to_owned()],
+            stored: UNIX_EPOCH + Duration::from_millis(9500),
+        });
+        after.failures.push(FailureView {
+            incident: "1-1".to_owned(),
+            rank: 0,
+            at: UNIX_EPOCH + Duration::from_millis(4020),
+        });
+        story.look(second(10), after.clone());
+        let mut swapped = view(2, true, ["a", "c"], &[("b", NodeState::Silent)]);
+        (swapped.decisions, swapped.failures) = (after.decisions, after.failures);
+        story.look(second(11), swapped);
+        story.hear(second(12), 2, begun(1, 2, 4));
+        story.hear(second(13), 2, step(5));
+        story
+    }
+
+    #[test]
+    fn each_thing_is_told_once_with_its_moment_and_how_long_after_the_kill_it_was() {
+        let mut story = swapped();
+        story.look(second(14), story.view.clone());
+        for (node, digest) in [(0, "00ff"), (2, "00ff")] {
+            assert!(!story.is_over());
+            story.hear(second(15), node, ended(digest));
+        }
+        assert!(story.is_over());
+        let lines: Vec<String> = story.events.iter().map(super::Event::line).collect();
+        let expected = [
+            "  0.00 s           a coordinator and 3 agents started, 1 of them a spare",
+            "  1.00 s           epoch 1 runs on a, b; no spare is left",
+            "  3.00 s           step 4 is done, the first of epoch 1",
+            "  4.00 s  +0.00 s  KILLED b (rank 1) after step 4, all 3 processes",
+            "  4.02 s  +0.02 s  rank 0 fails, since a peer is gone",
+            "  9.50 s  +5.50 s  epoch 2: b out; nodes that did not answer are replaced",
+            " 11.00 s  +7.00 s  b is not heard any more",
+            " 11.00 s  +7.00 s  epoch 2 runs on a, c; no spare is left",
+            " 13.00 s  +9.00 s  step 5 is done in epoch 2, resumed after step 4",
+            " 15.00 s +11.00 s  every rank has done 8 steps; weights 00ff",
+        ];
+        assert_eq!(lines, expected);
+        let recovery = [Duration::from_millis(5500), second(7), second(9)];
+        assert_eq!(story.recovery(), Some(recovery));
+        let killed = story.events[3].json();
+        assert_eq!(
+            (&killed["event"], &killed["seconds_after_kill"]),
+            (&"killed".into(), &0.0.into())
+        );
+    }
+
+    #[test]
+    fn ranks_that_do_not_agree_have_no_weights_in_common() {
+        let mut story = swapped();
+        for (node, digest) in [(0, "00ff"), (2, "00fe")] {
+            story.hear(second(15), node, ended(digest));
+        }
+        assert!(story.is_over());
+        assert_eq!(story.digest(), None);
+    }
+}
