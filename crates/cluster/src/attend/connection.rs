@@ -98,11 +98,11 @@ impl Keeping {
     }
 
     /// Attends at one address, or at those that it refers to, until the way is lost. Says whether
-    /// there was one.
+    /// there was one: a coordinator that does not lead takes the stream, and then refuses.
     async fn attend_from(&mut self, mut address: CoordinatorAddress) -> bool {
         for _ in 0..=MAX_REFERRALS {
-            let (lost, was_connected) = match self.begin(&address).await {
-                Ok(orders) => (self.hear(&address, orders).await, true),
+            let (lost, was_heard) = match self.begin(&address).await {
+                Ok(orders) => self.hear(&address, orders).await,
                 Err(lost) => (lost, false),
             };
             let leader = match &lost {
@@ -112,8 +112,8 @@ impl Keeping {
             self.tell(&lost);
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {
-                Some(leader) if !was_connected => address = leader,
-                _ => return was_connected,
+                Some(leader) if !was_heard => address = leader,
+                _ => return was_heard,
             }
         }
         false
@@ -125,21 +125,25 @@ impl Keeping {
         let attended = client.attend(ReceiverStream::new(messages));
         let late = |_| Lost::Late { address: address.clone() };
         let orders = tokio::time::timeout(PATIENCE, attended).await.map_err(late)??;
-        log::info(&format!("attends to the coordinator at {address}"));
-        self.told = None;
         // The agent is gone when nobody listens, and `run` looks.
         let _ = self.sender.send(Brought::Connected(sender)).await;
         Ok(orders)
     }
 
-    /// Passes on orders until the way is lost.
-    async fn hear(&mut self, address: &CoordinatorAddress, mut orders: Orders) -> Lost {
+    /// Passes on orders until the way is lost. Says whether anything came.
+    async fn hear(&mut self, address: &CoordinatorAddress, mut orders: Orders) -> (Lost, bool) {
+        let mut was_heard = false;
         let lost = loop {
             let message = match orders.next().await {
                 Ok(Some(message)) => message,
                 Ok(None) => break Lost::Ended { address: address.clone() },
                 Err(error) => break error.into(),
             };
+            if !was_heard {
+                was_heard = true;
+                log::info(&format!("attends to the coordinator at {address}"));
+                self.told = None;
+            }
             match coordinator_message(message) {
                 Ok(Told::Order { node, message }) if node == self.target.node => {
                     if self.sender.send(Brought::Order(message)).await.is_err() {
@@ -155,7 +159,7 @@ impl Keeping {
             }
         };
         let _ = self.sender.send(Brought::Disconnected).await;
-        lost
+        (lost, was_heard)
     }
 
     fn tell(&mut self, lost: &Lost) {

@@ -16,12 +16,14 @@ use super::{AccessFiles, DEFAULT_CONNECTIONS, Plan};
 use crate::detection::{Rule, Settings};
 use crate::policy::{Job, Mode, NoSpare, Policy};
 use crate::rank::WorkersPerNode;
-use crate::store::{EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, JournalSettings, Place};
+use crate::store::{
+    EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, JournalSettings, LEAST_LEASE, Place,
+};
 
 /// The longest file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// How long leadership lasts in etcd without being renewed, if nothing else is written.
-const LEASE_SECONDS: u64 = 3;
+const LEASE_SECONDS: u64 = LEAST_LEASE.as_secs();
 /// The longest time that may be written.
 const MAX_SECONDS: f64 = 1e9;
 

@@ -135,7 +135,10 @@ impl Engine {
                     Some(seen) => self.take_verdicts(seen),
                     None => break Err(ServeError::Ended("the thread of detection")),
                 },
-                _ = tick.tick() => self.step(Input::Tick),
+                _ = tick.tick() => {
+                    self.heed_authority();
+                    self.step(Input::Tick);
+                }
                 _ = look.tick() => self.look(),
                 _ = prune.tick() => self.prune(),
                 _ = events.recv_many(&mut batch, BATCH) => {
@@ -150,7 +153,16 @@ impl Engine {
         outcome
     }
 
+    /// Leads no longer when its lease has run out, though the store may not have said so yet: a process
+    /// that stood still hears of everything at once.
+    fn heed_authority(&mut self) {
+        if self.leading.is_some_and(|(_, term)| !self.authority.holds_in(term)) {
+            self.lose("leads no longer: its lease has run out");
+        }
+    }
+
     fn take(&mut self, event: Event) {
+        self.heed_authority();
         match event {
             Event::Opened { stream, orders } => self.open(stream, orders),
             Event::Heard { stream, word, read, share: _ } => {

@@ -9,13 +9,22 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::epoch::Term;
+
 const NEVER_NS: u64 = 0;
 const FOR_EVER_NS: u64 = u64::MAX;
 
 /// Says whether this coordinator may lead at this moment.
 #[derive(Debug, Clone, Default)]
 pub struct Authority {
-    until_ns: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The term of the leadership that began last.
+    term: AtomicU64,
+    until_ns: AtomicU64,
 }
 
 /// A moment on the clock of leases.
@@ -45,25 +54,38 @@ impl Authority {
         !self.remaining().is_zero()
     }
 
+    /// Whether it may lead in this term, and not in a later one that its task has not heard of yet.
+    #[must_use]
+    pub fn holds_in(&self, term: Term) -> bool {
+        // The end is read first: a later term's end is only there once the term is.
+        self.holds() && self.shared.term.load(Ordering::Acquire) == term.number()
+    }
+
     /// How long it may lead, if nothing else happens.
     pub(super) fn remaining(&self) -> Duration {
-        let until_ns = self.until_ns.load(Ordering::Acquire);
+        let until_ns = self.shared.until_ns.load(Ordering::Acquire);
         Duration::from_nanos(until_ns.saturating_sub(LeaseMoment::now().0))
+    }
+
+    /// A leadership begins. It may lead once that is extended.
+    pub(super) fn begin(&self, term: Term) {
+        self.end();
+        self.shared.term.store(term.number(), Ordering::Release);
     }
 
     /// It may lead until this moment.
     pub(super) fn extend(&self, until: LeaseMoment) {
-        self.until_ns.store(until.0, Ordering::Release);
+        self.shared.until_ns.store(until.0, Ordering::Release);
     }
 
     /// It may lead until it gives that up.
     pub(super) fn extend_for_ever(&self) {
-        self.until_ns.store(FOR_EVER_NS, Ordering::Release);
+        self.shared.until_ns.store(FOR_EVER_NS, Ordering::Release);
     }
 
     /// It may not lead.
     pub(super) fn end(&self) {
-        self.until_ns.store(NEVER_NS, Ordering::Release);
+        self.shared.until_ns.store(NEVER_NS, Ordering::Release);
     }
 }
 
@@ -79,8 +101,11 @@ mod tests {
         assert!(authority.holds());
         authority.extend(LeaseMoment::now());
         assert!(!authority.holds());
+        authority.begin(Term::new(7));
+        assert!(!authority.holds_in(Term::new(7)));
         authority.extend_for_ever();
         assert!(authority.clone().holds());
+        assert!(authority.holds_in(Term::new(7)) && !authority.holds_in(Term::new(6)));
         authority.end();
         assert!(!authority.holds());
     }

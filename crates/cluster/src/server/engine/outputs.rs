@@ -36,7 +36,7 @@ impl Engine {
 
     /// Sends an order, unless another coordinator may lead by now.
     fn send(&self, node: &NodeName, message: &ToNode) {
-        if self.authority.holds() {
+        if self.authority.holds_in(message.term) {
             self.roster.send(node, &encode::coordinator_message(node, message));
         } else {
             self.counters.lost_orders.add(1);

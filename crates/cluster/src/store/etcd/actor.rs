@@ -33,6 +33,7 @@ pub(in crate::store) async fn run(settings: EtcdSettings, mut link: Link) {
         told: None,
     };
     while let Some((term, lease)) = seat.campaign(&mut link).await {
+        link.authority.begin(term);
         link.authority.extend(lease.until);
         let end = seat.lead(&mut link, term, lease).await;
         link.authority.end();

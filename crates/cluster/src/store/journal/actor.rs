@@ -68,6 +68,7 @@ async fn lead(
     link: &mut Link,
 ) -> Option<Journal<JournalDirectory>> {
     let (term, stored, kept) = (journal.term, journal.stored(), journal.kept());
+    link.authority.begin(term);
     link.authority.extend_for_ever();
     if !link.tell(Event::Gained(Box::new(Gained { term, stored, kept }))).await {
         link.authority.end();
