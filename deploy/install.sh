@@ -41,6 +41,7 @@ fish_completions=$prefix/share/fish/vendor_completions.d
 if [ "$remove" = yes ]; then
     [ -z "$binary" ] || usage
     rm -f "$prefix/bin/telltale" "$units/telltale.service" "$units/telltale.socket" \
+        "$units/telltale-coordinator@.service" "$units/telltale-agent@.service" \
         "$prefix/lib/sysusers.d/telltale.conf" "$prefix/lib/tmpfiles.d/telltale.conf" \
         "$pages/telltale.1" "$pages"/telltale-*.1 \
         "$bash_completions/telltale" "$zsh_completions/_telltale" "$fish_completions/telltale.fish"
@@ -56,7 +57,8 @@ fi
 install -d "$prefix/bin" "$units" "$prefix/lib/sysusers.d" "$prefix/lib/tmpfiles.d" "$pages" \
     "$bash_completions" "$zsh_completions" "$fish_completions"
 install -m 0755 "$binary" "$prefix/bin/telltale"
-install -m 0644 "$here/systemd/telltale.service" "$here/systemd/telltale.socket" "$units"
+install -m 0644 "$here/systemd/telltale.service" "$here/systemd/telltale.socket" \
+    "$here/systemd/telltale-coordinator@.service" "$here/systemd/telltale-agent@.service" "$units"
 install -m 0644 "$here/systemd/telltale.sysusers" "$prefix/lib/sysusers.d/telltale.conf"
 install -m 0644 "$here/systemd/telltale.tmpfiles" "$prefix/lib/tmpfiles.d/telltale.conf"
 

@@ -78,6 +78,8 @@ fn everything_is_where_a_package_has_it_and_goes_again() {
         INSTALLED,
         "/usr/lib/systemd/system/telltale.service",
         "/usr/lib/systemd/system/telltale.socket",
+        "/usr/lib/systemd/system/telltale-coordinator@.service",
+        "/usr/lib/systemd/system/telltale-agent@.service",
         "/usr/lib/sysusers.d/telltale.conf",
         "/usr/lib/tmpfiles.d/telltale.conf",
         "/usr/share/man/man1/telltale.1",

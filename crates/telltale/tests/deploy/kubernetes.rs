@@ -19,18 +19,18 @@ const WRITABLE: [&str; 2] = ["/run/tt", "/var/lib/telltale"];
 const OF_THE_KUBELET: [&str; 3] =
     ["/var/lib/kubelet/pod-resources", "/var/log/pods", "/var/log/containers"];
 
-fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
+pub(crate) fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
     let mut found = documents.iter().filter(|document| document["kind"] == kind);
     let one = found.next().unwrap_or_else(|| panic!("no {kind}"));
     assert!(found.next().is_none(), "two of {kind}");
     one
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{value} has no {key}"))
 }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod cluster;
 mod commands;
 mod compose;
 mod dockerfile;
