@@ -1,8 +1,13 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! scrape, serve, cluster; all of them when none is named.
+//! scrape, serve, cluster, failover; all of them when none is named.
 #![forbid(unsafe_code)]
+
+#[path = "numbers/failover.rs"]
+mod failover;
+#[path = "numbers/stage.rs"]
+mod stage;
 
 use std::error::Error;
 use std::path::Path;
@@ -18,7 +23,7 @@ use telltale_bench::{
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 12] = [
+const SUBJECTS: [&str; 13] = [
     "record",
     "address",
     "sweep",
@@ -31,6 +36,7 @@ const SUBJECTS: [&str; 12] = [
     "scrape",
     "serve",
     "cluster",
+    "failover",
 ];
 
 fn main() -> ExitCode {
@@ -98,6 +104,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "scrape" => scrape::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "serve" => serve::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "cluster" => cluster::table(&cargo_bin("telltale", "telltale"), effort)?,
+        "failover" => failover::table(&cargo_bin("telltale", "telltale"), effort)?,
         "stream" => {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
