@@ -8,6 +8,7 @@ mod cleaning;
 mod columns;
 mod command;
 mod completions;
+mod coordinated;
 mod demo;
 mod demo_cluster;
 mod doctor;

@@ -2,7 +2,7 @@
 //! used by everybody. The service is the real one, the machine an emulated one with workloads that
 //! allocate.
 
-mod browser;
+pub(crate) mod browser;
 mod living;
 mod looks;
 mod many;

@@ -1,0 +1,159 @@
+//! Nodes of a job, as a coordinator hears them: they do what they are told, and say so.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use telltale_wire::cluster::Client;
+use telltale_wire::cluster::message::{
+    AcknowledgedStep, Acknowledgement, Activity, ActivityKind, EdgeWindow, NodeMessage,
+    Registration, Report, TransferDirection, Window, Worker, WorkerEnd, WorkerState,
+    coordinator_message::Order, node_message::Body, worker_end::Kind,
+};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// The nodes, on threads of their own.
+pub(super) struct Nodes {
+    kills: BTreeMap<String, mpsc::Sender<()>>,
+    _runtime: Runtime,
+}
+
+impl Nodes {
+    pub(super) fn attend(coordinator: &str, token: &str, names: &[&str]) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut kills = BTreeMap::new();
+        for name in names {
+            let (kill, killed) = mpsc::channel(1);
+            kills.insert((*name).to_owned(), kill);
+            runtime.spawn(attend(
+                format!("http://{coordinator}"),
+                token.to_owned(),
+                (*name).to_owned(),
+                killed,
+            ));
+        }
+        Self { kills, _runtime: runtime }
+    }
+
+    /// Has a node's worker be killed.
+    pub(super) fn kill(&self, node: &str) {
+        self.kills[node].try_send(()).unwrap();
+    }
+}
+
+/// One node.
+struct Node {
+    name: String,
+    sequence: u64,
+    epoch: u64,
+    /// Its rank while it runs one, and how many there are.
+    runs: Option<(u32, u32)>,
+    killed: bool,
+    to: mpsc::Sender<NodeMessage>,
+}
+
+async fn attend(address: String, token: String, name: String, mut kill: mpsc::Receiver<()>) {
+    let channel = tonic_channel(address).await;
+    let mut client = Client::new(channel).with_token(&token).unwrap();
+    let (to, from) = mpsc::channel(64);
+    let mut node = Node { name, sequence: 0, epoch: 0, runs: None, killed: false, to };
+    let address = "127.0.0.1".to_owned();
+    let activity = Some(node.activity());
+    let registration = Registration { address, workers: 1, activity };
+    node.tell(Body::Registration(registration)).await;
+    let mut orders = client.attend(ReceiverStream::new(from)).await.unwrap();
+    let mut ticks = tokio::time::interval(Duration::from_millis(200));
+    loop {
+        tokio::select! {
+            order = orders.next() => match order {
+                Ok(Some(message)) => node.obey(message.epoch, message.order.unwrap()).await,
+                _ => return,
+            },
+            Some(()) = kill.recv() => {
+                node.killed = true;
+                node.report().await;
+            }
+            _ = ticks.tick() => node.report().await,
+        }
+    }
+}
+
+async fn tonic_channel(address: String) -> tonic::transport::Channel {
+    tonic::transport::Endpoint::from_shared(address).unwrap().connect().await.unwrap()
+}
+
+impl Node {
+    async fn tell(&mut self, body: Body) {
+        self.sequence += 1;
+        let (node, sequence) = (self.name.clone(), self.sequence);
+        let _ =
+            self.to.send(NodeMessage { node, incarnation: 1, sequence, body: Some(body) }).await;
+    }
+
+    fn activity(&self) -> Activity {
+        let kind = match (self.runs, self.epoch) {
+            (Some(_), _) => ActivityKind::Committed,
+            (None, 0) => ActivityKind::Idle,
+            (None, _) => ActivityKind::Preparing,
+        };
+        Activity { kind: kind.into(), epoch: self.epoch }
+    }
+
+    async fn obey(&mut self, epoch: u64, order: Order) {
+        let (step, port) = match order {
+            Order::Prepare(prepare) => {
+                (self.epoch, self.runs, self.killed) = (epoch, None, false);
+                (AcknowledgedStep::Prepared, prepare.ports.map(|ports| ports.first))
+            }
+            Order::Commit(assignment) => {
+                self.epoch = epoch;
+                self.runs = Some((assignment.first_rank, assignment.world_size));
+                (AcknowledgedStep::Started, None)
+            }
+            Order::Standby(_) | Order::Stop(_) | Order::Evict(_) => {
+                (self.epoch, self.runs) = (0, None);
+                return;
+            }
+            _ => return,
+        };
+        self.tell(Body::Acknowledgement(Acknowledgement { epoch, step: step.into(), port })).await;
+    }
+
+    async fn report(&mut self) {
+        let activity = Some(self.activity());
+        let mut report = Report { activity, ..Report::default() };
+        if let Some((rank, world)) = self.runs {
+            let end = WorkerEnd { kind: Some(Kind::Signal(9)) };
+            let state = if self.killed { WorkerState::Failed } else { WorkerState::Running };
+            let end = self.killed.then_some(end);
+            report.workers.push(Worker { rank, state: state.into(), end, age_ns: 0 });
+            report.edges =
+                (0..world).filter(|peer| *peer != rank).map(|peer| edge(rank, peer)).collect();
+        }
+        self.tell(Body::Report(report)).await;
+    }
+}
+
+fn edge(rank: u32, peer: u32) -> EdgeWindow {
+    let window = Window {
+        count: 10,
+        mean_ns: 1_000_000,
+        median_ns: 1_000_000,
+        deviation_ns: 10_000,
+        high_ns: 1_100_000,
+        last_sequence: 10,
+    };
+    EdgeWindow {
+        group: 0,
+        rank,
+        peer,
+        direction: TransferDirection::Send.into(),
+        size_bucket: 20,
+        window: Some(window),
+    }
+}

@@ -1,0 +1,104 @@
+//! The coordinator's page in a browser.
+
+use super::{Scene, TOKEN};
+use crate::page::browser::Browser;
+
+const LIVE: &str = "document.getElementById('connection').dataset.state === 'live'";
+
+/// A matrix as a coordinator tells one: node b is slow with everybody, and one pair is new.
+const MATRIX: &str = "{
+  nodes: ['a', 'b<i>', 'c'], left_out: 0, at_unix_ms: 0,
+  cells: [
+    {from: 0, to: 1, usual_ns: 2000000, now_ns: 3100000, times: 1.55, is_slow: true},
+    {from: 1, to: 0, usual_ns: 1000, now_ns: 9999000, times: 9999, is_slow: true},
+    {from: 0, to: 2, usual_ns: 1000, now_ns: 1000, times: 1, is_slow: false},
+    {from: 2, to: 0, usual_ns: 0, now_ns: 1000, is_slow: false},
+  ],
+}";
+
+#[test]
+fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
+    let Some(mut browser) = Browser::start("cli::coordinated::page") else { return };
+    let mut scene = Scene::new();
+    scene.attend(&["node-a", "node-b", "node-c"]);
+    scene.until_it_runs();
+    scene.kill("node-b");
+    scene.until_it_runs();
+
+    browser.open(&scene.http);
+    browser.until("document.getElementById('problem').textContent.includes('token is needed')");
+    let shown = browser.text("document.querySelector('main').innerText");
+    assert!(!shown.contains("node-a"), "{shown}");
+    // The browser itself complains of each refusal; nothing else does.
+    assert!(browser.complaints.iter().all(|text| text.contains("401")), "{:?}", browser.complaints);
+    browser.complaints.clear();
+
+    browser.value("document.getElementById('token-button').click()");
+    browser.value("document.getElementById('token').focus()");
+    browser.write(TOKEN);
+    browser.press("Enter");
+    browser.until(LIVE);
+    browser.complaints.clear();
+    browser.until("document.querySelectorAll('#nodes tbody tr').length === 3");
+    let shown = browser.text("document.querySelector('main').innerText");
+    for words in ["runs; epoch 2, mode recover", "node-c", "1 running", "answered by epoch 2"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // The newest incident is explained without being asked for.
+    browser.until("!document.getElementById('incident').hidden");
+    let told = browser.text("document.getElementById('incident').innerText");
+    assert!(told.contains("the worker of rank 1 on node-b failed: signal 9 (KILL)"), "{told}");
+    assert!(!browser.text("location.href").contains(TOKEN));
+    // It goes on to ask.
+    let before = browser.text("document.getElementById('connection').textContent");
+    let later = format!("document.getElementById('connection').textContent !== '{before}'");
+    browser.until(&later);
+    assert_eq!(browser.complaints, Vec::<String>::new());
+    assert!(browser.requests.iter().all(|address| address.starts_with(&scene.http)));
+}
+
+#[test]
+fn the_matrix_can_be_read_without_colours_and_by_whoever_sees_few() {
+    let Some(mut browser) = Browser::start("cli::coordinated::matrix") else { return };
+    let scene = Scene::new();
+    browser.open(&scene.http);
+    browser.value(&format!(
+        "import('/assets/matrix.js').then(({{matrix}}) => {{
+            document.getElementById('incident').hidden = document.getElementById('map').hidden = false;
+            matrix(document.getElementById('matrix'), document.getElementById('legend'), {MATRIX});
+        }})"
+    ));
+    let rows = browser.value(
+        "[...document.querySelectorAll('#matrix tr')].map((row) => \
+         [...row.cells].map((cell) => cell.textContent))",
+    );
+    let expected = serde_json::json!([
+        ["", "0", "1", "2"],
+        ["a 0", "", "1.55!", "1.00"],
+        ["b<i> 1", ">999!", "", ""],
+        ["c 2", "?", "", ""],
+    ]);
+    assert_eq!(rows, expected);
+    let title = browser.text("document.querySelector('#matrix td.slow').title");
+    assert_eq!(title, "a to b<i>: 3.1 ms, usually 2.0 ms");
+    for scheme in ["light", "dark"] {
+        browser.prefer(&[("prefers-color-scheme", scheme)]);
+        // The contrast of WCAG 2, of each step's ink on its ground; and each step is brighter.
+        let steps = browser.value(
+            "[...document.querySelectorAll('#legend li')].map((step) => {
+                const style = getComputedStyle(step);
+                const light = (colour) => {
+                    const parts = colour.match(/\\d+/g).map((part) => part / 255);
+                    const linear = parts.map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+                    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+                };
+                const [ground, ink] = [light(style.backgroundColor), light(style.color)];
+                return [ground, (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05)];
+            })",
+        );
+        let steps: Vec<(f64, f64)> = serde_json::from_value(steps).unwrap();
+        assert_eq!(steps.len(), 6);
+        assert!(steps.iter().all(|(_, contrast)| *contrast >= 4.5), "{scheme}: {steps:?}");
+        assert!(steps.is_sorted_by(|one, next| one.0 < next.0), "{scheme}: {steps:?}");
+    }
+}
