@@ -50,7 +50,8 @@ struct Shared {
 struct Node {
     name: NodeName,
     sequence: u64,
-    running: Option<(Epoch, u32)>,
+    activity: Activity,
+    first_rank: u32,
 }
 
 impl Herd {
@@ -80,6 +81,9 @@ impl Herd {
             }
             loop {
                 let status = client.status().await.map_err(io::Error::other)?;
+                if status.epoch > epoch {
+                    return Err(io::Error::other("the job was restarted without an order"));
+                }
                 if status.runs && status.epoch == epoch {
                     return Ok(());
                 }
@@ -171,7 +175,7 @@ async fn next(orders: &mut Orders) -> Option<(NodeName, Epoch, Order)> {
 
 impl Node {
     fn new(name: NodeName) -> Self {
-        Self { name, sequence: 0, running: None }
+        Self { name, sequence: 0, activity: Activity::Idle, first_rank: 0 }
     }
 
     fn message(&mut self, body: FromNodeBody) -> NodeMessage {
@@ -199,11 +203,12 @@ impl Node {
     ) -> bool {
         let step = match order {
             Order::Prepare { ports } => {
-                self.running = None;
+                self.activity = Activity::Preparing(epoch);
                 Step::Prepared { port: ports.map(|ports| ports.first) }
             }
             Order::Commit(assignment) => {
-                self.running = Some((epoch, assignment.first_rank.0));
+                self.activity = Activity::Committed(epoch);
+                self.first_rank = assignment.first_rank.0;
                 Step::Started
             }
             _ => return true,
@@ -219,11 +224,11 @@ impl Node {
 
     /// How it is: its workers, the progress of each, and some edges to the nodes that follow it.
     fn report(&mut self, nodes: u32) -> NodeMessage {
-        let Some((epoch, first)) = self.running else {
+        let (activity, first) = (self.activity, self.first_rank);
+        if activity.running().is_none() {
             let observation = Observation::default();
-            return self
-                .message(FromNodeBody::Report(Report { activity: Activity::Idle, observation }));
-        };
+            return self.message(FromNodeBody::Report(Report { activity, observation }));
+        }
         let ranks = (first..first + WORKERS).map(Rank);
         let workers = ranks
             .clone()
@@ -242,7 +247,6 @@ impl Node {
         let edges = (1..=EDGES).map(|far| edge(first, far, nodes, done)).collect();
         let observation =
             Observation { workers, progress, edges, waits: Vec::new(), excused: false };
-        let activity = Activity::Committed(epoch);
         self.message(FromNodeBody::Report(Report { activity, observation }))
     }
 }
