@@ -34,7 +34,8 @@ pub(super) struct Patience {
 pub(super) struct Hangs {
     groups: BTreeMap<GroupId, Group>,
     entries: usize,
-    stopped: BTreeSet<Rank>,
+    /// Since when the system says that a worker is stopped.
+    stopped: BTreeMap<Rank, Moment>,
     left: BTreeSet<Rank>,
     no_place: u64,
 }
@@ -89,9 +90,10 @@ impl Hangs {
                 continue;
             }
             match worker.state {
-                WorkerState::Stopped => drop(self.stopped.insert(worker.rank)),
+                WorkerState::Stopped => drop(self.stopped.entry(worker.rank).or_insert(now)),
                 WorkerState::Running => drop(self.stopped.remove(&worker.rank)),
                 WorkerState::Finished | WorkerState::Ended | WorkerState::Failed { .. } => {
+                    self.stopped.remove(&worker.rank);
                     self.left.insert(worker.rank);
                 }
             }
@@ -155,9 +157,27 @@ impl Hangs {
             findings.extend(self.explain(group, &waiting, members));
         }
         if findings.is_empty() {
+            findings.extend(self.long_stopped(now, patience, members));
+        }
+        if findings.is_empty() {
             findings.extend(stalled.iter().filter_map(|group| group.circle(members)));
         }
         findings
+    }
+
+    /// Who is stopped and does not go on, whatever its group's progress says, also where nobody tells
+    /// of any. Where most are, somebody has stopped the job on purpose, and nobody is named alone.
+    fn long_stopped(&self, now: Moment, patience: Patience, members: &Members) -> Vec<Finding> {
+        let long = self.stopped.iter().filter(|(_, since)| now.since(**since) >= patience.after);
+        let ranks: Vec<Rank> = long.map(|(rank, _)| *rank).collect();
+        let kind = VerdictKind::NonCommunicationHang;
+        let evidence = |rank| Evidence::ProcessStopped { rank };
+        if ranks.len() * 2 <= members.ranks().count() {
+            return by_node(kind, &ranks, evidence, members);
+        }
+        let nodes: BTreeSet<u32> = ranks.iter().filter_map(|rank| members.of_rank(*rank)).collect();
+        let evidence = ranks.iter().copied().take(MAX_EVIDENCE).map(evidence).collect();
+        vec![Finding::of_one_among(kind, nodes, evidence)]
     }
 
     fn is_stalled(&self, now: Moment, group: &Group, patience: Patience) -> bool {
@@ -176,7 +196,7 @@ impl Hangs {
         members: &Members,
     ) -> Vec<Finding> {
         let stopped: Vec<Rank> =
-            stalled.ranks().filter(|rank| self.stopped.contains(rank)).collect();
+            stalled.ranks().filter(|rank| self.stopped.contains_key(rank)).collect();
         if !stopped.is_empty() {
             let evidence = |rank| Evidence::ProcessStopped { rank };
             return by_node(VerdictKind::NonCommunicationHang, &stopped, evidence, members);

@@ -61,6 +61,37 @@ fn a_stopped_process_is_named_wherever_it_stands() {
     check(3, report, 7, &[certain(VerdictKind::NonCommunicationHang, "node c")]);
 }
 
+/// What the nodes of a job report whose clients tell nothing, while these are stopped.
+fn only_stopped(stopped: &'static [u32]) -> impl Fn(u32) -> Option<Observation> {
+    move |node| {
+        let is_stopped = stopped.contains(&node);
+        let state = if is_stopped { WorkerState::Stopped } else { WorkerState::Running };
+        let workers = vec![WorkerObservation { rank: Rank(node), state }];
+        Some(Observation { workers, ..Observation::default() })
+    }
+}
+
+#[test]
+fn a_stopped_process_is_named_where_nobody_tells_of_progress() {
+    let hang = VerdictKind::NonCommunicationHang;
+    let (seconds, said) =
+        Job::of(4).seconds_until_verdict(60, only_stopped(&[2])).expect("it is seen");
+    assert_eq!(said, [certain(hang, "node c")]);
+    assert!((5..=7).contains(&seconds), "{seconds} s");
+    // A stop that ends is a pause.
+    let mut job = Job::of(4);
+    for second in 0..40 {
+        let report = only_stopped(if second % 5 == 4 { &[] } else { &[2] });
+        let verdicts = job.second(report);
+        assert!(verdicts.is_empty(), "{second}: {verdicts:?}");
+    }
+    // Most of them: somebody did it on purpose, or the fault is elsewhere.
+    let (_, said) =
+        Job::of(4).seconds_until_verdict(60, only_stopped(&[0, 1, 3])).expect("it is seen");
+    let names = ["node a", "node b", "node d"].map(str::to_owned).to_vec();
+    assert_eq!(said, [(hang, false, names)]);
+}
+
 #[test]
 fn who_waits_elsewhere_is_not_the_cause() {
     // Group 1 is {a, b} and group 2 is {b, c}: a waits for b, b waits for c.
