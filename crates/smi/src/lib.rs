@@ -1,5 +1,6 @@
-//! What a person or a script sees of a snapshot: tables, details, CSV. Nothing here measures,
-//! adds up or reads anything: every figure is in the snapshot already.
+//! What a person or a script sees of a snapshot: tables, details, CSV, the full-screen view. Nothing
+//! here measures or reads anything: every figure is in the snapshot already. Only the view's tree
+//! adds up, what is below a row.
 #![forbid(unsafe_code)]
 
 mod alerts;
@@ -13,6 +14,7 @@ mod notes;
 mod processes;
 mod report;
 mod rows;
+pub mod screen;
 mod style;
 mod summary;
 mod table;

@@ -61,7 +61,7 @@ fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec
     ]
 }
 
-fn owner(process: &Process) -> Cell {
+pub(crate) fn owner(process: &Process) -> Cell {
     match (process.user.value(), process.uid.value()) {
         (Some(user), _) => Cell::new(printable(user)),
         (None, Some(uid)) => Cell::new(uid.to_string()),
@@ -69,7 +69,7 @@ fn owner(process: &Process) -> Cell {
     }
 }
 
-fn command(process: &Process) -> Cell {
+pub(crate) fn command(process: &Process) -> Cell {
     let words = match &process.command {
         Reading::Value { value, .. } if !value.is_empty() => without_directories(value),
         Reading::Absent { absent, .. } if process.name.is_empty() => {

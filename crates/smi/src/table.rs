@@ -64,6 +64,11 @@ impl Cell {
         count.map_or_else(Self::absent, |count| Self::new(quantity::count(count)))
     }
 
+    /// What it says, without its tone.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What stands where there is no value. The reason is in the details.
     pub fn absent() -> Self {
         Self::toned("n/a", Tone::Faint)

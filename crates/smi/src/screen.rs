@@ -1,0 +1,198 @@
+//! The full-screen view: what is on it, as a state that events and snapshots change, and that is
+//! painted on demand. No input, no output, no clock: whoever drives it brings all of these, see
+//! `telltale::top`.
+
+mod canvas;
+mod column;
+mod detail_pane;
+mod device_pane;
+mod dialog;
+mod event;
+mod filter_line;
+mod frame;
+mod graph;
+mod keys;
+mod menu;
+mod pointer;
+mod process_pane;
+mod row;
+mod series;
+mod settings;
+mod signal;
+mod theme;
+
+pub use column::Column;
+pub use event::{Action, Event, Key, Target};
+pub use settings::{Figure, Settings, Terms};
+pub use signal::Signal;
+pub use theme::Theme;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use telltale_query::Query;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::snapshot::Snapshot;
+
+use filter_line::FilterLine;
+use menu::Menu;
+use pointer::Pointer;
+use row::{Row, RowId, Who};
+use series::History;
+
+/// The fewest columns and rows in which everything has its place.
+pub const SMALLEST: (u16, u16) = (80, 24);
+
+/// The view.
+pub struct Screen {
+    settings: Settings,
+    terms: Terms,
+    filter: Option<Query>,
+    /// The machine, and what the filter leaves of it.
+    snapshot: Option<Arc<Snapshot>>,
+    shown: Option<Arc<Snapshot>>,
+    now: Timestamp,
+    history: History,
+    rows: Vec<Row>,
+    /// Rows of the tree that are not as they usually are.
+    turned: HashSet<RowId>,
+    selected: Pointer<RowId>,
+    device: Pointer<String>,
+    focus: Focus,
+    mode: Mode,
+    /// Said at the bottom until the next key.
+    message: Option<String>,
+    /// Where snapshots come from, in words.
+    source: String,
+    places: frame::Places,
+}
+
+/// The pane that keys go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Focus {
+    Processes,
+    Devices,
+}
+
+/// What keys do.
+#[derive(Debug, Clone)]
+enum Mode {
+    Browsing,
+    Filter(FilterLine),
+    /// A page of text, scrolled down by so many lines.
+    Page(Page, usize),
+    Menu(Menu),
+    Signal(signal::Dialog),
+}
+
+/// A page over the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Page {
+    Help,
+    Errors,
+}
+
+impl Screen {
+    /// A view that has not seen a snapshot yet.
+    #[must_use]
+    pub fn new(settings: Settings, terms: Terms, filter: Option<Query>) -> Self {
+        Self {
+            settings,
+            terms,
+            filter,
+            snapshot: None,
+            shown: None,
+            now: Timestamp::default(),
+            history: History::default(),
+            rows: Vec::new(),
+            turned: HashSet::new(),
+            selected: Pointer::default(),
+            device: Pointer::default(),
+            focus: Focus::Processes,
+            mode: Mode::Browsing,
+            message: None,
+            source: String::new(),
+            places: frame::Places::default(),
+        }
+    }
+
+    /// Shows this snapshot from now on.
+    pub fn update(&mut self, snapshot: Arc<Snapshot>, now: Timestamp) {
+        self.now = now;
+        let who = self.selected_process().map(|(who, _)| who);
+        self.history.push(&snapshot, who);
+        self.snapshot = Some(snapshot);
+        self.select();
+    }
+
+    /// Tells the time, by which a snapshot is old. Gives whether it is too old: then something
+    /// other than the snapshot changes on the screen each second.
+    pub fn tick(&mut self, now: Timestamp) -> bool {
+        self.now = now;
+        self.late_seconds().is_some()
+    }
+
+    /// Says something at the bottom until the next key.
+    pub fn tell(&mut self, words: impl Into<String>) {
+        self.message = Some(words.into());
+    }
+
+    /// Says in the title where snapshots come from.
+    pub fn set_source(&mut self, words: impl Into<String>) {
+        self.source = words.into();
+    }
+
+    /// The settings as they are now.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Seconds since the snapshot, where that is longer than it should be.
+    fn late_seconds(&self) -> Option<u64> {
+        let snapshot = self.snapshot.as_ref()?;
+        let age_ns = self.now.since_ns(snapshot.taken_at);
+        let period_ns = u64::try_from(self.terms.period.as_nanos()).unwrap_or(u64::MAX);
+        let late = age_ns > period_ns.saturating_mul(3).max(3_000_000_000);
+        late.then_some(age_ns / 1_000_000_000)
+    }
+
+    /// Applies the filter, then makes the rows.
+    fn select(&mut self) {
+        self.shown = match (&self.snapshot, &self.filter) {
+            (Some(snapshot), Some(filter)) => Some(Arc::new(filter.select(snapshot))),
+            (snapshot, _) => snapshot.clone(),
+        };
+        self.arrange();
+    }
+
+    /// Makes the rows, and finds what was selected among them.
+    fn arrange(&mut self) {
+        let Some(shown) = &self.shown else { return };
+        self.rows = row::rows(shown, &self.settings, &self.terms.host, &self.turned);
+        let rows = &self.rows;
+        self.selected.find(rows.len(), |at| rows[at].id.clone());
+        let devices = &shown.devices;
+        self.device.find(devices.len(), |at| devices[at].id.clone());
+        // Those of processes that have gone.
+        if self.turned.len() > MAX_TURNED {
+            let there: HashSet<&RowId> = rows.iter().map(|row| &row.id).collect();
+            self.turned.retain(|id| there.contains(id));
+        }
+    }
+
+    /// The row that is selected.
+    fn selected_row(&self) -> Option<&Row> {
+        self.rows.get(self.selected.at())
+    }
+
+    /// The process of the row that is selected, and its place in what is shown.
+    fn selected_process(&self) -> Option<(Who, usize)> {
+        let place = self.selected_row()?.process?;
+        let process = self.shown.as_ref()?.processes.get(place)?;
+        Some((Who::of(process, place), place))
+    }
+}
+
+/// Rows of the tree that are remembered as turned before those that are gone are forgotten.
+const MAX_TURNED: usize = 4096;

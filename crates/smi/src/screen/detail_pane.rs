@@ -1,0 +1,196 @@
+//! The pane below: the parts of what is selected, by kind, beside its history.
+
+use ratatui_core::layout::Rect;
+use telltale_schema::quantity;
+use telltale_schema::snapshot::{Device, Process, Snapshot};
+
+use super::canvas::Canvas;
+use super::column;
+use super::device_pane;
+use super::graph;
+use super::row::Who;
+use super::series::{self, Series};
+use super::theme::Role;
+use super::{Focus, Screen};
+
+/// Columns of the parts; the graph has what is left.
+const PARTS_WIDTH: u16 = 60;
+
+/// Where the figures of a line are, and how wide.
+const FIGURES: [(u16, u16); 4] = [(18, 10), (28, 10), (38, 9), (48, 12)];
+
+/// A line of parts: its name, then figures.
+type Part = (String, [String; 4]);
+
+impl Screen {
+    pub(super) fn detail_pane(&self, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
+        let area = Rect { height: area.height.saturating_sub(1), y: area.y + 1, ..area };
+        let line = if canvas.unicode { "─" } else { "-" }.repeat(usize::from(area.width));
+        canvas.text(area.x, area.y - 1, area.width, &line, Role::Faint);
+        match self.focus {
+            Focus::Devices => {
+                if let Some(device) = shown.devices.get(self.device.at()) {
+                    self.device_details(canvas, area, device);
+                }
+            }
+            Focus::Processes => match self.selected_process() {
+                Some((who, place)) => {
+                    self.process_details(canvas, area, shown, (who, &shown.processes[place]));
+                }
+                None => {
+                    let words = "Select a process, or press Tab for the devices.";
+                    canvas.text(area.x, area.y, area.width, words, Role::Faint);
+                }
+            },
+        }
+    }
+
+    fn process_details(
+        &self,
+        canvas: &mut Canvas<'_>,
+        area: Rect,
+        shown: &Snapshot,
+        (who, process): (Who, &Process),
+    ) {
+        let mut parts = Vec::new();
+        for held in &process.devices {
+            let device = shown.devices.get(held.device).map_or("", |device| &device.id);
+            for one in &held.kinds {
+                let recorded = one.usage.recorded();
+                let bytes = |of: Option<u64>| of.map_or_else(absent, quantity::bytes);
+                let buffers = recorded.map_or_else(absent, |it| quantity::count(it.live_buffers));
+                let live = bytes(Some(one.usage.live_bytes()));
+                let peak = bytes(recorded.map(|usage| usage.peak_bytes));
+                let figures = [live, peak, buffers, device.to_owned()];
+                parts.push((one.kind.name().to_owned(), figures));
+            }
+        }
+        let headings = ["LIVE", "PEAK", "BUFFERS", "DEVICE"];
+        let nothing = process.known_by.map_or("nobody says what it has", |_| "it has nothing");
+        about(canvas, area, &process_words(process));
+        let inside = table(canvas, area, "KIND", headings, &parts, nothing);
+        match self.history.process(who) {
+            Some(series) => {
+                let most = graph::largest(series, inside.width);
+                let top = quantity::bytes(whole(most));
+                history(canvas, inside, series, most, &format!("DRAM to {top}"));
+            }
+            None if self.history.left_out > 0 => {
+                let left_out = u64::try_from(self.history.left_out).unwrap_or(u64::MAX);
+                let words = ["No history here;", &quantity::count(left_out), "are left out."];
+                for (y, words) in (inside.top()..inside.bottom()).zip(words) {
+                    canvas.text(inside.x, y, inside.width, words, Role::Faint);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn device_details(&self, canvas: &mut Canvas<'_>, area: Rect, device: &Device) {
+        let part = |kind: &telltale_schema::snapshot::KindMemory| {
+            let figures =
+                [kind.total_bytes, kind.processes_bytes, kind.unattributed_bytes, kind.ghost_bytes];
+            (kind.kind.name().to_owned(), figures.map(quantity::bytes))
+        };
+        let parts: Vec<Part> = device.kinds.iter().map(part).collect();
+        about(canvas, area, &device_words(device));
+        let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
+        let inside = table(canvas, area, "KIND", headings, &parts, "nothing is in use");
+        let figure = self.settings.figure;
+        if let Some(series) = self.history.device(&device.id, figure) {
+            let most = device_pane::most(device, figure, series, inside.width);
+            let now = series::of_device(device, figure);
+            let now = now.map_or_else(absent, |now| device_pane::words(figure, now));
+            let top = device_pane::words(figure, f64::from(most));
+            let words = format!("{} {now} of {top}", figure.name());
+            history(canvas, inside, series, most, &words);
+        }
+    }
+}
+
+fn absent() -> String {
+    String::from("n/a")
+}
+
+/// A level of a graph as a number of bytes; it has seven digits.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(level: f32) -> u64 {
+    level.max(0.0) as u64
+}
+
+fn about(canvas: &mut Canvas<'_>, area: Rect, words: &[String]) {
+    canvas.text(area.x, area.y, area.width, &words.join("  "), Role::Heading);
+}
+
+fn process_words(process: &Process) -> Vec<String> {
+    let pid = process.pid.map_or_else(|| String::from("hidden"), |pid| pid.to_string());
+    let inner = process.namespace_pid.map(|pid| format!("({pid} in its container)"));
+    let programs = process.programs().map(|programs| {
+        let hits = programs
+            .hit_ratio()
+            .map_or(String::new(), |hits| format!(", {:.1} % hits", hits * 100.0));
+        format!("{} programs{hits}", quantity::count(programs.cached))
+    });
+    let up = process.uptime_seconds.value().map(|up| format!("up {}", quantity::span(*up)));
+    let user = crate::processes::owner(process).text().to_owned();
+    let command = crate::processes::command(process).text().to_owned();
+    let words = [Some(pid), inner, Some(user), column::container(process), up, programs];
+    words.into_iter().flatten().chain([command]).collect()
+}
+
+fn device_words(device: &Device) -> Vec<String> {
+    let holders = device.holders.value().map(|holders| match holders.len() {
+        0 => String::from("nobody has it open"),
+        1 => String::from("1 process has it open"),
+        many => format!("{many} processes have it open"),
+    });
+    let firmware = device.telemetry.firmware.get("tt_fw_bundle_ver");
+    let words = [
+        Some(device.id.clone()),
+        Some(device.identity.board_type.name().to_owned()),
+        device.architecture().map(|it| it.name().to_owned()),
+        holders,
+        firmware.map(|version| format!("firmware {version}")),
+    ];
+    words.into_iter().flatten().collect()
+}
+
+/// The parts at the left; gives the area that is left for the graph.
+fn table(
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    title: &str,
+    headings: [&str; 4],
+    parts: &[Part],
+    nothing: &str,
+) -> Rect {
+    let mut y = area.y + 1;
+    let mut line = |canvas: &mut Canvas<'_>, name: &str, figures: [&str; 4], role: Role| {
+        canvas.text(area.x, y, 18, name, role);
+        for ((x, room), figure) in FIGURES.into_iter().zip(figures) {
+            canvas.right(area.x + x, y, room, figure, role);
+        }
+        y += 1;
+    };
+    line(canvas, title, headings, Role::Faint);
+    let room = usize::from(area.height.saturating_sub(2));
+    let fitting = if parts.len() > room { room.saturating_sub(1) } else { parts.len() };
+    for (name, figures) in &parts[..fitting] {
+        line(canvas, name, figures.each_ref().map(String::as_str), Role::Plain);
+    }
+    if parts.is_empty() {
+        line(canvas, nothing, [""; 4], Role::Faint);
+    }
+    if fitting < parts.len() {
+        let more = format!("{} more", parts.len() - fitting);
+        line(canvas, &more, [""; 4], Role::Faint);
+    }
+    let left = PARTS_WIDTH + 2;
+    Rect::new(area.x + left, area.y + 1, area.width - left, area.height.saturating_sub(1))
+}
+
+fn history(canvas: &mut Canvas<'_>, area: Rect, series: &Series, most: f32, words: &str) {
+    canvas.text(area.x, area.y, area.width, words, Role::Faint);
+    let graph = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    graph::paint(canvas, graph, series, most);
+}

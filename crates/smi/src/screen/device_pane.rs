@@ -1,0 +1,183 @@
+//! The pane of devices: a row each, with bars and the history of one figure.
+
+use ratatui_core::layout::Rect;
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::quantity;
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Device, Snapshot};
+
+use super::canvas::{Canvas, cells};
+use super::frame::{DEVICE_WIDTH, Places};
+use super::graph;
+use super::series::{Series, share};
+use super::settings::Figure;
+use super::theme::Role;
+use super::{Focus, Screen};
+use crate::style::Tone;
+
+/// Where the figures of a device are, in its part of a row.
+struct Columns {
+    bar: u16,
+    bytes: u16,
+}
+
+impl Columns {
+    fn within(width: u16) -> Self {
+        match width {
+            0..100 => Self { bar: 8, bytes: 0 },
+            _ => Self { bar: 12, bytes: 10 },
+        }
+    }
+}
+
+impl Screen {
+    pub(super) fn device_pane(
+        &mut self,
+        canvas: &mut Canvas<'_>,
+        area: Rect,
+        shown: &Snapshot,
+        places: &mut Places,
+    ) {
+        let inside = Rect::new(area.x, area.y + 1, area.width, area.height - 1);
+        let across = usize::from((area.width / DEVICE_WIDTH).max(1));
+        let width = area.width / cells(across);
+        if shown.devices.is_empty() {
+            let words = "No device is to be seen.";
+            canvas.text(inside.x, inside.y, inside.width, words, Role::Faint);
+            return;
+        }
+        let columns = Columns::within(width);
+        for at in 0..across.min(shown.devices.len()) {
+            let x = area.x + width * cells(at);
+            self.device_heading(canvas, Rect::new(x, area.y, width, 1), &columns);
+        }
+        let first = self.device.first(usize::from(inside.height) * across);
+        let first = first.div_ceil(across) * across;
+        for (at, device) in shown.devices.iter().enumerate().skip(first) {
+            let place = at - first;
+            let y = inside.y + cells(place / across);
+            if y >= inside.bottom() {
+                break;
+            }
+            let x = inside.x + width * cells(place % across);
+            let row = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
+            self.device_row(canvas, row, device, &columns);
+            if at == self.device.at() {
+                let id = Rect { width: 12.min(row.width), ..row };
+                let focused = self.focus == Focus::Devices;
+                canvas.look(id, if focused { Role::Selected } else { Role::Remembered });
+            }
+        }
+        places.devices = inside;
+        places.device_columns = across;
+        places.first_device = first;
+    }
+
+    fn device_heading(&self, canvas: &mut Canvas<'_>, area: Rect, columns: &Columns) {
+        let memory = columns.bar + 5 + columns.bytes + 1;
+        let mut x = area.x;
+        for (title, width) in [("DEVICE", 13), ("DRAM", memory), ("L1", memory)] {
+            canvas.text(x, area.y, width, title, Role::Heading);
+            x += width;
+        }
+        for (title, width) in [("TEMP", 5), ("POWER", 7), ("CLOCK", 9)] {
+            canvas.right(x, area.y, width, title, Role::Heading);
+            x += width;
+        }
+        let room = area.right().saturating_sub(x + 1);
+        let title = self.settings.figure.name().to_uppercase();
+        canvas.text(x + 1, area.y, room, &title, Role::Heading);
+    }
+
+    fn device_row(&self, canvas: &mut Canvas<'_>, area: Rect, device: &Device, columns: &Columns) {
+        let y = area.y;
+        canvas.text(area.x, y, 12, &device.id, Role::Plain);
+        let mut x = area.x + 13;
+        for space in [MemorySpace::Dram, MemorySpace::L1] {
+            memory(canvas, (x, y), columns, device, space);
+            x += columns.bar + 5 + columns.bytes + 1;
+        }
+        let telemetry = &device.telemetry;
+        let temperature =
+            limited(&telemetry.temperature_celsius, &telemetry.temperature_limit_celsius, "C");
+        let power = limited(&telemetry.power_watts, &telemetry.power_limit_watts, "W");
+        let clock = telemetry
+            .aiclk_hertz
+            .value()
+            .map_or_else(absent, |hertz| (format!("{} MHz", hertz / 1_000_000), Role::Plain));
+        for ((text, role), width) in [(temperature, 5), (power, 7), (clock, 9)] {
+            canvas.right(x, y, width, &text, role);
+            x += width;
+        }
+        let figure = self.settings.figure;
+        let room = area.right().saturating_sub(x + 1);
+        if let Some(series) = self.history.device(&device.id, figure) {
+            let most = most(device, figure, series, room);
+            graph::paint(canvas, Rect::new(x + 1, y, room, 1), series, most);
+        }
+    }
+}
+
+/// A bar, its share, and the bytes where there is room.
+fn memory(
+    canvas: &mut Canvas<'_>,
+    (x, y): (u16, u16),
+    columns: &Columns,
+    device: &Device,
+    space: MemorySpace,
+) {
+    let used = device.space(space).and_then(|usage| usage.used_bytes.value());
+    match share(device, space) {
+        Some(share) => {
+            let role = match Role::from(Tone::of_share(share, 1.0)) {
+                Role::Plain => Role::Bar,
+                role => role,
+            };
+            canvas.bar(x, y, columns.bar, share, role);
+            let share = format!("{:.0}%", share * 100.0);
+            canvas.right(x + columns.bar, y, 5, &share, role_of_text(role));
+        }
+        None => canvas.right(x + columns.bar, y, 5, "n/a", Role::Faint),
+    }
+    if let Some(used) = used {
+        canvas.right(x + columns.bar + 5, y, columns.bytes, &quantity::bytes(*used), Role::Plain);
+    }
+}
+
+fn role_of_text(role: Role) -> Role {
+    if role == Role::Bar { Role::Plain } else { role }
+}
+
+fn absent() -> (String, Role) {
+    (String::from("n/a"), Role::Faint)
+}
+
+fn limited(reading: &Reading<f64>, limit: &Reading<f64>, unit: &str) -> (String, Role) {
+    let Some(value) = reading.value() else { return absent() };
+    let tone = limit.value().map_or(Tone::Plain, |limit| Tone::of_share(*value, *limit));
+    (format!("{value:.0} {unit}"), tone.into())
+}
+
+/// What the top of a graph stands for: the limit where there is one, else the largest seen.
+pub(super) fn most(device: &Device, figure: Figure, series: &Series, columns: u16) -> f32 {
+    let telemetry = &device.telemetry;
+    let limit = match figure {
+        Figure::Dram | Figure::L1 => Some(1.0),
+        Figure::Temperature => telemetry.temperature_limit_celsius.value().copied(),
+        Figure::Power => telemetry.power_limit_watts.value().copied(),
+        Figure::Clock => None,
+    };
+    // A graph has some hundred levels.
+    #[allow(clippy::cast_possible_truncation)]
+    limit.map_or_else(|| graph::largest(series, columns), |limit| limit as f32)
+}
+
+/// A figure's value in words.
+pub(super) fn words(figure: Figure, value: f64) -> String {
+    match figure {
+        Figure::Dram | Figure::L1 => format!("{:.0} %", value * 100.0),
+        Figure::Temperature => format!("{value:.0} C"),
+        Figure::Power => format!("{value:.0} W"),
+        Figure::Clock => format!("{:.0} MHz", value / 1e6),
+    }
+}

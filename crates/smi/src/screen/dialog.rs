@@ -1,0 +1,192 @@
+//! What lies over the panes: help, errors, menus, the filter's line, the question before a signal.
+
+use ratatui_core::layout::{Position, Rect};
+
+use super::canvas::{Canvas, cells};
+use super::filter_line::FilterLine;
+use super::menu::{Kind, Menu};
+use super::signal::{Dialog, Signal};
+use super::theme::Role;
+use super::{Mode, Page, Screen};
+use crate::text::width;
+
+const HELP: [(&str, &str); 22] = [
+    ("F1 h ?", "this page"),
+    ("F10 q", "end; Ctrl-Z stops until `fg`"),
+    ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
+    ("Tab", "between processes and devices"),
+    ("F3 i", "details of what is selected: show or hide"),
+    ("F4 /", "filter, as `dram > 2GiB and user == root`; Esc clears"),
+    ("F5 t", "tree of host, container or pod, user, process, kind"),
+    ("Space Left Right", "open and close rows of the tree"),
+    ("F6 < >", "choose the column to sort by; or click on its heading"),
+    ("M L N U T D", "sort by DRAM, L1, pid, user, time, device"),
+    ("I", "the other way round"),
+    ("F2 S", "choose columns and their order"),
+    ("F9 k", "send a signal to the selected process"),
+    ("g", "graphs of DRAM, L1, temperature, power or clock"),
+    ("e", "what could not be read, and why"),
+    ("C", "next theme: default, colour-blind, monochrome"),
+    ("", ""),
+    ("n/a", "nobody tells; `telltale smi -d` says why"),
+    ("UNATTR.", "in a region's total and in no process's row"),
+    ("GHOST", "rows of dead processes in a region"),
+    ("", ""),
+    ("", "Settings are kept in $XDG_CONFIG_HOME/telltale/top.toml."),
+];
+
+impl Screen {
+    /// Paints what lies over the panes; gives the place of the cursor, if there is one.
+    pub(super) fn over(&mut self, canvas: &mut Canvas<'_>, area: Rect) -> Option<Position> {
+        let errors = self.error_lines();
+        match &mut self.mode {
+            Mode::Browsing => None,
+            Mode::Page(Page::Help, top) => {
+                let lines: Vec<String> =
+                    HELP.iter().map(|(keys, words)| format!("{keys:18} {words}")).collect();
+                page(canvas, "Help", &lines, top);
+                None
+            }
+            Mode::Page(Page::Errors, top) => {
+                page(canvas, "What could not be read", &errors, top);
+                None
+            }
+            Mode::Menu(menu) => {
+                let shown = &self.settings.columns;
+                paint_menu(canvas, menu, |at| shown.contains(&menu.columns[at]));
+                None
+            }
+            Mode::Signal(dialog) => {
+                paint_signals(canvas, dialog);
+                None
+            }
+            Mode::Filter(line) => Some(paint_filter(canvas, area, line)),
+        }
+    }
+
+    fn error_lines(&self) -> Vec<String> {
+        if !matches!(self.mode, Mode::Page(Page::Errors, _)) {
+            return Vec::new();
+        }
+        let sources = self.snapshot.as_ref().map_or(&[][..], |it| &it.sources);
+        let mut lines = Vec::new();
+        for source in sources {
+            for error in &source.errors {
+                lines.push(format!("{}: {}", error.subject, error.reason.words()));
+                lines.push(format!("    {}", error.detail));
+            }
+            if source.errors_dropped > 0 {
+                lines.push(format!("{}: {} more", source.name, source.errors_dropped));
+            }
+        }
+        if lines.is_empty() {
+            lines.push(String::from("All sources were read."));
+        }
+        lines
+    }
+}
+
+/// Lines in a window, scrolled by `top` as far as there is something.
+fn page(canvas: &mut Canvas<'_>, title: &str, lines: &[String], top: &mut usize) {
+    let area = canvas.buffer.area;
+    let rows = cells(lines.len() + 2).min(area.height.saturating_sub(2));
+    let inside = canvas.window(area.width.saturating_sub(4).min(100), rows, title);
+    *top = (*top).min(lines.len().saturating_sub(usize::from(inside.height)));
+    for (y, line) in (inside.top()..inside.bottom()).zip(&lines[*top..]) {
+        canvas.text(inside.x, y, inside.width, line, Role::Plain);
+    }
+}
+
+fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> bool) {
+    let (title, keys) = match menu.kind {
+        Kind::Sort => ("Sort by", "Enter: choose  Esc: leave"),
+        Kind::Columns => ("Columns", "Space: show or hide  + -: move  Esc: done"),
+    };
+    let inside = canvas.window(50, cells(menu.columns.len() + 4), title);
+    for (at, column) in menu.columns.iter().enumerate() {
+        let y = inside.y + cells(at);
+        if y >= inside.bottom() {
+            break;
+        }
+        let mark = match (menu.kind, is_shown(at)) {
+            (Kind::Sort, _) => "",
+            (Kind::Columns, true) => "[x] ",
+            (Kind::Columns, false) => "[ ] ",
+        };
+        let text = format!("{mark}{:10} {}", column.name(), column.help());
+        canvas.text(inside.x, y, inside.width, &text, Role::Plain);
+        if at == menu.at {
+            canvas.look(Rect { y, height: 1, ..inside }, Role::Selected);
+        }
+    }
+    canvas.text(inside.x, inside.bottom().saturating_sub(1), inside.width, keys, Role::Faint);
+}
+
+fn paint_signals(canvas: &mut Canvas<'_>, dialog: &Dialog) {
+    let pid = dialog.target.pid;
+    let inside = canvas.window(70, cells(Signal::ALL.len() + 5), "Send a signal");
+    let to = format!("to {pid}, {}", dialog.name);
+    canvas.text(inside.x, inside.y, inside.width, &to, Role::Heading);
+    for (at, signal) in Signal::ALL.into_iter().enumerate() {
+        let y = inside.y + 1 + cells(at);
+        let (name, meaning) = signal.words();
+        canvas.text(inside.x, y, inside.width, &format!("{name:8} {meaning}"), Role::Plain);
+        if at == dialog.chosen {
+            canvas.look(Rect { y, height: 1, ..inside }, Role::Selected);
+        }
+    }
+    let y = inside.bottom().saturating_sub(1);
+    if dialog.asks {
+        let question =
+            format!("Send {} to {pid}? y: yes, any other key: no", dialog.signal().name());
+        canvas.text(inside.x, y, inside.width, &question, Role::Alarm);
+    } else {
+        canvas.text(inside.x, y, inside.width, "Enter: choose  Esc: leave", Role::Faint);
+    }
+}
+
+/// Three rows at the bottom: how it can go on, the line, and what is wrong with it.
+fn paint_filter(canvas: &mut Canvas<'_>, area: Rect, line: &FilterLine) -> Position {
+    const PROMPT: &str = "Filter: ";
+    let y = area.bottom() - 3;
+    canvas.clear(Rect { y, height: 3, ..area });
+    let words: Vec<String> = line.candidates().into_iter().map(|it| it.text).collect();
+    let words = match words.is_empty() {
+        true => String::from("Enter: apply  Esc: leave"),
+        false => format!("Tab: {}", words.join(" ")),
+    };
+    canvas.text(area.x, y, area.width, &words, Role::Faint);
+    let prompt = cells(PROMPT.len());
+    canvas.text(area.x, y + 1, area.width, PROMPT, Role::Heading);
+    let room = usize::from(area.width - prompt);
+    let text: Vec<char> = line.text().chars().collect();
+    let columns = |until: usize| width(&text[..until.min(text.len())].iter().collect::<String>());
+    // The beginning goes out of sight, as far as the cursor asks for.
+    let hidden = (0..=text.len())
+        .find(|from| columns(line.cursor()) - columns(*from) < room)
+        .unwrap_or(text.len());
+    let seen: String = text[hidden..].iter().collect();
+    let x = area.x + prompt;
+    canvas.text(x, y + 1, cells(room), &seen, Role::Plain);
+    if let Some(error) = line.error() {
+        let at = cells(columns(error.column.max(hidden)) - columns(hidden)).min(cells(room) - 1);
+        let mark = canvas.text(x + at, y + 2, 1, "^", Role::Alarm);
+        let words = error.to_string();
+        let needed = cells(width(&words)) + 1;
+        if mark + needed <= area.right() {
+            canvas.text(mark + 1, y + 2, needed, &words, Role::Warning);
+        } else {
+            let left = (x + at).saturating_sub(1 + area.x);
+            match needed <= left {
+                true => canvas.right(area.x, y + 2, left, &words, Role::Warning),
+                // There is no room beside the mark, so the words take the upper row.
+                false => {
+                    canvas.clear(Rect { y, height: 1, ..area });
+                    canvas.text(area.x, y, area.width, &words, Role::Warning);
+                }
+            }
+        }
+    }
+    let cursor = cells(columns(line.cursor()) - columns(hidden));
+    Position::new(x + cursor, y + 1)
+}

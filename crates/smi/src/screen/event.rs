@@ -1,0 +1,83 @@
+//! What reaches the view from a keyboard and a mouse, and what it asks of whoever drives it.
+
+use telltale_schema::process::ProcessIdentity;
+
+use super::signal::Signal;
+
+/// Something that a person did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A key was pressed.
+    Key(Key),
+    /// The first button of the mouse was pressed at this cell.
+    Pressed {
+        /// Columns to the left of it.
+        column: u16,
+        /// Rows above it.
+        row: u16,
+    },
+    /// The wheel was turned over this cell.
+    Wheel {
+        /// Away from the person.
+        up: bool,
+        /// Rows above the cell.
+        row: u16,
+    },
+}
+
+/// A key, with what was held down beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// A character.
+    Char(char),
+    /// A letter with Ctrl.
+    Control(char),
+    /// F1 to F12.
+    Function(u8),
+    /// Return.
+    Enter,
+    /// Escape.
+    Escape,
+    /// Tab.
+    Tab,
+    /// Backspace.
+    Backspace,
+    /// Delete.
+    Delete,
+    /// The arrow to the left.
+    Left,
+    /// The arrow to the right.
+    Right,
+    /// The arrow up.
+    Up,
+    /// The arrow down.
+    Down,
+    /// A page up.
+    PageUp,
+    /// A page down.
+    PageDown,
+    /// To the beginning.
+    Home,
+    /// To the end.
+    End,
+}
+
+/// What the view cannot do itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// End.
+    Quit,
+    /// Give the terminal back and stop, as Ctrl-Z has it.
+    Suspend,
+    /// Send a signal, if the process is still the one that was shown.
+    Signal(Target, Signal),
+}
+
+/// The process that a signal is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Its pid, as seen from here.
+    pub pid: u32,
+    /// Who it was when it was shown.
+    pub identity: ProcessIdentity,
+}

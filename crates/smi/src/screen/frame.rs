@@ -1,0 +1,218 @@
+//! A frame: where each pane is, the title above them and the keys below.
+
+use ratatui_core::layout::Rect;
+use ratatui_core::terminal::Frame;
+use telltale_schema::quantity;
+use telltale_schema::snapshot::Snapshot;
+
+use super::canvas::{Canvas, cells};
+use super::column::Column;
+use super::event::Key;
+use super::theme::Role;
+use super::{Mode, SMALLEST, Screen};
+use crate::text::width;
+
+/// Columns that the figures of one device take at least.
+pub(super) const DEVICE_WIDTH: u16 = 80;
+/// Rows of the pane that tells of the selected row.
+const DETAIL_ROWS: u16 = 8;
+
+/// The keys in the last row.
+const KEYS: [(&str, &str, Key); 8] = [
+    ("F1", "Help", Key::Function(1)),
+    ("F2", "Columns", Key::Function(2)),
+    ("F3", "Details", Key::Function(3)),
+    ("F4", "Filter", Key::Function(4)),
+    ("F5", "Tree", Key::Function(5)),
+    ("F6", "Sort", Key::Function(6)),
+    ("F9", "Signal", Key::Function(9)),
+    ("F10", "Quit", Key::Function(10)),
+];
+
+/// Where things were painted last, for the mouse.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) devices: Rect,
+    pub(super) device_columns: usize,
+    pub(super) first_device: usize,
+    pub(super) headings: Vec<(Rect, Column)>,
+    pub(super) rows: Rect,
+    pub(super) first_row: usize,
+    keys: Vec<(Rect, Key)>,
+}
+
+/// The panes of a frame.
+struct Panes {
+    title: Rect,
+    devices: Rect,
+    processes: Rect,
+    details: Rect,
+    keys: Rect,
+}
+
+impl Places {
+    pub(super) fn key_at(&self, column: u16, row: u16) -> Option<Key> {
+        let at = (column, row).into();
+        self.keys.iter().find(|(area, _)| area.contains(at)).map(|(_, key)| *key)
+    }
+
+    pub(super) fn heading_at(&self, column: u16, row: u16) -> Option<Column> {
+        let at = (column, row).into();
+        self.headings.iter().find(|(area, _)| area.contains(at)).map(|(_, column)| *column)
+    }
+
+    pub(super) fn row_at(&self, column: u16, row: u16) -> Option<usize> {
+        let inside = self.rows.contains((column, row).into());
+        inside.then(|| self.first_row + usize::from(row - self.rows.y))
+    }
+
+    pub(super) fn device_at(&self, column: u16, row: u16) -> Option<usize> {
+        if !self.devices.contains((column, row).into()) || self.device_columns == 0 {
+            return None;
+        }
+        let width = self.devices.width / cells(self.device_columns);
+        let across = usize::from((column - self.devices.x) / width.max(1));
+        let down = usize::from(row - self.devices.y);
+        Some(self.first_device + down * self.device_columns + across.min(self.device_columns - 1))
+    }
+
+    pub(super) fn is_on_devices(&self, row: u16) -> bool {
+        (self.devices.top()..self.devices.bottom()).contains(&row)
+    }
+}
+
+impl Screen {
+    /// Paints the view as it is.
+    pub fn render(&mut self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        let mut places = Places::default();
+        let theme = self.settings.theme;
+        let unicode = self.terms.unicode;
+        let mut canvas = Canvas { buffer: frame.buffer_mut(), theme, unicode };
+        if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+            too_small(&mut canvas, area);
+            self.places = places;
+            return;
+        }
+        let panes = self.panes(area);
+        self.title(&mut canvas, panes.title);
+        match self.shown.clone() {
+            Some(shown) => {
+                self.device_pane(&mut canvas, panes.devices, &shown, &mut places);
+                self.process_pane(&mut canvas, panes.processes, &shown, &mut places);
+                if panes.details.height > 0 {
+                    self.detail_pane(&mut canvas, panes.details, &shown);
+                }
+            }
+            None => {
+                let words = "Waiting for the first snapshot.";
+                canvas.text(area.x, area.y + 2, area.width, words, Role::Faint);
+            }
+        }
+        self.last_row(&mut canvas, panes.keys, &mut places);
+        self.places = places;
+        if let Some(cursor) = self.over(&mut canvas, area) {
+            frame.set_cursor_position(cursor);
+        }
+    }
+
+    fn panes(&self, area: Rect) -> Panes {
+        let row = |y: u16, height: u16| Rect::new(area.x, area.y + y, area.width, height);
+        let details = match self.settings.details {
+            true => DETAIL_ROWS.max(area.height / 4).min(20),
+            false => 0,
+        };
+        // The title, two headings and the keys.
+        let room = area.height - 4 - details;
+        let across = usize::from((area.width / DEVICE_WIDTH).max(1));
+        let devices = self.shown.as_ref().map_or(0, |shown| shown.devices.len());
+        let down = cells(devices.div_ceil(across)).min(room / 2).max(1);
+        let processes = room - down + 1;
+        Panes {
+            title: row(0, 1),
+            devices: row(1, down + 1),
+            processes: row(down + 2, processes),
+            details: row(down + 2 + processes, details),
+            keys: row(area.height - 1, 1),
+        }
+    }
+
+    /// The first row: when, how much, from where, and what is wrong.
+    fn title(&self, canvas: &mut Canvas<'_>, area: Rect) {
+        let [devices, all_devices, processes, all_processes] = self.counts();
+        let of = |some: usize, all: usize, what: &str| {
+            let number = |it: usize| quantity::count(u64::try_from(it).unwrap_or(u64::MAX));
+            match some == all {
+                true => format!("{} {what}", number(all)),
+                false => format!("{} of {} {what}", number(some), number(all)),
+            }
+        };
+        let time = self.snapshot.as_ref().map_or_else(String::new, |it| time_of_day(it));
+        let words = [
+            time,
+            of(devices, all_devices, "devices"),
+            of(processes, all_processes, "processes"),
+            self.terms.host.clone(),
+            self.source.clone(),
+        ];
+        let mut wrong = Vec::new();
+        if let Some(late) = self.late_seconds() {
+            let ago = quantity::span(late as f64);
+            wrong.push(format!("NOTHING NEW FOR {ago}"));
+        }
+        match self.errors() {
+            0 => {}
+            1 => wrong.push(String::from("1 error (e)")),
+            many => wrong.push(format!("{many} errors (e)")),
+        }
+        let wrong = wrong.join("  ");
+        let taken = cells(width(&wrong));
+        let room = area.width.saturating_sub(taken + 2);
+        canvas.text(area.x, area.y, room, &words.join("  "), Role::Heading);
+        canvas.right(area.x, area.y, area.width, &wrong, Role::Alarm);
+    }
+
+    /// What sources could not read.
+    pub(super) fn errors(&self) -> usize {
+        let sources = self.snapshot.as_ref().map_or(&[][..], |it| &it.sources);
+        sources.iter().map(|source| source.errors.len()).sum()
+    }
+
+    /// The last row: what is to be said, else the keys.
+    fn last_row(&self, canvas: &mut Canvas<'_>, area: Rect, places: &mut Places) {
+        if let Some(words) = &self.message {
+            canvas.text(area.x, area.y, area.width, words, Role::Warning);
+            return;
+        }
+        let mut x = area.x;
+        for (name, label, key) in KEYS {
+            let start = x;
+            x = canvas.text(x, area.y, area.right() - x, name, Role::Plain);
+            x = canvas.text(x, area.y, area.right().saturating_sub(x), label, Role::Key);
+            places.keys.push((Rect::new(start, area.y, x - start, 1), key));
+            x += 1;
+        }
+        if let (Some(filter), Mode::Browsing) = (&self.filter, &self.mode) {
+            let room = area.right().saturating_sub(x);
+            canvas.text(x, area.y, room, &format!("Filter: {filter}"), Role::Warning);
+        }
+    }
+}
+
+fn too_small(canvas: &mut Canvas<'_>, area: Rect) {
+    let (columns, rows) = SMALLEST;
+    let lines = [
+        format!("This window has {} x {}.", area.width, area.height),
+        format!("{columns} x {rows} are needed."),
+        String::from("q ends."),
+    ];
+    for (y, line) in (area.top()..area.bottom()).zip(&lines) {
+        canvas.text(area.x, y, area.width, line, Role::Plain);
+    }
+}
+
+/// Hours, minutes and seconds of a snapshot.
+fn time_of_day(snapshot: &Snapshot) -> String {
+    let seconds = snapshot.taken_at.0 / 1_000_000_000 % 86_400;
+    format!("{:02}:{:02}:{:02} UTC", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}

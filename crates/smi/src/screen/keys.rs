@@ -1,0 +1,257 @@
+//! What events do.
+
+use std::sync::Arc;
+
+use super::column::Column;
+use super::event::{Action, Event, Key, Target};
+use super::filter_line::{FilterLine, Typed};
+use super::menu::{Kind, Menu, sort_by};
+use super::settings::Settings;
+use super::signal::{Answer, Dialog};
+use super::{Focus, Mode, Page, Screen};
+
+/// Rows that a turn of the wheel goes.
+const WHEEL_ROWS: usize = 3;
+
+impl Screen {
+    /// Takes an event; gives what whoever drives the view is to do.
+    pub fn event(&mut self, event: Event) -> Option<Action> {
+        self.message = None;
+        match event {
+            Event::Key(Key::Control('c')) if !matches!(self.mode, Mode::Filter(_)) => {
+                return Some(Action::Quit);
+            }
+            Event::Key(Key::Control('z')) => return Some(Action::Suspend),
+            Event::Key(key) => return self.key(key),
+            Event::Pressed { column, row } => return self.pressed(column, row),
+            Event::Wheel { up, row } => self.wheel(up, row),
+        }
+        None
+    }
+
+    fn key(&mut self, key: Key) -> Option<Action> {
+        match &mut self.mode {
+            Mode::Browsing => return self.browse(key),
+            Mode::Filter(line) => match line.key(key) {
+                Typed::Open => {}
+                Typed::Closed => self.mode = Mode::Browsing,
+                Typed::Taken(filter) => {
+                    self.mode = Mode::Browsing;
+                    self.filter = filter;
+                    self.select();
+                }
+            },
+            Mode::Page(_, top) => match key {
+                Key::Down => *top = top.saturating_add(1),
+                Key::Up => *top = top.saturating_sub(1),
+                Key::PageDown | Key::Char(' ') => *top = top.saturating_add(10),
+                Key::PageUp => *top = top.saturating_sub(10),
+                _ => self.mode = Mode::Browsing,
+            },
+            Mode::Menu(menu) => {
+                if !menu.key(key, &mut self.settings) {
+                    self.mode = Mode::Browsing;
+                }
+                self.arrange();
+            }
+            Mode::Signal(dialog) => match dialog.key(key) {
+                Answer::Open => {}
+                Answer::Closed => self.mode = Mode::Browsing,
+                Answer::Send(signal) => {
+                    let target = dialog.target;
+                    self.mode = Mode::Browsing;
+                    return Some(Action::Signal(target, signal));
+                }
+            },
+        }
+        None
+    }
+
+    fn browse(&mut self, key: Key) -> Option<Action> {
+        match key {
+            Key::Char('q') | Key::Function(10) => return Some(Action::Quit),
+            Key::Char('h' | '?') | Key::Function(1) => self.mode = Mode::Page(Page::Help, 0),
+            Key::Char('e') => self.mode = Mode::Page(Page::Errors, 0),
+            Key::Char('/' | '\\') | Key::Function(4) => {
+                let text = self.filter.as_ref().map_or("", |filter| filter.text());
+                self.mode = Mode::Filter(FilterLine::new(text));
+            }
+            Key::Char('k') | Key::Function(9) => self.open_signals(),
+            Key::Function(6) | Key::Char('>' | '.' | '<' | ',') => {
+                self.mode = Mode::Menu(Menu::new(Kind::Sort, &self.settings));
+            }
+            Key::Function(2) | Key::Char('S') => {
+                self.mode = Mode::Menu(Menu::new(Kind::Columns, &self.settings));
+            }
+            Key::Escape if self.filter.take().is_some() => self.select(),
+            Key::Tab => {
+                self.focus = match self.focus {
+                    Focus::Processes => Focus::Devices,
+                    Focus::Devices => Focus::Processes,
+                };
+            }
+            Key::Char('C') => self.settings.theme = self.settings.theme.next(),
+            Key::Char('g') => self.settings.figure = self.settings.figure.next(),
+            Key::Char('i') | Key::Function(3) => self.settings.details = !self.settings.details,
+            Key::Char(' ' | '+' | '-') | Key::Enter | Key::Left | Key::Right => self.turn(key),
+            _ if change_order(key, &mut self.settings) => self.arrange(),
+            _ => self.step(key),
+        }
+        None
+    }
+
+    /// Moves the selection of the pane that keys go to.
+    fn step(&mut self, key: Key) {
+        let page = match self.focus {
+            Focus::Processes => usize::from(self.places.rows.height),
+            Focus::Devices => usize::from(self.places.devices.height) * self.places.device_columns,
+        }
+        .max(1);
+        let at = match self.focus {
+            Focus::Processes => self.selected.at(),
+            Focus::Devices => self.device.at(),
+        };
+        let to = match key {
+            Key::Up => at.saturating_sub(1),
+            Key::Down => at.saturating_add(1),
+            Key::PageUp => at.saturating_sub(page),
+            Key::PageDown => at.saturating_add(page),
+            Key::Home => 0,
+            Key::End => usize::MAX,
+            _ => return,
+        };
+        self.go(to);
+    }
+
+    fn go(&mut self, to: usize) {
+        match self.focus {
+            Focus::Processes => {
+                let rows = &self.rows;
+                self.selected.go(to, |at| rows[at].id.clone());
+            }
+            Focus::Devices => {
+                let Some(shown) = &self.shown else { return };
+                self.device.go(to, |at| shown.devices[at].id.clone());
+            }
+        }
+    }
+
+    /// Opens or closes the selected row of the tree.
+    fn turn(&mut self, key: Key) {
+        let Some((id, open)) =
+            self.selected_row().and_then(|row| Some((row.id.clone(), row.open?)))
+        else {
+            return;
+        };
+        let wanted = match key {
+            Key::Left | Key::Char('-') => false,
+            Key::Right | Key::Char('+') => true,
+            _ => !open,
+        };
+        if wanted != open {
+            if !self.turned.remove(&id) {
+                self.turned.insert(id);
+            }
+            self.arrange();
+        }
+    }
+
+    /// Opens the dialog for the selected process, or says why not.
+    fn open_signals(&mut self) {
+        if self.terms.readonly {
+            return self.tell("signals are refused: this view was opened with --readonly");
+        }
+        let Some((_, place)) = self.selected_process() else {
+            return self.tell("select a process first");
+        };
+        let Some(shown) = self.shown.clone() else { return };
+        let process = &shown.processes[place];
+        let (Some(pid), Some(identity)) = (process.pid, process.identity) else {
+            return self.tell(
+                "this process cannot be told from another with the same pid, so none is signalled",
+            );
+        };
+        let name = crate::processes::command(process).text().to_owned();
+        self.mode = Mode::Signal(Dialog::new(Target { pid, identity }, name));
+    }
+
+    fn pressed(&mut self, column: u16, row: u16) -> Option<Action> {
+        if !matches!(self.mode, Mode::Browsing) {
+            if matches!(self.mode, Mode::Page(..)) {
+                self.mode = Mode::Browsing;
+            }
+            return None;
+        }
+        if let Some(key) = self.places.key_at(column, row) {
+            return self.browse(key);
+        }
+        if let Some(column) = self.places.heading_at(column, row) {
+            sort_by(column, &mut self.settings);
+            self.arrange();
+            return None;
+        }
+        if let Some(at) = self.places.row_at(column, row).filter(|at| *at < self.rows.len()) {
+            let again = self.focus == Focus::Processes && self.selected.at() == at;
+            self.focus = Focus::Processes;
+            self.go(at);
+            if again {
+                self.turn(Key::Enter);
+            }
+            return None;
+        }
+        let devices = self.shown.as_ref().map_or(0, |shown| shown.devices.len());
+        if let Some(at) = self.places.device_at(column, row).filter(|at| *at < devices) {
+            self.focus = Focus::Devices;
+            self.go(at);
+        }
+        None
+    }
+
+    fn wheel(&mut self, up: bool, row: u16) {
+        match &mut self.mode {
+            Mode::Page(_, top) if up => *top = top.saturating_sub(WHEEL_ROWS),
+            Mode::Page(_, top) => *top = top.saturating_add(WHEEL_ROWS),
+            Mode::Browsing => {
+                let on_devices = self.places.is_on_devices(row);
+                self.focus = if on_devices { Focus::Devices } else { Focus::Processes };
+                for _ in 0..WHEEL_ROWS {
+                    self.step(if up { Key::Up } else { Key::Down });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of processes that are shown, and of all.
+    pub(super) fn counts(&self) -> [usize; 4] {
+        let count = |of: &Option<Arc<telltale_schema::snapshot::Snapshot>>| {
+            of.as_ref().map_or([0, 0], |it| [it.devices.len(), it.processes.len()])
+        };
+        let [[devices, processes], [all_devices, all_processes]] =
+            [count(&self.shown), count(&self.snapshot)];
+        [devices, all_devices, processes, all_processes]
+    }
+}
+
+/// Keys that change which rows there are and in which order.
+fn change_order(key: Key, settings: &mut Settings) -> bool {
+    let column = match key {
+        Key::Function(5) | Key::Char('t') => {
+            settings.tree = !settings.tree;
+            return true;
+        }
+        Key::Char('I') => {
+            settings.descending = !settings.descending;
+            return true;
+        }
+        Key::Char('M') => Column::Dram,
+        Key::Char('L') => Column::L1,
+        Key::Char('N') => Column::Pid,
+        Key::Char('U') => Column::User,
+        Key::Char('T') => Column::Up,
+        Key::Char('D') => Column::Device,
+        _ => return false,
+    };
+    sort_by(column, settings);
+    true
+}

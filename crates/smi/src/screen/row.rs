@@ -1,0 +1,281 @@
+//! The rows of the process table: which there are, in which order, as a list or as a tree.
+
+use std::collections::{HashMap, HashSet};
+
+use telltale_schema::memory::{MemoryKind, MemorySpace};
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::snapshot::{HeldDevice, Process, Snapshot};
+
+use super::column::{self, SortKey};
+use super::settings::Settings;
+use crate::rows;
+
+/// Who a process is, as far as it can be told from one snapshot to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Who {
+    Known(ProcessIdentity),
+    Pid(u32),
+    /// Its place in this snapshot, which the next one may give to another.
+    Place(usize),
+}
+
+/// What a row is, from one snapshot to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum RowId {
+    /// A host, container or user, by all that is above it and itself.
+    Group(String),
+    /// A process, or what it has on one device.
+    Process(Who, Option<usize>),
+    /// One kind of memory of a process on a device.
+    Kind(Who, usize, MemoryKind),
+}
+
+/// The figures of a row, where they are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Figures {
+    pub(super) dram: Option<u64>,
+    pub(super) l1: Option<u64>,
+    pub(super) host: Option<u64>,
+    pub(super) buffers: Option<u64>,
+}
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) id: RowId,
+    /// How many rows it is below in the tree.
+    pub(super) depth: usize,
+    /// What the tree calls it, where it is no process.
+    pub(super) label: String,
+    /// The place of its process in the snapshot, if it is of one.
+    pub(super) process: Option<usize>,
+    /// The place of its device in the snapshot, if it is of one.
+    pub(super) device: Option<usize>,
+    pub(super) figures: Figures,
+    /// Whether there are rows below it, and whether they are shown.
+    pub(super) open: Option<bool>,
+}
+
+// === impl Who ===
+
+impl Who {
+    pub(super) fn of(process: &Process, place: usize) -> Self {
+        match (process.identity, process.pid) {
+            (Some(identity), _) => Self::Known(identity),
+            (None, Some(pid)) => Self::Pid(pid),
+            (None, None) => Self::Place(place),
+        }
+    }
+}
+
+// === impl Figures ===
+
+impl Figures {
+    fn of(held: &HeldDevice) -> Self {
+        Self {
+            dram: held.live_bytes(MemorySpace::Dram),
+            l1: held.live_bytes(MemorySpace::L1),
+            host: held.live_bytes(MemorySpace::Host),
+            buffers: held.live_buffers,
+        }
+    }
+
+    /// Both added up, as far as they are known.
+    fn plus(self, other: Self) -> Self {
+        let add = |one: Option<u64>, two: Option<u64>| match (one, two) {
+            (Some(one), Some(two)) => Some(one.saturating_add(two)),
+            (one, two) => one.or(two),
+        };
+        Self {
+            dram: add(self.dram, other.dram),
+            l1: add(self.l1, other.l1),
+            host: add(self.host, other.host),
+            buffers: add(self.buffers, other.buffers),
+        }
+    }
+
+    fn sum(devices: &[HeldDevice]) -> Self {
+        devices.iter().map(Self::of).reduce(Self::plus).unwrap_or_default()
+    }
+}
+
+/// What a process has in a space of all its devices, as far as it is known.
+pub(super) fn sum(devices: &[HeldDevice], space: MemorySpace) -> Option<u64> {
+    let known = devices.iter().filter_map(|held| held.live_bytes(space));
+    known.reduce(u64::saturating_add)
+}
+
+/// The rows of a snapshot. In the tree, those in `turned` are open where they usually are closed
+/// and the other way round.
+pub(super) fn rows(
+    snapshot: &Snapshot,
+    settings: &Settings,
+    host: &str,
+    turned: &HashSet<RowId>,
+) -> Vec<Row> {
+    if settings.tree { tree(snapshot, settings, host, turned) } else { list(snapshot, settings) }
+}
+
+fn list(snapshot: &Snapshot, settings: &Settings) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (place, process) in snapshot.processes.iter().enumerate() {
+        for held in rows::devices(&process.devices) {
+            rows.push(process_row(process, place, held));
+        }
+    }
+    sort(&mut rows, snapshot, settings);
+    rows
+}
+
+fn process_row(process: &Process, place: usize, held: Option<&HeldDevice>) -> Row {
+    let device = held.map(|held| held.device);
+    Row {
+        id: RowId::Process(Who::of(process, place), device),
+        depth: 0,
+        label: String::new(),
+        process: Some(place),
+        device,
+        figures: held.map(Figures::of).unwrap_or_default(),
+        open: None,
+    }
+}
+
+/// Orders rows of processes.
+fn sort(rows: &mut Vec<Row>, snapshot: &Snapshot, settings: &Settings) {
+    let key = |row: &Row| {
+        let process = row.process.and_then(|place| snapshot.processes.get(place));
+        process.map_or(SortKey::Number(None), |process| {
+            settings.sort.key(snapshot, process, row.device, &row.figures)
+        })
+    };
+    let mut keyed: Vec<(SortKey, Row)> = rows.drain(..).map(|row| (key(&row), row)).collect();
+    // Stable, so that equal rows stay in the snapshot's order and do not dance.
+    keyed.sort_by(|one, two| one.0.compare(&two.0, settings.descending));
+    rows.extend(keyed.into_iter().map(|(_, row)| row));
+}
+
+// --- the tree: host, container or pod, user, process, kind -----------------------------------
+
+/// A group of the tree while it is put together.
+struct Group {
+    id: String,
+    label: String,
+    below: Vec<usize>,
+}
+
+fn tree(snapshot: &Snapshot, settings: &Settings, host: &str, turned: &HashSet<RowId>) -> Vec<Row> {
+    let all = snapshot.processes.iter().enumerate();
+    let mut processes: Vec<Row> = all
+        .map(|(place, process)| Row {
+            figures: Figures::sum(&process.devices),
+            ..process_row(process, place, None)
+        })
+        .collect();
+    sort(&mut processes, snapshot, settings);
+    let mut rows = Vec::new();
+    let everything: Vec<usize> = (0..processes.len()).collect();
+    let top = Group { id: String::from("host"), label: host.to_owned(), below: everything };
+    let mut levels = Levels { snapshot, processes: &processes, turned, rows: &mut rows };
+    levels.group(&top, 0);
+    rows
+}
+
+/// Writes the levels of the tree, from the host down.
+struct Levels<'a> {
+    snapshot: &'a Snapshot,
+    processes: &'a [Row],
+    turned: &'a HashSet<RowId>,
+    rows: &'a mut Vec<Row>,
+}
+
+impl Levels<'_> {
+    fn group(&mut self, group: &Group, depth: usize) {
+        let id = RowId::Group(group.id.clone());
+        let open = !self.turned.contains(&id);
+        let figures = group.below.iter().map(|at| self.processes[*at].figures);
+        self.rows.push(Row {
+            id,
+            depth,
+            label: format!("{} ({})", group.label, group.below.len()),
+            process: None,
+            device: None,
+            figures: figures.reduce(Figures::plus).unwrap_or_default(),
+            open: Some(open),
+        });
+        if !open {
+            return;
+        }
+        let name = |at: usize| {
+            let process = self.processes[at].process.map(|place| &self.snapshot.processes[place]);
+            match (depth, process) {
+                (0, Some(process)) => {
+                    column::container(process).unwrap_or_else(|| String::from("no container"))
+                }
+                (_, Some(process)) => crate::processes::owner(process).text().to_owned(),
+                (_, None) => String::new(),
+            }
+        };
+        match depth {
+            0 | 1 => {
+                for below in groups(group, name) {
+                    self.group(&below, depth + 1);
+                }
+            }
+            _ => group.below.iter().for_each(|at| self.process(*at, depth + 1)),
+        }
+    }
+
+    fn process(&mut self, at: usize, depth: usize) {
+        let row = &self.processes[at];
+        let Some(place) = row.process else { return };
+        let process = &self.snapshot.processes[place];
+        let has_kinds = process.devices.iter().any(|held| !held.kinds.is_empty());
+        let open = has_kinds.then(|| self.turned.contains(&row.id));
+        self.rows.push(Row { depth, open, ..row.clone() });
+        if open != Some(true) {
+            return;
+        }
+        let who = Who::of(process, place);
+        for held in &process.devices {
+            for one in &held.kinds {
+                self.rows.push(Row {
+                    id: RowId::Kind(who, held.device, one.kind),
+                    depth: depth + 1,
+                    label: one.kind.name().to_owned(),
+                    process: Some(place),
+                    device: Some(held.device),
+                    figures: of_kind(one),
+                    open: None,
+                });
+            }
+        }
+    }
+}
+
+fn of_kind(one: &telltale_schema::snapshot::HeldKind) -> Figures {
+    let bytes = Some(one.usage.live_bytes());
+    let buffers = one.usage.recorded().map(|usage| usage.live_buffers);
+    let nothing = Figures { buffers, ..Figures::default() };
+    match one.kind.space() {
+        MemorySpace::Dram => Figures { dram: bytes, ..nothing },
+        MemorySpace::L1 => Figures { l1: bytes, ..nothing },
+        MemorySpace::Host => Figures { host: bytes, ..nothing },
+    }
+}
+
+/// What is below a group, by name, in the order in which the names come up.
+fn groups(above: &Group, name: impl Fn(usize) -> String) -> Vec<Group> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut groups: Vec<Group> = Vec::new();
+    for at in &above.below {
+        let label = name(*at);
+        let place = *places.entry(label.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            // No name has a line feed once it is shown, so that none is taken for two.
+            let id = format!("{}\n{label}", above.id);
+            groups.push(Group { id, label, below: Vec::new() });
+        }
+        groups[place].below.push(*at);
+    }
+    groups
+}

@@ -1,0 +1,145 @@
+//! What was seen since the view was opened: a bounded number of samples of each device, and of a
+//! bounded number of processes.
+
+use std::collections::{HashMap, VecDeque};
+
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::snapshot::{Device, Process, Snapshot};
+
+use super::row::Who;
+use super::settings::Figure;
+
+/// Samples that are kept of each series: five minutes at one a second.
+pub(super) const SAMPLES: usize = 300;
+/// Devices with a history.
+const MAX_DEVICES: usize = 1024;
+/// Processes with a history.
+const MAX_PROCESSES: usize = 512;
+
+/// Samples, the newest last; one that could not be had is none.
+#[derive(Debug, Default)]
+pub(super) struct Series(VecDeque<Option<f32>>);
+
+/// The history of everything.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    devices: HashMap<String, [Series; Figure::ALL.len()]>,
+    processes: HashMap<Who, Series>,
+    /// Processes of the last snapshot that have no history, because there were too many.
+    pub(super) left_out: usize,
+}
+
+impl Series {
+    fn push(&mut self, sample: Option<f64>) {
+        if self.0.len() == SAMPLES {
+            self.0.pop_front();
+        }
+        // A graph has some hundred levels.
+        #[allow(clippy::cast_possible_truncation)]
+        self.0.push_back(sample.map(|sample| sample as f32));
+    }
+
+    /// The last `count` samples, fewer where there are fewer.
+    pub(super) fn last(&self, count: usize) -> impl Iterator<Item = Option<f32>> {
+        self.0.iter().skip(self.0.len().saturating_sub(count)).copied()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
+
+impl History {
+    /// Takes note of a snapshot; `selected` has a history whatever else has.
+    pub(super) fn push(&mut self, snapshot: &Snapshot, selected: Option<Who>) {
+        let mut seen: HashMap<&str, &Device> = HashMap::new();
+        for device in &snapshot.devices {
+            seen.insert(&device.id, device);
+            if !self.devices.contains_key(&device.id) && self.devices.len() < MAX_DEVICES {
+                self.devices.insert(device.id.clone(), Default::default());
+            }
+        }
+        for (id, series) in &mut self.devices {
+            let device = seen.get(id.as_str());
+            for (figure, series) in Figure::ALL.into_iter().zip(series) {
+                series.push(device.and_then(|device| of_device(device, figure)));
+            }
+        }
+        self.devices.retain(|id, series| {
+            seen.contains_key(id.as_str()) || !series.iter().all(Series::is_empty)
+        });
+        self.push_processes(snapshot, selected);
+    }
+
+    fn push_processes(&mut self, snapshot: &Snapshot, selected: Option<Who>) {
+        let all = snapshot.processes.iter().enumerate();
+        let named = all.map(|(place, process)| (Who::of(process, place), process));
+        // A place may be another's in the next snapshot.
+        let mut now: HashMap<Who, &Process> =
+            named.filter(|(who, _)| !matches!(who, Who::Place(_))).collect();
+        self.processes.retain(|who, _| now.contains_key(who));
+        if let Some(who) = selected.filter(|who| now.contains_key(who)) {
+            self.processes.entry(who).or_default();
+        }
+        for (who, series) in &mut self.processes {
+            series.push(now.remove(who).and_then(dram));
+        }
+        for (who, process) in &now {
+            if self.processes.len() >= MAX_PROCESSES {
+                break;
+            }
+            let mut series = Series::default();
+            series.push(dram(process));
+            self.processes.insert(*who, series);
+        }
+        self.left_out = snapshot.processes.len().saturating_sub(self.processes.len());
+    }
+
+    pub(super) fn device(&self, id: &str, figure: Figure) -> Option<&Series> {
+        Some(&self.devices.get(id)?[figure.place()])
+    }
+
+    /// What a process had in DRAM, in bytes.
+    pub(super) fn process(&self, who: Who) -> Option<&Series> {
+        self.processes.get(&who)
+    }
+}
+
+/// The figure now: shares from 0 to 1, and base units.
+pub(super) fn of_device(device: &Device, figure: Figure) -> Option<f64> {
+    match figure {
+        Figure::Dram => share(device, MemorySpace::Dram),
+        Figure::L1 => share(device, MemorySpace::L1),
+        Figure::Temperature => device.telemetry.temperature_celsius.value().copied(),
+        Figure::Power => device.telemetry.power_watts.value().copied(),
+        Figure::Clock => device.telemetry.aiclk_hertz.value().map(|hertz| *hertz as f64),
+    }
+}
+
+/// How much of a space is in use, from 0 to 1.
+pub(super) fn share(device: &Device, space: MemorySpace) -> Option<f64> {
+    let usage = device.space(space)?;
+    let capacity = *usage.capacity_bytes.value()? as f64;
+    let used = *usage.used_bytes.value()? as f64;
+    (capacity > 0.0).then_some(used / capacity)
+}
+
+fn dram(process: &Process) -> Option<f64> {
+    super::row::sum(&process.devices, MemorySpace::Dram).map(|bytes| bytes as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SAMPLES, Series};
+
+    #[test]
+    fn a_series_forgets_what_is_old() {
+        let mut series = Series::default();
+        for sample in 0..SAMPLES + 7 {
+            series.push(Some(sample as f64));
+        }
+        assert_eq!(series.last(usize::MAX).count(), SAMPLES);
+        assert_eq!(series.last(SAMPLES).next(), Some(Some(7.0)));
+        assert_eq!(series.last(1).next(), Some(Some((SAMPLES + 6) as f32)));
+    }
+}

@@ -1,0 +1,333 @@
+//! What the full-screen view looks like, to the character, after events that are data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratatui_core::backend::TestBackend;
+use ratatui_core::style::Color;
+use ratatui_core::terminal::Terminal;
+use telltale_query::Query;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::snapshot::Snapshot;
+use telltale_smi::screen::{
+    Action, Column, Event, Key, Screen, Settings, Signal, Target, Terms, Theme,
+};
+
+use crate::check;
+use crate::snapshots::{empty, idle_device, troubled};
+
+const IDENTITY: ProcessIdentity =
+    ProcessIdentity { boot_id: [7; 16], pid_namespace: 1, pid: 17, start_time_ticks: 99 };
+
+fn terms() -> Terms {
+    Terms {
+        host: String::from("node-7"),
+        readonly: false,
+        unicode: true,
+        period: Duration::from_secs(1),
+    }
+}
+
+/// The troubled machine, whose trainer can be told from any other process.
+fn machine() -> Snapshot {
+    let mut snapshot = troubled();
+    snapshot.processes[0].identity = Some(IDENTITY);
+    snapshot
+}
+
+fn screen_with(settings: Settings, terms: Terms, snapshot: Snapshot) -> Screen {
+    let mut screen = Screen::new(settings, terms, None);
+    screen.set_source("every 1 s");
+    let now = snapshot.taken_at;
+    screen.update(Arc::new(snapshot), now);
+    screen
+}
+
+fn screen() -> Screen {
+    screen_with(Settings::default(), terms(), machine())
+}
+
+fn press(screen: &mut Screen, keys: &[Key]) -> Option<Action> {
+    let mut last = None;
+    for key in keys {
+        last = screen.event(Event::Key(*key));
+    }
+    last
+}
+
+fn type_in(screen: &mut Screen, text: &str) {
+    for character in text.chars() {
+        press(screen, &[Key::Char(character)]);
+    }
+}
+
+fn painted(screen: &mut Screen, columns: u16, rows: u16) -> TestBackend {
+    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+    terminal.draw(|frame| screen.render(frame)).unwrap();
+    terminal.backend().clone()
+}
+
+fn page(screen: &mut Screen, columns: u16, rows: u16) -> String {
+    painted(screen, columns, rows).to_string()
+}
+
+#[test]
+fn devices_processes_and_details_have_their_places() {
+    check("screen-80x24", &page(&mut screen(), 80, 24));
+    check("screen-170x40", &page(&mut screen(), 170, 40));
+    let plain = Terms { unicode: false, ..terms() };
+    let mut ascii = screen_with(Settings::default(), plain, machine());
+    let page = page(&mut ascii, 80, 24);
+    assert!(page.is_ascii(), "{page}");
+    check("screen-ascii", &page);
+}
+
+#[test]
+fn nothing_is_said_in_words() {
+    let mut new = Screen::new(Settings::default(), terms(), None);
+    assert!(page(&mut new, 80, 24).contains("Waiting for the first snapshot."));
+    let nothing = page(&mut screen_with(Settings::default(), terms(), empty()), 80, 24);
+    assert!(nothing.contains("No device is to be seen."), "{nothing}");
+    assert!(nothing.contains("No process that is visible"), "{nothing}");
+}
+
+#[test]
+fn the_tree_goes_from_the_host_to_kinds() {
+    let mut screen = screen();
+    press(&mut screen, &[Key::Function(5)]);
+    let closed = page(&mut screen, 80, 24);
+    for words in ["- node-7 (8)", "- research/gpt-0 train (1)", "- ada (1)"] {
+        assert!(closed.contains(words), "{words}: {closed}");
+    }
+    // Host, pod, user, process.
+    press(&mut screen, &[Key::Down, Key::Down, Key::Down, Key::Enter]);
+    check("screen-tree", &page(&mut screen, 100, 30));
+    press(&mut screen, &[Key::Home, Key::Left]);
+    let shut = page(&mut screen, 80, 24);
+    assert!(shut.contains("+ node-7 (8)") && !shut.contains("- ada"), "{shut}");
+}
+
+#[test]
+fn a_filter_is_typed_completed_and_explained() {
+    let mut screen = screen();
+    press(&mut screen, &[Key::Char('/')]);
+    type_in(&mut screen, "dram > 2Gi and user == ada");
+    check("screen-filter-error", &page(&mut screen, 80, 24));
+    press(&mut screen, &[Key::Enter]);
+    assert!(page(&mut screen, 80, 24).contains("Filter: dram > 2Gi and"), "it stays open");
+    press(&mut screen, &[Key::Control('u')]);
+    type_in(&mut screen, "dram > 2GiB and us");
+    press(&mut screen, &[Key::Tab]);
+    type_in(&mut screen, " == ada");
+    press(&mut screen, &[Key::Enter]);
+    let filtered = page(&mut screen, 160, 24);
+    assert!(filtered.contains("1 of 8 processes"), "{filtered}");
+    assert!(filtered.contains("Filter: dram > 2GiB and user == ada"), "{filtered}");
+    press(&mut screen, &[Key::Escape]);
+    assert!(page(&mut screen, 80, 24).contains(" 8 processes"));
+}
+
+#[test]
+fn a_filter_from_the_command_line_holds_from_the_start() {
+    let filter = Query::parse("user == ada").unwrap();
+    let mut screen = Screen::new(Settings::default(), terms(), Some(filter));
+    let snapshot = machine();
+    let now = snapshot.taken_at;
+    screen.update(Arc::new(snapshot), now);
+    assert!(page(&mut screen, 80, 24).contains("2 of 8 processes"));
+}
+
+#[test]
+fn help_menus_and_errors_lie_over_the_panes() {
+    let mut screen = screen();
+    press(&mut screen, &[Key::Char('?')]);
+    check("screen-help", &page(&mut screen, 80, 24));
+    press(&mut screen, &[Key::Escape, Key::Char('e')]);
+    let errors = page(&mut screen, 80, 24);
+    assert!(errors.contains("the driver did not answer; a reset of the chip ends it"), "{errors}");
+    press(&mut screen, &[Key::Escape, Key::Function(2)]);
+    check("screen-columns", &page(&mut screen, 80, 24));
+    press(&mut screen, &[Key::Down, Key::Char(' '), Key::Char('+'), Key::Escape]);
+    let columns = &screen.settings().columns;
+    assert_eq!(columns[..2], [Column::Pid, Column::Device], "user is hidden");
+    press(&mut screen, &[Key::Function(6), Key::Home, Key::Enter]);
+    assert_eq!(screen.settings().sort, Column::Pid);
+}
+
+#[test]
+fn the_last_column_cannot_be_hidden() {
+    let settings = Settings { columns: vec![Column::Pid], ..Settings::default() };
+    let mut screen = screen_with(settings, terms(), machine());
+    press(&mut screen, &[Key::Function(2), Key::Char(' ')]);
+    assert_eq!(screen.settings().columns, [Column::Pid]);
+}
+
+#[test]
+fn only_a_confirmed_signal_is_asked_for() {
+    let mut screen = screen();
+    assert_eq!(press(&mut screen, &[Key::Function(9), Key::Enter]), None);
+    check("screen-signal", &page(&mut screen, 80, 24));
+    // Return is not yes, and anything else is no.
+    assert_eq!(press(&mut screen, &[Key::Enter, Key::Char('n')]), None);
+    let keys = [Key::Down, Key::Down, Key::Down, Key::Down, Key::Enter, Key::Char('y')];
+    let target = Target { pid: 4242, identity: IDENTITY };
+    assert_eq!(press(&mut screen, &keys), Some(Action::Signal(target, Signal::Kill)));
+    assert_eq!(press(&mut screen, &[Key::Char('y')]), None, "once is enough");
+}
+
+#[test]
+fn the_dialog_stays_with_its_process_when_the_rows_change() {
+    let mut screen = screen();
+    press(&mut screen, &[Key::Char('k'), Key::Enter]);
+    let gone = Snapshot { processes: Vec::new(), devices: Vec::new(), ..machine() };
+    let now = gone.taken_at;
+    screen.update(Arc::new(gone), now);
+    assert!(page(&mut screen, 80, 24).contains("Send SIGTERM to 4242?"));
+    let target = Target { pid: 4242, identity: IDENTITY };
+    let sent = press(&mut screen, &[Key::Char('y')]);
+    assert_eq!(sent, Some(Action::Signal(target, Signal::Term)));
+}
+
+#[test]
+fn signals_are_refused_where_they_are_not_wanted_or_not_safe() {
+    let readonly = Terms { readonly: true, ..terms() };
+    let mut screen = screen_with(Settings::default(), readonly, machine());
+    press(&mut screen, &[Key::Char('k')]);
+    assert!(page(&mut screen, 80, 24).contains("opened with --readonly"));
+    // No process of this one has an identity.
+    let mut screen = screen_with(Settings::default(), terms(), troubled());
+    press(&mut screen, &[Key::Char('k')]);
+    assert!(page(&mut screen, 80, 24).contains("cannot be told from another"));
+}
+
+#[test]
+fn the_mouse_selects_sorts_and_scrolls() {
+    let mut screen = screen();
+    let before = page(&mut screen, 80, 24);
+    let row_of = |page: &str, words: &str| {
+        let found = page.lines().position(|line| line.contains(words));
+        u16::try_from(found.unwrap_or_else(|| panic!("{words}: {page}"))).unwrap()
+    };
+    let heading = row_of(&before, "PID USER");
+    screen.event(Event::Pressed { column: 6, row: heading });
+    assert_eq!(screen.settings().sort, Column::Pid);
+    let sorted = page(&mut screen, 80, 24);
+    let row = row_of(&sorted, "4300");
+    screen.event(Event::Pressed { column: 30, row });
+    let selected = page(&mut screen, 80, 24);
+    assert!(selected.lines().any(|line| line.starts_with("\"4300 ")), "{selected}");
+    screen.event(Event::Wheel { up: true, row });
+    let moved = page(&mut screen, 80, 24);
+    assert!(!moved.lines().any(|line| line.starts_with("\"4300 ")), "{moved}");
+    let last = row_of(&moved, "F1Help");
+    let column = u16::try_from("F1Help F2Columns F3Details F4Filter F5".len()).unwrap();
+    screen.event(Event::Pressed { column, row: last });
+    assert!(screen.settings().tree, "F5 was pressed");
+    screen.event(Event::Pressed { column: 1, row: last });
+    assert!(page(&mut screen, 80, 24).contains("this page"));
+}
+
+#[test]
+fn keys_say_when_it_is_over() {
+    let mut screen = screen();
+    assert_eq!(press(&mut screen, &[Key::Char('q')]), Some(Action::Quit));
+    assert_eq!(press(&mut screen, &[Key::Char('h'), Key::Control('c')]), Some(Action::Quit));
+    assert_eq!(press(&mut screen, &[Key::Control('z')]), Some(Action::Suspend));
+}
+
+#[test]
+fn no_size_is_too_small_or_too_large() {
+    let mut modes = vec![screen(), screen_with(Settings::default(), terms(), empty())];
+    let openers: [&[Key]; 8] = [
+        &[Key::Char('h')],
+        &[Key::Char('e')],
+        &[Key::Function(2)],
+        &[Key::Function(6)],
+        &[Key::Char('k')],
+        &[Key::Char('/'), Key::Char('d'), Key::Char('訓')],
+        &[Key::Char('t'), Key::End, Key::PageDown],
+        &[Key::Tab, Key::End],
+    ];
+    for keys in openers {
+        let mut screen = screen();
+        press(&mut screen, keys);
+        modes.push(screen);
+    }
+    let sizes = [(1, 1), (1, 200), (500, 1), (79, 24), (80, 23), (80, 24), (81, 25), (500, 200)];
+    for screen in &mut modes {
+        for (columns, rows) in sizes {
+            let page = page(screen, columns, rows);
+            assert_eq!(page.lines().count(), usize::from(rows));
+            let small = columns < 80 || rows < 24;
+            assert!(!small || !page.contains(" UTC  "), "{page}");
+        }
+        assert!(page(screen, 40, 5).contains("80 x 24 are needed."));
+    }
+}
+
+#[test]
+fn names_from_outside_steer_nothing() {
+    let mut snapshot = machine();
+    snapshot.devices[0].id = String::from("\u{1b}[2J\u{202e}evil");
+    let mut screen = screen_with(Settings::default(), terms(), snapshot);
+    for keys in [&[][..], &[Key::Char('t')], &[Key::Char('k')], &[Key::Tab]] {
+        press(&mut screen, keys);
+        let page = page(&mut screen, 120, 40);
+        let steers = |it: char| it != '\n' && telltale_schema::text::steers(it);
+        assert!(!page.contains(steers), "{page}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_does_not_follow_is_told() {
+    let mut screen = screen();
+    let Timestamp(then) = machine().taken_at;
+    assert!(!screen.tick(Timestamp(then + 2_000_000_000)));
+    assert!(screen.tick(Timestamp(then + 75_000_000_000)));
+    assert!(page(&mut screen, 80, 24).contains("NOTHING NEW FOR 1m15s"));
+}
+
+#[test]
+fn the_selection_stays_on_its_process() {
+    let mut screen = screen();
+    press(&mut screen, &[Key::Home, Key::Down, Key::Up]);
+    let mut next = machine();
+    next.processes.reverse();
+    next.devices.push(idle_device("new"));
+    let now = next.taken_at;
+    screen.update(Arc::new(next), now);
+    let page = page(&mut screen, 80, 24);
+    assert!(page.lines().any(|line| line.starts_with("\"4242 ")), "{page}");
+}
+
+#[test]
+fn themes_differ_in_colour_alone() {
+    let mut pages = Vec::new();
+    for theme in Theme::ALL {
+        let settings = Settings { theme, ..Settings::default() };
+        let mut screen = screen_with(settings, terms(), machine());
+        let backend = painted(&mut screen, 100, 30);
+        let coloured = backend.buffer().content().iter().filter(|it| it.fg != Color::Reset).count();
+        assert_eq!(coloured == 0, theme == Theme::Monochrome, "{theme:?}");
+        pages.push(backend.to_string());
+    }
+    assert!(pages.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+#[test]
+fn many_processes_are_only_painted_where_they_are_seen() {
+    let mut snapshot = machine();
+    let one = snapshot.processes[0].clone();
+    snapshot.processes = (0..20_000u32)
+        .map(|pid| {
+            let identity = Some(ProcessIdentity { pid, ..IDENTITY });
+            telltale_schema::snapshot::Process { pid: Some(pid), identity, ..one.clone() }
+        })
+        .collect();
+    let mut screen = screen_with(Settings::default(), terms(), snapshot);
+    press(&mut screen, &[Key::Char('N'), Key::End]);
+    let end = page(&mut screen, 80, 24);
+    assert!(end.lines().any(|line| line.starts_with("\"0 ")), "the least pid is last: {end}");
+    assert!(end.contains("19,488"), "{end}");
+}
