@@ -10,6 +10,7 @@ mod health;
 mod history;
 mod man;
 mod serve;
+mod top;
 mod worker;
 
 use std::io;
@@ -39,6 +40,7 @@ pub(crate) use health::HealthArguments;
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
 pub(crate) use man::ManArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
+pub(crate) use top::{ScreenArguments, TopArguments};
 pub(crate) use worker::{GuardArguments, HoldArguments};
 
 /// Tells what every accelerator and process is doing.
@@ -56,6 +58,9 @@ pub(crate) enum Command {
     /// Show devices, the memory in use on them, and the processes that hold it
     #[command(after_help = SMI_HELP)]
     Smi(SmiArguments),
+    /// The same, full-screen: history, a tree, a filter, and signals to processes
+    #[command(after_help = top::TOP_HELP)]
+    Top(TopArguments),
     /// Collect again and again, and answer whoever may ask: the service of this machine
     #[command(after_help = serve::SERVE_HELP)]
     Serve(ServeArguments),
@@ -121,7 +126,7 @@ are closed to this one is no failure; a line below the tables says how many.
 
 Examples:
   telltale smi                 one table
-  telltale smi -w 2            repaint every two seconds
+  telltale smi -w 2            on a terminal the full-screen view, every two seconds
   telltale smi -d              per process and kind, with peaks and the reason for each n/a
   telltale smi --json | jq .   everything, numbers in base units
   telltale smi -w 60 --csv     a row a device and minute, one heading
@@ -220,10 +225,14 @@ pub(crate) struct Place {
 pub(crate) struct SmiArguments {
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Repeat every SECONDS [default: 1] until Ctrl-C
+    /// Repeat every SECONDS [default: 1] until Ctrl-C; on a terminal, tables become the full-screen
+    /// view of `telltale top`
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = seconds)]
     pub(crate) watch: Option<Duration>,
+    /// With --watch on a terminal, repaint tables instead (so do --details and --clean)
+    #[arg(long)]
+    pub(crate) plain: bool,
     /// Also show each process by kind with peaks, and why something is not available
     #[arg(short, long)]
     pub(crate) details: bool,
@@ -260,6 +269,8 @@ pub(crate) struct SmiArguments {
     /// of the columns in one heading at the start
     #[arg(long)]
     pub(crate) csv: bool,
+    #[command(flatten)]
+    pub(crate) screen: ScreenArguments,
 }
 
 impl SmiArguments {

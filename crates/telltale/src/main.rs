@@ -28,6 +28,7 @@ mod report;
 mod serve;
 mod smi;
 mod sockets;
+mod top;
 mod worker;
 
 use std::process::ExitCode;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Err(status) => return status,
         Ok(Command::Smi(arguments)) => smi::run(&arguments),
+        Ok(Command::Top(arguments)) => top::run(&arguments),
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
         Ok(Command::Config(arguments)) => config::run(&arguments),
         Ok(Command::Alerts(arguments)) => alerts::run(&arguments),

@@ -15,6 +15,7 @@ use crate::arguments::{Place, SmiArguments};
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::top::{self, Opening};
 
 pub(crate) use view::{ColumnsFormat, View};
 
@@ -67,6 +68,10 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     if let Some(moment) = arguments.at {
         return then::show(arguments, moment, view, &output);
     }
+    if let (Some(period), true) = (arguments.watch, is_full_screen(arguments, form, &output)) {
+        let SmiArguments { place, filter, screen, .. } = arguments;
+        return Opening { place, period, filter: filter.as_ref(), screen }.run(&output);
+    }
     let options = options(&arguments.place, view);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
@@ -85,6 +90,12 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         Ok(cleaned)
     })?;
     Ok(status(&last).after(not_cleaned))
+}
+
+/// Whether what is watched is shown full-screen.
+fn is_full_screen(arguments: &SmiArguments, form: Form, output: &Output) -> bool {
+    let tables = form == Form::Tables { details: false };
+    tables && !arguments.plain && !arguments.clean && top::is_possible(output)
 }
 
 /// Prints one snapshot. Where nothing could be read, a person gets the reason instead of empty

@@ -30,5 +30,6 @@ mod replay;
 mod serve;
 mod terminal;
 mod told;
+mod top;
 mod usage;
 mod watch;

@@ -12,14 +12,14 @@ use crate::command::{PATIENCE, children, telltale};
 
 /// Ctrl-C, as a terminal's keyboard sends it.
 const CTRL_C: &[u8] = b"\x03";
-const HIDE_CURSOR: &str = "\x1b[?25l";
-const SHOW_CURSOR: &str = "\x1b[?25h";
+pub(crate) const HIDE_CURSOR: &str = "\x1b[?25l";
+pub(crate) const SHOW_CURSOR: &str = "\x1b[?25h";
 /// What every frame begins with.
 const HOME: &str = "\x1b[H";
 
 /// The command on a terminal of its own.
-struct Terminal {
-    child: ChildGuard,
+pub(crate) struct Terminal {
+    pub(crate) child: ChildGuard,
     shown: Arc<Mutex<Vec<u8>>>,
     reading: JoinHandle<()>,
     columns: usize,
@@ -28,7 +28,12 @@ struct Terminal {
 
 impl Terminal {
     /// Runs `line` in a shell on a terminal of that size; none where there is no `script`.
-    fn start(test: &str, size: (usize, usize), line: &str, place: &Scratch) -> Option<Self> {
+    pub(crate) fn start(
+        test: &str,
+        size: (usize, usize),
+        line: &str,
+        place: &Scratch,
+    ) -> Option<Self> {
         let (columns, rows) = size;
         if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
             skip(&format!("telltale::cli::terminal::{test}"), "needs script of util-linux");
@@ -59,7 +64,7 @@ impl Terminal {
         Some(Self { child, shown, reading, columns, rows })
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
@@ -68,11 +73,21 @@ impl Terminal {
         wait_until("frames on the terminal", PATIENCE, || frames() > count);
     }
 
+    /// Types something.
+    pub(crate) fn type_in(&mut self, keys: &[u8]) {
+        let keyboard = self.child.child().stdin.as_mut().unwrap();
+        keyboard.write_all(keys).unwrap();
+        keyboard.flush().unwrap();
+    }
+
     /// Types Ctrl-C, waits for the end, and gives the exit status and everything shown.
     fn interrupt(mut self) -> (Option<i32>, String) {
-        let keyboard = self.child.child().stdin.as_mut().unwrap();
-        keyboard.write_all(CTRL_C).unwrap();
-        keyboard.flush().unwrap();
+        self.type_in(CTRL_C);
+        self.end()
+    }
+
+    /// Waits for the end, and gives the exit status and everything shown.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait_within("the command to end", PATIENCE).code();
         self.reading.join().unwrap();
         let text = String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned();

@@ -1,0 +1,276 @@
+//! `telltale top`, and `telltale smi -w` on a terminal: drives the full-screen view. What is on the
+//! screen is decided in `telltale_smi::screen`; here are the terminal, the clock, the signals and
+//! the threads that bring events and snapshots.
+
+mod acting;
+mod keeping;
+mod keyboard;
+mod source;
+mod stage;
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ratatui_crossterm::crossterm::event as terminal_event;
+use signal_hook::consts::signal::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::flag::register_conditional_default;
+use signal_hook::iterator::Signals;
+use telltale_node::EndpointUse;
+use telltale_node::clock::SystemClock;
+use telltale_query::Query;
+use telltale_schema::clock::Clock;
+use telltale_schema::snapshot::Snapshot;
+use telltale_schema::text::with_causes;
+use telltale_smi::screen::{Action, Event, Screen, Settings, Terms, Theme};
+
+use crate::arguments::{Place, ScreenArguments, TopArguments};
+use crate::exit::{Failure, Status};
+use crate::output::Output;
+use crate::smi::{self, ColumnsFormat, Form, View};
+use source::Source;
+use stage::Stage;
+
+/// What waits for the view at most; whoever has more waits.
+const MAX_WAITING: usize = 64;
+/// How long the first frame waits for the first snapshot.
+const FIRST_SNAPSHOT: Duration = Duration::from_millis(250);
+/// How often it is looked whether a snapshot is late.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What wakes the view.
+enum Wake {
+    Snapshot(Arc<Snapshot>),
+    /// Where snapshots come from, from now on.
+    Source(String),
+    /// Something to be said.
+    Words(String),
+    Event(Event),
+    /// The terminal has another size.
+    Resized,
+    Signal(i32),
+    /// The terminal is gone.
+    Gone,
+    /// No snapshot comes any more, and why.
+    SourceEnded(String),
+}
+
+/// What is shown, and of what.
+pub(crate) struct Opening<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) period: Duration,
+    pub(crate) filter: Option<&'a Query>,
+    pub(crate) screen: &'a ScreenArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
+    let TopArguments { place, watch, filter, screen } = arguments;
+    let filter = filter.as_ref();
+    Opening { place, period: *watch, filter, screen }.run(&Output::detect())
+}
+
+impl Opening<'_> {
+    /// Shows the view until it is ended.
+    pub(crate) fn run(&self, output: &Output) -> Result<Status, Failure> {
+        if !output.is_repainted() {
+            let words = "the full-screen view needs a terminal that can be painted on; `telltale \
+                         smi -w --plain` prints tables anywhere";
+            return Err(Failure::Told(String::from(words)));
+        }
+        let (wakes, waiting) = sync_channel(MAX_WAITING);
+        let form = Form::Tables { details: false };
+        let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
+        let mut options = smi::options(self.place, view);
+        // A filter, a column and the details may ask for what endpoints alone tell.
+        options.endpoints = EndpointUse::Always;
+        let source = Source { place: self.place.clone(), options, period: self.period };
+        source.start(wakes.clone()).map_err(|error| Failure::because(&error))?;
+        let file = keeping::path();
+        let read = file.as_deref().map_or_else(|| Ok(Settings::default()), keeping::read);
+        let kept = read.as_ref().map_or_else(|_| Settings::default(), Clone::clone);
+        let mut settings = kept.clone();
+        settings.theme = self.theme(output, kept.theme);
+        let begun = settings.theme;
+        let mut screen = Screen::new(settings, self.terms(output), self.filter.cloned());
+        if let Err(error) = &read {
+            screen.tell(with_causes(error));
+        }
+        listen(&wakes).map_err(|error| Failure::because(&error))?;
+        let mut stage = Stage::enter().map_err(|error| {
+            Failure::Told(format!("the terminal cannot be taken over: {error}"))
+        })?;
+        read_keys(wakes).map_err(|error| Failure::because(&error))?;
+        let outcome = Driver { screen: &mut screen, stage: &mut stage, waiting: &waiting }.run();
+        drop(stage);
+        outcome?;
+        let mut settings = screen.settings().clone();
+        if settings.theme == begun {
+            // What held for this time alone is not kept.
+            settings.theme = kept.theme;
+        }
+        if let (Some(path), true, true) = (&file, read.is_ok(), settings != kept) {
+            keeping::write(path, &settings).map_err(|error| {
+                Failure::Told(format!("the settings are not kept in {}: {error}", path.display()))
+            })?;
+        }
+        Ok(Status::Fine)
+    }
+
+    fn theme(&self, output: &Output, kept: Theme) -> Theme {
+        let named = self.screen.theme.as_deref().and_then(Theme::named);
+        let colour = output.style().color;
+        named.unwrap_or(if colour { kept } else { Theme::Monochrome })
+    }
+
+    fn terms(&self, output: &Output) -> Terms {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Terms {
+            host: if host.is_empty() { String::from("this machine") } else { host },
+            readonly: self.screen.readonly,
+            unicode: output.style().unicode,
+            period: self.period,
+        }
+    }
+}
+
+/// Whether standard input and output are both of a terminal that can be painted on.
+pub(crate) fn is_possible(output: &Output) -> bool {
+    output.is_repainted() && io::stdin().is_terminal()
+}
+
+/// Passes on signals. A second one that asks for the end ends the process, whatever it waits for.
+fn listen(wakes: &SyncSender<Wake>) -> io::Result<()> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Order matters: the first handler acts on the flag that an earlier signal has set.
+        register_conditional_default(signal, Arc::clone(&asked))?;
+        signal_hook::flag::register(signal, Arc::clone(&asked))?;
+    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT])?;
+    let wakes = wakes.clone();
+    thread::Builder::new().name(String::from("signals")).spawn(move || {
+        for signal in signals.forever() {
+            if wakes.send(Wake::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Passes on what the terminal sends.
+fn read_keys(wakes: SyncSender<Wake>) -> io::Result<()> {
+    thread::Builder::new().name(String::from("keys")).spawn(move || {
+        loop {
+            let wake = match terminal_event::read() {
+                Ok(terminal_event::Event::Resize(..)) => Wake::Resized,
+                Ok(sent) => match keyboard::event(&sent) {
+                    Some(event) => Wake::Event(event),
+                    None => continue,
+                },
+                Err(_) => Wake::Gone,
+            };
+            let gone = matches!(wake, Wake::Gone);
+            if wakes.send(wake).is_err() || gone {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// The view while it runs.
+struct Driver<'a> {
+    screen: &'a mut Screen,
+    stage: &'a mut Stage,
+    waiting: &'a Receiver<Wake>,
+}
+
+/// What a wake leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Paint,
+    End,
+}
+
+impl Driver<'_> {
+    fn run(mut self) -> Result<(), Failure> {
+        let first = Instant::now() + FIRST_SNAPSHOT;
+        let mut seen = false;
+        let mut paint = true;
+        loop {
+            let waits_for_first = !seen && Instant::now() < first;
+            if paint && !waits_for_first {
+                let screen = &mut *self.screen;
+                if self.stage.draw(|frame| screen.render(frame)).is_err() {
+                    // There is nobody to paint for any more.
+                    return Ok(());
+                }
+                paint = false;
+            }
+            let most = if waits_for_first { FIRST_SNAPSHOT / 10 } else { TICK };
+            let mut wake = match self.waiting.recv_timeout(most) {
+                Ok(wake) => Some(wake),
+                Err(RecvTimeoutError::Timeout) => {
+                    paint |= self.screen.tick(SystemClock.now());
+                    None
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            // All that waits is taken before the next frame.
+            while let Some(one) = wake {
+                seen |= !matches!(one, Wake::Source(_) | Wake::Words(_));
+                match self.wake(one)? {
+                    Next::Paint => paint = true,
+                    Next::End => return Ok(()),
+                }
+                wake = self.waiting.try_recv().ok();
+            }
+        }
+    }
+
+    fn wake(&mut self, wake: Wake) -> Result<Next, Failure> {
+        match wake {
+            Wake::Snapshot(snapshot) => self.screen.update(snapshot, SystemClock.now()),
+            Wake::Source(words) => self.screen.set_source(words),
+            Wake::Words(words) => self.screen.tell(words),
+            Wake::Resized => {}
+            Wake::Event(event) => {
+                return Ok(match self.screen.event(event) {
+                    None => Next::Paint,
+                    Some(Action::Quit) => Next::End,
+                    Some(Action::Suspend) => self.suspend(),
+                    Some(Action::Signal(target, signal)) => {
+                        self.screen.tell(match acting::send(&target, signal) {
+                            Ok(()) => format!("{} was sent to {}", signal.name(), target.pid),
+                            Err(error) => with_causes(&error),
+                        });
+                        Next::Paint
+                    }
+                });
+            }
+            Wake::Signal(SIGTSTP) => return Ok(self.suspend()),
+            Wake::Signal(SIGCONT) => return Ok(self.again()),
+            Wake::Signal(_) | Wake::Gone => return Ok(Next::End),
+            Wake::SourceEnded(why) => return Err(Failure::Told(why)),
+        }
+        Ok(Next::Paint)
+    }
+
+    /// Stops until somebody has us go on.
+    fn suspend(&mut self) -> Next {
+        self.stage.leave();
+        let itself = rustix::process::getpid();
+        // A process may always stop itself; where it cannot, it goes on at once.
+        let _ = rustix::process::kill_process(itself, rustix::process::Signal::STOP);
+        self.again()
+    }
+
+    fn again(&mut self) -> Next {
+        if self.stage.enter_again().is_err() { Next::End } else { Next::Paint }
+    }
+}

@@ -1,0 +1,122 @@
+//! Sending a signal to a process that was shown, and to no other: a pidfd holds on to whoever has
+//! the pid now, and only then is looked whether that is still who was shown.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
+use telltale_schema::process::{ProcessStat, parse_boot_id};
+use telltale_smi::screen::{Signal, Target};
+
+/// Why no signal was sent.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SignalError {
+    /// The process is gone, and perhaps another has its pid.
+    #[error("process {0} has ended meanwhile; nothing was sent")]
+    Gone(u32),
+    /// It was shown as of another boot.
+    #[error("process {0} is not of this boot of this machine; nothing was sent")]
+    Elsewhere(u32),
+    /// Whether it is the same could not be found out.
+    #[error("cannot find out whether process {pid} is still the same; nothing was sent")]
+    Unknown { pid: u32, source: io::Error },
+    /// The system refused.
+    #[error("{signal} was not sent to {pid}; only its user and root may send it one")]
+    Refused { signal: &'static str, pid: u32, source: io::Error },
+}
+
+/// Sends `signal` to the process that was shown as `target`.
+pub(super) fn send(target: &Target, signal: Signal) -> Result<(), SignalError> {
+    let pid = target.pid;
+    let unknown = |source: io::Error| SignalError::Unknown { pid, source };
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unknown)?;
+    if parse_boot_id(&boot) != Some(target.identity.boot_id) {
+        return Err(SignalError::Elsewhere(pid));
+    }
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(SignalError::Gone(pid))?;
+    let pinned = pidfd_open(number, PidfdFlags::empty()).map_err(|error| match error {
+        rustix::io::Errno::SRCH => SignalError::Gone(pid),
+        error => unknown(error.into()),
+    })?;
+    // Whoever is read now has the pid while it is pinned. If it is the one that was shown, it has
+    // had the pid since before it was pinned, so that the two are one.
+    let line = fs::read(format!("/proc/{pid}/stat")).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => SignalError::Gone(pid),
+        _ => unknown(error),
+    })?;
+    let stat = ProcessStat::parse(&line).ok_or(SignalError::Gone(pid))?;
+    if stat.ended || stat.start_time_ticks != target.identity.start_time_ticks {
+        return Err(SignalError::Gone(pid));
+    }
+    pidfd_send_signal(&pinned, number_of(signal)).map_err(|error| match error {
+        rustix::io::Errno::SRCH => SignalError::Gone(pid),
+        error => SignalError::Refused { signal: signal.name(), pid, source: error.into() },
+    })
+}
+
+fn number_of(signal: Signal) -> Number {
+    match signal {
+        Signal::Term => Number::TERM,
+        Signal::Int => Number::INT,
+        Signal::Hup => Number::HUP,
+        Signal::Quit => Number::QUIT,
+        Signal::Kill => Number::KILL,
+        Signal::Stop => Number::STOP,
+        Signal::Cont => Number::CONT,
+        Signal::Usr1 => Number::USR1,
+        Signal::Usr2 => Number::USR2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use telltale_schema::process::{ProcessIdentity, ProcessStat, parse_boot_id};
+    use telltale_smi::screen::{Signal, Target};
+
+    use super::{SignalError, send};
+
+    fn target(pid: u32) -> Target {
+        let line = fs::read(format!("/proc/{pid}/stat")).unwrap();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let identity = ProcessIdentity {
+            boot_id: parse_boot_id(&boot).unwrap(),
+            pid_namespace: 0,
+            pid,
+            start_time_ticks: ProcessStat::parse(&line).unwrap().start_time_ticks,
+        };
+        Target { pid, identity }
+    }
+
+    #[test]
+    fn only_the_process_that_was_shown_is_signalled() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let shown = target(child.id());
+        let mut other = shown;
+        other.identity.start_time_ticks += 1;
+        assert!(matches!(send(&other, Signal::Kill), Err(SignalError::Gone(_))));
+        let mut earlier = shown;
+        earlier.identity.boot_id[0] ^= 1;
+        assert!(matches!(send(&earlier, Signal::Kill), Err(SignalError::Elsewhere(_))));
+        assert_eq!(child.try_wait().unwrap(), None, "nobody was signalled");
+        send(&shown, Signal::Term).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(15));
+        assert!(matches!(send(&shown, Signal::Kill), Err(SignalError::Gone(_))));
+    }
+
+    #[test]
+    fn one_that_has_ended_and_not_been_waited_for_is_gone() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let shown = target(child.id());
+        child.kill().unwrap();
+        telltale_harness::wait_until("the end", std::time::Duration::from_secs(10), || {
+            let line = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
+            ProcessStat::parse(&line).unwrap().ended
+        });
+        assert!(matches!(send(&shown, Signal::Kill), Err(SignalError::Gone(_))));
+        child.wait().unwrap();
+    }
+}

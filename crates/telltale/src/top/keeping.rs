@@ -1,0 +1,177 @@
+//! The settings of the view as a file: read when it opens, written when it ends and they have
+//! changed. A file that cannot be read is told and left alone.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use telltale_smi::screen::{Column, Figure, Settings, Theme};
+
+/// The version of the file's shape.
+const VERSION: u32 = 1;
+/// Bytes of the longest file that is read.
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// The file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    theme: String,
+    columns: Vec<String>,
+    sort: String,
+    descending: bool,
+    tree: bool,
+    details: bool,
+    figure: String,
+}
+
+/// Why a file has no settings for us.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error("the settings in {path} cannot be read, and are left alone", path = .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("the settings in {path} are broken, and are left alone; mend or remove the file", path = .path.display())]
+    Broken { path: PathBuf, source: toml::de::Error },
+    #[error("the settings in {path} are of version {found}, not {VERSION}, and are left alone; remove the file", path = .path.display())]
+    Version { path: PathBuf, found: u32 },
+    #[error("the settings in {path} are left alone: there is no {what} `{name}`", path = .path.display())]
+    Name { path: PathBuf, what: &'static str, name: String },
+}
+
+/// Where the settings are kept; nowhere without a home.
+pub(super) fn path() -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    // A relative one is invalid by the specification of the directories.
+    let base = named("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = base.or_else(|| Some(PathBuf::from(named("HOME")?).join(".config")))?;
+    Some(base.join("telltale/top.toml"))
+}
+
+/// The settings in the file; the usual ones where there is none.
+pub(super) fn read(path: &Path) -> Result<Settings, SettingsError> {
+    let failed = |source| SettingsError::Read { path: path.into(), source };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Settings::default()),
+        Err(error) => return Err(failed(error)),
+        Ok(found) if !found.is_file() || found.len() > MAX_FILE_BYTES => {
+            let words = "not a file of this size";
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidData, words)));
+        }
+        Ok(_) => {}
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    parse(path, &text)
+}
+
+/// What says which version it is, whatever else is in the file.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
+    let broken = |source| SettingsError::Broken { path: path.into(), source };
+    let Versioned { version: found } = toml::from_str(text).map_err(broken)?;
+    if found != VERSION {
+        return Err(SettingsError::Version { path: path.into(), found });
+    }
+    let file: File = toml::from_str(text).map_err(broken)?;
+    let missing =
+        |what, name: &str| SettingsError::Name { path: path.into(), what, name: name.to_owned() };
+    let column = |name: &String| Column::named(name).ok_or_else(|| missing("column", name));
+    let mut columns = Vec::new();
+    for name in &file.columns {
+        let column = column(name)?;
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    if columns.is_empty() {
+        columns = Column::USUAL.to_vec();
+    }
+    Ok(Settings {
+        theme: Theme::named(&file.theme).ok_or_else(|| missing("theme", &file.theme))?,
+        columns,
+        sort: column(&file.sort)?,
+        descending: file.descending,
+        tree: file.tree,
+        details: file.details,
+        figure: Figure::named(&file.figure).ok_or_else(|| missing("figure", &file.figure))?,
+    })
+}
+
+/// Writes the settings, whole or not at all.
+pub(super) fn write(path: &Path, settings: &Settings) -> io::Result<()> {
+    let file = File {
+        version: VERSION,
+        theme: settings.theme.name().to_owned(),
+        columns: settings.columns.iter().map(|column| column.name().to_owned()).collect(),
+        sort: settings.sort.name().to_owned(),
+        descending: settings.descending,
+        tree: settings.tree,
+        details: settings.details,
+        figure: settings.figure.name().to_owned(),
+    };
+    let text = toml::to_string(&file).expect("names and flags are TOML");
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let new = path.with_extension(format!("toml.{}", std::process::id()));
+    fs::write(&new, text)?;
+    fs::rename(&new, path).inspect_err(|_| {
+        // What is left behind is in nobody's way, and the first error is the one to tell.
+        let _ = fs::remove_file(&new);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use telltale_harness::Scratch;
+    use telltale_smi::screen::{Column, Figure, Settings, Theme};
+
+    use super::{SettingsError, read, write};
+
+    #[test]
+    fn settings_survive_their_file() {
+        let place = Scratch::new();
+        let path = place.join("a/b/top.toml");
+        assert_eq!(read(&path).unwrap(), Settings::default());
+        let settings = Settings {
+            theme: Theme::ColourBlind,
+            columns: vec![Column::Command, Column::Hits],
+            sort: Column::Up,
+            descending: false,
+            tree: true,
+            details: false,
+            figure: Figure::Power,
+        };
+        write(&path, &settings).unwrap();
+        assert_eq!(read(&path).unwrap(), settings);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let place = Scratch::new();
+        let path = place.join("top.toml");
+        write(&path, &Settings::default()).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        for (bad, expected) in [
+            (String::from("theme = "), "are broken"),
+            (String::from("version = 1\n"), "are broken"),
+            (good.replace("version = 1", "version = 7"), "of version 7"),
+            (format!("{good}new = 1\n"), "are broken"),
+            (good.replace("\"default\"", "\"bright\""), "no theme `bright`"),
+            (good.replace("\"buffers\"", "\"bufers\""), "no column `bufers`"),
+        ] {
+            fs::write(&path, &bad).unwrap();
+            let error: SettingsError = read(&path).unwrap_err();
+            assert!(error.to_string().contains(expected), "{bad}: {error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), bad);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Where the view's snapshots come from: the service of this machine while it answers, else a
+//! collector of our own. All on a thread of its own, so that nothing here stops the view.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SendError, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use telltale_node::grpc::connect;
+use telltale_node::{CollectOptions, Collector};
+use telltale_schema::text::with_causes;
+use telltale_wire::telemetry::{CallError, Client};
+
+use super::Wake;
+use crate::arguments::Place;
+use crate::sockets::sockets;
+
+/// How long we collect before the service is looked for again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// What is looked at, and how often.
+pub(super) struct Source {
+    pub(super) place: Place,
+    pub(super) options: CollectOptions,
+    pub(super) period: Duration,
+}
+
+/// The view has ended.
+struct Ended;
+
+impl<T> From<SendError<T>> for Ended {
+    fn from(_: SendError<T>) -> Self {
+        Self
+    }
+}
+
+/// Tells the view when the thread ends, by a panic as well.
+struct Farewell<'a> {
+    wakes: &'a SyncSender<Wake>,
+    why: String,
+}
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        // A view that has ended need not be told.
+        let _ = self.wakes.send(Wake::SourceEnded(std::mem::take(&mut self.why)));
+    }
+}
+
+impl Source {
+    /// Starts the thread.
+    pub(super) fn start(self, wakes: SyncSender<Wake>) -> std::io::Result<()> {
+        let thread = thread::Builder::new().name(String::from("source"));
+        thread.spawn(move || {
+            let why = String::from("collecting ended by a fault of telltale");
+            let mut farewell = Farewell { wakes: &wakes, why };
+            match self.run(&wakes) {
+                Ok(Ended) => {}
+                Err(error) => farewell.why = error,
+            }
+        })?;
+        Ok(())
+    }
+
+    fn run(self, wakes: &SyncSender<Wake>) -> Result<Ended, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| with_causes(&error))?;
+        let mut collector = None;
+        loop {
+            if runtime.block_on(self.follow_service(wakes)).is_err() {
+                return Ok(Ended);
+            }
+            let collector = match &mut collector {
+                Some(collector) => collector,
+                none => {
+                    let new = Collector::new(self.options.clone());
+                    none.insert(new.map_err(|error| with_causes(&error))?)
+                }
+            };
+            if self.collect(collector, wakes).is_err() {
+                return Ok(Ended);
+            }
+        }
+    }
+
+    /// Passes on what the service tells, until it ends or falls silent; nothing where there is none.
+    async fn follow_service(&self, wakes: &SyncSender<Wake>) -> Result<(), Ended> {
+        for socket in sockets(&self.place).into_iter().filter(|socket| socket.exists()) {
+            let Ok(mut client) = connect(&socket).await else { continue };
+            match self.watch(&mut client, wakes).await {
+                Ok(ended) => ended?,
+                Err(error) => wakes.send(Wake::Words(with_causes(&error)))?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn watch(
+        &self,
+        client: &mut Client,
+        wakes: &SyncSender<Wake>,
+    ) -> Result<Result<(), Ended>, CallError> {
+        let mut updates = client.watch(self.period).await?;
+        let mut told = false;
+        while let Some(update) = updates.next().await? {
+            let Some(snapshot) = update.snapshot else { continue };
+            if !told {
+                told = true;
+                if wakes.send(Wake::Source(String::from("from the service"))).is_err() {
+                    return Ok(Err(Ended));
+                }
+            }
+            if wakes.send(Wake::Snapshot(Arc::new(snapshot))).is_err() {
+                return Ok(Err(Ended));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Collects for a while.
+    fn collect(&self, collector: &mut Collector, wakes: &SyncSender<Wake>) -> Result<(), Ended> {
+        let every = format!("every {} s", self.period.as_secs_f64());
+        wakes.send(Wake::Source(every))?;
+        let until = Instant::now() + RETRY.max(self.period);
+        let mut due = Instant::now();
+        while due < until {
+            let snapshot = collector.collect();
+            wakes.send(Wake::Snapshot(Arc::new(snapshot)))?;
+            // A late one is skipped, not made up for.
+            due = (due + self.period).max(Instant::now());
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        Ok(())
+    }
+}

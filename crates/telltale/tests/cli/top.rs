@@ -1,0 +1,137 @@
+//! The full-screen view on a real terminal: it opens, takes keys, and gives the terminal back.
+
+use std::fs;
+
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
+use telltale_harness::{Scratch, wait_until};
+
+use crate::command::{PATIENCE, children, said, telltale};
+use crate::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
+
+const ALTERNATE: &str = "\x1b[?1049h";
+/// Below the place of a view.
+const SETTINGS: &str = "c/telltale/top.toml";
+const MAIN: &str = "\x1b[?1049l";
+
+/// A machine, and the view of it on a terminal; none where there is no `script`.
+struct View {
+    place: Scratch,
+    _machine: Machine,
+    terminal: Terminal,
+}
+
+impl View {
+    fn open(test: &str, command: &str, settings: Option<&str>) -> Option<Self> {
+        let place = Scratch::new();
+        if let Some(settings) = settings {
+            fs::create_dir_all(place.join("c/telltale")).unwrap();
+            fs::write(place.join(SETTINGS), settings).unwrap();
+        }
+        let root = place.join("m");
+        let machine =
+            Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
+        let program = env!("CARGO_BIN_EXE_telltale");
+        let line = format!(
+            "env LC_ALL=C XDG_CONFIG_HOME={0}/c {program} {command} --root {0}/m; \
+             echo ended with $?; stty -a",
+            place.path().display()
+        );
+        let terminal = Terminal::start(test, (100, 30), &format!("sh -c '{line}'"), &place)?;
+        Some(Self { place, _machine: machine, terminal })
+    }
+
+    fn shows(&self, words: &str) {
+        wait_until(words, PATIENCE, || self.terminal.text().contains(words));
+    }
+
+    /// The process that paints: the shell of `script` started another one, and that one it.
+    fn pid(&self) -> u32 {
+        let script = self.terminal.child.id();
+        let found = children(script).into_iter().flat_map(children).next();
+        found.or_else(|| children(script).into_iter().next()).expect("it runs")
+    }
+
+    /// Waits for the end; the terminal is as it was.
+    fn expect_end(self) {
+        self.shows("ended with 0");
+        let place = self.place;
+        let (status, text) = self.terminal.end();
+        assert_eq!(status, Some(0), "{text}");
+        for (taken, given) in [(ALTERNATE, MAIN), (HIDE_CURSOR, SHOW_CURSOR)] {
+            let last = text.rfind(taken).expect("it was taken");
+            assert!(text[last..].contains(given), "{given:?} is missing in {text:?}");
+        }
+        let modes = text.rsplit_once("ended with 0").unwrap().1;
+        assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
+        drop(place);
+    }
+}
+
+#[test]
+fn top_shows_the_machine_and_ends_with_q() {
+    let Some(mut view) = View::open("top_shows_the_machine_and_ends_with_q", "top", None) else {
+        return;
+    };
+    view.shows("251732099R");
+    view.terminal.type_in(b"h");
+    // One word: cells that were blank before are not sent again.
+    view.shows("colour-blind");
+    view.terminal.type_in(b"ht");
+    view.shows("TREE");
+    view.terminal.type_in(b"q");
+    let settings = view.place.join(SETTINGS);
+    view.shows("ended with 0");
+    let kept = fs::read_to_string(&settings).unwrap();
+    assert!(kept.contains("tree = true"), "{kept}");
+    view.expect_end();
+}
+
+#[test]
+fn smi_that_watches_opens_the_same_view() {
+    let test = "smi_that_watches_opens_the_same_view";
+    let Some(mut view) = View::open(test, "smi -w 0.2 --filter dram==0", None) else { return };
+    view.shows("Filter: dram==0");
+    view.terminal.type_in(b"\x03");
+    let settings = view.place.join("c");
+    view.shows("ended with 0");
+    assert!(!settings.exists(), "nothing was changed, so nothing is kept");
+    view.expect_end();
+}
+
+#[test]
+fn plain_tables_are_repainted_as_before() {
+    let test = "plain_tables_are_repainted_as_before";
+    let Some(mut view) = View::open(test, "smi -w 0.2 --plain", None) else { return };
+    view.shows("Every 0.2 s; Ctrl-C ends it");
+    view.terminal.type_in(b"\x03");
+    // The shell is interrupted as well, so that nothing follows.
+    let (_, text) = view.terminal.end();
+    assert!(!text.contains(ALTERNATE) && text.contains(SHOW_CURSOR), "{text}");
+}
+
+#[test]
+fn a_signal_to_the_view_gives_the_terminal_back() {
+    let test = "a_signal_to_the_view_gives_the_terminal_back";
+    let Some(view) = View::open(test, "top --readonly", None) else { return };
+    view.shows("251732099R");
+    let pid = i32::try_from(view.pid()).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGTERM).unwrap();
+    view.expect_end();
+}
+
+#[test]
+fn broken_settings_are_told_and_left_alone() {
+    let test = "broken_settings_are_told_and_left_alone";
+    let broken = "version = 1\ntheme = 7\n";
+    let Some(mut view) = View::open(test, "top", Some(broken)) else { return };
+    view.shows("are left alone; mend or");
+    view.terminal.type_in(b"tq");
+    view.shows("ended with 0");
+    assert_eq!(fs::read_to_string(view.place.join(SETTINGS)).unwrap(), broken);
+    view.expect_end();
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_use() {
+    said(telltale().arg("top")).complains(2, &["needs a terminal", "telltale smi -w --plain"]);
+}
