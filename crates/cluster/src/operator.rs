@@ -88,11 +88,22 @@ impl Operator {
         let patience = self.patience;
         for _ in 0..=MAX_REFERRALS {
             let mut client = reach(&address, &self.credentials, patience).await?;
-            let late = |_| AskError::Late { address: address.clone(), patience };
-            let outcome = tokio::time::timeout(patience, call(&mut client)).await.map_err(late)?;
-            let leader = match outcome {
+            // One that stands still takes connections and never answers. It is asked something
+            // first that may be asked twice, so that the next one can be tried without an order
+            // being given to both.
+            let silent = |_| ReachError::Late { address: address.clone(), patience };
+            let found = tokio::time::timeout(patience, client.status()).await.map_err(silent)?;
+            let leader = match found {
+                Ok(_) => {
+                    let late = |_| AskError::Late { address: address.clone(), patience };
+                    let outcome = tokio::time::timeout(patience, call(&mut client)).await;
+                    match outcome.map_err(late)? {
+                        Err(CallError::NotLeader { leader }) => leader,
+                        other => return other.map_err(AskError::Call),
+                    }
+                }
                 Err(CallError::NotLeader { leader }) => leader,
-                other => return other.map_err(AskError::Call),
+                Err(other) => return Err(AskError::Call(other)),
             };
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {

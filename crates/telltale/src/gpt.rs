@@ -92,20 +92,7 @@ fn train(
     if let Some(directory) = &arguments.debug_output_dir {
         debug_output::write_below(directory);
     }
-    let (ordinal, chip) = machine.chip(arguments.device)?;
-    let options = AcceleratorOptions {
-        root: Some(machine.root().to_owned()),
-        ordinal,
-        chip,
-        ..Default::default()
-    };
-    let accelerator =
-        Accelerator::open(&options, &runtime).map_err(|error| Failure::because(&error))?;
-    let name = accelerator.description().identity.display_id();
-    let cache = ProgramCache::new(accelerator, CacheOptions { mode, ..CacheOptions::default() });
-    let cache = Arc::new(cache);
-    runtime.show_program_cache(&cache);
-    let session = Session::new(cache);
+    let (session, name) = session(arguments, mode, machine, &runtime)?;
     let training = match checkpoint {
         Some(checkpoint) => Training::resume(session, &checkpoint, text),
         None => Training::begin(session, config(&arguments.sizes), arguments.seed, text),
@@ -148,6 +135,29 @@ fn train(
     // The other ranks cannot go on without one that was asked to end.
     let left_early = ranks.is_some() && training.steps() < wanted;
     Ok(Status::Fine.after(keeper.failed() || left_early))
+}
+
+/// A session on the chip that was asked for, and the chip's name.
+fn session(
+    arguments: &GptArguments,
+    mode: CacheMode,
+    machine: &Machine,
+    runtime: &Runtime,
+) -> Result<(Session, String), Failure> {
+    let (ordinal, chip) = machine.chip(arguments.device)?;
+    let options = AcceleratorOptions {
+        root: Some(machine.root().to_owned()),
+        ordinal,
+        chip,
+        ..Default::default()
+    };
+    let accelerator =
+        Accelerator::open(&options, runtime).map_err(|error| Failure::because(&error))?;
+    let name = accelerator.description().identity.display_id();
+    let cache = ProgramCache::new(accelerator, CacheOptions { mode, ..CacheOptions::default() });
+    let cache = Arc::new(cache);
+    runtime.show_program_cache(&cache);
+    Ok((Session::new(cache), name))
 }
 
 /// What the command line says of the cache, else the environment.

@@ -1,6 +1,10 @@
 //! What operators ask and order.
 
+use std::time::Duration;
+
 use telltale_cluster::message::Order;
+use telltale_cluster::operator::Operator;
+use telltale_cluster::reach::{CoordinatorAddress, Credentials};
 use telltale_harness::Scratch;
 use telltale_wire::cluster::CallError;
 use telltale_wire::cluster::message::{JobPhase, Mode};
@@ -53,6 +57,29 @@ fn orders_are_carried_out_or_refused_with_a_reason() {
         assert_eq!((status.standby_nodes, status.counted_restarts), (1, 0));
         assert_eq!(status.phase, i32::from(JobPhase::Committed));
         drop(drained);
+        running.end().await;
+    });
+}
+
+/// A coordinator that stands still: the kernel takes connections for it, and nobody answers.
+#[test]
+fn a_coordinator_that_stands_still_does_not_keep_an_order_from_the_next() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let still = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let addresses = [still.local_addr().unwrap(), running.grpc];
+        let addresses: [CoordinatorAddress; 2] =
+            addresses.map(|port| port.to_string().parse().unwrap());
+        let patience = Duration::from_secs(1);
+        let operator = Operator::new(addresses.to_vec(), Credentials::default(), patience);
+        operator.ask(async |client| client.set_mode(Mode::Act).await).await.unwrap();
+        let status = operator.ask(async |client| client.status().await).await.unwrap();
+        assert_eq!(status.mode, i32::from(Mode::Act));
+        let [first, _] = addresses;
+        let alone = Operator::new(vec![first], Credentials::default(), patience);
+        let error = alone.ask(async |client| client.restart().await).await.unwrap_err();
+        assert!(error.to_string().contains("did not answer within 1 s"), "{error}");
         running.end().await;
     });
 }

@@ -7,7 +7,7 @@ use telltale_harness::Scratch;
 
 use crate::command::{said, telltale};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 19] = [
     "smi",
     "serve",
     "config",
@@ -23,6 +23,10 @@ const COMMANDS: [&str; 15] = [
     "emulate",
     "completions",
     "man",
+    "agent",
+    "coordinator",
+    "doctor",
+    "top",
 ];
 
 #[test]
