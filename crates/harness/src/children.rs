@@ -120,8 +120,10 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
+    /// Ends by SIGINT also where a shell that runs the tests in the background has it ignored.
     fn sleeper() -> ChildGuard {
-        ChildGuard::spawn(Command::new("sleep").arg("600"))
+        let mut command = Command::new("env");
+        ChildGuard::spawn(command.args(["--default-signal=INT", "sleep", "600"]))
     }
 
     #[test]
