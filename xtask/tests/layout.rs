@@ -171,7 +171,11 @@ fn the_architecture_page_shows_the_map() {
     assert!(findings(&page).is_empty());
     for (from, to, expected) in [
         ("| `ledger` |", "| `books` |", "lacks a row that starts with | `ledger` |"),
-        ("| node, wire, schema |", "| node |", "smi may use node, wire, schema, not node"),
+        (
+            "| node, wire, schema, query |",
+            "| node |",
+            "smi may use node, wire, schema, query, not node",
+        ),
     ] {
         assert!(page.contains(from), "{from}");
         let findings = findings(&page.replace(from, to));
