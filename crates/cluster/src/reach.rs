@@ -3,15 +3,11 @@
 //! Agents and operators both come this way. A token is never sent where it could be read on its way:
 //! without TLS only to a socket file or to this machine.
 
-use std::fmt;
 use std::io::{self, Read};
-use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
-use telltale_server::listen::{Address, AddressError};
 use telltale_server::token::{Token, TokenError};
 use telltale_wire::cluster::Client;
 use thiserror::Error;
@@ -26,14 +22,8 @@ const MAX_PEM_BYTES: u64 = 1 << 20;
 /// The user that stands for all whom this user namespace does not know (user_namespaces(7)).
 const OVERFLOW_USER: u32 = 65_534;
 
-/// Where a coordinator listens: `unix:PATH`, `ADDRESS:PORT` or `NAME:PORT`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CoordinatorAddress {
-    /// A socket file.
-    Unix(PathBuf),
-    /// A port: host and number with a colon between them.
-    Port(String),
-}
+/// Where a coordinator listens.
+pub use telltale_server::listen::Remote as CoordinatorAddress;
 
 /// The files by which one proves who one is, and by which a coordinator proves who it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -226,49 +216,6 @@ impl Access {
         };
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
         Ok(Credentials { tls, token })
-    }
-}
-
-// === impl CoordinatorAddress ===
-
-impl CoordinatorAddress {
-    /// Whether it is on this machine for certain.
-    #[must_use]
-    pub fn is_here(&self) -> bool {
-        let Self::Port(port) = self else { return true };
-        let host = port.rsplit_once(':').map_or(port.as_str(), |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-    }
-}
-
-impl FromStr for CoordinatorAddress {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        match text.parse() {
-            Ok(Address::Unix(path)) => return Ok(Self::Unix(path)),
-            Ok(Address::Tcp(address)) => return Ok(Self::Port(address.to_string())),
-            Err(error @ AddressError::Path(_)) => return Err(error),
-            Err(AddressError::Form(_)) => {}
-        }
-        let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        let is_port = |(host, port): &(&str, &str)| {
-            !host.is_empty() && host.bytes().all(is_of_names) && port.parse::<u16>().is_ok()
-        };
-        match text.rsplit_once(':').filter(is_port) {
-            Some(_) => Ok(Self::Port(text.to_owned())),
-            None => Err(AddressError::Form(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for CoordinatorAddress {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
-            Self::Port(port) => formatter.write_str(port),
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod address;
 mod handed;
+mod remote;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -21,6 +22,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 pub use address::{Address, AddressError};
 pub use handed::{Handed, HandedError};
+pub use remote::Remote;
 
 /// The mode of a socket: every local user may ask, and is answered as it may be.
 const SOCKET_MODE: u32 = 0o666;

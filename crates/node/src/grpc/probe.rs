@@ -1,9 +1,7 @@
 //! Asks a service whether it serves, as probes do (grpc.health.v1). Nothing else is asked, so that
 //! anyone who may connect gets an answer.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use tonic::Status;
@@ -14,16 +12,9 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::connect::{ConnectError, channel};
 use super::options::{OptionsError, read};
-use telltale_server::listen::{Address, AddressError};
 
-/// Where a service is asked: `unix:PATH`, `ADDRESS:PORT` or `NAME:PORT`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HealthEndpoint {
-    /// A socket file.
-    Unix(PathBuf),
-    /// A port: host and number with a colon between them.
-    Tcp(String),
-}
+/// Where a service is asked.
+pub use telltale_server::listen::Remote as HealthEndpoint;
 
 /// The files that TLS to a port takes, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +93,7 @@ async fn ask(endpoint: &HealthEndpoint, tls: Option<&HealthTls>) -> Result<Healt
         (HealthEndpoint::Unix(_), Some(_)) => {
             return Err(HealthError::TlsOnSocket(endpoint.clone()));
         }
-        (HealthEndpoint::Tcp(port), tls) => port_channel(port, tls).await?,
+        (HealthEndpoint::Port(port), tls) => port_channel(port, tls).await?,
     };
     // The empty name is the whole server.
     let request = HealthCheckRequest { service: String::new() };
@@ -117,7 +108,7 @@ async fn ask(endpoint: &HealthEndpoint, tls: Option<&HealthTls>) -> Result<Healt
 
 async fn port_channel(port: &str, tls: Option<&HealthTls>) -> Result<Channel, HealthError> {
     let failed =
-        |source| HealthError::Port { endpoint: HealthEndpoint::Tcp(port.to_owned()), source };
+        |source| HealthError::Port { endpoint: HealthEndpoint::Port(port.to_owned()), source };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let mut endpoint = Endpoint::from_shared(format!("{scheme}://{port}")).map_err(failed)?;
     if let Some(tls) = tls {
@@ -129,38 +120,6 @@ async fn port_channel(port: &str, tls: Option<&HealthTls>) -> Result<Channel, He
         endpoint = endpoint.tls_config(config).map_err(OptionsError::Tls)?;
     }
     endpoint.connect().await.map_err(failed)
-}
-
-// === impl HealthEndpoint ===
-
-impl FromStr for HealthEndpoint {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        match text.parse() {
-            Ok(Address::Unix(path)) => return Ok(Self::Unix(path)),
-            Ok(Address::Tcp(address)) => return Ok(Self::Tcp(address.to_string())),
-            Err(error @ AddressError::Path(_)) => return Err(error),
-            Err(AddressError::Form(_)) => {}
-        }
-        let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        let is_port = |(host, port): &(&str, &str)| {
-            !host.is_empty() && host.bytes().all(is_of_names) && port.parse::<u16>().is_ok()
-        };
-        match text.rsplit_once(':').filter(is_port) {
-            Some(_) => Ok(Self::Tcp(text.to_owned())),
-            None => Err(AddressError::Form(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for HealthEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Tcp(port) => f.write_str(port),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
     let key = written(&scratch, "mine.key", &mine.key);
     let asked = |served: &Served, tls: &HealthTls| {
         let port = served.address.expect("a TCP port").port();
-        let endpoint = HealthEndpoint::Tcp(format!("localhost:{port}"));
+        let endpoint = HealthEndpoint::Port(format!("localhost:{port}"));
         wait(ask_health(&endpoint, Some(tls), PATIENCE))
     };
     let open = served(&options(&scratch, &ours.server(VALID), None));
