@@ -57,6 +57,13 @@ impl Actor {
         }
     }
 
+    /// Lets one begin whose part says that it waits for a word.
+    pub(crate) fn begin(&mut self) {
+        let input = self.guard.child().stdin.as_mut().unwrap();
+        input.write_all(b"\n").unwrap();
+        input.flush().unwrap();
+    }
+
     pub(crate) fn kill(&mut self) {
         self.guard.kill();
     }
@@ -78,7 +85,11 @@ pub(crate) fn wait_for_the_end() {
 #[test]
 fn play() {
     let Ok(part) = std::env::var(PART) else { return };
-    crate::roles::play(&serde_json::from_str(&part).unwrap());
+    let part: Value = serde_json::from_str(&part).unwrap();
+    if part["waits"] == true {
+        let _ = std::io::stdin().read(&mut [0; 1]);
+    }
+    crate::roles::play(&part);
 }
 
 /// A path of this program that every user can start: its own, else that of a copy.

@@ -115,16 +115,20 @@ fn one_user_cannot_take_all_names_of_the_directory() {
     let Some(scene) = Scene::set("one_user_cannot_take_all_names_of_the_directory") else { return };
     // More silent endpoints than are asked in one round, under numbers before all others; and more
     // ledgers than are followed, of which each is refused.
+    // Her name is left free: what happens to one that is taken is a test of squatting.
+    let part = json!({ "role": "endpoint", "bytes": 77, "waits": true });
+    let mut hers = Actor::start(ADA, &scene.part(part));
     let mut crowds = Vec::new();
     for number in 0..5u64 {
         crowds.push(scene.mallory(json!({ "role": "entries", "kind": "socket", "count": 600,
-            "before": "metrics_", "after": ".sock", "from": number * 600 + 1 })));
+            "before": "metrics_", "after": ".sock", "from": number * 600 + 1,
+            "except": hers.id() })));
         crowds.push(scene.mallory(json!({ "role": "entries", "kind": "file", "count": 1200,
             "before": "ledger_", "after": "_7.tt", "from": number * 1200 + 1 })));
     }
     crowds.iter_mut().for_each(|one| drop(one.says()));
-    // A new process of Ada's with nothing but an endpoint.
-    let mut hers = Actor::start(ADA, &scene.part(json!({ "role": "endpoint", "bytes": 77 })));
+    // A process of Ada's begins, with nothing but an endpoint.
+    hers.begin();
     hers.says();
     wait_until("her new process to be seen", PATIENCE, || {
         process(&scene.whole(), hers.id()).is_some()

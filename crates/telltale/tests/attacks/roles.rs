@@ -202,6 +202,9 @@ fn entries(part: &Value) {
     let from = part["from"].as_u64().unwrap_or(1);
     let mut listeners = Vec::new();
     for number in from..from + part["count"].as_u64().unwrap_or(1) {
+        if part["except"] == number {
+            continue;
+        }
         // Without a number, one name.
         let number = if before.contains('.') { String::new() } else { number.to_string() };
         let path = directory.join(format!("{before}{number}{after}"));
