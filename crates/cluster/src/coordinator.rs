@@ -10,6 +10,7 @@ mod incidents;
 mod leadership;
 mod membership;
 mod operator;
+mod other_job;
 mod preparing;
 mod round;
 
@@ -18,12 +19,14 @@ use crate::incident::Incident;
 use crate::message::{FromNode, ToNode};
 use crate::node::{NodeName, NodeState};
 use crate::policy::{Job, Policy, PolicyError};
-use crate::stored::{Decision, DecisionNumber, StoreOutcome, StoredState};
+use crate::rank::RankMap;
+use crate::stored::{Decision, DecisionNumber, Phase, StoreOutcome, StoredState};
 use crate::time::Moment;
 use crate::verdict::Verdict;
 
 pub use leadership::MAX_NODES;
 pub use operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, RequestId};
+pub use other_job::{OtherJob, check_stored};
 
 use leadership::Leadership;
 
@@ -93,12 +96,12 @@ pub enum Output {
 }
 
 /// Why a coordinator gives up leadership by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepDown {
     /// The store had another revision, so somebody else decides.
     Conflict,
-    /// What is stored is of a job with another number of workers a node.
-    OtherJob,
+    /// What is stored is not the job that was asked for. It will be so next time too.
+    OtherJob(Box<OtherJob>),
 }
 
 /// What a coordinator has counted since it was made.
@@ -152,6 +155,8 @@ pub struct Coordinator {
     policy: Policy,
     leadership: Option<Leadership>,
     figures: Figures,
+    /// Whether the first leadership ends another job that it finds.
+    resets: bool,
 }
 
 impl Coordinator {
@@ -161,7 +166,13 @@ impl Coordinator {
     /// When the job cannot be run by this policy.
     pub fn new(job: Job, policy: Policy) -> Result<Self, PolicyError> {
         policy.check(&job)?;
-        Ok(Self { job, policy, leadership: None, figures: Figures::default() })
+        Ok(Self { job, policy, leadership: None, figures: Figures::default(), resets: false })
+    }
+
+    /// Has its first leadership end another job, should one be stored, and begin this one: whoever runs
+    /// something stops it, and the job forms anew. Who is kept out stays so, and epochs count on.
+    pub const fn reset_other_job(&mut self) {
+        self.resets = true;
     }
 
     /// Takes one input at the time `now`, which never goes back, and appends what is to be done.
@@ -246,14 +257,25 @@ impl Coordinator {
         stored: Option<(StoredState, Revision)>,
         outputs: &mut Vec<Output>,
     ) {
-        let (state, revision) = stored.unwrap_or_else(|| {
+        let (mut state, revision) = stored.unwrap_or_else(|| {
             (StoredState::initial(&self.job, self.policy.mode), Revision::EMPTY)
         });
-        if state.map.workers_per_node() != self.job.workers {
-            outputs.push(Output::StepDown(StepDown::OtherJob));
+        let resets = std::mem::take(&mut self.resets);
+        let other = check_stored(&self.job, &state).err();
+        if let Some(other) = other.clone().filter(|_| !resets) {
+            outputs.push(Output::StepDown(StepDown::OtherJob(Box::new(other))));
             return;
         }
-        self.leadership = Some(Leadership::new(now, &self.policy, term, state, revision));
+        if other.is_none() {
+            state.job = Some(self.job.name.clone());
+        }
+        if state.phase == Phase::Forming {
+            // Nobody runs anything, so this can wait for the next decision.
+            state.map = RankMap::vacant(self.job.slots, self.job.workers);
+        }
+        let mut leadership = Leadership::new(now, &self.policy, term, state, revision);
+        leadership.ends_other_job = other.is_some();
+        self.leadership = Some(leadership);
     }
 
     fn abandon(&mut self, outputs: &mut Vec<Output>) {

@@ -152,6 +152,11 @@ pub enum PolicyError {
 /// Bytes of a job's name.
 pub const MAX_JOB_NAME_BYTES: usize = 256;
 
+/// Whether this can be a job's name.
+pub(crate) fn is_job_name(text: &str) -> bool {
+    (1..=MAX_JOB_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
 /// Ports that the range must have, so that trying never comes round to the last epoch's.
 pub const LEAST_PORTS: u16 = crate::message::MAX_PORT_TRIES + 1;
 
@@ -164,8 +169,7 @@ impl Policy {
         if job.slots == 0 || job.slots > MAX_SLOTS {
             return Err(PolicyError::Slots { slots: job.slots });
         }
-        let length = job.name.len();
-        if length == 0 || length > MAX_JOB_NAME_BYTES || job.name.chars().any(char::is_control) {
+        if !is_job_name(&job.name) {
             return Err(PolicyError::Name);
         }
         let times = [

@@ -34,6 +34,7 @@ use telltale_server::log;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::coordinator::OtherJob;
 use crate::detection::Settings;
 use crate::policy::{Job, Policy, PolicyError};
 use crate::store::{self, Place};
@@ -79,6 +80,8 @@ pub struct Plan {
     pub access: AccessFiles,
     /// Connections at a time.
     pub connections: usize,
+    /// Whether another job that is stored is to be ended, and this one to begin in its place.
+    pub resets_other_job: bool,
 }
 
 /// Why a coordinator cannot begin, or ended.
@@ -105,6 +108,15 @@ pub enum ServeError {
     /// Serving gRPC failed.
     #[error("serving gRPC failed")]
     Grpc(#[source] tonic::transport::Error),
+    /// Another job is stored.
+    #[error("the {store} holds another job than this; nothing was changed, and what runs goes on")]
+    OtherJob {
+        /// Where.
+        store: String,
+        /// What is stored, what was asked for, and what to do.
+        #[source]
+        source: OtherJob,
+    },
     /// A part that must not end has.
     #[error("{0} has ended; the lines above say why")]
     Ended(&'static str),

@@ -71,6 +71,9 @@ pub enum Event {
     /// Who leads now, by the address that it gave to its store; nobody known, if none. Not told of
     /// this coordinator itself.
     Leader(Option<String>),
+    /// What is stored while another coordinator leads, for this one to see whether it could go on with
+    /// it. Told when another leader is seen.
+    Standby(Box<StoredState>),
     /// Something is wrong, for a person to read. The store goes on trying; for a decision there is an
     /// answer besides.
     Trouble(Trouble),

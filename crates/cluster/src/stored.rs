@@ -15,6 +15,8 @@ use crate::rank::RankMap;
 /// The state that the stored decisions have led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredState {
+    /// The job's name; not known where a version stored it that told none.
+    pub job: Option<String>,
     /// The epoch that was decided last.
     pub epoch: Epoch,
     /// How far that epoch has come.
@@ -57,6 +59,7 @@ impl StoredState {
     #[must_use]
     pub fn initial(job: &Job, mode: Mode) -> Self {
         Self {
+            job: Some(job.name.clone()),
             epoch: Epoch::NONE_RAN,
             phase: Phase::Forming,
             map: RankMap::vacant(job.slots, job.workers),
@@ -67,6 +70,21 @@ impl StoredState {
             evictions: 0,
             counted_restarts: 0,
             mode,
+        }
+    }
+
+    /// What is there when the job is ended and this one begins in its place. Epochs and ports count on, so
+    /// that nobody takes what comes for what was; who is kept out, and what budgets have spent, stays.
+    #[must_use]
+    pub fn anew(&self, job: &Job) -> Self {
+        Self {
+            epoch: self.epoch,
+            last_port: self.last_port,
+            barred: self.barred.clone(),
+            failures: self.failures.clone(),
+            evictions: self.evictions,
+            counted_restarts: self.counted_restarts,
+            ..Self::initial(job, self.mode)
         }
     }
 }
@@ -124,6 +142,8 @@ pub enum Why {
     Over(Outcome),
     /// An operator ordered it.
     Ordered,
+    /// Another job was stored, and was ended as whoever started the coordinator wished.
+    Reset,
 }
 
 impl Why {
@@ -138,7 +158,8 @@ impl Why {
             | Self::Shrunk
             | Self::Prepared
             | Self::Over(_)
-            | Self::Ordered => &[],
+            | Self::Ordered
+            | Self::Reset => &[],
         }
     }
 }

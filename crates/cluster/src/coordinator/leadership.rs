@@ -64,6 +64,8 @@ pub(super) struct Leadership {
     pub(super) evictions: Spent,
     pub(super) restarts: Spent,
     pub(super) failures: BTreeMap<NodeName, Spent>,
+    /// Whether another job than the one asked for is stored, and the first decision is to end it.
+    pub(super) ends_other_job: bool,
 }
 
 impl Leadership {
@@ -105,6 +107,7 @@ impl Leadership {
             evictions: Spent::restored(now, state.evictions),
             restarts: Spent::restored(now, state.counted_restarts),
             failures,
+            ends_other_job: false,
             state,
         };
         let holders: Vec<NodeName> =
@@ -216,6 +219,11 @@ impl Leadership {
     /// Makes one decision, if there is one to make: the oldest order first, then what the phase asks.
     fn decide(&mut self, scene: &mut Scene<'_>) {
         if !self.may_decide(scene) {
+            return;
+        }
+        if self.ends_other_job {
+            let anew = self.state.anew(scene.job);
+            self.propose(scene, Why::Reset, anew, None);
             return;
         }
         while let Some((request, order)) = self.orders.pop_front() {

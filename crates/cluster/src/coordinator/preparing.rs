@@ -139,6 +139,7 @@ impl Leadership {
     pub(super) fn adopt(&mut self, scene: &mut Scene<'_>, decision: Decision) {
         let Decision { why, state: next, .. } = decision;
         self.spend(scene, &why, &next);
+        self.ends_other_job &= why != Why::Reset;
         let former = std::mem::replace(&mut self.state, next);
         if former.map.digest() != self.state.map.digest()
             || former.map.slot_count() != self.state.map.slot_count()
@@ -163,6 +164,10 @@ impl Leadership {
             (_, Phase::Over(outcome)) if former.phase != self.state.phase => {
                 let outcome = *outcome;
                 self.end(scene, outcome);
+            }
+            (_, Phase::Forming) => {
+                self.close_incident(scene, Standing::Passed);
+                self.round = super::round::Round::default();
             }
             _ => {}
         }

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::time::Duration;
 
-use super::{Coordinator, Input, OperatorOrder, OrderRefused, Output, RequestId, StepDown};
+use super::{
+    Coordinator, Input, OperatorOrder, OrderRefused, Output, RequestId, Stale, StepDown,
+    check_stored,
+};
 use crate::epoch::{Epoch, Revision, Term};
 use crate::incident::Standing;
 use crate::message::{
@@ -18,7 +21,7 @@ use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
 use crate::policy::{Job, Policy};
 use crate::rank::{Rank, WorkersPerNode};
-use crate::stored::{Decision, Phase, StoreOutcome, StoredState};
+use crate::stored::{Decision, Phase, StoreOutcome, StoredState, Why};
 use crate::time::Moment;
 use crate::verdict::{Suspects, Verdict, VerdictKind};
 

@@ -57,6 +57,10 @@ pub struct JobOptions {
     pub nodes: Option<u32>,
     /// How many workers each node runs.
     pub workers: u32,
+    /// Whether another job that is stored is to be ended, and this one to begin in its place. Not read
+    /// from a file, where it would be forgotten.
+    #[serde(skip)]
+    pub resets_other: bool,
 }
 
 /// The table `[listen]`.
@@ -230,7 +234,7 @@ pub enum ConfigurationError {
 
 impl Default for JobOptions {
     fn default() -> Self {
-        Self { name: String::from("job"), nodes: None, workers: 1 }
+        Self { name: String::from("job"), nodes: None, workers: 1, resets_other: false }
     }
 }
 
@@ -332,6 +336,7 @@ impl Configuration {
                 client_authority: self.access.client_authority.clone(),
             },
             connections: self.listen.connections,
+            resets_other_job: self.job.resets_other,
         })
     }
 }

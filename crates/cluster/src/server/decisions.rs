@@ -63,6 +63,7 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
         Why::Prepared => ("everybody is prepared", None),
         Why::Over(_) => ("the job is over", None),
         Why::Ordered => ("an operator ordered it", None),
+        Why::Reset => ("another job was stored, and is ended", None),
     };
     message::DecisionSummary {
         term: 0,

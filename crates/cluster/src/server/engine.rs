@@ -20,7 +20,9 @@ use super::detecting::{Detection, Seen, Work};
 use super::incidents::Incidents;
 use super::roster::{Orders, Roster, StreamId};
 use super::{Plan, ServeError};
-use crate::coordinator::{Coordinator, Input, OperatorOrder, Output, RequestId};
+use crate::coordinator::{
+    Coordinator, Input, OperatorOrder, OtherJob, Output, RequestId, check_stored,
+};
 use crate::detection::DetectionCounts;
 use crate::epoch::{Epoch, Term};
 use crate::incident::IncidentId;
@@ -77,6 +79,8 @@ pub(super) struct Engine {
     storing: Option<Box<Decision>>,
     outputs: Vec<Output>,
     leads: watch::Sender<bool>,
+    /// Why it cannot go on.
+    failed: Option<ServeError>,
 }
 
 impl Engine {
@@ -86,7 +90,10 @@ impl Engine {
         counters: Arc<Counters>,
         leads: watch::Sender<bool>,
     ) -> Result<Self, ServeError> {
-        let coordinator = Coordinator::new(plan.job.clone(), plan.policy.clone())?;
+        let mut coordinator = Coordinator::new(plan.job.clone(), plan.policy.clone())?;
+        if plan.resets_other_job {
+            coordinator.reset_other_job();
+        }
         let detection = Detection::start(plan.detection).map_err(ServeError::Thread)?;
         Ok(Self {
             clock: Clock::start(),
@@ -111,6 +118,7 @@ impl Engine {
             storing: None,
             outputs: Vec::new(),
             leads,
+            failed: None,
         })
     }
 
@@ -144,6 +152,9 @@ impl Engine {
                 _ = events.recv_many(&mut batch, BATCH) => {
                     batch.drain(..).for_each(|event| self.take(event));
                 }
+            }
+            if let Some(error) = self.failed.take() {
+                break Err(error);
             }
         };
         self.leads.send_replace(false);
@@ -290,10 +301,20 @@ impl Engine {
                 }
                 self.leader = leader;
             }
+            StoreEvent::Standby(state) => {
+                if let Err(other) = check_stored(&self.job, &state) {
+                    self.fail_for(other);
+                }
+            }
             StoreEvent::Trouble(trouble) => {
                 log::error(&telltale_schema::text::with_causes(&trouble));
             }
         }
+    }
+
+    /// Ends for good: what is stored is not the job that was asked for, and will not become it.
+    fn fail_for(&mut self, other: OtherJob) {
+        self.failed = Some(ServeError::OtherJob { store: self.store_name.clone(), source: other });
     }
 
     fn gain(&mut self, gained: Gained) {

@@ -10,7 +10,7 @@ use crate::epoch::{Epoch, Term};
 use crate::incident::IncidentId;
 use crate::message::{Master, Outcome};
 use crate::node::{Bar, HostAddress, NodeName, NodeNameError};
-use crate::policy::Mode;
+use crate::policy::{self, Mode};
 use crate::rank::{MAX_SLOTS, RankMap, Slot, WorkersPerNode};
 use crate::stored::{DecisionNumber, Phase, StoredState, Why};
 
@@ -123,7 +123,12 @@ fn state(state: message::State) -> Result<StoredState, StateError> {
     for entry in &state.failures {
         failures.insert(NodeName::new(&entry.node)?, entry.count);
     }
+    let is_name = policy::is_job_name(&state.job);
+    if !is_name && !state.job.is_empty() {
+        return Err(outside("the job's name"));
+    }
     Ok(StoredState {
+        job: is_name.then_some(state.job),
         epoch: Epoch::new(state.epoch),
         phase: phase(state.phase)?,
         map: map(state.workers_per_node, &state.holders)?,
@@ -185,6 +190,7 @@ fn why(why: Option<message::Why>) -> Result<Why, StateError> {
         Wire::Prepared(_) => Ok(Why::Prepared),
         Wire::Over(number) => Ok(Why::Over(outcome(number)?)),
         Wire::Ordered(_) => Ok(Why::Ordered),
+        Wire::Reset(_) => Ok(Why::Reset),
     }
 }
 
@@ -222,6 +228,7 @@ mod tests {
         assert!(map.fill(Slot(0), &name("a")));
         assert!(map.fill(Slot(2), &name("c")));
         StoredState {
+            job: Some("job".to_owned()),
             epoch: Epoch::new(7),
             phase: Phase::Preparing,
             map,
@@ -262,6 +269,7 @@ mod tests {
             (Why::Prepared, Phase::Committed(master)),
             (Why::Over(Outcome::Finished), Phase::Over(Outcome::Finished)),
             (Why::Ordered, Phase::Over(Outcome::GivenUp)),
+            (Why::Reset, Phase::Forming),
         ];
         for (why, phase) in cases {
             let decided = decision_of(why, phase);
@@ -293,6 +301,7 @@ mod tests {
             (with_state(|state| state.holders[1] = "a b".into()), "no proper name"),
             (with_state(|state| state.holders.resize(65_537, String::new())), "number of slots"),
             (with_state(|state| state.barred[0].bar = 0), "kept out"),
+            (with_state(|state| state.job = "a\nb".into()), "the job's name"),
         ];
         for (changed, expected) in cases {
             let error = decision(changed).unwrap_err().to_string();

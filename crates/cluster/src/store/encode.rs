@@ -68,6 +68,7 @@ fn state(state: &StoredState) -> message::State {
         evictions: state.evictions,
         counted_restarts: state.counted_restarts,
         mode: mode(state.mode).into(),
+        job: state.job.clone().unwrap_or_default(),
     }
 }
 
@@ -102,6 +103,7 @@ fn why(why: &Why) -> message::Why {
         Why::Prepared => Wire::Prepared(nothing),
         Why::Over(outcome) => Wire::Over(self::outcome(*outcome).into()),
         Why::Ordered => Wire::Ordered(nothing),
+        Why::Reset => Wire::Reset(nothing),
     };
     message::Why { why: Some(why) }
 }

@@ -3,9 +3,12 @@
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::message::{Activity, Order};
 use telltale_cluster::observation::{WorkerEnd, WorkerState};
-use telltale_harness::Scratch;
+use telltale_cluster::rank::WorkersPerNode;
+use telltale_cluster::server::{Plan, ServeError};
+use telltale_cluster::store::{EtcdPlan, EtcdSettings, LEAST_LEASE, Place};
+use telltale_harness::{EtcdCluster, Scratch, needs_etcd};
 use telltale_wire::cluster::message::{
-    IncidentStanding, JobPhase, NodeState, evidence, sign, worker_end,
+    GetStatusResponse, IncidentStanding, JobPhase, NodeState, evidence, sign, worker_end,
 };
 
 use crate::node::{Node, follow_all, job};
@@ -127,6 +130,76 @@ fn a_coordinator_that_ends_and_begins_again_disturbs_nobody() {
         assert_eq!(nodes[0].state, i32::from(NodeState::Active));
         assert!(client.decisions(None).await.unwrap().decisions.len() >= 3);
         again.end().await;
+    });
+}
+
+#[test]
+fn another_job_than_the_stored_one_is_told_and_left_alone_until_it_is_reset() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let (nodes, epoch) = job(&mut running.client(), &["a", "b"]).await;
+        running.end().await;
+        drop(nodes);
+        let two_workers = |resets_other_job| {
+            let mut asked = Plan { resets_other_job, ..plan(scratch.path(), 2) };
+            asked.job.workers = WorkersPerNode::new(2).unwrap();
+            asked
+        };
+        let failure = Running::begin(two_workers(false)).failure().await;
+        assert!(failure.to_string().contains("nothing was changed"), "{failure}");
+        let ServeError::OtherJob { source, .. } = failure else { panic!("{failure}") };
+        for words in ["2 nodes of 1 workers is stored, in epoch 1", "--workers 1", "--reset-job"] {
+            assert!(source.to_string().contains(words), "{source}");
+        }
+        // What is stored is what it was.
+        let again = Running::start(plan(scratch.path(), 2)).await;
+        assert_eq!(again.client().status().await.unwrap().epoch, epoch.number());
+        again.end().await;
+        let reset = Running::start(two_workers(true)).await;
+        let ask = || async { reset.client().status().await.unwrap() };
+        let forming = |status: &GetStatusResponse| status.phase == i32::from(JobPhase::Forming);
+        let status = until("the job forms anew", ask, forming).await;
+        assert_eq!((status.workers_per_node, status.epoch), (2, epoch.number()));
+        // Whoever still runs what was is stopped.
+        let mut node = Node::attend(&mut reset.client(), "a").await;
+        node.say_registration(Activity::Committed(epoch)).await;
+        node.until_order("standby", |order| *order == Order::Standby).await;
+        reset.end().await;
+    });
+}
+
+#[test]
+fn a_standby_that_could_not_go_on_with_the_job_says_so_at_its_start() {
+    if !needs_etcd("coordinator::a_standby_that_could_not_go_on_with_the_job_says_so_at_its_start")
+    {
+        return;
+    }
+    let etcd = EtcdCluster::start(1);
+    let scratch = Scratch::new();
+    let asked = |nodes, resets_other_job| {
+        let settings = EtcdPlan {
+            members: etcd.addresses(),
+            prefix: "telltale/job".to_owned(),
+            address: "localhost:1".to_owned(),
+            lease: LEAST_LEASE,
+            tls: None,
+        };
+        let store = Place::Etcd(EtcdSettings::new(&settings).unwrap());
+        Plan { store, resets_other_job, ..plan(scratch.path(), nodes) }
+    };
+    run(async {
+        let leads = Running::start(asked(2, false)).await;
+        let (nodes, epoch) = job(&mut leads.client(), &["a", "b"]).await;
+        // Not even one that may reset it ends what another leads.
+        for resets in [false, true] {
+            let failure = Running::begin(asked(1, resets)).failure().await;
+            assert!(matches!(failure, ServeError::OtherJob { .. }), "{failure}");
+        }
+        let status = leads.client().status().await.unwrap();
+        assert_eq!((status.epoch, status.runs), (epoch.number(), true));
+        drop(nodes);
+        leads.end().await;
     });
 }
 

@@ -44,6 +44,7 @@ pub(crate) fn plan(directory: &Path, nodes: u32) -> Plan {
         names: Vec::new(),
         access: AccessFiles::default(),
         connections: 64,
+        resets_other_job: false,
     }
 }
 
@@ -51,6 +52,15 @@ impl Running {
     /// Starts one, and waits until it leads where that can be asked without a certificate.
     pub(crate) async fn start(plan: Plan) -> Self {
         let can_ask = plan.access.certificate.is_none();
+        let running = Self::begin(plan);
+        let http = running.http;
+        let ready = || async { !can_ask || get(http, "/readyz", None).await.0 == 200 };
+        until("the coordinator leads", ready, |ready| *ready).await;
+        running
+    }
+
+    /// Starts one.
+    pub(crate) fn begin(plan: Plan) -> Self {
         let server = Server::bind(plan).unwrap();
         let grpc = port(&server.grpc_addresses());
         let http = server.http_addresses();
@@ -59,9 +69,12 @@ impl Running {
         let task = tokio::spawn(server.serve(async {
             let _ = stopped.await;
         }));
-        let ready = || async { !can_ask || get(http, "/readyz", None).await.0 == 200 };
-        until("the coordinator leads", ready, |ready| *ready).await;
         Self { grpc, http, stop: Some(stop), task }
+    }
+
+    /// Why it ends by itself.
+    pub(crate) async fn failure(self) -> ServeError {
+        within("the coordinator ends", self.task).await.unwrap().unwrap_err()
     }
 
     /// Ends it as SIGTERM does.

@@ -18,12 +18,20 @@ pub(crate) struct Coordinator {
     pub(crate) troubles: Vec<String>,
     /// Who leads, as it was told last.
     pub(crate) leader: Option<String>,
+    /// What is stored while another leads, as it was told last.
+    pub(crate) standby: Option<StoredState>,
     number: u64,
 }
 
 impl Coordinator {
     pub(crate) fn start(place: &Place) -> Self {
-        Self { store: open(place.clone()), troubles: Vec::new(), leader: None, number: 0 }
+        Self {
+            store: open(place.clone()),
+            troubles: Vec::new(),
+            leader: None,
+            standby: None,
+            number: 0,
+        }
     }
 
     /// The next event of leadership or a decision, if one comes until then.
@@ -32,6 +40,7 @@ impl Coordinator {
             match timeout_at(until, self.store.event()).await.ok()? {
                 Some(Event::Trouble(trouble)) => self.troubles.push(trouble.to_string()),
                 Some(Event::Leader(leader)) => self.leader = leader,
+                Some(Event::Standby(state)) => self.standby = Some(*state),
                 Some(event) => return Some(event),
                 None => panic!("the store has ended; {:?}", self.troubles),
             }

@@ -57,11 +57,19 @@ fn a_coordinator_that_does_not_lead_knows_who_does() {
     let cluster = EtcdCluster::start(1);
     block_on(async {
         let mut first = Coordinator::start(&place(&cluster.addresses(), "job", "one:4320"));
-        first.gains().await;
+        let gained = first.gains().await;
         let mut second = Coordinator::start(&place(&cluster.addresses(), "job", "two:4320"));
         let soon = Instant::now() + Duration::from_millis(800);
         assert!(second.event_until(soon).await.is_none());
         assert_eq!(second.leader.as_deref(), Some("one:4320"));
+        // Also what is stored, as soon as anything is.
+        assert_eq!(second.standby, None);
+        let decision = first.decides(gained.term, Revision::EMPTY, 1);
+        let outcome = first.stores(&decision).await;
+        assert!(matches!(outcome, StoreOutcome::Stored(_)), "{outcome:?}");
+        let soon = Instant::now() + Duration::from_millis(800);
+        assert!(second.event_until(soon).await.is_none());
+        assert_eq!(second.standby.map(|state| state.epoch), Some(Epoch::new(1)));
     });
 }
 

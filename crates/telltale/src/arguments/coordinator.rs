@@ -39,6 +39,9 @@ pub(crate) struct CoordinatorArguments {
     /// How many workers each node runs [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
+    /// If another job is stored (by name, workers, or more nodes), end it and begin this one
+    #[arg(long)]
+    reset_job: bool,
     /// Keep decisions in DIR, on this machine's own disk
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
@@ -110,6 +113,7 @@ impl CoordinatorArguments {
         }
         job.nodes = self.nodes.or(job.nodes);
         job.workers = self.workers.unwrap_or(job.workers);
+        job.resets_other = self.reset_job;
         if let Some(directory) = &self.journal {
             store.journal = Some(directory.clone());
             store.etcd.clear();

@@ -118,6 +118,9 @@ pub struct State {
     /// How much the coordinator does by itself.
     #[prost(enumeration = "Mode", tag = "11")]
     pub mode: i32,
+    /// The job's name; empty where an earlier program wrote it.
+    #[prost(string, tag = "12")]
+    pub job: ::prost::alloc::string::String,
 }
 /// How far an epoch has come.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -179,7 +182,7 @@ pub struct Failures {
 /// Why something was decided.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Why {
-    #[prost(oneof = "why::Why", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "why::Why", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub why: ::core::option::Option<why::Why>,
 }
 /// Nested message and enum types in `Why`.
@@ -213,6 +216,9 @@ pub mod why {
         /// An operator had ordered it.
         #[prost(message, tag = "9")]
         Ordered(super::Nothing),
+        /// Another job was stored, and was ended.
+        #[prost(message, tag = "10")]
+        Reset(super::Nothing),
     }
 }
 /// An incident that was answered with a new epoch.

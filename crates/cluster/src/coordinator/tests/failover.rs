@@ -1,6 +1,5 @@
 //! A new leader, old messages, and another who decides.
 
-use super::super::Stale;
 use super::*;
 
 #[test]
@@ -86,7 +85,73 @@ fn a_store_of_another_job_is_left_alone() {
     cluster.input(Input::LeadershipLost);
     cluster.store = Some((state, revision));
     cluster.lead(2);
-    assert_eq!(cluster.stepped_down, Some(StepDown::OtherJob));
+    let Some(StepDown::OtherJob(other)) = &cluster.stepped_down else { panic!("it goes on") };
+    let told = other.to_string();
+    for words in ["1 nodes of 7 workers is stored", "1 nodes of 2 was asked", "--reset-job"] {
+        assert!(told.contains(words), "{told}");
+    }
+    assert!(!cluster.coordinator.leads() && cluster.decisions.last().unwrap().term == Term::new(1));
+}
+
+#[test]
+fn a_job_goes_on_with_what_fits_it_alone() {
+    let job = |name: &str, slots, workers| {
+        let (name, workers) = (name.to_owned(), WorkersPerNode::new(workers).unwrap());
+        Job { name, slots, workers }
+    };
+    let asked = job("job", 4, 2);
+    let cases = [
+        (job("job", 4, 2), true),
+        (job("job", 3, 2), true),
+        (job("job", 5, 2), false),
+        (job("job", 4, 1), false),
+        (job("other", 4, 2), false),
+    ];
+    for (stored, fits) in cases {
+        let forming = StoredState::initial(&stored, Policy::default().mode);
+        assert_eq!(check_stored(&asked, &forming), Ok(()), "nothing ran: {stored:?}");
+        let ran = StoredState { phase: Phase::Preparing, ..forming };
+        assert_eq!(check_stored(&asked, &ran).is_ok(), fits, "{stored:?}");
+        let unnamed = StoredState { job: None, ..ran };
+        assert_eq!(check_stored(&asked, &unnamed).is_ok(), fits || stored.name == "other");
+    }
+}
+
+#[test]
+fn a_job_that_is_reset_is_stopped_and_forms_anew() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    assert_eq!(cluster.operate(OperatorOrder::Drain(name("d"))), Ok(()));
+    cluster.input(Input::LeadershipLost);
+    let before = cluster.store.clone().unwrap().0;
+    let (decisions, orders) = (cluster.decisions.len(), cluster.orders.len());
+    // Two nodes of one worker each, where there were three of two.
+    let job = Job { name: "job".to_owned(), slots: 2, workers: WorkersPerNode::new(1).unwrap() };
+    cluster.coordinator = Coordinator::new(job, Policy::default()).unwrap();
+    cluster.coordinator.reset_other_job();
+    cluster.workers = 1;
+    cluster.lead(2);
+    cluster.pass(SECOND / 10);
+    assert_eq!(cluster.decisions[decisions].why, Why::Reset);
+    let anew = &cluster.decisions[decisions].state;
+    assert_eq!((anew.epoch, &anew.phase), (before.epoch, &Phase::Forming));
+    assert_eq!((&anew.barred, anew.last_port), (&before.barred, before.last_port));
+    for node in ["a", "b", "c"] {
+        cluster.register_as_is(node);
+    }
+    cluster.pass(2 * SECOND);
+    let stopped = |node: &str| {
+        let mut told = cluster.orders[orders..].iter().filter(|(to, _)| to.as_str() == node);
+        told.any(|(_, message)| message.order == Order::Standby)
+    };
+    assert!(["a", "b", "c"].into_iter().all(stopped), "{:?}", &cluster.orders[orders..]);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "a b"));
+    assert_eq!(cluster.state().restarts, 0);
+    assert!(cluster.coordinator.runs());
+    // The wish counts once: the next leader that finds another job leaves it alone.
+    cluster.input(Input::LeadershipLost);
+    cluster.store.as_mut().unwrap().0.job = Some("other".to_owned());
+    cluster.lead(3);
+    assert!(matches!(cluster.stepped_down, Some(StepDown::OtherJob(_))));
 }
 
 #[test]

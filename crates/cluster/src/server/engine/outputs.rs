@@ -4,7 +4,7 @@ use telltale_server::log;
 use telltale_wire::cluster::message::OrderResponse;
 
 use super::Engine;
-use crate::coordinator::Output;
+use crate::coordinator::{Output, StepDown};
 use crate::incident::{Incident, Standing};
 use crate::message::ToNode;
 use crate::node::NodeName;
@@ -28,7 +28,10 @@ impl Engine {
                 drop(reply.send(answer.map(|()| OrderResponse { epoch }).map_err(Into::into)));
             }
             Output::StepDown(why) => {
-                log::warn(&format!("steps down: {why:?}"));
+                match why {
+                    StepDown::Conflict => log::warn("steps down: somebody else decides"),
+                    StepDown::OtherJob(other) => self.fail_for(*other),
+                }
                 self.store.step_down();
             }
         }

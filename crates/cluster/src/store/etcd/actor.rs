@@ -30,6 +30,7 @@ pub(in crate::store) async fn run(settings: EtcdSettings, mut link: Link) {
         settings,
         tried: None,
         known: None,
+        followed: None,
         told: None,
     };
     while let Some((term, lease)) = seat.campaign(&mut link).await {
@@ -68,6 +69,8 @@ struct Seat {
     tried: Option<Lease>,
     /// Who leads, as far as the coordinator's task was told.
     known: Option<String>,
+    /// The leadership of another under which the state was read.
+    followed: Option<i64>,
     /// When the trouble was told that lasts.
     told: Option<Instant>,
 }
@@ -122,7 +125,7 @@ impl Seat {
             if let Some(lease) = self.tried.filter(|lease| lease.id == leader.lease) {
                 return Ok(Some((term(leader.create_revision)?, lease)));
             }
-            self.follow(link, leader).await;
+            self.follow(link, leader).await?;
             return Ok(None);
         }
         let lease = Lease::grant(&mut self.members, self.settings.lease).await?;
@@ -137,8 +140,8 @@ impl Seat {
         Ok(Some((term(revision)?, lease)))
     }
 
-    /// Tells the coordinator's task who leads.
-    async fn follow(&mut self, link: &Link, leader: &KeyValue) {
+    /// Tells the coordinator's task who leads, and what is stored then.
+    async fn follow(&mut self, link: &Link, leader: &KeyValue) -> Result<(), EtcdError> {
         let address = str::from_utf8(&leader.value).ok();
         let address = address.filter(|text| is_printable(text, MAX_ADDRESS_BYTES));
         let address = address.map(ToOwned::to_owned);
@@ -146,6 +149,19 @@ impl Seat {
             self.known.clone_from(&address);
             link.tell(Event::Leader(address)).await;
         }
+        if self.followed == Some(leader.create_revision) {
+            return Ok(());
+        }
+        let step = "say what is stored";
+        let read = self.members.range(&self.keys.read_state()).await;
+        let read =
+            read.map_err(|failure| EtcdError::Refused { step, status: Box::new(failure.status) })?;
+        if let Some(pair) = read.kvs.first() {
+            self.followed = Some(leader.create_revision);
+            let (decision, _) = stored(pair)?;
+            link.tell(Event::Standby(Box::new(decision.state))).await;
+        }
+        Ok(())
     }
 
     /// Leads until that ends.

@@ -57,6 +57,11 @@ impl Keys {
         one(self.leader())
     }
 
+    /// The state, whoever leads.
+    pub(super) fn read_state(&self) -> RangeRequest {
+        one(self.state())
+    }
+
     /// Makes the leader's key, unless it is there.
     pub(super) fn lead(&self, address: &str, lease: i64) -> TxnRequest {
         let key = self.leader().into_bytes();
