@@ -23,6 +23,7 @@ use crate::rank::RankMap;
 use crate::stored::{Decision, DecisionNumber, Phase, StoreOutcome, StoredState};
 use crate::time::Moment;
 use crate::verdict::Verdict;
+use thiserror::Error;
 
 pub use leadership::MAX_NODES;
 pub use operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, RequestId};
@@ -84,6 +85,13 @@ pub enum Output {
     Store(Box<Decision>),
     /// An incident is new or stands differently.
     Incident(Box<Incident>),
+    /// Tell a node why what it has just said is not taken.
+    Refuse {
+        /// To whom.
+        node: NodeName,
+        /// Why.
+        why: Stale,
+    },
     /// The answer to an operator's order.
     Answer {
         /// The request.
@@ -133,18 +141,24 @@ pub struct Figures {
     pub repeated_orders: u64,
 }
 
-/// Why a report is not to be believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Why a message is not to be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum Stale {
     /// This coordinator does not lead.
+    #[error("this coordinator does not lead")]
     NotLeading,
     /// The node is not registered, or with another incarnation.
+    #[error("the node is not registered with this life of its agent")]
     Incarnation,
     /// A later message of the node was here before.
+    #[error("it comes again, or after a later message of this node, and was not taken")]
     Sequence,
-    /// It is of another epoch than the one that runs, or of a node without a slot in it.
+    /// It is of another epoch than the one that runs, or of a node without a slot in it; an
+    /// acknowledgement, of another epoch or phase.
+    #[error("it is about another epoch or phase than the job is in, and was not taken")]
     Epoch,
     /// Its workers are not exactly those of the node's slot.
+    #[error("it tells of other ranks than those of this node's slot, and was not taken")]
     Ranks,
 }
 
@@ -303,6 +317,12 @@ struct Scene<'a> {
     policy: &'a Policy,
     figures: &'a mut Figures,
     outputs: &'a mut Vec<Output>,
+}
+
+impl Scene<'_> {
+    fn refuse(&mut self, node: NodeName, why: Stale) {
+        self.outputs.push(Output::Refuse { node, why });
+    }
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ impl World {
                 self.seats[index].storing = None;
                 self.seats[index].rests_until = now.after(Duration::from_secs(1));
             }
-            Output::Incident(_) | Output::Answer { .. } => {}
+            Output::Incident(_) | Output::Answer { .. } | Output::Refuse { .. } => {}
         }
     }
 

@@ -76,6 +76,7 @@ impl Leadership {
                 if incarnation == known.incarnation && sequence <= known.sequence =>
             {
                 scene.figures.stale_sequences += 1;
+                scene.refuse(node, Stale::Sequence);
                 return;
             }
             (Some(known), _) if incarnation == known.incarnation => {}
@@ -96,8 +97,10 @@ impl Leadership {
                 self.report(scene, &node, &report);
             }
             FromNodeBody::Acknowledge(acknowledgement) => {
+                let registered = self.members.get(&node).and_then(|one| one.registered.as_ref());
+                let is_late = registered.is_some_and(|one| sequence <= one.sequence);
                 self.note_heard(scene, &node, sequence);
-                self.acknowledged(scene, &node, acknowledgement);
+                self.acknowledged(scene, &node, acknowledgement, is_late);
             }
         }
     }
@@ -193,6 +196,7 @@ impl Leadership {
         }
         if !self.are_own(node, report) {
             scene.figures.foreign_ranks += 1;
+            scene.refuse(node.clone(), Stale::Ranks);
             return;
         }
         self.started(node);

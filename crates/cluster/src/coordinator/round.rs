@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
-use super::Scene;
 use super::leadership::Leadership;
+use super::{Scene, Stale};
 use crate::incident::Sign;
 use crate::message::{Acknowledgement, Activity, Assignment, Order, Ports, Step};
 use crate::node::NodeName;
@@ -151,25 +151,33 @@ impl Leadership {
         }
     }
 
-    /// Takes an acknowledgement.
+    /// Takes an acknowledgement. One that comes after later messages of its node counts only while it
+    /// is waited for.
     pub(super) fn acknowledged(
         &mut self,
         scene: &mut Scene<'_>,
         node: &NodeName,
         acknowledgement: Acknowledgement,
+        is_late: bool,
     ) {
         let Acknowledgement { epoch, step } = acknowledgement;
-        let preparing = self.state.phase == Phase::Preparing;
-        if epoch != self.state.epoch || preparing == (step == Step::Started) {
+        let phase_of_step = match self.state.phase {
+            Phase::Preparing => step != Step::Started,
+            Phase::Committed(_) => step == Step::Started,
+            Phase::Forming | Phase::Over(_) => false,
+        };
+        if epoch != self.state.epoch || !phase_of_step {
             scene.figures.stale_epochs += 1;
+            scene.refuse(node.clone(), Stale::Epoch);
+            return;
+        }
+        if is_late && !self.round.is_waiting(node) {
+            scene.figures.stale_sequences += 1;
+            scene.refuse(node.clone(), Stale::Sequence);
             return;
         }
         if step == Step::Started {
             self.started(node);
-            return;
-        }
-        if !preparing {
-            scene.figures.stale_epochs += 1;
             return;
         }
         let is_first = self.state.map.slot_of(node) == Some(Slot(0));

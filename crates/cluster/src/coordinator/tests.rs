@@ -51,6 +51,7 @@ struct Cluster {
     orders: Vec<(NodeName, ToNode)>,
     standings: Vec<Standing>,
     answers: Vec<Result<(), OrderRefused>>,
+    refusals: Vec<(NodeName, Stale)>,
     stepped_down: Option<StepDown>,
     workers: u32,
 }
@@ -83,6 +84,7 @@ impl Cluster {
             orders: Vec::new(),
             standings: Vec::new(),
             answers: Vec::new(),
+            refusals: Vec::new(),
             stepped_down: None,
             workers,
         };
@@ -112,6 +114,7 @@ impl Cluster {
             Output::Store(decision) => self.put(*decision),
             Output::Incident(incident) => self.standings.push(incident.standing),
             Output::Answer { answer, .. } => self.answers.push(answer),
+            Output::Refuse { node, why } => self.refusals.push((node, why)),
             Output::StepDown(reason) => self.stepped_down = Some(reason),
         }
     }

@@ -124,6 +124,13 @@ impl Roster {
         }
     }
 
+    /// Tells a node why its latest message is not taken, on the stream that it came on.
+    pub(super) fn refuse_node(&self, node: &NodeName, refusal: &CoordinatorMessage) {
+        if let Some(facts) = self.nodes.get(node) {
+            self.refuse(facts.stream, refusal);
+        }
+    }
+
     /// What a node said last.
     pub(super) fn facts(&self, node: &NodeName) -> Option<&Facts> {
         self.nodes.get(node)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use telltale_cluster::epoch::Epoch;
-use telltale_cluster::message::{Activity, Order, Step};
+use telltale_cluster::message::{Acknowledgement, Activity, FromNodeBody, Order, Step};
 use telltale_cluster::observation::WorkerState;
 use telltale_cluster::protocol::decode::Told;
 use telltale_harness::Scratch;
@@ -129,17 +129,30 @@ fn what_is_stale_or_replayed_is_counted_and_changes_nothing() {
         let mut client = running.client();
         let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
         let before = running.metrics("stale_messages_total").await;
-        // Acknowledgements once more, of this epoch and of others.
-        nodes[0].acknowledge(epoch, Step::Prepared { port: None }).await;
+        // Acknowledgements once more, of this epoch and of others. Each is answered with the reason.
+        for (epoch, step) in [
+            (epoch, Step::Prepared { port: None }),
+            (Epoch::new(99), Step::Started),
+            (Epoch::NONE_RAN, Step::Stopping),
+        ] {
+            nodes[0].acknowledge(epoch, step).await;
+            let told = nodes[0].refusal().await;
+            assert!(told.contains("another epoch or phase"), "{told}");
+        }
         nodes[0].acknowledge(epoch, Step::Started).await;
-        nodes[0].acknowledge(Epoch::new(99), Step::Started).await;
-        nodes[0].acknowledge(Epoch::NONE_RAN, Step::Stopping).await;
+        let again = Acknowledgement { epoch, step: Step::Started };
+        nodes[0].say_again(FromNodeBody::Acknowledge(again)).await;
+        let told = nodes[0].refusal().await;
+        assert!(told.contains("it comes again"), "{told}");
         // A worker's failure, told of another rank, and of a rank that the job does not have.
-        nodes[1].report(epoch, 0, WorkerState::Stopped).await;
-        nodes[1].report(epoch, 67_108_863, WorkerState::Stopped).await;
+        for rank in [0, 67_108_863] {
+            nodes[1].report(epoch, rank, WorkerState::Stopped).await;
+            let told = nodes[1].refusal().await;
+            assert!(told.contains("other ranks"), "{told}");
+        }
         let stale = || running.metrics("stale_messages_total");
         let all = |now: &BTreeMap<String, u64>| {
-            now["ranks"] >= before["ranks"] + 2 && now["epoch"] >= before["epoch"] + 3
+            ["ranks", "epoch", "sequence"].map(|one| now[one] - before[one]) == [2, 3, 1]
         };
         until("all of it is counted", stale, all).await;
         let status = client.status().await.unwrap();

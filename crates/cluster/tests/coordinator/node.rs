@@ -55,6 +55,11 @@ impl Node {
 
     pub(crate) async fn say(&mut self, body: FromNodeBody) {
         self.sequence += 1;
+        self.say_again(body).await;
+    }
+
+    /// Says something with the number of what it said last.
+    pub(crate) async fn say_again(&mut self, body: FromNodeBody) {
         let (node, incarnation) = (self.name.clone(), Incarnation::new(self.life));
         let message = FromNode { node, incarnation, sequence: self.sequence, body };
         self.send(encode::node_message(&message, None)).await;

@@ -224,7 +224,7 @@ fn a_report_of_other_ranks_is_not_believed() {
 }
 
 #[test]
-fn acknowledgements_of_another_epoch_are_counted_and_dropped() {
+fn acknowledgements_of_another_epoch_are_counted_and_answered_with_the_reason() {
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
     cluster.lose("b");
     cluster.fail("a", WorkerEnd::Signal(9));
@@ -238,6 +238,28 @@ fn acknowledgements_of_another_epoch_are_counted_and_dropped() {
     }
     assert_eq!(cluster.state().phase, Phase::Preparing);
     assert_eq!(cluster.coordinator.figures().stale_epochs, 3);
+    assert_eq!(cluster.refusals, vec![(name("b"), Stale::Epoch); 3]);
+}
+
+#[test]
+fn an_acknowledgement_that_is_played_again_is_counted_and_answered_with_the_reason() {
+    let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+    let epoch = Epoch::new(1);
+    let started = FromNodeBody::Acknowledge(Acknowledgement { epoch, step: Step::Started });
+    let node = &cluster.nodes[&name("a")];
+    let again = FromNode {
+        node: name("a"),
+        incarnation: Incarnation::new(node.incarnation),
+        sequence: 2,
+        body: started.clone(),
+    };
+    cluster.input(Input::Node(again));
+    assert_eq!(cluster.coordinator.figures().stale_sequences, 1);
+    assert_eq!(cluster.refusals, [(name("a"), Stale::Sequence)]);
+    // One more answer to an order that was sent twice is nobody's mistake.
+    cluster.say(&name("a"), started);
+    assert_eq!(cluster.refusals.len(), 1);
+    assert!(cluster.coordinator.runs());
 }
 
 #[test]

@@ -21,6 +21,10 @@ impl Engine {
                 self.store.store(decision);
             }
             Output::Incident(incident) => self.tell_incident(now, &incident),
+            Output::Refuse { node, why } => {
+                let refusal = encode::refusal(Some(&node), &why.to_string());
+                self.roster.refuse_node(&node, &refusal);
+            }
             Output::Answer { request, answer } => {
                 let Some(reply) = self.waiting.remove(&request) else { return };
                 let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
