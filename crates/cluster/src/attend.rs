@@ -7,11 +7,14 @@ mod connection;
 mod ending;
 
 use std::collections::VecDeque;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use telltale_schema::text::with_causes;
 use telltale_server::log;
 use telltale_wire::cluster::message::NodeMessage;
+use telltale_wire::cluster::message::node_message::Body;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
@@ -95,6 +98,8 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
     let (agent, first) = Agent::new(plan.identity, plan.policy, Moment::default());
     let mut driver = Driver {
         node: target.node.clone(),
+        // Its keys are drawn from the system's random numbers.
+        instance: RandomState::new().build_hasher().finish(),
         start,
         agent,
         supervisor,
@@ -123,6 +128,8 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
 
 struct Driver {
     node: crate::node::NodeName,
+    /// By what a coordinator knows this process again on another connection.
+    instance: u64,
     start: Instant,
     agent: Agent,
     supervisor: Supervisor,
@@ -319,7 +326,11 @@ impl Driver {
     /// for again.
     fn send(&mut self, message: &FromNode) {
         let Some(way) = &self.way else { return };
-        if way.try_send(encode::node_message(message, Some(&self.intake.vitals()))).is_err() {
+        let mut message = encode::node_message(message, Some(&self.intake.vitals()));
+        if let Some(Body::Registration(registration)) = &mut message.body {
+            registration.instance = self.instance;
+        }
+        if way.try_send(message).is_err() {
             self.lost_messages = self.lost_messages.saturating_add(1);
         }
     }

@@ -20,6 +20,7 @@ mod incidents;
 mod incoming;
 mod metrics;
 mod page;
+mod peer;
 mod roster;
 mod trust;
 

@@ -3,7 +3,7 @@
 mod order;
 mod report;
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU64};
 
 use telltale_wire::cluster::decode::Bounded as _;
 use telltale_wire::cluster::message::{self, node_message};
@@ -29,7 +29,13 @@ pub struct NodeWord {
     pub message: FromNode,
     /// What is for people.
     pub vitals: Option<Vitals>,
+    /// By what one who registers again on another connection is known to be the same.
+    pub instance: Option<Instance>,
 }
+
+/// A number that one life of an agent drew and told nobody but its coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instance(pub NonZeroU64);
 
 /// A message of an agent that is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,11 +60,15 @@ pub fn node_message(bytes: &[u8], known: Option<&NodeName>) -> Result<NodeWord, 
     };
     let incarnation = Incarnation::new(message.incarnation);
     let sequence = message.sequence;
+    let instance = match &message.body {
+        Some(node_message::Body::Registration(one)) => NonZeroU64::new(one.instance).map(Instance),
+        _ => None,
+    };
     let (body, vitals) = match body(message.body) {
         Ok(found) => found,
         Err(error) => return Err(RefusedWord { node: Some(node), error }),
     };
-    Ok(NodeWord { message: FromNode { node, incarnation, sequence, body }, vitals })
+    Ok(NodeWord { message: FromNode { node, incarnation, sequence, body }, vitals, instance })
 }
 
 fn body(body: Option<node_message::Body>) -> Result<(FromNodeBody, Option<Vitals>), ProtocolError> {

@@ -26,6 +26,8 @@ pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMe
             address: one.address.as_str().to_owned(),
             workers: one.workers.get(),
             activity: Some(activity(one.activity)),
+            // Whoever sends it has it.
+            instance: 0,
         }),
         FromNodeBody::Report(one) => node_message::Body::Report(report::report(one, vitals)),
         FromNodeBody::Acknowledge(one) => {

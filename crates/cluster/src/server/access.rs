@@ -21,6 +21,10 @@ pub struct AccessFiles {
     pub key: Option<PathBuf>,
     /// A PEM file with the authority whose certificates callers must have.
     pub client_authority: Option<PathBuf>,
+    /// What follows a node's name in its certificate.
+    pub node_domain: Option<String>,
+    /// Whether a caller may speak for any node, whatever names its certificate has.
+    pub any_node: bool,
 }
 
 /// Why nobody can be let in like that.
@@ -43,10 +47,23 @@ pub enum AccessError {
     OpenBeyondLoopback(SocketAddr),
 }
 
+/// For which nodes a caller may speak.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NodeNames {
+    /// For any: callers have no certificates, or the operator wants it so.
+    Any,
+    /// For those that its certificate names.
+    Certified {
+        /// What follows a node's name there.
+        domain: Option<String>,
+    },
+}
+
 /// Who may call.
 #[derive(Debug)]
 pub(super) struct Access {
     token: Option<Token>,
+    pub(super) nodes: NodeNames,
     pub(super) tls: Option<TlsPlan>,
 }
 
@@ -77,7 +94,12 @@ impl Access {
             }
         }
         let token = files.token.as_deref().map(Token::read).transpose()?;
-        Ok(Arc::new(Self { token, tls }))
+        let nodes = if files.client_authority.is_none() || files.any_node {
+            NodeNames::Any
+        } else {
+            NodeNames::Certified { domain: files.node_domain.clone() }
+        };
+        Ok(Arc::new(Self { token, nodes, tls }))
     }
 
     /// Whether a user of this machine may connect to a socket file: without a token, whoever can

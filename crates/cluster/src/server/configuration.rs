@@ -90,6 +90,10 @@ pub struct AccessOptions {
     pub key: Option<PathBuf>,
     /// A PEM file with the authority whose certificates callers must have.
     pub client_authority: Option<PathBuf>,
+    /// What follows a node's name in its certificate.
+    pub node_domain: Option<String>,
+    /// Whether a caller may speak for any node, whatever names its certificate has.
+    pub any_node: bool,
 }
 
 /// The table `[store]`.
@@ -334,6 +338,8 @@ impl Configuration {
                 certificate: self.access.certificate.clone(),
                 key: self.access.key.clone(),
                 client_authority: self.access.client_authority.clone(),
+                node_domain: self.access.node_domain.clone(),
+                any_node: self.access.any_node,
             },
             connections: self.listen.connections,
             resets_other_job: self.job.resets_other,

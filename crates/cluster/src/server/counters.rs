@@ -43,11 +43,15 @@ pub(super) enum Refused {
     Value,
     /// A message of a node that there was no place for.
     NoPlace,
+    /// A message of a node that the caller's certificate does not name.
+    Name,
+    /// A message of a node that is heard on another connection.
+    Claimed,
 }
 
 impl Refused {
     /// All of them, with their names in the metrics.
-    pub(super) const ALL: [(Self, &'static str); 9] = [
+    pub(super) const ALL: [(Self, &'static str); 11] = [
         (Self::Crowded, "crowded"),
         (Self::Handshake, "handshake"),
         (Self::Stranger, "stranger"),
@@ -57,6 +61,8 @@ impl Refused {
         (Self::Malformed, "malformed"),
         (Self::Value, "value"),
         (Self::NoPlace, "no_place"),
+        (Self::Name, "name"),
+        (Self::Claimed, "claimed"),
     ];
 
     /// The reason of a message that is not taken.

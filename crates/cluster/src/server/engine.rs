@@ -49,6 +49,9 @@ const BATCH: usize = 256;
 const EARLIER_LIFE: &str = "a later life of this node's agent was heard before; two agents have the \
                             same name, or this node's clock was set back: wait until that one is \
                             silent";
+/// Why a message of a node that is heard on another connection is not taken.
+const CLAIMED: &str = "a node of this name is heard on another connection; give this agent another \
+                       --node, or end the other agent";
 /// Why a message of one node too many is not taken.
 const NO_PLACE: &str = "the coordinator knows as many nodes as it can";
 
@@ -205,6 +208,12 @@ impl Engine {
         if self.coordinator.knows_later_life(&word.message) {
             let refusal = encode::refusal(Some(&word.message.node), EARLIER_LIFE);
             self.step(Input::Node(word.message));
+            self.roster.refuse(stream, &refusal);
+            return;
+        }
+        if !self.roster.is_own(now, stream, &word, self.policy.keep_alive) {
+            self.counters.refuse(Refused::Claimed);
+            let refusal = encode::refusal(Some(&word.message.node), CLAIMED);
             self.roster.refuse(stream, &refusal);
             return;
         }

@@ -19,6 +19,7 @@ use tonic::transport::server::Connected;
 
 use super::access::Access;
 use super::counters::{Counters, Refused};
+use super::peer::Peer;
 
 /// How long a caller may take for the handshake, and then to say its first word.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
@@ -153,9 +154,13 @@ impl Socket {
 // === impl Connection ===
 
 impl Connected for Connection {
-    type ConnectInfo = ();
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> Peer {
+        let Bytes::Tls(stream) = &self.bytes else { return Peer::default() };
+        let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        Peer { certificate: shown.map(|certificate| Arc::new(certificate.clone().into_owned())) }
+    }
 }
 
 /// Bytes both ways.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost::Message as _;
 use prost::bytes::Bytes;
@@ -14,9 +15,9 @@ use tonic::Status;
 use super::counters::Counters;
 use crate::coordinator::MAX_NODES;
 use crate::message::{Activity, FromNode, FromNodeBody};
-use crate::node::{HostAddress, NodeName};
+use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::WorkerObservation;
-use crate::protocol::decode::NodeWord;
+use crate::protocol::decode::{Instance, NodeWord};
 use crate::rank::WorkersPerNode;
 use crate::time::Moment;
 use crate::vitals::Vitals;
@@ -39,6 +40,8 @@ pub(super) type Orders = mpsc::Sender<Result<Payload, Status>>;
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     stream: StreamId,
+    /// How it registered last: in which life, and by what that is known again.
+    introduced: Option<(Incarnation, Option<Instance>)>,
     pub(super) heard: Moment,
     pub(super) activity: Activity,
     pub(super) registered: Option<(HostAddress, WorkersPerNode)>,
@@ -87,16 +90,36 @@ impl Roster {
         self.nodes.clear();
     }
 
+    /// Whether a message is to be taken as the node's that it names: not, while that node is heard on
+    /// another stream, unless it registers with the number by which it registered there. An agent that was
+    /// started anew has lost its former stream by then.
+    pub(super) fn is_own(
+        &self,
+        now: Moment,
+        stream: StreamId,
+        word: &NodeWord,
+        keep_alive: Duration,
+    ) -> bool {
+        let Some(facts) = self.nodes.get(&word.message.node) else { return true };
+        let Some(introduced) = facts.introduced else { return true };
+        let attended = facts.stream != stream
+            && self.streams.contains_key(&facts.stream)
+            && now.since(facts.heard) < keep_alive;
+        let registers = matches!(word.message.body, FromNodeBody::Register(_));
+        !attended || (registers && introduced == (word.message.incarnation, word.instance))
+    }
+
     /// Notes what a node says, and that it is told on this stream from now on. Says whether there was
     /// a place for it.
     pub(super) fn note(&mut self, now: Moment, stream: StreamId, word: &mut NodeWord) -> bool {
-        let NodeWord { message, vitals } = word;
+        let NodeWord { message, vitals, instance } = word;
+        let instance = *instance;
         if let Some(facts) = self.nodes.get_mut(&message.node) {
             if facts.stream != stream {
                 let former = std::mem::replace(&mut facts.stream, stream);
                 moved(&mut self.streams, Some(former), stream);
             }
-            facts.take(now, message, vitals);
+            facts.take(now, message, vitals, instance);
             return true;
         }
         if self.nodes.len() >= MAX_NODES {
@@ -104,13 +127,14 @@ impl Roster {
         }
         let mut facts = Facts {
             stream,
+            introduced: None,
             heard: now,
             activity: Activity::Idle,
             registered: None,
             states: Vec::new(),
             vitals: None,
         };
-        facts.take(now, message, vitals);
+        facts.take(now, message, vitals, instance);
         moved(&mut self.streams, None, stream);
         self.nodes.insert(message.node.clone(), facts);
         true
@@ -180,10 +204,17 @@ impl Stream {
 }
 
 impl Facts {
-    fn take(&mut self, now: Moment, message: &FromNode, vitals: &mut Option<Vitals>) {
+    fn take(
+        &mut self,
+        now: Moment,
+        message: &FromNode,
+        vitals: &mut Option<Vitals>,
+        instance: Option<Instance>,
+    ) {
         self.heard = now;
         match &message.body {
             FromNodeBody::Register(one) => {
+                self.introduced = Some((message.incarnation, instance));
                 self.registered = Some((one.address.clone(), one.workers));
                 self.activity = one.activity;
             }

@@ -113,7 +113,7 @@ fn a_message_that_is_too_long_ends_its_stream_alone() {
                 Err(error) => break error.to_string(),
             }
         };
-        assert!(ended.contains("too many messages that are none"), "{ended}");
+        assert!(ended.contains("too many messages that are not taken"), "{ended}");
         assert_eq!(running.metrics("refused_total").await["value"], 65);
         nodes[1].report(epoch, 1, WorkerState::Running).await;
         assert!(client.status().await.unwrap().runs);
@@ -187,6 +187,50 @@ fn an_agent_whose_clock_went_back_an_hour_is_told_and_waits_until_its_former_lif
             }
         };
         within("the later life is silent", welcomed).await;
+        running.end().await;
+    });
+}
+
+#[test]
+fn a_node_that_is_heard_is_not_displaced_by_whoever_takes_its_name() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let mut client = running.client();
+        let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
+        nodes[0].instance = 7;
+        nodes[0].say_registration(Activity::Committed(epoch)).await;
+        nodes[0].until_order("welcome", |order| *order == Order::Welcome).await;
+        // A later life, the same life, and one that guesses; and a report without a registration.
+        for (life, instance) in [(LIFE + 1, 9), (LIFE + 1, 7), (LIFE, 0), (LIFE, 8)] {
+            let mut other = Node::attend(&mut client, "a").await;
+            (other.life, other.instance) = (life, instance);
+            other.say_registration(Activity::Idle).await;
+            let told = other.refusal().await;
+            assert!(told.contains("heard on another connection"), "{told}");
+            other.report(epoch, 0, WorkerState::Stopped).await;
+            assert!(other.refusal().await.contains("another --node"));
+        }
+        assert_eq!(running.metrics("refused_total").await["claimed"], 8);
+        // What is for the node still comes to it, and nothing has happened to the job.
+        nodes[0].say_registration(Activity::Committed(epoch)).await;
+        nodes[0].until_order("welcome", |order| *order == Order::Welcome).await;
+        let status = client.status().await.unwrap();
+        assert_eq!((status.epoch, status.runs), (epoch.number(), true));
+        assert_eq!(running.metric("incidents_total").await, 0);
+        // The agent itself may come by another connection at once, whatever became of the first.
+        let mut again = Node::attend(&mut client, "a").await;
+        (again.instance, again.sequence) = (7, nodes[0].sequence);
+        again.say_registration(Activity::Committed(epoch)).await;
+        again.until_order("welcome", |order| *order == Order::Welcome).await;
+        // And one that is started anew, once the connection of its former life is gone.
+        drop((nodes.remove(0), again));
+        let gone = || running.metric("streams");
+        until("the former streams have ended", gone, |streams| *streams <= 1).await;
+        let mut new = Node::attend(&mut client, "a").await;
+        (new.life, new.instance) = (LIFE + 1, 9);
+        new.say_registration(Activity::Idle).await;
+        new.until_order("welcome", |order| *order == Order::Welcome).await;
         running.end().await;
     });
 }

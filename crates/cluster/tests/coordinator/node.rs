@@ -11,6 +11,7 @@ use telltale_cluster::protocol::decode::{Told, coordinator_message};
 use telltale_cluster::protocol::encode;
 use telltale_cluster::rank::{Rank, WorkersPerNode};
 use telltale_wire::cluster::message::NodeMessage;
+use telltale_wire::cluster::message::node_message::Body;
 use telltale_wire::cluster::{CallError, Client, Orders};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -24,7 +25,9 @@ pub(crate) const LIFE: u64 = 1_700_000_000_000;
 pub(crate) struct Node {
     pub(crate) name: NodeName,
     pub(crate) life: u64,
-    sequence: u64,
+    /// By what it is known again on another stream; 0 for by nothing.
+    pub(crate) instance: u64,
+    pub(crate) sequence: u64,
     messages: mpsc::Sender<NodeMessage>,
     orders: Orders,
 }
@@ -36,7 +39,7 @@ impl Node {
         let orders = within("the stream begins", client.attend(ReceiverStream::new(stream)));
         let orders = orders.await.unwrap();
         let name = NodeName::new(name).unwrap();
-        Self { name, life: LIFE, sequence: 0, messages, orders }
+        Self { name, life: LIFE, instance: 0, sequence: 0, messages, orders }
     }
 
     /// A node that is welcomed.
@@ -62,7 +65,11 @@ impl Node {
     pub(crate) async fn say_again(&mut self, body: FromNodeBody) {
         let (node, incarnation) = (self.name.clone(), Incarnation::new(self.life));
         let message = FromNode { node, incarnation, sequence: self.sequence, body };
-        self.send(encode::node_message(&message, None)).await;
+        let mut message = encode::node_message(&message, None);
+        if let Some(Body::Registration(registration)) = &mut message.body {
+            registration.instance = self.instance;
+        }
+        self.send(message).await;
     }
 
     pub(crate) async fn send(&mut self, message: NodeMessage) {

@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use telltale_cluster::message::{Activity, Order};
+use telltale_cluster::protocol::decode::Told;
 use telltale_cluster::server::{AccessError, AccessFiles, Plan, ServeError, Server};
 use telltale_harness::Scratch;
 use telltale_wire::cluster::{CallError, Client};
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
+use crate::node::Node;
 use crate::running::{Running, get, plan, run, until};
 
 const TOKEN: &str = "a-token-of-the-tests";
@@ -77,8 +80,14 @@ impl Authority {
 
     /// A certificate and its key, as PEM.
     fn sign(&self, good: Good) -> (String, String) {
+        self.sign_for(good, &["localhost"])
+    }
+
+    /// The same for one with these names.
+    fn sign_for(&self, good: Good, names: &[&str]) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![String::from("localhost")]).unwrap();
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let from_now = |seconds: i64| {
             let day = date_time_ymd(1970, 1, 1) + now;
@@ -114,6 +123,7 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
             certificate: Some(written(&scratch, "certificate", &certificate)),
             key: Some(written(&scratch, "key", &key)),
             client_authority: Some(written(&scratch, "authority", &ours.0.pem())),
+            ..AccessFiles::default()
         };
         let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
         let good = ours.sign(ALWAYS);
@@ -139,6 +149,58 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
 }
 
 #[test]
+fn a_certificate_speaks_only_for_the_nodes_that_it_names() {
+    run(async {
+        let scratch = Scratch::new();
+        let ours = Authority::new();
+        let (certificate, key) = ours.sign(ALWAYS);
+        let access = AccessFiles {
+            certificate: Some(written(&scratch, "certificate", &certificate)),
+            key: Some(written(&scratch, "key", &key)),
+            client_authority: Some(written(&scratch, "authority", &ours.0.pem())),
+            ..AccessFiles::default()
+        };
+        let in_domain =
+            AccessFiles { node_domain: Some("cluster.example".to_owned()), ..access.clone() };
+        let any = AccessFiles { any_node: true, ..access.clone() };
+        /// How callers are let in, the names in a certificate, and who it may be.
+        type Named<'a> = (&'a AccessFiles, &'a [&'a str], &'a [(&'a str, bool)]);
+        let cases: [Named<'_>; 6] = [
+            (&access, &["a", "b"], &[("a", true), ("b", true), ("c", false), ("a:2", true)]),
+            (&access, &[], &[("a", false)]),
+            (&access, &["10.0.0.7"], &[("10.0.0.7", true), ("10.0.0.8", false)]),
+            (&access, &["a.cluster.example"], &[("a", false), ("a.cluster.example", true)]),
+            (&in_domain, &["*.cluster.example"], &[("a", true), ("b", true), ("a.b", false)]),
+            (&any, &["a"], &[("a", true), ("b", true)]),
+        ];
+        for (files, names, nodes) in cases {
+            let plan = Plan { access: files.clone(), ..plan(scratch.path(), 9) };
+            let running = Running::start(plan).await;
+            let identity = ours.sign_for(ALWAYS, names);
+            let mut client = client(&running, &ours, Some(&identity));
+            let ask = || async { client.clone().status().await.is_ok() };
+            until("it leads", ask, |answered| *answered).await;
+            for (name, may) in nodes {
+                let mut node = Node::attend(&mut client, name).await;
+                node.say_registration(Activity::Idle).await;
+                match node.told().await.unwrap() {
+                    Told::Order { message, .. } => {
+                        assert!(*may && message.order == Order::Welcome, "{names:?} as {name}");
+                    }
+                    Told::Refused { reason, .. } => {
+                        assert!(!may, "{names:?} as {name}: {reason}");
+                        assert!(reason.contains("subjectAltName"), "{reason}");
+                    }
+                }
+            }
+            let known = client.nodes().await.unwrap().nodes.len();
+            assert_eq!(known, nodes.iter().filter(|(_, may)| *may).count(), "{names:?}");
+            running.end().await;
+        }
+    });
+}
+
+#[test]
 fn beyond_this_machine_nobody_is_answered_without_both() {
     let scratch = Scratch::new();
     let ours = Authority::new();
@@ -151,7 +213,7 @@ fn beyond_this_machine_nobody_is_answered_without_both() {
         (nothing.clone(), true),
         (AccessFiles { token: token.clone(), ..nothing.clone() }, true),
         (AccessFiles { certificate: certificate.clone(), key: key.clone(), ..nothing }, true),
-        (AccessFiles { token, certificate, key, client_authority: None }, false),
+        (AccessFiles { token, certificate, key, ..AccessFiles::default() }, false),
     ];
     for (access, open) in cases {
         for (grpc, http) in [("0.0.0.0:0", "127.0.0.1:0"), ("127.0.0.1:0", "0.0.0.0:0")] {

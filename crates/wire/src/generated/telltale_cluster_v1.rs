@@ -45,6 +45,10 @@ pub struct Registration {
     /// What it is doing.
     #[prost(message, optional, tag = "3")]
     pub activity: ::core::option::Option<Activity>,
+    /// A number that this life of the agent drew and tells nobody else: whoever has it may go on with the
+    /// node on another connection while the former is still there. 0 is none.
+    #[prost(fixed64, tag = "4")]
+    pub instance: u64,
 }
 /// What an agent is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -12,8 +12,10 @@ use tonic::codegen::{BoxFuture, Bytes};
 use tonic::server::StreamingService;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::super::access::NodeNames;
 use super::super::counters::Refused;
 use super::super::desk::Event;
+use super::super::peer::{Peer, certified_name};
 use super::super::roster::{MAX_WAITING, Orders, StreamId, payload};
 use super::Serving;
 use crate::node::NodeName;
@@ -42,7 +44,8 @@ struct Reader {
     serving: Serving,
     stream: StreamId,
     orders: Orders,
-    /// Whose message came last: the next is mostly of the same.
+    peer: Peer,
+    /// Whose message came last, who may be at the other end: the next is mostly of the same.
     known: Option<NodeName>,
     refusals: u32,
 }
@@ -62,12 +65,13 @@ impl StreamingService<Bytes> for Attend {
         let serving = self.0.clone();
         Box::pin(async move {
             serving.counters.streams.add(1);
+            let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
             let stream = StreamId(serving.gate.next.fetch_add(1, Ordering::Relaxed));
             let (orders, to_send) = mpsc::channel(MAX_WAITING);
             if !serving.desk.tell(Event::Opened { stream, orders: orders.clone() }).await {
                 return Err(Status::unavailable("the coordinator is ending"));
             }
-            let reader = Reader { serving, stream, orders, known: None, refusals: 0 };
+            let reader = Reader { serving, stream, orders, peer, known: None, refusals: 0 };
             tokio::spawn(reader.read(request.into_inner()));
             Ok(Response::new(ReceiverStream::new(to_send)))
         })
@@ -98,8 +102,14 @@ impl Reader {
                     let read = Instant::now();
                     let share = self.share(bytes.len()).await?;
                     match node_message(&bytes, self.known.as_ref()) {
-                        Ok(word) => self.hand_on(word, read, share).await?,
-                        Err(refused) => self.refuse(&refused)?,
+                        Ok(word) if self.may_be(&word.message.node) => {
+                            self.hand_on(word, read, share).await?;
+                        }
+                        Ok(word) => self.refuse_name(&word.message.node)?,
+                        Err(RefusedWord { node, error }) => {
+                            let reason = error.to_string();
+                            self.refuse(Refused::of(&error), node.as_ref(), &reason)?;
+                        }
                     }
                 }
                 Ok(None) => return Ok(()),
@@ -123,9 +133,6 @@ impl Reader {
         share: OwnedSemaphorePermit,
     ) -> Result<(), Status> {
         self.serving.counters.messages.add(1);
-        if self.known.as_ref() != Some(&word.message.node) {
-            self.known = Some(word.message.node.clone());
-        }
         let word = Box::new(word);
         let event = Event::Heard { stream: self.stream, word, read, share };
         if self.serving.desk.tell(event).await {
@@ -135,17 +142,43 @@ impl Reader {
         }
     }
 
+    /// Whether the caller may speak for this node.
+    fn may_be(&mut self, node: &NodeName) -> bool {
+        if self.known.as_ref() == Some(node) {
+            return true;
+        }
+        let may = self.peer.may_be(node, &self.serving.access.nodes);
+        if may {
+            self.known = Some(node.clone());
+        }
+        may
+    }
+
+    fn refuse_name(&mut self, node: &NodeName) -> Result<(), Status> {
+        let NodeNames::Certified { domain } = &self.serving.access.nodes else { return Ok(()) };
+        let name = certified_name(node, domain.as_deref());
+        let reason = format!(
+            "the certificate of this connection is not one of node {node}: {name} must be among the \
+             names in its subjectAltName"
+        );
+        self.refuse(Refused::Name, Some(node), &reason)
+    }
+
     /// Tells why a message is not taken, and ends the stream of one who sends many of those.
-    fn refuse(&mut self, refused: &RefusedWord) -> Result<(), Status> {
-        self.serving.counters.refuse(Refused::of(&refused.error));
-        let reason = refused.error.to_string();
+    fn refuse(
+        &mut self,
+        why: Refused,
+        node: Option<&NodeName>,
+        reason: &str,
+    ) -> Result<(), Status> {
+        self.serving.counters.refuse(why);
         self.refusals += 1;
         if self.refusals > MAX_REFUSALS {
-            let text = format!("too many messages that are none; the last: {reason}");
+            let text = format!("too many messages that are not taken; the last: {reason}");
             return Err(Status::invalid_argument(text));
         }
         // In a full queue the agent misses the reason, and the count is there all the same.
-        let _ = self.orders.try_send(Ok(payload(&encode::refusal(refused.node.as_ref(), &reason))));
+        let _ = self.orders.try_send(Ok(payload(&encode::refusal(node, reason))));
         Ok(())
     }
 
