@@ -1,5 +1,8 @@
 //! Mistakes that can be put into a simulated cluster, to see that the checkers find them.
 //!
+//! Defects 2 and 4 are detection's (`tests/simulation/defects.rs`); 3, 11 and 12 concern what no simulation
+//! has, units, JSON and strangers, and are found by tests of `telltale-cluster`.
+//!
 //! The shipped machines stay as they are: a defect changes what goes in or comes out of them.
 
 /// One mistake. Those with a number are defects of the system that this design comes from, by their
@@ -10,6 +13,8 @@ pub enum Defect {
     LockedUp,
     /// 5: a node that is silent or does not answer is noted, and nothing follows.
     SilenceIgnored,
+    /// 5: what detection finds is noted, and nobody reads it.
+    VerdictsUnread,
     /// 6: every report of a failure evicts the node that sent it.
     EveryReportEvicts,
     /// 7: nodes are told to run without being waited for, and start it without regard to what they
@@ -36,6 +41,8 @@ pub enum Defect {
     LeaseIgnored,
     /// Of an ambiguity set, the first is taken for the culprit.
     AmbiguityIgnored,
+    /// Who is only to observe acts as before.
+    ObserveIgnored,
     /// The budget of evictions has no bound.
     BudgetIgnored,
     /// The port is the same in each epoch.
@@ -44,9 +51,10 @@ pub enum Defect {
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::LockedUp,
         Self::SilenceIgnored,
+        Self::VerdictsUnread,
         Self::EveryReportEvicts,
         Self::Unfenced,
         Self::AcknowledgementAssumed,
@@ -59,6 +67,7 @@ impl Defect {
         Self::CommandedUnstored,
         Self::LeaseIgnored,
         Self::AmbiguityIgnored,
+        Self::ObserveIgnored,
         Self::BudgetIgnored,
         Self::PortKept,
     ];

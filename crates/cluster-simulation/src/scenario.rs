@@ -44,6 +44,8 @@ pub enum Kinds {
     OneDeath,
     /// One node with a slot stands still then, for ever.
     OneFreeze,
+    /// Detection names one node with a slot then, for ever.
+    OneSuspicion,
 }
 
 impl Scenario {

@@ -126,9 +126,7 @@ pub struct Summary {
 
 /// A run that must not be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "seed {seed}: {what}\nrun it again with TELLTALE_SIMULATION_SEED={seed} cargo test -p telltale-cluster-simulation one_seed -- --nocapture"
-)]
+#[error("seed {seed}: {what}")]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
@@ -157,6 +155,8 @@ pub struct World {
     requests: u64,
     cuts: u64,
     first_master: Option<telltale_cluster::message::Master>,
+    /// Whether an operator has last ordered to observe only.
+    observes: bool,
     summary: Summary,
     narrates: bool,
 }
@@ -189,6 +189,7 @@ impl World {
             requests: 0,
             cuts: 0,
             first_master: None,
+            observes: false,
             summary: Summary::default(),
             narrates: false,
         };
@@ -264,7 +265,7 @@ impl World {
     fn is_well(&self) -> bool {
         let Some(stored) = self.store.state().filter(|_| self.healed) else { return false };
         match stored.phase {
-            Phase::Committed(_) => self.runs_as(stored),
+            Phase::Committed(_) => !self.suspect_has_slot(stored) && self.runs_as(stored),
             Phase::Over(_) => {
                 let mut awake = self.hosts.iter().filter(|host| self.now >= host.paused_until);
                 awake.all(|host| host.processes.is_empty())

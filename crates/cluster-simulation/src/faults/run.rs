@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use telltale_cluster::detection::{Detector, Rule, Settings};
+use telltale_cluster::observation::Observation;
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects};
 
@@ -50,9 +51,18 @@ pub struct Knowable {
     pub unsure: Vec<BTreeSet<Suspect>>,
 }
 
+/// A mistake in what detection is given, to see that it would be found.
+pub type Distortion = fn(&[Observation]) -> Vec<Observation>;
+
 /// Lets the detector look at a case.
 #[must_use]
 pub fn run(case: &Case, rule: Rule) -> Outcome {
+    run_distorted(case, rule, None)
+}
+
+/// The same, with a mistake in what the nodes report.
+#[must_use]
+pub fn run_distorted(case: &Case, rule: Rule, distortion: Option<Distortion>) -> Outcome {
     let pairs = case.topology.edges(0, case.nodes);
     let mut machine = Machine::new(case.nodes, &[pairs], case.noise, case.seed);
     let mut detector = Detector::new(Settings { rule, ..Settings::default() });
@@ -64,7 +74,9 @@ pub fn run(case: &Case, rule: Rule) -> Outcome {
             machine.break_down(&case.faults);
         }
         now = now.after(Duration::from_secs(1));
-        for (node, observation) in (0..).zip(machine.window()) {
+        let reports = machine.window();
+        let distorted = distortion.map(|distort| distort(reports));
+        for (node, observation) in (0..).zip(distorted.as_deref().unwrap_or(reports)) {
             detector.observe(now, &name(node), observation);
         }
         let of_fault = (window + 1).saturating_sub(HEALTHY_WINDOWS);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use telltale_cluster::coordinator::{Coordinator, Input, Output};
+use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, Output};
 use telltale_cluster::epoch::{Epoch, Revision, Term};
 use telltale_cluster::message::{FromNode, FromNodeBody, Order, Step, ToNode};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::WorkerState;
-use telltale_cluster::policy::{NoSpare, Policy};
+use telltale_cluster::policy::{Mode, NoSpare, Policy};
 use telltale_cluster::rank::{RankMap, Slot};
 use telltale_cluster::stored::{Decision, DecisionNumber, Phase, StoreOutcome};
 use telltale_cluster::time::Moment;
@@ -138,7 +138,11 @@ impl World {
                 let term = grant.term;
                 self.seats[index].lease = Some(HeldLease { term, until });
                 let forgetful = self.defect == Some(Defect::Forgetful);
-                let stored = grant.stored.filter(|_| !forgetful);
+                let mut stored = grant.stored.filter(|_| !forgetful);
+                if let (Some((state, _)), Some(Defect::ObserveIgnored)) = (&mut stored, self.defect)
+                {
+                    state.mode = Mode::Act;
+                }
                 self.seat_step(index, Input::LeadershipGained { term, stored });
             }
             _ => {}
@@ -156,6 +160,9 @@ impl World {
         }
         let epoch = state.epoch;
         self.seats[index].last_verdicts = now;
+        if self.defect == Some(Defect::VerdictsUnread) {
+            return;
+        }
         let verdicts = self.verdicts(now);
         self.seat_step(index, Input::Verdicts { epoch, verdicts });
     }
@@ -306,12 +313,27 @@ impl World {
             }
             decision.state.map = sorted;
         }
+        if self.defect == Some(Defect::ObserveIgnored) && self.observes {
+            decision.state.mode = Mode::Observe;
+        }
         if self.defect == Some(Defect::PortKept)
             && let Phase::Committed(master) = &mut decision.state.phase
         {
             master.port = self.scenario.policy.least_port;
         }
         decision
+    }
+
+    /// An operator's order as the coordinators take it.
+    pub(super) fn misheard(&self, order: OperatorOrder) -> OperatorOrder {
+        let observe = OperatorOrder::SetMode(Mode::Observe);
+        if self.defect != Some(Defect::ObserveIgnored) || order != observe {
+            return order;
+        }
+        // A mode that is not the present one, so that something is stored.
+        let state = self.seats.iter().find_map(|seat| seat.coordinator.as_ref()?.state());
+        let acts = state.is_some_and(|state| state.mode == Mode::Act);
+        OperatorOrder::SetMode(if acts { Mode::Recover } else { Mode::Act })
     }
 
     fn evict_the_reporter(&mut self, index: usize, message: &FromNode) {

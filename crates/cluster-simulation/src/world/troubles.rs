@@ -6,6 +6,7 @@ use telltale_cluster::agent::Exit;
 use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, RequestId};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::policy::Mode;
+use telltale_cluster::stored::StoredState;
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
@@ -75,9 +76,7 @@ impl Scenario {
 
 impl World {
     pub(super) fn draw_troubles(&mut self) {
-        let one =
-            matches!(self.scenario.kinds, Kinds::OneCrash | Kinds::OneDeath | Kinds::OneFreeze);
-        if one {
+        if !matches!(self.scenario.kinds, Kinds::All | Kinds::Coordinators) {
             let shortly_before = self.scenario.troubled.saturating_sub(Duration::from_millis(1));
             self.after(shortly_before, Event::Trouble(Trouble::TheOne));
         }
@@ -240,6 +239,7 @@ impl World {
         match self.scenario.kinds {
             Kinds::OneDeath => self.host_dies(host, None),
             Kinds::OneFreeze => self.pause_host(host, None),
+            Kinds::OneSuspicion => self.suspect(host, None, FOR_EVER),
             _ => self.worker_fails(host, Exit::Signal(9)),
         }
     }
@@ -361,7 +361,18 @@ impl World {
         self.command(order);
     }
 
+    /// Whether detection names, and the scenario wants replaced, somebody who has a slot.
+    pub(super) fn suspect_has_slot(&self, state: &StoredState) -> bool {
+        self.scenario.kinds == Kinds::OneSuspicion
+            && self.suspicions.iter().any(|one| {
+                one.suspects.node().is_some_and(|node| state.map.slot_of(node).is_some())
+            })
+    }
+
     fn command(&mut self, order: OperatorOrder) {
+        if let OperatorOrder::SetMode(mode) = &order {
+            self.observes = *mode == Mode::Observe;
+        }
         let out: Option<&NodeName> = match &order {
             OperatorOrder::Drain(node) | OperatorOrder::Remove(node) => Some(node),
             _ => None,
@@ -373,6 +384,7 @@ impl World {
             self.safety.ordered(out, until);
         }
         self.requests += 1;
+        let order = self.misheard(order);
         let input = Input::Operator { request: RequestId(self.requests), order };
         for seat in 0..self.seats.len() {
             if self.seats[seat].coordinator.as_ref().is_some_and(Coordinator::leads) {
@@ -388,7 +400,9 @@ impl World {
         self.healed = true;
         self.network.heal();
         self.store.trouble = StoreTrouble::None;
-        self.suspicions.clear();
+        if self.scenario.kinds != Kinds::OneSuspicion {
+            self.suspicions.clear();
+        }
         for index in 0..self.hosts.len() {
             let host = &mut self.hosts[index];
             if host.paused_until > self.now {

@@ -38,6 +38,28 @@ fn what_is_posted_is_observed_and_shown() {
     assert_eq!(intake.view().latencies_ns.len(), 1, "what was reported last is still shown");
 }
 
+/// Whether a transfer that took 30 microseconds is shown as that, when it is posted like this.
+fn thirty_microseconds_are_shown(post: &str) -> bool {
+    let intake = Intake::new();
+    intake.begin(scope(1));
+    intake.post(post.as_bytes()).unwrap();
+    intake.observe(Epoch::new(1), &[]).unwrap();
+    intake.view().latencies_ns == BTreeMap::from([(Rank(1), 30_000)])
+}
+
+#[test]
+fn times_are_microseconds_and_no_other_unit() {
+    let posts = sends(WARM_UP_SAMPLES + 7, "");
+    assert!(thirty_microseconds_are_shown(&posts));
+    // The original shows a thousandth. Whoever took the times for nanoseconds or milliseconds would too, or
+    // a thousandfold.
+    for (start, end) in [("10000", "40000"), ("0", "0")] {
+        let wrong = posts.replace(r#""startTime":10"#, &format!(r#""startTime":{start}"#));
+        let wrong = wrong.replace(r#""endTime":40"#, &format!(r#""endTime":{end}"#));
+        assert!(!thirty_microseconds_are_shown(&wrong), "{start} to {end}");
+    }
+}
+
 #[test]
 fn another_epoch_is_not_mixed_in() {
     let intake = Intake::new();

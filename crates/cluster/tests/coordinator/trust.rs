@@ -8,6 +8,7 @@ use telltale_cluster::message::{Activity, Order};
 use telltale_cluster::protocol::decode::Told;
 use telltale_cluster::server::{AccessError, AccessFiles, Plan, ServeError, Server};
 use telltale_harness::Scratch;
+use telltale_wire::cluster::message::Mode;
 use telltale_wire::cluster::{CallError, Client};
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -60,6 +61,28 @@ fn a_call_without_the_token_is_refused_and_counted() {
         let counted = "telltale_coordinator_refused_total{reason=\"token\"} 8\n";
         assert!(text.contains(counted), "{text}");
         running.end().await;
+    });
+}
+
+/// Whether whoever has no token can command the job and attend as a node.
+async fn lets_strangers_in(running: &Running) -> bool {
+    let mut client = running.client();
+    let commands = client.set_mode(Mode::Observe).await.is_ok();
+    commands && client.attend(tokio_stream::empty()).await.is_ok()
+}
+
+/// The original asks nobody who it is. The check that finds that is one that can fail.
+#[test]
+fn strangers_get_in_only_where_nothing_is_asked_for() {
+    run(async {
+        for asked in [true, false] {
+            let scratch = Scratch::new();
+            let token = asked.then(|| written(&scratch, "token", TOKEN));
+            let access = AccessFiles { token, ..AccessFiles::default() };
+            let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
+            assert_eq!(lets_strangers_in(&running).await, !asked);
+            running.end().await;
+        }
     });
 }
 

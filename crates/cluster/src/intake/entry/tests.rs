@@ -138,6 +138,31 @@ fn an_entry_that_makes_no_sense_is_refused_alone() {
     assert_eq!(parse(&group.to_string()).first_refused, Some(OutOfRange("ranks")));
 }
 
+/// Whether a reader of one object survives a number in each form that JSON has for one.
+fn survives_any_number(read: impl Fn(&str) + std::panic::RefUnwindSafe) -> bool {
+    ["1", "1.0", "1e0", "-1", "1e30", "null"].into_iter().all(|number| {
+        let text = SEND.replace(r#""remoteRank":1"#, &format!(r#""remoteRank":{number}"#));
+        std::panic::catch_unwind(|| read(&text)).is_ok()
+    })
+}
+
+#[test]
+fn a_number_of_any_form_is_read_or_refused() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let ours = survives_any_number(|text| {
+        let post = parse(text);
+        assert_eq!(post.entries.len() + post.refused, 1);
+    });
+    // The original takes what it wants a whole number to be, and ends where it is none.
+    let theirs = survives_any_number(|text| {
+        let value: Value = serde_json::from_str(text).unwrap();
+        value["remoteRank"].as_i64().unwrap();
+    });
+    std::panic::set_hook(hook);
+    assert_eq!((ours, theirs), (true, false));
+}
+
 #[test]
 fn what_is_no_such_json_is_refused_as_a_whole() {
     let deep = "[".repeat(100_000);
