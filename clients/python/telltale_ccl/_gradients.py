@@ -7,11 +7,13 @@ once before and once behind DistributedDataParallel's own last step.
 """
 
 import functools
+import time
 
 from . import _patches, _record
-from ._record import BEGIN, END, now_us
+from ._record import END_NS, TIMED_OF
 
 MOST_DEPTH = 4
+SUMS = "_telltale_sums"
 
 
 def patch():
@@ -22,91 +24,112 @@ def patch():
     forward = DistributedDataParallel.forward
     if hasattr(forward, _patches.WRAPPED):
         return
-    recorder = _record.recorder()
+    recorder, is_grad_enabled = _record.recorder(), torch.is_grad_enabled
+    left = TIMED_OF
 
     @functools.wraps(forward)
     def observed(self, *arguments, **named):
+        nonlocal left
         outputs = forward(self, *arguments, **named)
-        if recorder.is_working and torch.is_grad_enabled():
-            began_ns = recorder.timer()
+        if self.require_backward_grad_sync and is_grad_enabled() and recorder.is_working:
+            left -= 1
+            began_ns = 0 if left else recorder.timer()
             try:
-                _watch(torch, recorder, self, outputs)
+                sums = self.__dict__.get(SUMS) or _Sums(torch, recorder, self)
+                sums.is_due = True
+                if sums.began_by_outputs is not None:
+                    for tensor in _tensors(torch.Tensor, outputs, 0):
+                        if tensor.requires_grad:
+                            tensor.register_hook(sums.began_by_outputs)
             except Exception:
                 recorder.error()
-            recorder.timed(began_ns)
+            if began_ns:
+                left = TIMED_OF
+                recorder.timed(began_ns)
         return outputs
 
     setattr(observed, _patches.WRAPPED, forward)
     DistributedDataParallel.forward = observed
 
 
-def _watch(torch, recorder, module, outputs):
-    """Has the end of the backward pass of these outputs told."""
-    if not getattr(module, "require_backward_grad_sync", True):
-        return
-    group = _patches._group(module.process_group)
-    tensors = [tensor for tensor in _tensors(torch, outputs, 0) if tensor.requires_grad]
-    if group is None or not tensors:
-        return
-    size_bytes = getattr(module, "_telltale_bytes", None)
-    if size_bytes is None:
-        size_bytes = sum(_patches._size(p) for p in module.parameters() if p.requires_grad)
-        module._telltale_bytes = size_bytes
-    passed = _Pass(torch, recorder, group, size_bytes)
-    for tensor in tensors:
-        tensor.register_hook(passed.began)
+def _tensors(tensor_type, outputs, depth):
+    """The tensors in what a module has computed."""
+    if isinstance(outputs, tensor_type):
+        return (outputs,)
+    if depth >= MOST_DEPTH:
+        return ()
+    if isinstance(outputs, dict):
+        outputs = outputs.values()
+    elif not isinstance(outputs, (list, tuple)):
+        outputs = getattr(outputs, "__dict__", {}).values()
+    return [tensor for one in outputs for tensor in _tensors(tensor_type, one, depth + 1)]
 
 
-def _tensors(torch, outputs, depth):
-    if isinstance(outputs, torch.Tensor):
-        yield outputs
-    elif depth < MOST_DEPTH:
-        if isinstance(outputs, dict):
-            outputs = outputs.values()
-        elif not isinstance(outputs, (list, tuple)):
-            outputs = getattr(outputs, "__dict__", {}).values()
-        for output in outputs:
-            for tensor in _tensors(torch, output, depth + 1):
-                yield tensor
+class _Sums:
+    """What is told of a module's backward passes."""
 
+    __slots__ = ("is_due", "began_by_outputs")
 
-class _Pass:
-    """One backward pass."""
+    def __reduce__(self):
+        # A module that is copied or stored has none of this.
+        return type(None), ()
 
-    def __init__(self, torch, recorder, group, size_bytes):
-        self._queue = torch.autograd.Variable._execution_engine.queue_callback
-        self._recorder = recorder
-        self._group = group
-        self._size_bytes = size_bytes
-        self._start_us = None
-        self._is_queued = False
-
-    def began(self, _gradient):
-        """The pass has come to an output: the first callback of its end is ours."""
-        if self._is_queued:
+    def __init__(self, torch, recorder, module):
+        # Whether the next pass adds up; a pass that no forward pass of the module belongs to does not.
+        self.is_due = False
+        self.began_by_outputs = None
+        module.__dict__[SUMS] = self
+        parameters = [one for one in module.parameters() if one.requires_grad]
+        group = _patches._group(module.process_group)
+        if group is None or group.is_hooked or not parameters:
             return
-        self._is_queued = True
-        self._timed(self._queue, self._computed)
+        queue_callback = torch.autograd.Variable._execution_engine.queue_callback
+        began = self._callbacks(recorder, group, _patches._size(parameters), queue_callback)
+        # Each pass comes to each parameter, unless they may be left out. A hook that stays costs a
+        # tenth of one for each pass.
+        if module.find_unused_parameters or getattr(module, "static_graph", False):
+            self.began_by_outputs = began
+        else:
+            parameters[-1].register_hook(began)
 
-    def _computed(self):
-        """All gradients of this rank are there; the sums are on their way."""
-        self._start_us = now_us()
-        self._timed(self._tell, BEGIN, 0)
-        # Behind the step that waits for the sums, which is queued by now.
-        self._timed(self._queue, self._added)
+    def _callbacks(self, recorder, group, size_bytes, queue_callback):
+        """What is called in a pass: once there is a gradient, when all of this rank's are there, and
+        when their sums are."""
+        timer, timed, left = recorder.timer, recorder.timed, TIMED_OF
+        append, monotonic_ns, entry = recorder.queue.append, time.monotonic_ns, None
 
-    def _added(self):
-        self._timed(self._tell, END, now_us())
+        def began(_gradient):
+            if not self.is_due:
+                return
+            self.is_due = False
+            began_ns = 0 if left > 1 else timer()
+            try:
+                # The first callback of the pass's end is ours.
+                queue_callback(computed)
+            except Exception:
+                recorder.error()
+            if began_ns:
+                timed(began_ns)
 
-    def _timed(self, function, *arguments):
-        began_ns = self._recorder.timer()
-        try:
-            function(*arguments)
-        except Exception:
-            self._recorder.error()
-        self._recorder.timed(began_ns)
+        def computed():
+            nonlocal entry, left
+            left -= 1
+            began_ns = 0 if left else timer()
+            try:
+                group.collectives = number = group.collectives + 1
+                entry = [group, "allreduce", None, size_bytes, number, monotonic_ns(), 0, None, 0]
+                append(entry)
+                # Behind the step that waits for the sums, which is queued by now.
+                queue_callback(added)
+            except Exception:
+                recorder.error()
+            if began_ns:
+                left = TIMED_OF
+                timed(began_ns)
 
-    def _tell(self, kind, end_us):
-        self._recorder.tell(
-            kind, self._group, "allreduce", self._start_us, end_us, None, self._size_bytes
-        )
+        def added():
+            entry[END_NS] = monotonic_ns()
+
+        # For a module that is stored as a whole.
+        began.__torch_unserializable__ = True
+        return began

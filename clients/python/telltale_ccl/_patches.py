@@ -3,57 +3,53 @@
 Each function is replaced by one that notes the time, calls the original with the same arguments and
 hands on what it returns or raises. Works of asynchronous operations are noted as ended when they
 are waited for. What PyTorch does in C++ by itself is seen in two ways: `DistributedDataParallel`'s
-gradients through the end of the backward pass, and everything, where PyTorch has hooks for that
-(2.15), through these. NCCL is left to Telltale's profiler plugin: here only the launch of its
-kernels would be seen.
+gradients through the end of the backward pass, and every collective, where PyTorch has hooks for
+that (2.15) and the job's owner asks for them, through these. NCCL is left to Telltale's profiler
+plugin: here only the launch of its kernels would be seen.
 """
 
+import dis
 import functools
 import importlib.abc
 import importlib.util
+import inspect
+import os
 import sys
-import threading
 import time
 import weakref
 
 from . import _hooks, _record
-from ._record import BEGIN, END, Group, now_us
+from ._record import END_NS, TIMED_OF, WORK, Group
 
 MODULE = "torch.distributed"
 
-# Which argument has the tensors that are counted, by position and by name. Lists are added up.
+# Where the tensors are that are counted, by position and by name, and by position the group. Lists
+# of tensors are added up.
 COLLECTIVES = {
-    "all_reduce": (0, "tensor"),
-    "all_reduce_coalesced": (0, "tensors"),
-    "broadcast": (0, "tensor"),
-    "reduce": (0, "tensor"),
-    "all_gather": (1, "tensor"),
-    "all_gather_into_tensor": (1, "input_tensor"),
-    "_all_gather_base": (1, "input_tensor"),
-    "all_gather_coalesced": (1, "input_tensor_list"),
-    "gather": (0, "tensor"),
-    "scatter": (0, "tensor"),
-    "reduce_scatter": (0, "output"),
-    "reduce_scatter_tensor": (0, "output"),
-    "_reduce_scatter_base": (0, "output"),
-    "all_to_all": (1, "input_tensor_list"),
-    "all_to_all_single": (1, "input"),
-    "barrier": (None, None),
-    "monitored_barrier": (None, None),
-}
-# Where the group is among the positional arguments.
-GROUP_AT = {
-    "all_reduce": 2, "all_reduce_coalesced": 2, "broadcast": 2, "reduce": 3, "all_gather": 2,
-    "all_gather_into_tensor": 2, "_all_gather_base": 2, "all_gather_coalesced": 2, "gather": 3,
-    "scatter": 3, "reduce_scatter": 3, "reduce_scatter_tensor": 3, "_reduce_scatter_base": 3,
-    "all_to_all": 2, "all_to_all_single": 4, "barrier": 0, "monitored_barrier": 0,
+    "all_reduce": (0, "tensor", 2),
+    "all_reduce_coalesced": (0, "tensors", 2),
+    "broadcast": (0, "tensor", 2),
+    "reduce": (0, "tensor", 3),
+    "all_gather": (1, "tensor", 2),
+    "all_gather_into_tensor": (1, "input_tensor", 2),
+    "_all_gather_base": (1, "input_tensor", 2),
+    "all_gather_coalesced": (1, "input_tensor_list", 2),
+    "gather": (0, "tensor", 3),
+    "scatter": (0, "tensor", 3),
+    "reduce_scatter": (0, "output", 3),
+    "reduce_scatter_tensor": (0, "output", 3),
+    "_reduce_scatter_base": (0, "output", 3),
+    "all_to_all": (1, "input_tensor_list", 2),
+    "all_to_all_single": (1, "input", 4),
+    "barrier": (None, None, 0),
+    "monitored_barrier": (None, None, 0),
 }
 SENDS = ("send", "isend")
 RECEIVES = ("recv", "irecv")
 WRAPPED = "__telltale_ccl__"
 
-_inside = threading.local()
-_groups = weakref.WeakKeyDictionary()
+
+_groups = {}  # by the process group's identity: a weak reference to it, and what is told of it
 _world = []  # what is told of the default group, once that is known
 
 
@@ -101,17 +97,26 @@ def _patch(dist):
     if getattr(c10d, WRAPPED, False):
         return
     setattr(c10d, WRAPPED, True)
-    for name in COLLECTIVES:
-        _replace(dist, c10d, name, functools.partial(_collective, name))
-    for name in SENDS + RECEIVES:
-        _replace(dist, c10d, name, functools.partial(_transfer, name))
-    _replace(dist, c10d, "batch_isend_irecv", _batch)
+    wraps = {name: functools.partial(_observed, place=place) for name, place in COLLECTIVES.items()}
+    wraps.update({name: _transfer for name in SENDS + RECEIVES})
+    # Of functions that call each other, the innermost is told of: `irecv` and not `recv`, where that
+    # calls it. Then no call has to ask whether it is within another.
+    for name in [name for name in wraps if not _calls_any(c10d, name, wraps)]:
+        _replace(dist, c10d, name, wraps[name])
     _replace(dist, c10d, "init_process_group", _initialized)
     _replace(dist, c10d, "new_group", _made)
     _replace(dist, c10d, "destroy_process_group", _destroyed)
     _accept_originals(c10d)
     _patch_wait(c10d)
     _patch_save(torch)
+
+
+def _calls_any(c10d, name, others):
+    """Whether the function of this name calls one of the others."""
+    code = getattr(inspect.unwrap(getattr(c10d, name, None)), "__code__", None)
+    steps = () if code is None else dis.get_instructions(code)
+    called = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"} - {name}
+    return not called.isdisjoint(others)
 
 
 def _replace(dist, c10d, name, wrap):
@@ -155,17 +160,22 @@ def _patch_wait(c10d):
     if wait is None:
         return
     recorder = _record.recorder()
+    works, monotonic_ns, left = recorder.works, time.monotonic_ns, TIMED_OF
 
     @functools.wraps(wait)
     def waited(self, *arguments, **named):
+        nonlocal left
         outcome = wait(self, *arguments, **named)
-        if recorder._works:
-            began_ns = recorder.timer()
-            try:
-                recorder.waited(self)
-            except Exception:
-                recorder.error()
-            recorder.timed(began_ns)
+        if works:
+            left -= 1
+            began_ns = 0 if left else recorder.timer()
+            entry = works.pop(id(self), None)
+            # A work that is gone may have left its place to this one.
+            if entry is not None and entry[WORK]() is self:
+                entry[END_NS] = monotonic_ns()
+            if began_ns:
+                left = TIMED_OF
+                recorder.timed(began_ns)
         return outcome
 
     try:
@@ -205,20 +215,32 @@ def _group(process_group):
     """What the agent is told of a group; `None` for one that is not to be told of."""
     if process_group is None and _world:
         return _world[0]
+    found = _groups.get(id(process_group))
+    if found is not None and found[0]() is process_group:
+        return found[1]
     c10d = sys.modules[MODULE + ".distributed_c10d"]
     default = c10d._get_default_group()
     if process_group is None or process_group is c10d.GroupMember.WORLD:
         process_group = default
-    found = _groups.get(process_group)
-    if found is None:
-        found = _groups[process_group] = _describe(c10d, process_group, default)
-        # What has hooks tells by itself.
-        if found.is_seen and _hooks.register(process_group, found, _size):
-            found.is_seen = False
-    found = found if found.is_seen else None
+    group = _describe(c10d, process_group, default)
+    if group.is_seen and _record.recorder().numbered(group):
+        wanted = os.environ.get("TELLTALE_CCL_HOOKS") == "1"
+        group.is_hooked = wanted and _hooks.register(process_group, group, _size)
+    else:
+        group = None
+    key = id(process_group)
+    _groups[key] = (weakref.ref(process_group, lambda _: _groups.pop(key, None)), group)
     if process_group is default:
-        _world[:] = [found]
-    return found
+        _world[:] = [group]
+    return group
+
+
+def _forget_groups():
+    del _world[:]
+    _groups.clear()
+
+
+_record.recorder().forgets.append(_forget_groups)
 
 
 def _describe(c10d, process_group, default):
@@ -256,99 +278,115 @@ def _size(argument):
 
 # ---- operations ----
 
+# These functions stand in the job's way, behind a step whose numbers have filled the caches: there
+# it is each other piece of code and memory touched that costs. So each does all by itself, in one
+# frame, and what can be left to our own thread is.
 
-def _observed(original, describe):
-    """A function around `original`. `describe` gives what is told of a call: group, name, peer, and
-    bytes; `None` for nothing."""
+
+def _observed(original, place):
+    """A function around the collective `original`, of which `place` says where its arguments are."""
+    argument_at, argument, group_at = place
     recorder = _record.recorder()
+    timer, timed, follow, left = recorder.timer, recorder.timed, recorder.follow, TIMED_OF
+    append, monotonic_ns = recorder.queue.append, time.monotonic_ns
+    name, tensor_type = original.__name__, _tensor_type()
 
     def wrapper(*arguments, **named):
-        # Of functions that call each other, the outermost is told of.
-        if not recorder.is_working or getattr(_inside, "busy", False):
-            return original(*arguments, **named)
-        began_ns = recorder.timer()
-        told = None
+        nonlocal left
+        left -= 1
+        began_ns = 0 if left else timer()
+        entry = None
         try:
-            told = describe(arguments, named)
-            if told is not None:
-                recorder.tell(BEGIN, told[0], told[1], now_us(), 0, told[2], told[3])
+            given = len(arguments)
+            group = arguments[group_at] if group_at < given else named.get("group")
+            group = _world[0] if group is None and _world else _group(group)
+            if group is not None and not group.is_hooked:
+                size_bytes = 0
+                if argument is not None:
+                    tensor = arguments[argument_at] if argument_at < given else named[argument]
+                    if type(tensor) is tensor_type:
+                        size_bytes = tensor.numel() * tensor.element_size()
+                    else:
+                        size_bytes = _size(tensor)
+                group.collectives = number = group.collectives + 1
+                entry = [group, name, None, size_bytes, number, monotonic_ns(), 0, None, 0]
+                append(entry)
         except Exception:
             # What is wrong with the arguments is for the original to say.
             recorder.error()
-        if told is None:
+        if began_ns:
+            left = TIMED_OF
+            timed(began_ns)
+        if entry is None:
             return original(*arguments, **named)
-        _inside.busy = True
-        recorder.timed(began_ns)
-        start_ns = time.monotonic_ns()
         try:
             outcome = original(*arguments, **named)
-        finally:
-            _inside.busy = False
-        end_ns = time.monotonic_ns()
-        began_ns = recorder.timer()
-        _ended(recorder, told, start_ns, end_ns, outcome)
-        recorder.timed(began_ns)
+        except BaseException:
+            recorder.failed(entry)
+            raise
+        if outcome is None:
+            entry[END_NS] = monotonic_ns()
+        else:
+            follow(outcome, entry, began_ns)
         return outcome
 
     return wrapper
 
 
-def _ended(recorder, told, start_ns, end_ns, outcome):
-    """Tells the end of an operation, or follows the work that it returned."""
-    try:
-        group, name, peer, size_bytes = told
-        start_us = start_ns // 1000
-        if hasattr(outcome, "is_completed"):
-
-            def ended():
-                recorder.tell(END, group, name, start_us, now_us(), peer, size_bytes)
-
-            recorder.follow(outcome, ended)
-        else:
-            recorder.tell(END, group, name, start_us, end_ns // 1000, peer, size_bytes)
-    except Exception:
-        recorder.error()
-
-
-def _argument(arguments, named, position, name):
-    if name in named:
-        return named[name]
-    if position is not None and position < len(arguments):
-        return arguments[position]
-    return None
-
-
-def _collective(name, original):
-    position, argument = COLLECTIVES[name]
-    group_at = GROUP_AT[name]
-
-    def describe(arguments, named):
-        group = _group(_argument(arguments, named, group_at, "group"))
-        if group is None:
-            return None
-        tensors = None if argument is None else _argument(arguments, named, position, argument)
-        return group, name, None, _size(tensors)
-
-    return _observed(original, describe)
-
-
-def _transfer(name, original):
+def _transfer(original):
+    name = original.__name__
     is_send = name in SENDS
     global_name, local_name = ("dst", "group_dst") if is_send else ("src", "group_src")
-    operation = "send" if is_send else "recv"
+    name, has_work = name.lstrip("i"), name.startswith("i")
+    recorder = _record.recorder()
+    timer, timed, follow, left = recorder.timer, recorder.timed, recorder.follow, TIMED_OF
+    append, monotonic_ns = recorder.queue.append, time.monotonic_ns
 
-    def describe(arguments, named):
-        process_group = _argument(arguments, named, 2, "group")
-        group = _group(process_group)
-        peer = named.get(local_name)
-        if group is not None and peer is None:
+    def wrapper(*arguments, **named):
+        nonlocal left
+        left -= 1
+        began_ns = 0 if left else timer()
+        entry = None
+        try:
+            given = len(arguments)
+            group = arguments[2] if given > 2 else named.get("group")
+            group = _world[0] if group is None and _world else _group(group)
             # From anybody: who it was is known too late.
-            peer = _within(group, _argument(arguments, named, 1, global_name))
-        if group is None or peer is None:
-            return None
-        return group, operation, peer, _size(_argument(arguments, named, 0, "tensor"))
+            peer = arguments[1] if given > 1 else named.get(global_name)
+            if group is not None and (peer is None or group.members is not None):
+                local = named.get(local_name)
+                peer = _within(group, peer) if local is None else local
+            if group is not None and peer is not None:
+                tensor = arguments[0] if given else named["tensor"]
+                size_bytes = tensor.numel() * tensor.element_size()
+                group.transfers = number = group.transfers + 1
+                entry = [group, name, peer, size_bytes, number, monotonic_ns(), 0, None, 0]
+                append(entry)
+        except Exception:
+            recorder.error()
+        if began_ns:
+            left = TIMED_OF
+            timed(began_ns)
+        if entry is None:
+            return original(*arguments, **named)
+        try:
+            outcome = original(*arguments, **named)
+        except BaseException:
+            recorder.failed(entry)
+            raise
+        if has_work:
+            follow(outcome, entry, began_ns)
+        else:
+            entry[END_NS] = monotonic_ns()
+        return outcome
 
-    return _observed(original, describe)
+    return wrapper
+
+
+def _tensor_type():
+    import torch
+
+    return torch.Tensor
 
 
 def _within(group, rank):
@@ -356,51 +394,6 @@ def _within(group, rank):
     if rank is None or group.members is None:
         return rank
     return group.members.index(rank) if rank in group.members else None
-
-
-def _batch(original):
-    recorder = _record.recorder()
-
-    def describe(operation):
-        function = getattr(operation.op, WRAPPED, operation.op)
-        name = "send" if function.__name__ in SENDS else "recv"
-        group = _group(operation.group)
-        peer = getattr(operation, "group_peer", None)
-        peer = peer if peer is not None else _within(group, operation.peer) if group else None
-        if group is None or peer is None:
-            return None
-        return group, name, peer, _size(operation.tensor)
-
-    @functools.wraps(original)
-    def wrapper(operations):
-        if not recorder.is_working or getattr(_inside, "busy", False):
-            return original(operations)
-        told = []
-        start_ns = time.monotonic_ns()
-        began_ns = recorder.timer()
-        try:
-            told = [describe(operation) for operation in operations]
-            for one in filter(None, told):
-                recorder.tell(BEGIN, one[0], one[1], start_ns // 1000, 0, one[2], one[3])
-        except Exception:
-            recorder.error()
-        recorder.timed(began_ns)
-        _inside.busy = True
-        try:
-            works = original(operations)
-        finally:
-            _inside.busy = False
-        end_ns = time.monotonic_ns()
-        began_ns = recorder.timer()
-        for index, one in enumerate(told):
-            if one is not None and works:
-                # A backend that joins operations returns one work for all.
-                work = works[index] if len(works) == len(told) else works[-1]
-                _ended(recorder, one, start_ns, end_ns, work)
-        recorder.timed(began_ns)
-        return works
-
-    return wrapper
 
 
 # ---- what PyTorch does by itself ----

@@ -1,11 +1,14 @@
-"""Records of operations, from the thread that did them to the agent.
+"""Operations, from the thread that does them to the agent.
 
-The job's threads only append a tuple to a bounded queue. A thread of our own turns them into JSON
-and posts them, four times a second.
+The job's threads append a list to a bounded queue and write into it when the operation has ended. A
+thread of our own looks once a second: what has ended is told once, and what is still under way is
+told as such, so that a hang is seen. Operations are numbered where they happen; so what is lost on
+the way is a gap in the numbers, and nobody looks as if they had not done it.
 """
 
 import atexit
 import collections
+import functools
 import json
 import os
 import threading
@@ -14,29 +17,35 @@ import weakref
 
 from . import _post
 
-MOST_QUEUED = 8192
+MOST_QUEUED = 16384
 MOST_WORKS = 4096
 MOST_ERRORS = 100
-INTERVAL_SECONDS = 0.25
+MOST_HEADS = 4096
+MOST_GROUPS = 4096
+MOST_LINES_PER_POST = 8192
+INTERVAL_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 5.0
+AGAIN_SECONDS = 5.0
 GROUPS_AGAIN_SECONDS = 30.0
 EXIT_SECONDS = 1.0
 SAVE_SECONDS = 0.5
 
-TIMED_OF = 17  # one in so many calls is measured; a prime, so that no kind of call is left out
+# One call in so many is measured: asking for a thread's CPU time is a call into the system. A prime,
+# so that no kind of call is left out.
+TIMED_OF = 61
 
-BEGIN, END = 0, 1
-
-
-def now_us():
-    """Microseconds of the clock that only grows."""
-    return time.monotonic_ns() // 1000
+# What the list of an operation holds: which group, what, the other rank, how much, its number, when
+# it began, when it ended (0 while it has not), a weak reference to its work if that is followed, and
+# when its being under way is told again (0 while it was not told).
+GROUP, NAME, PEER, BYTES, NUMBER, START_NS, END_NS, WORK, AGAIN_NS = range(9)
+# Instead of the end of an operation that failed, or that is not followed to its end.
+FORGOTTEN = -1
 
 
 class Group:
     """A process group as the agent is told of it."""
 
-    __slots__ = ("rank", "size", "name", "members", "is_seen", "tail")
+    __slots__ = ("rank", "size", "name", "members", "is_seen", "is_hooked", "collectives", "transfers")
 
     def __init__(self, rank, size, name, members, is_seen):
         self.rank = rank
@@ -44,7 +53,10 @@ class Group:
         self.name = name  # None for the group of all ranks
         self.members = members
         self.is_seen = is_seen
-        self.tail = None
+        self.is_hooked = False  # whether PyTorch itself tells us of its collectives
+        # How many there were; an operation's number is how many there are with it.
+        self.collectives = 0
+        self.transfers = 0
 
 
 class Recorder:
@@ -53,55 +65,116 @@ class Recorder:
     def __init__(self):
         self.is_working = True
         self.overhead_ns = 0
+        self.queue = collections.deque(maxlen=MOST_QUEUED)
+        self.works = {}
+        self.forgets = []  # called where groups that were told of are not any more
         self._reset()
 
     def _reset(self):
         """As in a process that has told nothing yet; also after a fork, where our thread is gone."""
-        self._queue = collections.deque()
+        for forget in self.forgets:
+            forget()
+        self.queue.clear()
+        self.works.clear()
         self._thread = None
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._pid = os.getpid()
-        self._told = self._posted = self._dropped = self._failed_posts = self._refused_posts = 0
-        self._errors = 0
+        self._posted = self._dropped = self._failed_posts = self._refused_posts = 0
+        self._errors = self._taken = 0
+        self._looks_begun = self._looks_ended = 0
         self._sender_cpu_ns = 0
-        self._groups = {}
-        self._works = {}
+        self._living = []
+        self._numbered = {}
+        self._heads = {}
+        self._groups_told = {}
         self._explicit = 0
         self._saving_since = None
         self._is_excused = False
-        self._taken = 0
-        self._calls = 0
         self._rank = self._epoch = None
 
     # ---- on the job's threads ----
 
-    def tell(self, kind, group, name, start_us, end_us, peer, size_bytes):
-        """Queues the beginning or the end of an operation."""
-        if self._thread is None:
-            self._start()
-        if len(self._queue) >= MOST_QUEUED:
+    def numbered(self, group):
+        """Tells of a group from now on, which goes on with the numbers of the one that had its name
+        before. Says whether it does: not if there are too many."""
+        before = self._numbered.get(group.name)
+        if before is not None:
+            group.collectives, group.transfers = before.collectives, before.transfers
+        elif len(self._numbered) >= MOST_GROUPS:
+            return False
+        self._numbered[group.name] = group
+        self.start()
+        return self.is_working
+
+    def began(self, group, name, peer, size_bytes):
+        """Queues an operation that begins, and gives its list."""
+        if peer is None:
+            group.collectives = number = group.collectives + 1
+        else:
+            group.transfers = number = group.transfers + 1
+        entry = [group, name, peer, size_bytes, number, time.monotonic_ns(), 0, None, 0]
+        self.queue.append(entry)
+        return entry
+
+    def failed(self, entry):
+        """An operation was refused or has failed: it is not told of, and its number is free."""
+        entry[END_NS] = FORGOTTEN
+        group, number = entry[GROUP], entry[NUMBER]
+        if entry[PEER] is None and group.collectives == number:
+            group.collectives = number - 1
+        else:
             self._dropped += 1
-            return
-        self._told += 1
-        self._queue.append((kind, group, name, start_us, end_us, peer, size_bytes))
+
+    def follow(self, work, entry, is_measured):
+        """Has an operation end when its work is waited for, or is seen to be complete."""
+        began_ns = self.timer() if is_measured else 0
+        works = self.works
+        try:
+            entry[WORK] = weakref.ref(work)
+            if len(works) < MOST_WORKS:
+                works[id(work)] = entry
+            else:
+                self._forget(entry)
+        except TypeError:
+            # No work: a rank, or nothing from a backend that joins operations.
+            if work is None:
+                self._forget(entry)
+            else:
+                entry[END_NS] = time.monotonic_ns()
+        if began_ns:
+            self.timed(began_ns)
+
+    def _forget(self, entry):
+        """Nobody will know when an operation has ended."""
+        entry[END_NS] = FORGOTTEN
+        self._dropped += 1
 
     def timer(self):
-        """Begins to measure what we cost the job's thread, now and then: asking for its CPU time is
-        itself a call into the system."""
-        self._calls += 1
-        return 0 if self._calls % TIMED_OF else time.thread_time_ns()
+        """Begins to measure. It measures nothing first: behind a step that has filled the caches
+        with its own, that takes longer than what is to be measured, and calls that are not measured
+        do not take it."""
+        overhead_ns, first_ns = self.overhead_ns, time.thread_time_ns()
+        self.timed(first_ns)
+        began_ns = time.thread_time_ns()
+        self.overhead_ns = overhead_ns + began_ns - first_ns
+        return began_ns
 
     def timed(self, began_ns):
-        """Adds what that was, for all of those that were not measured too."""
-        if began_ns:
-            self.overhead_ns += TIMED_OF * (time.thread_time_ns() - began_ns)
+        """Adds what a call cost that was measured, and what those cost that were not."""
+        self.overhead_ns += TIMED_OF * (time.thread_time_ns() - began_ns)
 
     def error(self):
         """Counts a mistake of ours; after many, nothing more is told."""
         self._errors += 1
         if self._errors >= MOST_ERRORS:
-            self.is_working = False
+            self.stop()
+
+    def stop(self):
+        """Nothing more is told."""
+        self.is_working = False
+        for forget in self.forgets:
+            forget()
 
     def checkpoint_begins(self, is_explicit):
         with self._lock:
@@ -109,8 +182,7 @@ class Recorder:
                 self._explicit += 1
             elif self._saving_since is None:
                 self._saving_since = time.monotonic()
-        if self._thread is None:
-            self._start()
+        self.start()
         if is_explicit:
             self._wake.set()
 
@@ -121,34 +193,15 @@ class Recorder:
             else:
                 self._saving_since = None
 
-    def follow(self, work, ended):
-        """Calls `ended` once when `work` is waited for, is complete, or is gone."""
-        if len(self._works) >= MOST_WORKS:
-            self._dropped += 1
-            return
-        key = id(work)
-        reference = weakref.ref(work, lambda _: self.work_ended(key, reference))
-        self._works[key] = (reference, ended)
-
-    def waited(self, work):
-        """A work that may be followed was waited for with success."""
-        found = self._works.get(id(work))
-        if found is not None and found[0]() is work:
-            self.work_ended(id(work), found[0])
-
-    def work_ended(self, key, reference):
-        found = self._works.get(key)
-        if found is not None and found[0] is reference:
-            del self._works[key]
-            found[1]()
-
     # ---- for the job's owner ----
 
     def figures(self):
+        told = sum(group.collectives + group.transfers for group in list(self._numbered.values()))
+        unseen = max(told - self._taken - len(self.queue), 0)
         return {
-            "told": self._told,
+            "told": told,
             "posted": self._posted,
-            "dropped": self._dropped,
+            "dropped": self._dropped + unseen,
             "failed_posts": self._failed_posts,
             "refused_posts": self._refused_posts,
             "errors": self._errors,
@@ -158,8 +211,8 @@ class Recorder:
 
     def flush(self, timeout_seconds):
         until = time.monotonic() + timeout_seconds
-        wanted = self._told
-        while self._thread is not None and self._taken < wanted:
+        wanted = self._looks_begun + 1
+        while self._thread is not None and self._looks_ended < wanted:
             if time.monotonic() > until:
                 return False
             self._wake.set()
@@ -168,7 +221,10 @@ class Recorder:
 
     # ---- on our own thread ----
 
-    def _start(self):
+    def start(self):
+        """Starts the thread if it does not run."""
+        if self._thread is not None:
+            return
         with self._lock:
             if self._thread is not None:
                 return
@@ -178,7 +234,7 @@ class Recorder:
             self._epoch = _number("TELLTALE_EPOCH")
             where = _post.place(os.environ.get("TELLTALE_LOG_CCL", ""))
             if where is None:
-                self.is_working = False
+                self.stop()
                 return
             self._thread = threading.Thread(
                 target=self._run, args=(where,), name="telltale-ccl", daemon=True
@@ -191,57 +247,114 @@ class Recorder:
         while True:
             self._wake.wait(pause)
             self._wake.clear()
+            self._looks_begun += 1
             try:
-                reached = self._send(connection)
+                reached = self._look(connection)
             except Exception:
                 self.error()
                 reached = False
             pause = INTERVAL_SECONDS if reached else min(pause * 2, LONGEST_PAUSE_SECONDS)
             self._sender_cpu_ns = time.thread_time_ns()
+            self._looks_ended = self._looks_begun
 
-    def _send(self, connection):
-        """Posts what there is. Says whether the agent could be reached."""
-        self._end_complete_works()
-        events = [self._queue.popleft() for _ in range(len(self._queue))]
-        excuses = self._excuse_lines()
-        lines = list(excuses)
-        for event in events:
-            group = event[1]
+    def _look(self, connection):
+        """Tells what there is. Says whether the agent could be reached."""
+        entries, queue = self._living, self.queue
+        for _ in range(len(queue)):
+            entries.append(queue.popleft())
+            self._taken += 1
+        self._living = []
+        reached = True
+        for first in range(0, max(len(entries), 1), MOST_LINES_PER_POST):
+            part = entries[first:first + MOST_LINES_PER_POST]
+            reached = self._tell(connection, part, first == 0) and reached
+        return reached
+
+    def _tell(self, connection, entries, is_first):
+        """Tells of these operations, and keeps those that are still to be told of."""
+        now_ns = time.monotonic_ns()
+        excuses = self._excuse_lines() if is_first else []
+        lines, ended, living = list(excuses), [], []
+        heads = self._heads
+        for entry in entries:
+            if not entry[END_NS] and entry[WORK] is not None:
+                self._end_if_complete(entry)
+            # Another thread may write the end at any time.
+            end_ns = entry[END_NS]
+            if end_ns > 0:
+                ended.append(entry)
+            elif end_ns:
+                continue
+            else:
+                living.append(entry)
+                if entry[AGAIN_NS] > now_ns:
+                    continue
+            group, name, peer, size_bytes, number, start_ns = entry[:END_NS]
             if group.name is not None:
                 lines.extend(self._group_lines(group))
-            lines.append(self._line(event))
+            key = (group, name, peer, size_bytes)
+            head = heads.get(key) or self._head(key)
+            lines.append(
+                f'{head}{number},"startTime":{start_ns // 1000},"endTime":{end_ns // 1000},'
+                f'"finished":{"true" if end_ns else "false"}}}'
+            )
+        self._living.extend(living)
         if not lines:
             return True
-        reached = True
+        self._unfollow_ended()
+        status = self._post(connection, lines)
+        if status is not None and status < 300:
+            self._posted += len(ended)
+            again_ns = now_ns + int(AGAIN_SECONDS * 1e9)
+            for entry in living:
+                if entry[AGAIN_NS] <= now_ns:
+                    entry[AGAIN_NS] = again_ns
+            return True
+        self._groups_told.clear()
+        if excuses or self._is_excused:
+            self._is_excused = None  # said again with the next post
+        # The end of what was told to be under way is owed.
+        owed = [entry for entry in ended if entry[AGAIN_NS]]
+        self._dropped += len(ended) - len(owed)
+        self._living.extend(owed)
+        return status is not None
+
+    def _post(self, connection, lines):
+        """Posts, and gives the answer's status; `None` where there is none."""
+        body = "\n".join(lines).encode("utf-8")
+        status = None
         try:
-            status = connection.post("\n".join(lines).encode("utf-8"))
+            status = connection.post(body)
         except OSError:
             # Perhaps the agent had closed the connection while nothing was told.
             try:
-                status = connection.post("\n".join(lines).encode("utf-8"))
+                status = connection.post(body)
             except OSError:
-                status, reached = None, False
-        if status is None:
-            self._failed_posts += 1
-        elif status >= 300:
+                self._failed_posts += 1
+        if status is not None and status >= 300:
             self._refused_posts += 1
-        if status is None or status >= 300:
-            self._dropped += len(events)
-            self._groups.clear()
-            if excuses or self._is_excused:
-                self._is_excused = None  # said again with the next post
-        else:
-            self._posted += len(events)
-        self._taken += len(events)
-        return reached
+        return status
 
-    def _end_complete_works(self):
-        """Ends works that nobody has waited for yet but that are complete."""
-        for key, (reference, _) in list(self._works.items()):
-            work = reference()
-            if work is not None and work.is_completed():
-                self.work_ended(key, reference)
-            del work
+    def _end_if_complete(self, entry):
+        """Ends an operation that nobody has waited for yet but that is complete. One whose work is
+        gone has ended nobody knows when: it is told of only if its being under way was."""
+        work = entry[WORK]()
+        if work is None:
+            if not entry[END_NS] and entry[AGAIN_NS]:
+                entry[END_NS] = time.monotonic_ns()
+            elif not entry[END_NS]:
+                self._forget(entry)
+        else:
+            is_complete = getattr(work, "is_completed", None) or work.done  # a work, or a future
+            if is_complete():
+                entry[END_NS] = entry[END_NS] or time.monotonic_ns()
+
+    def _unfollow_ended(self):
+        """Forgets works whose end was seen in another way than by waiting for them."""
+        works = self.works
+        for key, entry in list(works.items()):
+            if entry[END_NS] and works.get(key) is entry:
+                works.pop(key, None)
 
     def _excuse_lines(self):
         """What is to be said of checkpoints."""
@@ -259,28 +372,30 @@ class Recorder:
     def _group_lines(self, group):
         """Who is in a group: when it is met first, and now and then, for the agent may be a new one."""
         now = time.monotonic()
-        told = self._groups.get(group.name)
+        told = self._groups_told.get(group.name)
         if told is not None and now - told < GROUPS_AGAIN_SECONDS:
             return []
         if group.members is None:
             return []
-        self._groups[group.name] = now
+        self._groups_told[group.name] = now
         text = '{"opType":"group","group":%s,"ranks":%s%s}'
         ranks = json.dumps(group.members, separators=(",", ":"))
         return [text % (json.dumps(group.name), ranks, self._common())]
 
-    def _line(self, event):
-        kind, group, name, start_us, end_us, peer, size_bytes = event
-        if group.tail is None:
-            named = "" if group.name is None else ',"group":%s' % json.dumps(group.name)
-            known = "" if self._rank is None else ',"global_rank":%d' % self._rank
-            group.tail = ',"context_rank":%d,"context_size":%d%s%s%s,"filename":"telltale_ccl"}' % (
-                group.rank, group.size, named, known, self._common(),
-            )
+    def _head(self, key):
+        """What is the same in all records of operations that are alike."""
+        group, name, peer, size_bytes = key
+        named = "" if group.name is None else ',"group":%s' % json.dumps(group.name)
+        known = "" if self._rank is None else ',"global_rank":%d' % self._rank
         remote = "" if peer is None else ',"remoteRank":%d' % peer
-        return '{"opType":"%s","bytes":%d,"startTime":%d,"endTime":%d,"finished":%s%s%s' % (
-            name, size_bytes, start_us, end_us, "true" if kind == END else "false", remote, group.tail,
-        )
+        head = (
+            '{"opType":"%s","bytes":%d%s,"context_rank":%d,"context_size":%d%s%s%s,'
+            '"filename":"telltale_ccl","sequence":'
+        ) % (name, size_bytes, remote, group.rank, group.size, named, known, self._common())
+        if len(self._heads) >= MOST_HEADS:
+            self._heads.clear()
+        self._heads[key] = head
+        return head
 
     def _common(self):
         return "" if self._epoch is None else ',"epoch":%d' % self._epoch
