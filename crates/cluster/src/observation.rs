@@ -97,4 +97,7 @@ pub struct Progress {
     pub finished: u64,
     /// Ranks with whom it has begun a transfer that is not finished; at most [`MAX_AWAITED_RANKS`].
     pub awaits: Vec<Rank>,
+    /// Transfers that it has finished so far, as far as is known: whoever finishes any does not stand
+    /// still, also if it is found waiting for the same rank each time.
+    pub transferred: u64,
 }

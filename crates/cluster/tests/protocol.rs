@@ -44,7 +44,8 @@ fn window(latency_ns: u64) -> Window {
 fn report(number: u64, state: WorkerState) -> Report {
     let group = GroupId::new(number);
     let rank = Rank(3);
-    let progress = Progress { group, rank, entered: 9, finished: 8, awaits: vec![Rank(0)] };
+    let awaits = vec![Rank(0)];
+    let progress = Progress { group, rank, entered: 9, finished: 8, awaits, transferred: 7 };
     let bucket = SizeBucket::of(number);
     let edge = EdgeKey { group, rank, peer: Rank(4), direction: Direction::Receive, bucket };
     let wait = WaitKey { group, rank, collective: Collective::ReduceScatter, bucket };

@@ -4,7 +4,7 @@
 //! communicator is still there is asked.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::pool::Place;
@@ -30,6 +30,8 @@ pub(crate) struct Communicator {
 pub(crate) struct Communicators {
     /// The generation that lives at each number; 0 for none.
     living: Box<[AtomicU32]>,
+    /// How many transfers and collectives have begun in the one at each number.
+    begun: Box<[[AtomicU64; 2]]>,
     count: AtomicUsize,
     known: Mutex<Known>,
 }
@@ -48,6 +50,7 @@ impl Communicators {
     pub(crate) fn new(first_generation: u32) -> Self {
         Self {
             living: (0..MAX_COMMUNICATORS).map(|_| AtomicU32::new(0)).collect(),
+            begun: (0..MAX_COMMUNICATORS).map(|_| Default::default()).collect(),
             count: AtomicUsize::new(0),
             known: Mutex::new(Known {
                 at: vec![None; usize::from(MAX_COMMUNICATORS)],
@@ -65,6 +68,7 @@ impl Communicators {
         known.generation = known.generation.wrapping_add(1).max(1);
         let generation = known.generation;
         known.at[usize::from(slot)] = Some((generation, communicator));
+        self.begun[usize::from(slot)].iter().for_each(|begun| begun.store(0, Ordering::Relaxed));
         self.living[usize::from(slot)].store(generation, Ordering::Release);
         self.count.fetch_add(1, Ordering::Relaxed);
         Some(Place { slot, generation })
@@ -80,8 +84,15 @@ impl Communicators {
         }
     }
 
+    /// The number of the next collective or transfer in it, from 1 on; `None` if it is not there.
+    pub(crate) fn number(&self, place: Place, is_collective: bool) -> Option<u64> {
+        let begun = self.begun.get(usize::from(place.slot))?;
+        self.lives(place)
+            .then(|| begun[usize::from(is_collective)].fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     /// Whether it is there.
-    pub(crate) fn lives(&self, place: Place) -> bool {
+    fn lives(&self, place: Place) -> bool {
         let living = self.living.get(usize::from(place.slot));
         living.is_some_and(|living| living.load(Ordering::Acquire) == place.generation)
     }
@@ -111,15 +122,19 @@ mod tests {
     fn a_number_is_used_again_late_and_never_for_the_same_place() {
         let all = Communicators::new(7);
         let first = all.add(communicator(1)).unwrap();
-        assert!(all.lives(first));
+        let next = |is_collective| all.number(first, is_collective);
+        assert_eq!([next(true), next(false), next(true)], [Some(1), Some(1), Some(2)]);
         all.remove(first);
         all.remove(first);
-        assert!(!all.lives(first) && !all.any());
+        assert_eq!((all.number(first, true), all.any()), (None, false));
         assert_eq!(all.find(first), Some(communicator(1)));
         let others: Vec<_> =
             (0..MAX_COMMUNICATORS).map(|_| all.add(communicator(2)).unwrap()).collect();
         assert_eq!(others.last().unwrap().slot, first.slot);
-        assert_eq!((all.find(first), all.lives(first)), (None, false));
+        assert_eq!((all.find(first), all.number(first, false)), (None, None));
+        let same_slot = others.last().unwrap();
+        assert_eq!(all.number(*same_slot, true), Some(1));
+        assert_eq!(all.number(Place { slot: u16::MAX, generation: 7 }, true), None);
         assert_eq!(all.add(communicator(3)), None);
     }
 }

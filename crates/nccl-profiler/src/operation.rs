@@ -17,6 +17,8 @@ const RECEIVE_WAIT: i32 = 10;
 pub(crate) struct OperationFacts {
     /// The communicator's number.
     pub(crate) communicator: u64,
+    /// Its number among the transfers in there.
+    pub(crate) number: u64,
     /// The number of the task's handle, 0 for none.
     pub(crate) task: u64,
     pub(crate) peer: i32,
@@ -30,6 +32,7 @@ pub(crate) struct OperationFacts {
 #[derive(Debug, Default)]
 pub(crate) struct Operation {
     communicator: Figure,
+    number: Figure,
     task: Figure,
     peer: Figure,
     is_send: Figure,
@@ -46,6 +49,7 @@ pub(crate) struct Operation {
 impl Operation {
     pub(crate) fn fill(&self, facts: &OperationFacts) {
         self.communicator.set(facts.communicator);
+        self.number.set(facts.number);
         self.task.set(facts.task);
         self.peer.set(u64::from(facts.peer.cast_unsigned()));
         self.is_send.set(u64::from(facts.is_send));
@@ -61,6 +65,7 @@ impl Operation {
         let peer = u32::try_from(self.peer.get()).expect("written from 32 bits");
         OperationFacts {
             communicator: self.communicator.get(),
+            number: self.number.get(),
             task: self.task.get(),
             peer: peer.cast_signed(),
             is_send: self.is_send.get() != 0,
@@ -127,6 +132,7 @@ mod tests {
         let operation = Operation::default();
         let facts = OperationFacts {
             communicator: 3,
+            number: 6,
             task: 4,
             peer: -2,
             is_send,

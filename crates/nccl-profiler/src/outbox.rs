@@ -62,7 +62,7 @@ impl Outbox {
     /// Posts all that waits.
     ///
     /// # Errors
-    /// When the agent could not be reached; what was not taken waits on.
+    /// When the agent could not be reached or has no place; what was not taken waits on.
     pub(crate) fn send(
         &mut self,
         connection: &mut Connection,
@@ -92,6 +92,8 @@ impl Outbox {
             if told > 0 {
                 match connection.post(&json) {
                     Ok(200..=299) => counts.told.add(told),
+                    // The agent's queue is full.
+                    Ok(503) => return Err(Unreachable),
                     Ok(_) => counts.refused.add(told),
                     Err(_) => return Err(Unreachable),
                 }
@@ -109,7 +111,7 @@ mod tests {
 
     fn transfer(peer: i32) -> Record {
         let what = What::Transfer { is_send: true, peer, bytes: 1 << 20 };
-        Record { communicator: 1, what, begun_ns: 0, lasted_ns: Some(1) }
+        Record { communicator: 1, number: 1, what, begun_ns: 0, lasted_ns: Some(1) }
     }
 
     #[test]

@@ -74,9 +74,11 @@ impl Profiler {
                 other,
                 channels,
             } => {
-                self.require(context)?;
+                // The number counts also if there is no place: what is lost is a gap.
+                let number = self.number(context, is_collective)?;
                 let facts = TaskFacts {
                     communicator: context,
+                    number,
                     function,
                     algorithm,
                     datatype,
@@ -94,12 +96,13 @@ impl Profiler {
                     self.counts.foreign.add(1);
                     return None;
                 }
-                self.require(context)?;
+                let number = self.number(context, false)?;
                 let task = self.task(parent);
                 let [steps, chunk_bytes] =
                     [steps, chunk_bytes].map(|number| u64::try_from(number).unwrap_or(0));
                 let facts = OperationFacts {
                     communicator: context,
+                    number,
                     task: task.map_or(0, |_| parent),
                     peer,
                     is_send,
@@ -183,14 +186,16 @@ impl Profiler {
         }
     }
 
-    fn require(&self, context: u64) -> Option<()> {
-        let lives = match Handle::from_number(context) {
-            Some(Handle::Communicator(place)) => self.communicators.lives(place),
-            _ => false,
+    /// The number of the next collective or transfer in a communicator; `None`, and counted, if that
+    /// is none.
+    fn number(&self, context: u64, is_collective: bool) -> Option<u64> {
+        let number = match Handle::from_number(context) {
+            Some(Handle::Communicator(place)) => self.communicators.number(place, is_collective),
+            _ => None,
         };
-        if !lives {
+        if number.is_none() {
             self.counts.foreign.add(1);
         }
-        lives.then_some(())
+        number
     }
 }

@@ -1,6 +1,6 @@
 //! One entry of a post to `/log_ccl`, and its JSON.
 //!
-//! The fields are the original's; `group`, `global_rank` and `epoch` are those that Telltale's agent
+//! The fields are the original's; `group`, `global_rank`, `epoch` and `sequence` are those that Telltale's agent
 //! understands besides. `docs/cluster-clients.md` says what each means here.
 
 use std::fmt::Write;
@@ -13,6 +13,8 @@ use crate::short_text::ShortText;
 pub(crate) struct Record {
     /// The number of the communicator's handle.
     pub(crate) communicator: u64,
+    /// Its number in there: of a collective, how many there were with it; of a transfer, one that grows.
+    pub(crate) number: u64,
     pub(crate) what: What,
     pub(crate) begun_ns: u64,
     /// `None` while it has not ended.
@@ -87,7 +89,7 @@ impl Record {
         let begun_us = self.begun_ns / 1_000;
         let ended_us = self.lasted_ns.map_or(0, |lasted_ns| begun_us + lasted_ns.div_ceil(1_000));
         write!(json, r#","startTime":{begun_us},"endTime":{ended_us},"filename":"nccl""#)?;
-        write!(json, r#","finished":{}"#, self.lasted_ns.is_some())
+        write!(json, r#","sequence":{},"finished":{}"#, self.number, self.lasted_ns.is_some())
     }
 }
 
@@ -114,12 +116,14 @@ mod tests {
     fn a_record_is_json_with_the_fields_of_the_original() {
         let transfer = Record {
             communicator: 1,
+            number: 8,
             what: What::Transfer { is_send: false, peer: 3, bytes: 4096 },
             begun_ns: 1_234_567,
             lasted_ns: Some(2_001),
         };
         let collective = Record {
             communicator: 1,
+            number: 9,
             what: What::Collective {
                 function: text("AllReduce"),
                 algorithm: text("RING"),
@@ -142,13 +146,13 @@ mod tests {
             {
                 "opType": "recv", "remoteRank": 3, "bytes": 4096, "context_rank": 2,
                 "context_size": 8, "startTime": 1234, "endTime": 1237, "filename": "nccl",
-                "finished": true,
+                "sequence": 8, "finished": true,
             },
             {
                 "opType": "allreduce", "algorithm": "ring", "dataType": "float32", "count": 10,
                 "bytes": 40, "rootRank": -1, "context_rank": 1, "context_size": 2, "group": "tp",
                 "global_rank": 5, "epoch": 4, "startTime": 5, "endTime": 0, "filename": "nccl",
-                "finished": false,
+                "sequence": 9, "finished": false,
             },
         ]);
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), expected);

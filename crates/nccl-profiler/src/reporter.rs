@@ -122,6 +122,7 @@ fn look_at_operation(
     };
     let record = Record {
         communicator: facts.communicator,
+        number: facts.number,
         what: What::Transfer { is_send: facts.is_send, peer: facts.peer, bytes },
         begun_ns: facts.begun_ns,
         lasted_ns: seen.stopped.then_some(lasted_ns),
@@ -203,5 +204,6 @@ fn record_of(task: &Task, begun_ns: u64, lasted_ns: Option<u64>) -> Option<Recor
         let is_send = facts.function.lower_case() == "send";
         What::Transfer { is_send, peer: facts.other, bytes }
     };
-    Some(Record { communicator: facts.communicator, what, begun_ns, lasted_ns })
+    let (communicator, number) = (facts.communicator, facts.number);
+    Some(Record { communicator, number, what, begun_ns, lasted_ns })
 }

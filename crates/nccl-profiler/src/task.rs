@@ -13,6 +13,8 @@ use crate::short_text::ShortText;
 pub(crate) struct TaskFacts {
     /// The communicator's number.
     pub(crate) communicator: u64,
+    /// Its number among the collectives, or the transfers, in there.
+    pub(crate) number: u64,
     /// `AllReduce`, `Send` and so on.
     pub(crate) function: ShortText,
     pub(crate) algorithm: ShortText,
@@ -31,6 +33,7 @@ pub(crate) struct TaskFacts {
 #[derive(Debug, Default)]
 pub(crate) struct Task {
     communicator: Figure,
+    number: Figure,
     texts: [Figure; 6],
     count: Figure,
     other: Figure,
@@ -67,6 +70,7 @@ impl Task {
             place.set(*word);
         }
         self.communicator.set(facts.communicator);
+        self.number.set(facts.number);
         self.count.set(facts.count);
         self.other.set(u64::from(facts.other.cast_unsigned()));
         self.is_collective.set(u64::from(facts.is_collective));
@@ -92,6 +96,7 @@ impl Task {
         let other = u32::try_from(self.other.get()).expect("written from 32 bits");
         TaskFacts {
             communicator: self.communicator.get(),
+            number: self.number.get(),
             function: text(0),
             algorithm: text(2),
             datatype: text(4),
@@ -163,6 +168,7 @@ mod tests {
     fn facts(channels: u8) -> TaskFacts {
         TaskFacts {
             communicator: 9,
+            number: 7,
             function: ShortText::new(b"ReduceScatter".iter().copied()),
             algorithm: ShortText::new(b"RING".iter().copied()),
             datatype: ShortText::new(b"ncclBfloat16".iter().copied()),

@@ -160,10 +160,10 @@ fn a_ring_between_nodes_is_told_with_waits_for_others_left_out() {
             [
                 place(json!({
                     "opType": "allreduce", "algorithm": "ring", "dataType": "float32",
-                    "count": 1000, "bytes": 4000, "rootRank": 0,
+                    "count": 1000, "bytes": 4000, "rootRank": 0, "sequence": 1,
                 })),
-                place(json!({"opType": "recv", "remoteRank": 2, "bytes": 4096})),
-                place(json!({"opType": "send", "remoteRank": 4, "bytes": 6000})),
+                place(json!({"opType": "recv", "remoteRank": 2, "bytes": 4096, "sequence": 2})),
+                place(json!({"opType": "send", "remoteRank": 4, "bytes": 6000, "sequence": 1})),
             ],
             "{version}"
         );
@@ -182,10 +182,10 @@ fn within_a_node_transfers_are_told_by_their_kernels() {
     let told = Told::listen(&scratch.join("agent"));
     let harness = Harness::start(&scratch, "v6", "within", &[]);
     let (records, durations) = timeless(told.wait(2));
-    let expected = ["send", "recv"].map(|operation| {
+    let expected = [("send", 1), ("recv", 2)].map(|(operation, number)| {
         json!({
             "opType": operation, "remoteRank": 6, "bytes": 1024, "context_rank": 3,
-            "context_size": 8, "finished": true,
+            "context_size": 8, "sequence": number, "finished": true,
         })
     });
     assert_eq!((records.as_slice(), durations), (&expected[..], vec![250, 500]));

@@ -54,6 +54,7 @@ struct At {
     entered: u64,
     finished: u64,
     awaits: Vec<Rank>,
+    transferred: u64,
 }
 
 impl At {
@@ -106,7 +107,8 @@ impl Hangs {
             let entered = progress.entered.max(progress.finished);
             let awaits = progress.awaits.iter().copied().take(MAX_AWAITED_RANKS);
             let awaits = awaits.filter(|rank| *rank != progress.rank).collect();
-            let at = At { entered, finished: progress.finished, awaits };
+            let (finished, transferred) = (progress.finished, progress.transferred);
+            let at = At { entered, finished, awaits, transferred };
             self.move_to(now, progress.group, progress.rank, at, observation.excused);
         }
     }

@@ -173,6 +173,7 @@ struct Fields {
     start_time: Option<Whole>,
     end_time: Option<Whole>,
     finished: Option<bool>,
+    sequence: Option<Whole>,
     group: Option<GroupName>,
     epoch: Option<Whole>,
     #[serde(rename = "global_rank")]
@@ -223,6 +224,7 @@ impl Fields {
             start_us: start_us.unwrap_or(0),
             end_us: end_us.ok_or(EntryRefused::Missing("endTime"))?,
             finished,
+            sequence: optional(self.sequence, "sequence")?,
         }))
     }
 }

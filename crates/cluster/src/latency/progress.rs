@@ -1,13 +1,22 @@
-//! How far each rank is in each process group, counted from records of operations that begin and end.
+//! How far each rank is in each process group, from records of operations that begin and end.
 //!
-//! Records may be lost, so the counters never go back and an end without a beginning counts as both.
+//! Records may be lost. Where they have numbers, the last number says how far a rank is, whatever is
+//! missing before it. Where they have none they are counted, and an end without a beginning counts as
+//! both. The counters never go back.
 
 use std::collections::BTreeMap;
 
 use crate::group::GroupId;
+use crate::latency::Direction;
 use crate::latency::record::CollectiveEvent;
 use crate::observation::{MAX_AWAITED_RANKS, MAX_PROGRESS_PER_REPORT, Progress};
 use crate::rank::Rank;
+
+/// Numbers of transfers under way that are kept for each rank at the other end and direction.
+const MAX_NUMBERS: usize = 8;
+/// Channels carry several transfers at once, which end in any order. One whose end was not told when so
+/// many later ones have begun has ended all the same.
+const LATE: u64 = 1024;
 
 /// Counters by group and rank.
 #[derive(Debug, Clone, Default)]
@@ -20,13 +29,24 @@ pub struct ProgressCounters {
 struct Counter {
     entered: u64,
     finished: u64,
-    /// Unfinished transfers by the rank at the other end.
-    pending: BTreeMap<Rank, u32>,
+    transferred: u64,
+    /// Transfers under way, by the rank at the other end.
+    pending: BTreeMap<(Rank, Direction), Pending>,
+}
+
+/// Transfers under way with one rank in one direction.
+#[derive(Debug, Clone, Default)]
+struct Pending {
+    /// How many there are of those that have no numbers.
+    unnumbered: u32,
+    /// The others' numbers; at most [`MAX_NUMBERS`].
+    numbers: Vec<u64>,
 }
 
 impl ProgressCounters {
-    /// Counts one event.
-    pub fn count(&mut self, event: &CollectiveEvent) {
+    /// Counts one event, which has this number if its client gives numbers: of collectives, how many
+    /// the rank has begun in the group; of transfers, one that grows.
+    pub fn count(&mut self, event: &CollectiveEvent, number: Option<u64>) {
         let place = match event {
             CollectiveEvent::TransferBegan(key) | CollectiveEvent::TransferEnded(key, _) => {
                 (key.group, key.rank)
@@ -42,19 +62,22 @@ impl ProgressCounters {
         }
         let counter = self.counters.entry(place).or_default();
         match event {
-            CollectiveEvent::CollectiveBegan(_) => counter.entered += 1,
+            CollectiveEvent::CollectiveBegan(_) => {
+                let number = number.unwrap_or(counter.entered.saturating_add(1));
+                counter.entered = counter.entered.max(number);
+            }
             CollectiveEvent::CollectiveEnded(..) => {
-                counter.finished += 1;
+                let number = number.unwrap_or(counter.finished.saturating_add(1));
+                counter.finished = counter.finished.max(number);
                 counter.entered = counter.entered.max(counter.finished);
             }
             CollectiveEvent::TransferBegan(key) => {
-                if counter.pending.len() < MAX_AWAITED_RANKS {
-                    *counter.pending.entry(key.peer).or_default() += 1;
-                } else {
-                    self.no_place += 1;
-                }
+                let is_counted = counter.transfer_began((key.peer, key.direction), number);
+                self.no_place += u64::from(!is_counted);
             }
-            CollectiveEvent::TransferEnded(key, _) => counter.transfer_ended(key.peer),
+            CollectiveEvent::TransferEnded(key, _) => {
+                counter.transfer_ended((key.peer, key.direction), number);
+            }
         }
     }
 
@@ -67,7 +90,8 @@ impl ProgressCounters {
             rank: *rank,
             entered: counter.entered,
             finished: counter.finished,
-            awaits: counter.pending.keys().copied().collect(),
+            awaits: counter.awaits(),
+            transferred: counter.transferred,
         })
         .collect()
     }
@@ -80,13 +104,41 @@ impl ProgressCounters {
 }
 
 impl Counter {
-    fn transfer_ended(&mut self, peer: Rank) {
-        if let Some(pending) = self.pending.get_mut(&peer) {
-            *pending -= 1;
-            if *pending == 0 {
-                self.pending.remove(&peer);
+    /// Says whether it was counted.
+    fn transfer_began(&mut self, with: (Rank, Direction), number: Option<u64>) -> bool {
+        if self.pending.len() >= MAX_AWAITED_RANKS && !self.pending.contains_key(&with) {
+            return false;
+        }
+        let pending = self.pending.entry(with).or_default();
+        match number {
+            None => pending.unnumbered = pending.unnumbered.saturating_add(1),
+            Some(number) if pending.numbers.contains(&number) => {}
+            Some(_) if pending.numbers.len() >= MAX_NUMBERS => return false,
+            Some(number) => pending.numbers.push(number),
+        }
+        true
+    }
+
+    fn transfer_ended(&mut self, with: (Rank, Direction), number: Option<u64>) {
+        self.transferred = self.transferred.saturating_add(1);
+        if let Some(pending) = self.pending.get_mut(&with) {
+            match number {
+                None => pending.unnumbered = pending.unnumbered.saturating_sub(1),
+                Some(ended) => {
+                    let is_late = |begun: u64| begun.saturating_add(LATE) <= ended;
+                    pending.numbers.retain(|begun| *begun != ended && !is_late(*begun));
+                }
+            }
+            if pending.unnumbered == 0 && pending.numbers.is_empty() {
+                self.pending.remove(&with);
             }
         }
+    }
+
+    fn awaits(&self) -> Vec<Rank> {
+        let mut ranks: Vec<Rank> = self.pending.keys().map(|(rank, _)| *rank).collect();
+        ranks.dedup();
+        ranks
     }
 }
 
@@ -127,15 +179,77 @@ mod tests {
             CollectiveEvent::TransferEnded(edge(4), 1),
             CollectiveEvent::TransferEnded(edge(6), 1),
         ];
-        events.iter().for_each(|event| progress.count(event));
+        events.iter().for_each(|event| progress.count(event, None));
         let expected = Progress {
             group: GroupId::WORLD,
             rank: Rank(0),
             entered: 3,
             finished: 2,
             awaits: vec![Rank(5)],
+            transferred: 2,
         };
         assert_eq!(progress.report(), [expected]);
+    }
+
+    #[test]
+    fn records_that_are_lost_make_nobody_look_behind_or_waiting() {
+        let events = [
+            (CollectiveEvent::CollectiveBegan(wait()), 1),
+            (CollectiveEvent::CollectiveEnded(wait(), 1), 1),
+            (CollectiveEvent::CollectiveBegan(wait()), 2),
+            (CollectiveEvent::CollectiveEnded(wait(), 1), 2),
+            (CollectiveEvent::TransferBegan(edge(4)), 1),
+            (CollectiveEvent::TransferEnded(edge(4), 1), 1),
+            (CollectiveEvent::TransferBegan(edge(4)), 2),
+            (CollectiveEvent::TransferEnded(edge(4), 1), 2),
+            (CollectiveEvent::CollectiveBegan(wait()), 3),
+            (CollectiveEvent::CollectiveEnded(wait(), 1), 3),
+        ];
+        let last = events.len() - 2;
+        for lost in 0_u32..1 << last {
+            let mut progress = ProgressCounters::default();
+            let is_told = |place: &usize| *place >= last || lost >> place & 1 == 0;
+            // Ends of transfers come: clients send again what they owe.
+            for place in (0..events.len()).filter(|place| is_told(place) || [5, 7].contains(place))
+            {
+                progress.count(&events[place].0, Some(events[place].1));
+            }
+            let found = progress.report().remove(0);
+            assert_eq!((found.entered, found.finished, found.awaits), (3, 3, vec![]), "{lost:b}");
+        }
+    }
+
+    #[test]
+    fn a_transfer_whose_end_is_lost_is_not_awaited_for_ever() {
+        let mut progress = ProgressCounters::default();
+        let began = |number| (CollectiveEvent::TransferBegan(edge(4)), number);
+        let ended = |number| (CollectiveEvent::TransferEnded(edge(4), 1), number);
+        let awaits = |progress: &mut ProgressCounters, (event, number)| {
+            progress.count(&event, Some(number));
+            progress.report().remove(0).awaits
+        };
+        assert_eq!(awaits(&mut progress, began(1)), [Rank(4)]);
+        assert_eq!(awaits(&mut progress, began(2)), [Rank(4)]);
+        assert_eq!(awaits(&mut progress, ended(2)), [Rank(4)], "channels overtake each other");
+        assert_eq!(awaits(&mut progress, ended(1 + LATE)), []);
+    }
+
+    #[test]
+    fn what_is_told_twice_or_late_changes_nothing() {
+        let mut progress = ProgressCounters::default();
+        let events = [
+            (CollectiveEvent::CollectiveBegan(wait()), 9),
+            (CollectiveEvent::CollectiveBegan(wait()), 9),
+            (CollectiveEvent::CollectiveEnded(wait(), 1), 7),
+            (CollectiveEvent::CollectiveEnded(wait(), 1), 8),
+            (CollectiveEvent::CollectiveEnded(wait(), 1), 7),
+            (CollectiveEvent::TransferBegan(edge(4)), 3),
+            (CollectiveEvent::TransferBegan(edge(4)), 3),
+            (CollectiveEvent::TransferEnded(edge(4), 1), 2),
+        ];
+        events.iter().for_each(|(event, number)| progress.count(event, Some(*number)));
+        let found = progress.report().remove(0);
+        assert_eq!((found.entered, found.finished, found.awaits), (9, 8, vec![Rank(4)]));
     }
 
     #[test]
@@ -144,11 +258,12 @@ mod tests {
         let groups = u64::try_from(MAX_PROGRESS_PER_REPORT).unwrap();
         for number in 0..groups + 2 {
             let key = WaitKey { group: GroupId::new(number), ..wait() };
-            progress.count(&CollectiveEvent::CollectiveBegan(key));
+            progress.count(&CollectiveEvent::CollectiveBegan(key), None);
         }
         assert_eq!((progress.report().len(), progress.no_place()), (MAX_PROGRESS_PER_REPORT, 2));
         let ranks = u32::try_from(MAX_AWAITED_RANKS).unwrap();
-        (0..ranks + 1).for_each(|peer| progress.count(&CollectiveEvent::TransferBegan(edge(peer))));
+        let began = |peer| CollectiveEvent::TransferBegan(edge(peer));
+        (0..=ranks).for_each(|peer| progress.count(&began(peer), None));
         assert_eq!(progress.no_place(), 3);
     }
 }

@@ -53,6 +53,10 @@ pub struct CollectiveRecord {
     pub end_us: i64,
     /// Whether it ended (`finished`).
     pub finished: bool,
+    /// Its number, where the client gives one (`sequence`, which the original lacks): of a collective,
+    /// the how many-th of its rank in the group; of a transfer, one that grows with each that the rank
+    /// begins in the group.
+    pub sequence: Option<u64>,
 }
 
 /// Why a record is not taken.
@@ -223,6 +227,7 @@ mod tests {
             start_us,
             end_us,
             finished: true,
+            sequence: None,
         }
     }
 

@@ -131,7 +131,7 @@ impl Tracker {
             }
         };
         self.counts.taken += 1;
-        self.progress.count(&event);
+        self.progress.count(&event, record.sequence);
         match event {
             CollectiveEvent::TransferEnded(key, latency_ns) => self.edges.record(key, latency_ns),
             CollectiveEvent::CollectiveEnded(key, latency_ns) => self.waits.record(key, latency_ns),
@@ -205,6 +205,7 @@ mod tests {
             start_us,
             end_us,
             finished,
+            sequence: None,
         }
     }
 

@@ -60,6 +60,11 @@ struct Operated {
     record_id: u64,
     /// Its name and its description.
     process_group: Vec<String>,
+    /// How many collectives, and how many transfers, the group has begun with this one.
+    #[serde(default)]
+    collective_seq_id: u64,
+    #[serde(default)]
+    p2p_seq_id: u64,
     profiling_name: String,
     state: String,
     #[serde(default)]
@@ -167,6 +172,11 @@ impl Operated {
             Some((direction, remote_rank)) => Operation::Transfer { direction, remote_rank, bytes },
             None => Operation::Collective { collective: Collective::named(operation), size: bytes },
         };
+        // What the dump no longer has is a gap in these numbers.
+        let sequence = match operation {
+            Operation::Collective { .. } => self.collective_seq_id,
+            Operation::Transfer { .. } => self.p2p_seq_id,
+        };
         Some(CollectiveRecord {
             operation,
             group: Some(GroupId::of_name(name)),
@@ -176,6 +186,7 @@ impl Operated {
             start_us: 0,
             end_us: if is_over { self.duration_us()? } else { 0 },
             finished: is_over,
+            sequence: (sequence > 0).then_some(sequence),
         })
     }
 

@@ -51,6 +51,8 @@ pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Optio
         start_us: 0,
         end_us: whole_us(coll_perf.coll_exec_time_us)?,
         finished: true,
+        // The tool's number (`coll_sn`) counts each kind of collective by itself.
+        sequence: None,
     };
     Some(Entry { epoch: None, told: Told::Operation(record) })
 }

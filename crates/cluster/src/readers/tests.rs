@@ -103,7 +103,7 @@ fn what_the_inspector_would_not_write_is_counted() {
 fn dump(entries: &[(u64, &str, &str, &str)]) -> String {
     let entries = entries.iter().map(|(number, name, state, ended)| {
         format!(
-            r#"{{"record_id":{number},"pg_id":0,"process_group":["0","default_pg"],"collective_seq_id":1,"p2p_seq_id":0,"op_id":1,"profiling_name":"{name}","time_created_ns":1000000,"duration_ms":null,"input_sizes":[[3,4]],"input_dtypes":["Float"],"output_sizes":[[3,4]],"output_dtypes":["Float"],"state":"{state}","time_discovered_started_ns":null,"time_discovered_completed_ns":{ended},"retired":true,"timeout_ms":600000,"is_p2p":false}}"#
+            r#"{{"record_id":{number},"pg_id":0,"process_group":["0","default_pg"],"collective_seq_id":{number},"p2p_seq_id":0,"op_id":1,"profiling_name":"{name}","time_created_ns":1000000,"duration_ms":null,"input_sizes":[[3,4]],"input_dtypes":["Float"],"output_sizes":[[3,4]],"output_dtypes":["Float"],"state":"{state}","time_discovered_started_ns":null,"time_discovered_completed_ns":{ended},"retired":true,"timeout_ms":600000,"is_p2p":false}}"#
         )
     });
     let entries: Vec<String> = entries.collect();
@@ -126,7 +126,7 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
     reader.look(&intake);
     let observation = observe(&intake);
     assert_eq!(observation.progress[0].awaits, [Rank(1)]);
-    assert_eq!(progress(&intake), [(all, 3, 1, 0)]);
+    assert_eq!(progress(&intake), [(all, 3, 4, 0)]);
     let ended = [
         (4, "gloo:all_reduce", "completed", "3000000"),
         (5, "gloo:send 3->1", "completed", "2000000"),
@@ -134,16 +134,20 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
     ];
     std::fs::write(&path, dump(&ended)).unwrap();
     reader.look(&intake);
-    assert_eq!(progress(&intake), [(all, 3, 2, 2)]);
+    assert_eq!(progress(&intake), [(all, 3, 6, 6)]);
     assert_eq!(observe(&intake).progress[0].awaits, []);
     // The same dump, written again.
     std::fs::write(&path, format!("{} ", dump(&ended))).unwrap();
     reader.look(&intake);
-    assert_eq!(progress(&intake), [(all, 3, 2, 2)]);
-    // A new process counts from the beginning.
+    assert_eq!(progress(&intake), [(all, 3, 6, 6)]);
+    // What the dump has lost meanwhile counts by the numbers of what came later.
+    std::fs::write(&path, dump(&[(99, "gloo:barrier", "completed", "2000000")])).unwrap();
+    reader.look(&intake);
+    assert_eq!(progress(&intake), [(all, 3, 99, 99)]);
+    // A new process's records begin anew; without numbers of its own it is counted.
     std::fs::write(&path, dump(&[(0, "gloo:barrier", "completed", "2000000")])).unwrap();
     reader.look(&intake);
-    assert_eq!(progress(&intake), [(all, 3, 3, 3)]);
+    assert_eq!(progress(&intake), [(all, 3, 100, 100)]);
     assert_eq!(reader.counts().malformed, 0);
 }
 

@@ -52,6 +52,19 @@ fn who_is_waited_for_in_a_transfer_and_waits_in_none_is_named() {
 }
 
 #[test]
+fn who_finishes_transfers_does_not_stand_still_although_it_is_found_waiting_each_time() {
+    let mut job = running(3);
+    for second in 0..60 {
+        let awaits = |node| if node == 1 { vec![] } else { vec![Rank((node + 2) % 3)] };
+        let moving = |node| {
+            let progress = Progress { awaits: awaits(node), ..progress(node, 0, 10, 10) };
+            at(Progress { transferred: second, ..progress })
+        };
+        assert_eq!(job.seconds_until_verdict(1, |node| Some(moving(node))), None);
+    }
+}
+
+#[test]
 fn a_stopped_process_is_named_wherever_it_stands() {
     let report = |node| {
         let state = if node == 2 { WorkerState::Stopped } else { WorkerState::Running };

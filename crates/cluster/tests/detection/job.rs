@@ -85,7 +85,7 @@ pub(crate) fn certain(kind: VerdictKind, name: &str) -> Said {
 
 pub(crate) fn progress(rank: u32, group: u64, entered: u64, finished: u64) -> Progress {
     let (group, awaits) = (GroupId::new(group), Vec::new());
-    Progress { group, rank: Rank(rank), entered, finished, awaits }
+    Progress { group, rank: Rank(rank), entered, finished, awaits, transferred: 0 }
 }
 
 pub(crate) fn at(progress: Progress) -> Observation {

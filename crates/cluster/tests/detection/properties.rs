@@ -43,13 +43,14 @@ fn edge() -> impl Strategy<Value = EdgeWindow> {
 }
 
 fn progress() -> impl Strategy<Value = Progress> {
-    (0..3_u64, rank(), wild(), wild(), vec(rank(), 0..3)).prop_map(
-        |(group, rank, entered, finished, awaits)| Progress {
+    (0..3_u64, rank(), wild(), wild(), vec(rank(), 0..3), wild()).prop_map(
+        |(group, rank, entered, finished, awaits, transferred)| Progress {
             group: GroupId::new(group),
             rank,
             entered,
             finished,
             awaits,
+            transferred,
         },
     )
 }

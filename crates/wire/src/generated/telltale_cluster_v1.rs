@@ -142,6 +142,9 @@ pub struct Progress {
     /// Ranks with whom it has begun a transfer that is not finished. At most 64.
     #[prost(uint32, repeated, tag = "5")]
     pub awaits: ::prost::alloc::vec::Vec<u32>,
+    /// Transfers that it has finished so far, as far as is known.
+    #[prost(uint64, tag = "6")]
+    pub transferred: u64,
 }
 /// Latencies of transfers between two ranks since the last report.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

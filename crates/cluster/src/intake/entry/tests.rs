@@ -36,6 +36,7 @@ fn the_original_s_records_are_read_unchanged() {
         start_us: 1_702_339_200_000_000,
         end_us: 1_702_339_200_000_250,
         finished: true,
+        sequence: None,
     };
     assert_eq!(record(&parse(SEND).entries[0]), expected);
     let expected = CollectiveRecord {
@@ -64,7 +65,7 @@ fn our_own_fields_name_group_epoch_and_rank() {
     let text = r#"[
         {"opType":"group","group":"tp_0","ranks":[4,6],"epoch":3},
         {"opType":"irecv","group":"tp_0","remoteRank":1,"bytes":8,"context_rank":0,"context_size":2,
-            "startTime":1,"endTime":2,"finished":true,"global_rank":4,"epoch":3},
+            "startTime":1,"endTime":2,"finished":true,"global_rank":4,"epoch":3,"sequence":12},
         {"opType":"all_gather_into_tensor","group":7,"bytes":9,"count":2,"context_rank":0,
             "context_size":2,"startTime":1},
         {"opType":"checkpoint","global_rank":4,"finished":false}]"#;
@@ -73,6 +74,7 @@ fn our_own_fields_name_group_epoch_and_rank() {
     let told = Told::Group { group, members: vec![Rank(4), Rank(6)] };
     assert_eq!(post.entries[0], Entry { epoch: Some(Epoch::new(3)), told });
     let receive = record(&post.entries[1]);
+    assert_eq!(receive.sequence, Some(12));
     let (direction, remote_rank) = (Direction::Receive, 1);
     assert_eq!(receive.operation, Operation::Transfer { direction, remote_rank, bytes: 8 });
     assert_eq!((receive.group, receive.global_rank), (Some(group), Some(Rank(4))));

@@ -86,6 +86,7 @@ fn progress(from: message::Progress) -> Result<Progress, ProtocolError> {
         entered: from.entered,
         finished: from.finished,
         awaits: all(from.awaits, rank)?,
+        transferred: from.transferred,
     })
 }
 

@@ -62,6 +62,7 @@ fn progress(from: &Progress) -> message::Progress {
         entered: from.entered,
         finished: from.finished,
         awaits: from.awaits.iter().map(|rank| rank.0).collect(),
+        transferred: from.transferred,
     }
 }
 
