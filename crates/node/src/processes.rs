@@ -15,6 +15,7 @@ mod endpoints;
 mod identity;
 mod ledgers;
 mod legacy;
+mod listings;
 mod liveness;
 mod memory;
 mod pods;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_ledger::LedgerReading;
-use telltale_ledger::directory::{DirectoryEnvironment, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
 use telltale_ledger::region::{Now, ProcessRow};
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::process::ProcessIdentity;
@@ -53,6 +54,7 @@ use described::{Description, Descriptions, unseen};
 use endpoints::Limits;
 use identity::{Checks, NANOSECONDS_PER_TICK, SLACK_NS, Standing, Standpoint};
 use ledgers::{Ledgers, Told};
+use listings::{Listed, Listings};
 use pods::Pods;
 use roots::ContainerFiles;
 use status::Procfs;
@@ -113,6 +115,7 @@ pub(crate) struct Processes {
     numbers: BTreeMap<(u64, u64), u32>,
     next_number: u32,
     ledgers: Ledgers,
+    listings: Listings,
     remembered: Remembered,
     descriptions: Descriptions,
     environments: Patience,
@@ -131,9 +134,6 @@ struct Known {
     started_at: Option<Timestamp>,
     faults: telltale_schema::snapshot::RecordingFaults,
 }
-
-/// A runtime directory of this round: its number here, itself, and what is in it.
-type Listed = (u32, Arc<RuntimeDirectory>, Listing);
 
 // === impl Places ===
 
@@ -161,7 +161,8 @@ impl Processes {
             numbers: BTreeMap::new(),
             next_number: 0,
             ledgers: Ledgers::default(),
-            remembered: Remembered::new(),
+            listings: Listings::default(),
+            remembered: Remembered::default(),
             descriptions,
             environments: Patience::default(),
             directories: Vec::new(),
@@ -177,7 +178,7 @@ impl Processes {
         let (mut report, mut closed) = (Report::default(), Closed::default());
         let mut listed = self.list_main(&mut report);
         let containers = self.list_containers(holders, &mut listed, &mut report);
-        self.directories = listed.iter().map(|(_, directory, _)| Arc::clone(directory)).collect();
+        self.directories = listed.iter().map(|one| Arc::clone(&one.directory)).collect();
         self.read_ledgers(holders, &listed, (&mut report, &mut closed));
         found.statuses.push(report.finish("ledgers", &*self.clock, now.1));
 
@@ -286,7 +287,7 @@ impl Processes {
         if !self.places.containers {
             return Vec::new();
         }
-        let known = listed.iter().filter_map(|(_, directory, _)| roots::identity(directory));
+        let known = listed.iter().filter_map(|one| roots::identity(&one.directory));
         let mut known: BTreeSet<(u64, u64)> = known.collect();
         let now_ns = self.clock.monotonic_ns();
         let descriptions = &self.descriptions;
@@ -306,16 +307,17 @@ impl Processes {
             *next = next.wrapping_add(1);
             *next
         });
-        match directory.list() {
-            Ok(listing) => {
-                if listing.truncated {
+        let subject = || directory.path().display().to_string();
+        match self.listings.of(number, Arc::clone(&directory)) {
+            Ok(listed) => {
+                if listed.listing.truncated {
                     let detail = "more entries than are looked at; remove what is not ours";
-                    report.error(directory.path().display().to_string(), Absence::Failed, detail);
+                    report.error(subject(), Absence::Failed, detail);
                 }
-                Some((number, directory, listing))
+                Some(listed)
             }
             Err(error) => {
-                let subject = directory.path().display().to_string();
+                let subject = subject();
                 report.error(subject, Absence::Failed, format!("cannot list it: {error}"));
                 None
             }
@@ -329,13 +331,14 @@ impl Processes {
         (report, closed): (&mut Report, &mut Closed),
     ) {
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
-        for (number, directory, listing) in listed {
-            self.ledgers.refresh(*number, directory, listing, &checks, (report, closed));
+        for one in listed {
+            self.ledgers.refresh(one, &checks, (report, closed));
         }
-        let numbers: BTreeSet<u32> = listed.iter().map(|(number, ..)| *number).collect();
+        let numbers: BTreeSet<u32> = listed.iter().map(|one| one.number).collect();
         self.ledgers.keep_directories(&numbers);
+        self.listings.keep(&numbers);
         self.numbers.retain(|_, number| numbers.contains(number));
-        self.remembered.retain(|(number, ..), _| numbers.contains(number));
+        self.remembered.keep(&numbers);
         self.ledgers.update_liveness(&self.procfs, &checks);
         for pid in self.ledgers.take_ended_others() {
             self.descriptions.forget(pid);
@@ -429,7 +432,7 @@ impl Processes {
             if let Some(uptime_ns) = uptime_ns {
                 process.uptime_seconds = Reading::new(seconds(uptime_ns), now.0);
             }
-            process.metrics = answer.map(|answer| answer.metrics.clone()).unwrap_or_default();
+            process.metrics = answer.map(|answer| Arc::clone(&answer.metrics)).unwrap_or_default();
         }
         process.faults = known.faults;
         ProcessObservation { process, memory: Some(known.memory) }

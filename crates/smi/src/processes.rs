@@ -118,7 +118,7 @@ mod tests {
             uptime_seconds: Reading::absent(Absence::Unknown, ""),
             devices: Vec::new(),
             faults: RecordingFaults::default(),
-            metrics: Vec::new(),
+            metrics: [].into(),
         };
         assert_eq!(command(&process), Cell::new("(legacy) old"));
         process.known_by = Some(ProcessSource::Region);

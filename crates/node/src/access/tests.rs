@@ -103,7 +103,7 @@ fn process(pid: u32, uid: Reading<u32>) -> Process {
         uptime_seconds: Reading::new(1.0, NOW),
         devices: Vec::new(),
         faults: RecordingFaults::default(),
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }
 

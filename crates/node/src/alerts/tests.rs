@@ -60,7 +60,7 @@ fn process(pid: u32, live_bytes: u64, allocations: u64) -> Process {
         uptime_seconds: reading(1.0),
         devices: vec![held],
         faults: RecordingFaults::default(),
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }
 

@@ -333,7 +333,7 @@ fn process(
             reused_live_addresses: fault(2),
             unrecorded_events: fault(3),
         },
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }
 

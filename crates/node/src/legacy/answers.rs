@@ -103,7 +103,7 @@ fn totals(device: &Device) -> Fields {
 fn ring(device: &Device, snapshot: &Snapshot) -> Fields {
     let told = |metric: &'static MetricDefinition| {
         let living = snapshot.processes.iter().filter(|one| one.state == ProcessState::Alive);
-        let samples = living.flat_map(|process| &process.metrics);
+        let samples = living.flat_map(|process| process.metrics.iter());
         samples.filter_map(move |sample| match sample.value {
             MetricValue::Gauge(bytes)
                 if sample.name == metric.name
@@ -169,13 +169,15 @@ mod tests {
         let telling = |pid, capacity, used| {
             let gauge = |name, bytes| metric(name, &[("device", &id)], MetricValue::Gauge(bytes));
             let mut one = process(pid, "train", "ada", 5);
-            one.metrics = vec![gauge(CAPACITY.name, capacity), gauge(USED.name, used)];
+            one.metrics = [gauge(CAPACITY.name, capacity), gauge(USED.name, used)].into();
             one
         };
         let mut dead = telling(9, 999_999.0, 999_999.0);
         dead.state = ProcessState::Dead;
         let mut elsewhere = telling(10, 999_999.0, 999_999.0);
-        elsewhere.metrics.iter_mut().for_each(|one| one.labels[0].1 = String::from("other"));
+        let mut samples = elsewhere.metrics.to_vec();
+        samples.iter_mut().for_each(|one| one.labels[0].1 = String::from("other"));
+        elsewhere.metrics = samples.into();
         let processes = vec![
             telling(7, 70_656.0, 1_000.0),
             telling(8, 4_096.0, 24.0),

@@ -1,6 +1,7 @@
 //! What endpoints told besides memory when they answered last: they are not asked each time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::MetricSample;
@@ -15,7 +16,7 @@ const BELIEVED_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// The samples of a snapshot.
-    pub(crate) metrics: Vec<MetricSample>,
+    pub(crate) metrics: Arc<[MetricSample]>,
     uptime_ns: Option<u64>,
     /// When it came, on the monotonic clock.
     at_ns: u64,
@@ -30,7 +31,7 @@ pub(crate) struct Answered(BTreeMap<ProcessIdentity, Answer>);
 impl Answer {
     /// Takes what is not memory from a report that came at `at_ns`.
     pub(crate) fn of(report: &mut Report, at_ns: u64) -> Self {
-        Self { uptime_ns: report.uptime_ns, metrics: told::metrics(report), at_ns }
+        Self { uptime_ns: report.uptime_ns, metrics: told::metrics(report).into(), at_ns }
     }
 
     /// How long the process has been recording, as it told, by now.
@@ -77,7 +78,7 @@ mod tests {
     }
 
     fn answer(uptime_ns: u64) -> Answer {
-        Answer { metrics: Vec::new(), uptime_ns: Some(uptime_ns), at_ns: 10 }
+        Answer { metrics: [].into(), uptime_ns: Some(uptime_ns), at_ns: 10 }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Endpoints that have to be asked, and what of their answers is believed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::{Entry, EntryStatus, Listing, RuntimeDirectory};
@@ -9,11 +10,12 @@ use telltale_schema::reading::Absence;
 use telltale_schema::text::with_causes;
 use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 
+use super::EndpointUse;
 use super::closed::Closed;
 use super::endpoints::{Answer, AskError, Limits, Place, ask};
 use super::identity::{Checks, Lie, Standing};
 use super::ledgers::{FileIdentity, Ledgers};
-use super::{EndpointUse, Listed};
+use super::listings::Listed;
 use crate::report::Report;
 
 /// Endpoints of one directory that are asked in one round.
@@ -30,12 +32,30 @@ pub(crate) struct Believed {
 /// How long an endpoint that kept silent is not asked again: each time costs its whole patience.
 const SILENCE_NS: u64 = 10_000_000_000;
 
-/// What is remembered of endpoints, by directory, name and inode of the socket.
-pub(crate) type Remembered = BTreeMap<(u32, String, u64), Memory>;
+/// What is remembered of endpoints, by the number of the directory and by name.
+#[derive(Debug, Default)]
+pub(crate) struct Remembered(BTreeMap<u32, Listened>);
+
+/// What is remembered of the endpoints of one directory.
+#[derive(Debug, Default)]
+struct Listened {
+    /// The listing that they were in.
+    listing: Arc<Listing>,
+    known: BTreeMap<String, Known>,
+}
+
+/// An endpoint that was seen before.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// Of the socket: one that is made anew is another endpoint.
+    inode: u64,
+    uid: u32,
+    memory: Option<Memory>,
+}
 
 /// How an endpoint did when it was asked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Memory {
+enum Memory {
     /// This process answered.
     Answered(ProcessIdentity),
     /// Nobody did, and until then (on the monotonic clock) it is not asked again.
@@ -62,13 +82,26 @@ struct Asked<'a> {
     status: EntryStatus,
 }
 
+// === impl Remembered ===
+
+impl Remembered {
+    /// Lets go of all directories but these.
+    pub(crate) fn keep(&mut self, numbers: &BTreeSet<u32>) {
+        self.0.retain(|number, _| numbers.contains(number));
+    }
+}
+
+// === impl Asking ===
+
 impl Asking<'_> {
     /// Asks the endpoints of all directories at once and checks what they say. Ledgers that come
     /// along are followed from then on.
     pub(crate) fn collect(&mut self, listed: &[Listed]) -> BTreeMap<ProcessIdentity, Believed> {
         let mut asked = Vec::new();
-        for (number, directory, listing) in listed {
-            let mut entries = in_turns(self.entries(*number, directory, listing));
+        let speaking = self.ledgers.speaking();
+        for one in listed {
+            let Listed { number, directory, .. } = one;
+            let mut entries = in_turns(self.entries(one, &speaking));
             if entries.len() > MAX_ASKED {
                 let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
                 let subject = directory.path().display().to_string();
@@ -104,11 +137,10 @@ impl Asking<'_> {
     /// What of an answer is believed.
     fn judge(&mut self, one: &Asked<'_>, answer: Result<Answer, AskError>) -> Option<Believed> {
         let Asked { number, entry, ref status, .. } = *one;
-        let key = || (number, entry.name.clone(), status.inode);
         match answer.map(|answer| believe(entry, answer, self.checks)) {
             Ok(Ok((believed, ledger))) => {
                 let identity = believed.told.identity;
-                self.remembered.insert(key(), Memory::Answered(identity));
+                self.remember(one, Memory::Answered(identity));
                 if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
                     let origin = (number, entry.name.clone());
                     let behind = FileIdentity::of(status);
@@ -125,7 +157,7 @@ impl Asking<'_> {
             Err(error) => {
                 if matches!(error, AskError::TimedOut) {
                     let until_ns = self.now_ns.saturating_add(SILENCE_NS);
-                    self.remembered.insert(key(), Memory::Silent { until_ns });
+                    self.remember(one, Memory::Silent { until_ns });
                 }
                 complain(&entry.name, &error, self.report);
             }
@@ -133,59 +165,75 @@ impl Asking<'_> {
         None
     }
 
-    /// The endpoints to be asked, with what they were before they are.
+    fn remember(&mut self, one: &Asked<'_>, memory: Memory) {
+        let listened = self.remembered.0.get_mut(&one.number);
+        if let Some(known) = listened.and_then(|of| of.known.get_mut(&one.entry.name))
+            && known.inode == one.status.inode
+        {
+            known.memory = Some(memory);
+        }
+    }
+
+    /// The endpoints to be asked, with what they were before they are. `speaking` are those of whom
+    /// a ledger tells.
     fn entries<'a>(
         &mut self,
-        number: u32,
-        directory: &RuntimeDirectory,
-        listing: &'a Listing,
+        listed: &'a Listed,
+        speaking: &HashSet<ProcessIdentity>,
     ) -> Vec<(&'a Entry, EntryStatus)> {
         if self.which == EndpointUse::Never {
             return Vec::new();
         }
-        let mut known = BTreeMap::new();
+        let Listed { number, directory, listing } = listed;
+        let Listened { listing: before, mut known } =
+            self.remembered.0.remove(number).unwrap_or_default();
+        let unchanged = Arc::ptr_eq(&before, listing);
         let mut entries = Vec::new();
+        let mut seen = BTreeMap::new();
         for entry in &listing.endpoints {
-            let Ok(status) = directory.entry_status(&entry.name) else { continue };
-            let key = (number, entry.name.clone(), status.inode);
-            let before = self.remembered.remove(&key);
-            if let Some(memory) = before {
-                known.insert(key, memory);
+            let before = known.get(&entry.name).copied();
+            let one = match before.filter(|_| unchanged) {
+                Some(before) => before,
+                None => {
+                    let Ok(status) = directory.entry_status(&entry.name) else { continue };
+                    let same = before.filter(|before| before.inode == status.inode);
+                    let memory = same.and_then(|before| before.memory);
+                    Known { inode: status.inode, uid: status.uid, memory }
+                }
+            };
+            if !unchanged {
+                seen.insert(entry.name.clone(), one);
             }
-            let (silent, identity) = match before {
+            let (silent, identity) = match one.memory {
                 Some(Memory::Silent { until_ns }) => (self.now_ns < until_ns, None),
                 Some(Memory::Answered(identity)) => (false, Some(identity)),
                 None => (false, None),
             };
-            let covered = self.is_covered(number, entry, status.uid, identity);
+            let covered = match identity {
+                Some(identity) => speaking.contains(&identity),
+                None => self.is_covered(*number, entry, one.uid),
+            };
             if self.which != EndpointUse::Always && covered {
                 continue;
             }
             if silent {
                 let detail = "no answer a few seconds ago; it is asked again in a while";
                 self.report.error(&entry.name, Absence::TimedOut, detail);
-            } else {
+            } else if let Ok(status) = directory.entry_status(&entry.name) {
                 entries.push((entry, status));
             }
         }
         // Sockets that are gone are forgotten.
-        self.remembered.retain(|(of, ..), _| *of != number);
-        self.remembered.append(&mut known);
+        if !unchanged {
+            known = seen;
+        }
+        self.remembered.0.insert(*number, Listened { listing: Arc::clone(listing), known });
         entries
     }
 
     /// Whether a ledger says what this endpoint would say of memory. The number in its name counts
     /// in an unknown PID namespace, so containers are asked once, to learn who they are.
-    fn is_covered(
-        &self,
-        number: u32,
-        entry: &Entry,
-        uid: u32,
-        before: Option<ProcessIdentity>,
-    ) -> bool {
-        if let Some(identity) = before {
-            return self.ledgers.speak_for(&identity);
-        }
+    fn is_covered(&self, number: u32, entry: &Entry, uid: u32) -> bool {
         let Some(namespace) = self.checks.namespace() else { return false };
         entry.pid_namespace.is_none_or(|found| found == namespace)
             && self.ledgers.has_neighbour(number, entry.pid, namespace, uid)

@@ -9,9 +9,12 @@ use crate::observation::{DeviceClaim, MemoryClaim};
 /// What a ledger says.
 pub(crate) fn of_ledger(reading: &LedgerReading) -> MemoryClaim {
     let mut devices: Vec<DeviceClaim> = reading.devices.iter().map(device).collect();
-    for (slot, kind, usage) in &reading.usage {
-        if let Some(device) = devices.get_mut(slot.index()) {
-            device.kinds.push(KindUsage { kind: *kind, usage: *usage });
+    // A device's kinds lie together, and get the room that they need at once.
+    for of_device in reading.usage.chunk_by(|one, next| one.0 == next.0) {
+        if let Some(device) = of_device.first().and_then(|(slot, ..)| devices.get_mut(slot.index()))
+        {
+            let kinds = of_device.iter();
+            device.kinds.extend(kinds.map(|&(_, kind, usage)| KindUsage { kind, usage }));
         }
     }
     MemoryClaim { source: ProcessSource::Ledger, devices }

@@ -14,6 +14,7 @@ use telltale_schema::text::with_causes;
 use super::EndpointUse;
 use super::endpoints::is_listening;
 use super::identity::{Checks, Standing};
+use super::listings::Listed;
 use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
 use crate::clock::since_boot_ns;
@@ -37,7 +38,7 @@ impl Processes {
         let mut report = Report::default();
         let listed = self.list_main(&mut report);
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
-        for (_, directory, listing) in listed {
+        for Listed { directory, listing, .. } in listed {
             // The pids of ledgers that were found dead here, with their users.
             let mut dead = BTreeSet::new();
             for entry in

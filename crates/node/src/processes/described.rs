@@ -189,7 +189,7 @@ impl Description {
             uptime_seconds: Reading::absent(Absence::Unknown, "it reports no start"),
             devices: Vec::new(),
             faults: RecordingFaults::default(),
-            metrics: Vec::new(),
+            metrics: [].into(),
         }
     }
 }
@@ -220,6 +220,6 @@ pub(crate) fn unseen(
         uptime_seconds: Reading::absent(reason, ""),
         devices: Vec::new(),
         faults: RecordingFaults::default(),
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }

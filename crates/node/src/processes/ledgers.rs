@@ -1,10 +1,11 @@
 //! Ledgers that are followed: opened and judged once, then copied again and again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, Listing, RuntimeDirectory};
+use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, Listing};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::Absence;
@@ -12,6 +13,7 @@ use telltale_schema::text::with_causes;
 
 use super::closed::Closed;
 use super::identity::{Checks, Lie, Standing};
+use super::listings::Listed;
 use super::liveness::Watch;
 use super::status::Procfs;
 use crate::report::Report;
@@ -79,6 +81,8 @@ enum Held {
 pub(crate) struct Ledgers {
     followed: BTreeMap<Origin, Followed>,
     sweep: LedgerSweep,
+    /// The listing by which each directory was brought in line.
+    refreshed: BTreeMap<u32, Arc<Listing>>,
     watch: Option<Watch>,
     /// Processes without a ledger here whose end is watched, too: pid, start time and number.
     others: BTreeMap<(u32, u64), u64>,
@@ -134,10 +138,10 @@ impl Ledgers {
     }
 
     /// Lets go of those that `keep` does not want.
-    fn retain(&mut self, mut keep: impl FnMut(&Origin, FileIdentity) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(&Origin, &Followed) -> bool) {
         let Self { followed, watch, sweep, .. } = self;
         followed.retain(|origin, one| {
-            let keep = keep(origin, one.behind);
+            let keep = keep(origin, one);
             if !keep {
                 one.withdraw(sweep);
                 if let Some(watch) = watch.as_mut() {
@@ -152,19 +156,25 @@ impl Ledgers {
     /// of what is gone or has become another file.
     pub(crate) fn refresh(
         &mut self,
-        number: u32,
-        directory: &RuntimeDirectory,
-        listing: &Listing,
+        listed: &Listed,
         checks: &Checks<'_>,
         (report, closed): (&mut Report, &mut Closed),
     ) {
-        let entries = listing.ledgers.iter().chain(&listing.endpoints);
-        let listed: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
-        self.retain(|(of, name), behind| {
+        let Listed { number, directory, listing } = listed;
+        let number = *number;
+        let before = self.refreshed.insert(number, Arc::clone(listing));
+        let unchanged = before.is_some_and(|before| Arc::ptr_eq(&before, listing));
+        let entries = listing.ledgers.iter().chain(&listing.endpoints).filter(|_| !unchanged);
+        let names: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
+        self.retain(|(of, name), one| {
+            // A file that was cut short fails to be read.
+            if *of != number || (unchanged && !one.failed) {
+                return true;
+            }
             let now = || directory.entry_status(name).ok().as_ref().map(FileIdentity::of);
             // A directory with too many entries to list lets nobody vanish who was seen before.
-            let may_be_there = listing.truncated || listed.contains(name.as_str());
-            *of != number || (may_be_there && now() == Some(behind))
+            let may_be_there = unchanged || listing.truncated || names.contains(name.as_str());
+            may_be_there && now() == Some(one.behind)
         });
         let (mut of_users, mut failures) = (BTreeMap::new(), BTreeMap::<u32, usize>::new());
         for one in self.followed.values() {
@@ -403,6 +413,7 @@ impl Ledgers {
     /// Lets go of the ledgers of all directories but these.
     pub(crate) fn keep_directories(&mut self, numbers: &BTreeSet<u32>) {
         self.retain(|(number, _), _| numbers.contains(number));
+        self.refreshed.retain(|number, _| numbers.contains(number));
     }
 
     /// Whether a ledger of this directory and user is that of the neighbour with this pid.
@@ -413,6 +424,11 @@ impl Ledgers {
                 && (one.owner.pid, one.owner.pid_namespace) == (pid, namespace)
                 && one.uid == uid
         })
+    }
+
+    /// The processes of whom a ledger that can be read is.
+    pub(crate) fn speaking(&self) -> HashSet<ProcessIdentity> {
+        self.followed.values().filter(|one| one.speaks()).map(|one| one.owner).collect()
     }
 
     /// Whether some ledger that can be read is of this process.

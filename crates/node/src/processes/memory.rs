@@ -8,6 +8,7 @@ use super::answers::{MAX_ASKED, believe};
 use super::closed::Closed;
 use super::endpoints::{Limits, ask};
 use super::identity::{Checks, Seen};
+use super::listings::Listed;
 use super::{Holders, Processes};
 use crate::report::Report;
 
@@ -34,7 +35,7 @@ impl Processes {
         let limits = Limits { peer: self.places.patience, all: self.places.deadline };
         let (kind, device) = (QueryKind::Memory, DeviceSelector::All);
         let query = Query { kind, device, want_ledger: false, is_last: true };
-        for (_, directory, listing) in &listed {
+        for Listed { directory, listing, .. } in &listed {
             let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
             let names = entries.iter().map(|entry| entry.name.as_str());
             let places: Vec<_> = names.map(|name| (&**directory, name)).collect();

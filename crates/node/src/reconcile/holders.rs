@@ -77,6 +77,6 @@ pub(super) fn out_of_sight(namespace_pid: Option<u32>, name: &str) -> Process {
         uptime_seconds: Reading::absent(Absence::Hidden, ""),
         devices: Vec::new(),
         faults: RecordingFaults::default(),
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }

@@ -176,7 +176,7 @@ fn crowd(count: u32) -> Vec<Process> {
         .map(|pid| process(pid, &format!("p{pid}"), "ada", 1000 * u64::from(pid)))
         .collect();
     for process in &mut all {
-        process.metrics = vec![metric("steps", &[], MetricValue::Counter(1))];
+        process.metrics = [metric("steps", &[], MetricValue::Counter(1))].into();
     }
     all
 }
@@ -240,7 +240,7 @@ fn a_hostile_process_steers_no_series_but_its_own() {
     let mut hostile = process(7, "x\",user=\"root\"} 1\n# EOF", "eve", 1);
     let histogram =
         |bounds: Vec<f64>, counts| MetricValue::Histogram { bounds, counts, sum: f64::NAN };
-    hostile.metrics = vec![
+    let mut told = vec![
         // Ours, which it may not tell, or not so.
         metric("telltale_device_up", &[("device", "1001")], MetricValue::Gauge(0.0)),
         metric("telltale_process_memory_live_bytes", &[], MetricValue::Gauge(1e18)),
@@ -266,11 +266,12 @@ fn a_hostile_process_steers_no_series_but_its_own() {
         metric("steps_created", &[], MetricValue::Gauge(1.0)),
         metric("steps_total", &[], MetricValue::Counter(2)),
     ];
-    hostile.metrics.push(metric(
+    told.push(metric(
         "kept",
         &[("user", "root"), ("pid", "1"), ("le", "2"), ("text", "\u{202e}\"\\\0")],
         MetricValue::Gauge(f64::INFINITY),
     ));
+    hostile.metrics = told.into();
     let machine = snapshot(vec![device(1)], vec![hostile]);
     let (text, dropped) = text(&mut Sampler::default(), &machine);
     let families = parse(&text, false).unwrap_or_else(|reason| panic!("{reason}\n{text}"));
@@ -312,10 +313,11 @@ fn registered_counters_and_histograms_of_one_row_add_up() {
     let with = |pid, bounds: &[f64], counts: &[u64]| {
         let mut process = process(pid, "train", "ada", 1);
         let (bounds, counts) = (bounds.to_vec(), counts.to_vec());
-        process.metrics = vec![
+        process.metrics = [
             metric("steps", &[], MetricValue::Counter(2)),
             metric("wait", &[], MetricValue::Histogram { bounds, counts, sum: 1.5 }),
-        ];
+        ]
+        .into();
         process
     };
     let alike = vec![with(1, &[1.0], &[1, 2]), with(2, &[1.0], &[10, 20])];

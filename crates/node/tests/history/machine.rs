@@ -238,6 +238,6 @@ pub(crate) fn process(pid: u32, live_bytes: u64, devices: &[usize]) -> Process {
         uptime_seconds: Reading::absent(Absence::NotYet, ""),
         devices: devices.iter().map(held).collect(),
         faults: RecordingFaults::default(),
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }

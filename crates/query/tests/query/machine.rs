@@ -102,7 +102,7 @@ fn process(pid: u32, name: &str, user: &str, devices: Vec<HeldDevice>) -> Proces
         uptime_seconds: at(7_200.0),
         devices,
         faults: RecordingFaults::default(),
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }
 

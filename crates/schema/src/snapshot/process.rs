@@ -1,5 +1,7 @@
 //! A process in a snapshot.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessIdentity;
@@ -36,8 +38,9 @@ pub struct Process {
     pub devices: Vec<HeldDevice>,
     /// What went wrong in recording, as its runtime counted it.
     pub faults: RecordingFaults,
-    /// Whatever else its endpoint reports.
-    pub metrics: Vec<MetricSample>,
+    /// Whatever else its endpoint reports; the same from snapshot to snapshot until it is asked again.
+    #[serde(with = "shared")]
+    pub metrics: Arc<[MetricSample]>,
 }
 
 /// Where a process's memory figures come from, in the order of trust.
@@ -153,5 +156,26 @@ impl MetricValue {
             Self::Counter(_) | Self::Gauge(_) => 0,
             Self::Histogram { counts, .. } => counts.iter().copied().fold(0, u64::saturating_add),
         }
+    }
+}
+/// Shared samples as the list that they are.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::MetricSample;
+
+    pub(super) fn serialize<S: Serializer>(
+        samples: &Arc<[MetricSample]>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        samples[..].serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<[MetricSample]>, D::Error> {
+        Vec::deserialize(deserializer).map(Arc::from)
     }
 }

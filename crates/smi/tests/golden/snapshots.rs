@@ -173,7 +173,7 @@ fn process(pid: Option<u32>, name: &str) -> Process {
         uptime_seconds: no(Absence::Unknown, "it reports no start"),
         devices: Vec::new(),
         faults: RecordingFaults::default(),
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }
 
@@ -239,7 +239,7 @@ fn trainer() -> Process {
         uptime_seconds: at(3_725.0),
         devices: vec![held(0, 1, Accounting::Recorded, kinds)],
         faults: RecordingFaults { double_frees: 3, ..RecordingFaults::default() },
-        metrics: vec![
+        metrics: [
             metric("jobs_total", &[], 1_234),
             metric("telltale_process_programs_cached", &[], 57),
             metric("telltale_process_program_cache_hits_total", &[], 12_345),
@@ -248,7 +248,8 @@ fn trainer() -> Process {
             metric("telltale_endpoint_errors_total", &[("reason", "internal")], 0),
             metric("idle_total", &[], 0),
             metric(&"a_long_name_".repeat(7), &[], 7),
-        ],
+        ]
+        .into(),
         ..process(Some(4_242), "py\u{7}thon3")
     }
 }

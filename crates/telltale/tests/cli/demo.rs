@@ -106,7 +106,7 @@ fn the_loss_and_the_prints_of_each_training_are_below_the_tables_and_in_json() {
     while losses < 2 {
         let snapshot: Snapshot = serde_json::from_str(&json.line()).unwrap();
         check(&snapshot);
-        let metrics = snapshot.processes.iter().flat_map(|process| &process.metrics);
+        let metrics = snapshot.processes.iter().flat_map(|process| process.metrics.iter());
         losses = metrics.filter(|sample| sample.name == "gpt_loss").count();
     }
     json.child.interrupt();

@@ -124,7 +124,7 @@ pub(crate) fn process(pid: u32, name: &str, user: &str, live_bytes: u64) -> Proc
         uptime_seconds: now(f64::from(pid)),
         devices: vec![held],
         faults: RecordingFaults { double_frees: 1, ..RecordingFaults::default() },
-        metrics: Vec::new(),
+        metrics: [].into(),
     }
 }
 
@@ -187,8 +187,8 @@ pub(crate) fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Arc<Sna
 pub(crate) fn everything() -> Arc<Snapshot> {
     let device = device(1);
     let mut telling = process(7, "train", "ada", 500);
-    telling.metrics = told(&device.id);
-    telling.metrics.extend([
+    let mut samples = told(&device.id);
+    samples.extend([
         metric("steps", &[("phase", "warm \"up\"\n")], MetricValue::Counter(3)),
         metric("loss", &[], MetricValue::Gauge(0.5)),
         metric(
@@ -197,6 +197,7 @@ pub(crate) fn everything() -> Arc<Snapshot> {
             MetricValue::Histogram { bounds: vec![0.5], counts: vec![1, 2], sum: 3.0 },
         ),
     ]);
+    telling.metrics = samples.into();
     let mut contained = process(8, "serve", "bob", 400);
     contained.container = Some(Container {
         id: "c".repeat(64),

@@ -77,7 +77,7 @@ pub(super) fn process<'a>(
         to.message(12, |to| held_device(to, held));
     }
     to.message(13, |to| faults(to, &process.faults));
-    for sample in &process.metrics {
+    for sample in process.metrics.iter() {
         let place = descriptions.place(sample);
         to.message(14, |to| metric(to, sample, place));
     }
