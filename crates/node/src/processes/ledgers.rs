@@ -152,6 +152,25 @@ impl Ledgers {
         });
     }
 
+    /// Lets go of the ledgers of a directory that are gone, or whose names have become others'.
+    fn let_go(&mut self, listed: &Listed) {
+        let Listed { number, directory, listing } = listed;
+        let before = self.refreshed.insert(*number, Arc::clone(listing));
+        let unchanged = before.is_some_and(|before| Arc::ptr_eq(&before, listing));
+        let entries = listing.ledgers.iter().chain(&listing.endpoints).filter(|_| !unchanged);
+        let names: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
+        self.retain(|(of, name), one| {
+            // A file that was cut short fails to be read.
+            if of != number || (unchanged && !one.failed) {
+                return true;
+            }
+            let now = || directory.entry_status(name).ok().as_ref().map(FileIdentity::of);
+            // A directory with too many entries to list lets nobody vanish who was seen before.
+            let may_be_there = unchanged || listing.truncated || names.contains(name.as_str());
+            may_be_there && now() == Some(one.behind)
+        });
+    }
+
     /// Brings the ledgers of one directory in line with its listing: opens what is new, lets go
     /// of what is gone or has become another file.
     pub(crate) fn refresh(
@@ -162,20 +181,7 @@ impl Ledgers {
     ) {
         let Listed { number, directory, listing } = listed;
         let number = *number;
-        let before = self.refreshed.insert(number, Arc::clone(listing));
-        let unchanged = before.is_some_and(|before| Arc::ptr_eq(&before, listing));
-        let entries = listing.ledgers.iter().chain(&listing.endpoints).filter(|_| !unchanged);
-        let names: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
-        self.retain(|(of, name), one| {
-            // A file that was cut short fails to be read.
-            if *of != number || (unchanged && !one.failed) {
-                return true;
-            }
-            let now = || directory.entry_status(name).ok().as_ref().map(FileIdentity::of);
-            // A directory with too many entries to list lets nobody vanish who was seen before.
-            let may_be_there = unchanged || listing.truncated || names.contains(name.as_str());
-            may_be_there && now() == Some(one.behind)
-        });
+        self.let_go(listed);
         let (mut of_users, mut failures) = (BTreeMap::new(), BTreeMap::<u32, usize>::new());
         for one in self.followed.values() {
             *of_users.entry(one.uid).or_insert(0) += 1;
