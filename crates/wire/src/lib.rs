@@ -10,6 +10,8 @@
 #![deny(clippy::cast_possible_truncation)]
 
 #[cfg(feature = "grpc")]
+mod call;
+#[cfg(feature = "grpc")]
 pub mod cluster;
 #[cfg(feature = "grpc")]
 pub mod cluster_state;

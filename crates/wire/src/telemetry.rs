@@ -18,7 +18,8 @@ mod limited;
 #[path = "generated/telltale_telemetry_v1.rs"]
 pub mod message;
 
-pub use client::{CallError, Client, TokenTextError, Updates};
+pub use crate::call::TokenTextError;
+pub use client::{CallError, Client, Updates};
 pub use codec::{Payload, RawCodec};
 pub use descriptors::DESCRIPTORS;
 

@@ -2,11 +2,9 @@
 
 use prost::Message;
 use prost::bytes::Bytes;
-use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::tokio_stream::{Stream, StreamExt as _};
-use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::decode::{Bounded, MessageError};
 use super::message::{
@@ -16,14 +14,12 @@ use super::message::{
     ListNodesResponse, NodeMessage, OrderResponse, ReadmitRequest, RemoveRequest, RestartRequest,
     SetModeRequest,
 };
-use super::{LEADER_METADATA, MAX_ANSWER_BYTES, Payload, RawCodec, SERVICE, TokenTextError};
+use super::{LEADER_METADATA, MAX_ANSWER_BYTES, SERVICE, TokenTextError};
+use crate::call::{Way, payload};
 
 /// A coordinator at the other end of a channel.
 #[derive(Debug, Clone)]
-pub struct Client {
-    grpc: tonic::client::Grpc<Channel>,
-    authorization: Option<MetadataValue<Ascii>>,
-}
+pub struct Client(Way);
 
 /// What a coordinator tells the nodes of one stream, as it comes.
 #[derive(Debug)]
@@ -65,20 +61,15 @@ impl Client {
     /// A client over this channel.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        let grpc = tonic::client::Grpc::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
-        Self { grpc, authorization: None }
+        Self(Way::new(channel, SERVICE, MAX_ANSWER_BYTES))
     }
 
     /// The same client, which sends the coordinator's token with each call.
     ///
     /// # Errors
     /// When the text is no token.
-    pub fn with_token(mut self, token: &str) -> Result<Self, TokenTextError> {
-        let mut value: MetadataValue<Ascii> =
-            format!("Bearer {token}").parse().map_err(|_| TokenTextError)?;
-        value.set_sensitive(true);
-        self.authorization = Some(value);
-        Ok(self)
+    pub fn with_token(self, token: &str) -> Result<Self, TokenTextError> {
+        self.0.with_token(token).map(Self)
     }
 
     /// Attends as one node or many: sends what `messages` gives, and returns what comes back once the
@@ -90,11 +81,8 @@ impl Client {
         &mut self,
         messages: impl Stream<Item = NodeMessage> + Send + 'static,
     ) -> Result<Orders, CallError> {
-        let path = self.prepare("Attend").await?;
         let payloads = messages.map(|message| payload(&message));
-        let mut request = Request::new(payloads);
-        self.authorize(&mut request);
-        Ok(Orders(self.grpc.streaming(request, path, RawCodec).await?.into_inner()))
+        Ok(Orders(self.0.exchange("Attend", payloads).await?))
     }
 
     /// The job at a glance.
@@ -202,24 +190,8 @@ impl Client {
         method: &'static str,
         request: &impl Message,
     ) -> Result<Answer, CallError> {
-        let path = self.prepare(method).await?;
-        let mut request = Request::new(payload(request));
-        self.authorize(&mut request);
-        let bytes = self.grpc.unary(request, path, RawCodec).await?.into_inner();
+        let bytes = self.0.unary(method, request).await?;
         Ok(Answer::bounded(&bytes)?)
-    }
-
-    fn authorize<Body>(&self, request: &mut Request<Body>) {
-        if let Some(authorization) = &self.authorization {
-            request.metadata_mut().insert("authorization", authorization.clone());
-        }
-    }
-
-    async fn prepare(&mut self, method: &'static str) -> Result<PathAndQuery, CallError> {
-        let failed = |error: tonic::transport::Error| Status::from_error(Box::new(error));
-        self.grpc.ready().await.map_err(failed)?;
-        let path = format!("/{SERVICE}/{method}");
-        Ok(path.parse().expect("the names of a service and a method make a path"))
     }
 }
 
@@ -236,8 +208,4 @@ impl Orders {
             None => Ok(None),
         }
     }
-}
-
-fn payload(message: &impl Message) -> Payload {
-    Payload { shared: Bytes::new(), own: message.encode_to_vec() }
 }

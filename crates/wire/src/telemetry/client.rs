@@ -6,25 +6,16 @@ use prost::Message;
 use prost::bytes::Bytes;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
-use tonic::codegen::http::uri::PathAndQuery;
-use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
-use tonic::{Request, Status, Streaming};
+use tonic::{Status, Streaming};
 
 use super::decode::{self, Answer, AnswerError, Update};
-use super::{MAX_ANSWER_BYTES, Payload, RawCodec, message};
+use super::{MAX_ANSWER_BYTES, SERVICE, message};
+use crate::call::{TokenTextError, Way};
 
 /// A node service at the other end of a channel.
 #[derive(Debug, Clone)]
-pub struct Client {
-    grpc: tonic::client::Grpc<Channel>,
-    authorization: Option<MetadataValue<Ascii>>,
-}
-
-/// A text that is no token.
-#[derive(Debug, thiserror::Error)]
-#[error("a token has printable ASCII characters alone")]
-pub struct TokenTextError;
+pub struct Client(Way);
 
 /// The messages of a Watch, as they come.
 #[derive(Debug)]
@@ -53,20 +44,15 @@ impl Client {
     /// A client over this channel.
     #[must_use]
     pub fn new(channel: Channel) -> Self {
-        let grpc = tonic::client::Grpc::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES);
-        Self { grpc, authorization: None }
+        Self(Way::new(channel, SERVICE, MAX_ANSWER_BYTES))
     }
 
     /// The same client, which sends the service's token with each call.
     ///
     /// # Errors
     /// When the text is no token.
-    pub fn with_token(mut self, token: &str) -> Result<Self, TokenTextError> {
-        let mut value: MetadataValue<Ascii> =
-            format!("Bearer {token}").parse().map_err(|_| TokenTextError)?;
-        value.set_sensitive(true);
-        self.authorization = Some(value);
-        Ok(self)
+    pub fn with_token(self, token: &str) -> Result<Self, TokenTextError> {
+        self.0.with_token(token).map(Self)
     }
 
     /// The machine as the caller may see it: as collected last, or collected for this call.
@@ -99,10 +85,7 @@ impl Client {
     pub async fn watch(&mut self, least_interval: Duration) -> Result<Updates, CallError> {
         let least_interval_ms = u32::try_from(least_interval.as_millis()).unwrap_or(u32::MAX);
         let request = message::WatchRequest { least_interval_ms };
-        let path = self.prepare("Watch").await?;
-        let request = self.request(&request);
-        let answer = self.grpc.server_streaming(request, path, RawCodec).await?;
-        Ok(Updates(answer.into_inner()))
+        Ok(Updates(self.0.answers("Watch", &request).await?))
     }
 
     /// The alerts that the caller may see.
@@ -123,25 +106,7 @@ impl Client {
         method: &'static str,
         request: &impl Message,
     ) -> Result<Bytes, CallError> {
-        let path = self.prepare(method).await?;
-        let request = self.request(request);
-        Ok(self.grpc.unary(request, path, RawCodec).await?.into_inner())
-    }
-
-    fn request(&self, message: &impl Message) -> Request<Payload> {
-        let payload = Payload { shared: Bytes::new(), own: message.encode_to_vec() };
-        let mut request = Request::new(payload);
-        if let Some(authorization) = &self.authorization {
-            request.metadata_mut().insert("authorization", authorization.clone());
-        }
-        request
-    }
-
-    async fn prepare(&mut self, method: &'static str) -> Result<PathAndQuery, CallError> {
-        let failed = |error: tonic::transport::Error| Status::from_error(Box::new(error));
-        self.grpc.ready().await.map_err(failed)?;
-        let path = format!("/{}/{method}", super::SERVICE);
-        Ok(path.parse().expect("the names of a service and a method make a path"))
+        Ok(self.0.unary(method, request).await?)
     }
 }
 
