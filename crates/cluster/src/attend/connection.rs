@@ -133,6 +133,7 @@ impl Keeping {
     /// Passes on orders until the way is lost. Says whether anything came.
     async fn hear(&mut self, address: &CoordinatorAddress, mut orders: Orders) -> (Lost, bool) {
         let mut was_heard = false;
+        let mut refused: Option<String> = None;
         let lost = loop {
             let message = match orders.next().await {
                 Ok(Some(message)) => message,
@@ -153,7 +154,12 @@ impl Keeping {
                 // This stream carries one node only.
                 Ok(Told::Order { .. }) => {}
                 Ok(Told::Refused { reason, .. }) => {
-                    log::warn(&format!("the coordinator refused a message: {reason}"));
+                    // Who is refused registers again each second.
+                    let text = format!("the coordinator refused a message: {reason}");
+                    if refused.as_ref() != Some(&text) {
+                        log::warn(&text);
+                        refused = Some(text);
+                    }
                 }
                 Err(source) => break Lost::Protocol { address: address.clone(), source },
             }
