@@ -211,7 +211,9 @@ impl Detector {
             Rule::OwnHistory => {
                 let meaningful = self.settings.meaningful_ratio.max(1.0).ln();
                 let mut findings = slowness::findings(&self.matrix, &self.members, meaningful);
-                findings.extend(self.waiting.findings(&self.members, meaningful));
+                let mut late = self.waiting.findings(&self.members, meaningful);
+                late.retain(|one| !findings.iter().any(|slow| slow.is_link_of(one)));
+                findings.extend(late);
                 findings
             }
             Rule::MeanTwoSigma => outliers::findings(&self.matrix, &self.members),

@@ -44,6 +44,16 @@ impl Finding {
         let is_certain = culprits.len() == 1;
         Self { kind, culprits, is_certain, confidence, evidence }
     }
+
+    /// Whether this is about a link at whose end the only culprit of another is: whoever waits for a slow
+    /// transfer comes late to the next collective, and is not the cause.
+    pub(super) fn is_link_of(&self, other: &Self) -> bool {
+        let [Culprit::Node(late)] = other.culprits[..] else { return false };
+        self.culprits.iter().any(|culprit| match *culprit {
+            Culprit::BothWays(one, two) | Culprit::OneWay(one, two) => one == late || two == late,
+            Culprit::Node(_) | Culprit::Sender(_) | Culprit::Receiver(_) => false,
+        })
+    }
 }
 
 type Identity = (VerdictKind, Vec<Culprit>);

@@ -149,3 +149,25 @@ fn when_everybody_takes_longer_in_collectives_nobody_is_late() {
         assert_eq!(said(&verdicts), [], "{second} s");
     }
 }
+
+#[test]
+fn who_is_late_because_of_a_slow_link_is_not_the_cause() {
+    let mut job = Job::of(4);
+    let report = |node: u32, slow: bool, second: u32| {
+        // The link between b and d; d comes from it to the next collective later than the others.
+        let mut observation = mesh(node, 4, 99, 1.0, second);
+        for edge in observation.edges.iter_mut().filter(|_| slow && [1, 3].contains(&node)) {
+            if [1, 3].contains(&edge.key.peer.0) {
+                edge.window.median_ns *= 50;
+            }
+        }
+        observation.waits = collective(node, 3, if slow { 3_000_000 } else { 0 }, second).waits;
+        Some(observation)
+    };
+    (0..40).for_each(|second| assert!(job.second(|node| report(node, false, second)).is_empty()));
+    let verdicts = (40..60).map(|second| said(&job.second(|node| report(node, true, second))));
+    let verdicts: Vec<_> = verdicts.skip_while(Vec::is_empty).collect();
+    assert!(verdicts.len() >= 10, "it is named within ten windows: {verdicts:?}");
+    let link = [certain(VerdictKind::SlowLink, "link between b and d")];
+    assert!(verdicts.iter().all(|said| *said == link), "{verdicts:?}");
+}
