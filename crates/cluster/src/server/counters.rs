@@ -71,7 +71,9 @@ impl Refused {
             ProtocolError::Message(MessageError::TooLong { .. } | MessageError::Limit(_)) => {
                 Self::TooLarge
             }
-            ProtocolError::Message(MessageError::Malformed(_)) => Self::Malformed,
+            ProtocolError::Message(MessageError::Malformed(_) | MessageError::Cut) => {
+                Self::Malformed
+            }
             _ => Self::Value,
         }
     }

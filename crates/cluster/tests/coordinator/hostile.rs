@@ -4,26 +4,29 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use prost::Message as _;
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::message::{Acknowledgement, Activity, FromNodeBody, Order, Step};
 use telltale_cluster::observation::WorkerState;
-use telltale_cluster::protocol::decode::Told;
+use telltale_cluster::protocol::decode::{Told, coordinator_message};
 use telltale_harness::Scratch;
 use telltale_wire::cluster::message::{
-    EdgeWindow, NodeMessage, Registration, Report, Worker, node_message::Body,
+    self, ActivityKind, CoordinatorMessage, EdgeWindow, NodeMessage, Registration, Report, Worker,
+    node_message::Body,
 };
-use telltale_wire::cluster::{CallError, MAX_NODE_MESSAGE_BYTES};
+use telltale_wire::cluster::{CallError, MAX_NODE_MESSAGE_BYTES, Payload, RawCodec, SERVICE};
+use tokio_stream::StreamExt as _;
 use tonic::Code;
 
 use crate::node::{LIFE, Node, job};
 use crate::running::{Running, plan, run, until, within};
 
-fn message(body: Option<Body>) -> NodeMessage {
+fn told(body: Option<Body>) -> NodeMessage {
     NodeMessage { node: "a".to_owned(), incarnation: LIFE, sequence: u64::MAX / 2, body }
 }
 
 fn report(report: Report) -> NodeMessage {
-    message(Some(Body::Report(report)))
+    told(Some(Body::Report(report)))
 }
 
 #[test]
@@ -35,10 +38,10 @@ fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
         let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
         let committed = Report { activity: None, ..Report::default() };
         let cases = [
-            (message(None), "value", "what the node tells is missing"),
+            (told(None), "value", "what the node tells is missing"),
             (report(committed.clone()), "value", "what the agent is doing is missing"),
             (
-                message(Some(Body::Registration(Registration {
+                told(Some(Body::Registration(Registration {
                     address: "a b".to_owned(),
                     ..Registration::default()
                 }))),
@@ -85,6 +88,51 @@ fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
 }
 
 #[test]
+fn bytes_that_are_no_message_are_refused_and_the_next_message_is_taken() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let (_nodes, epoch) = job(&mut running.client(), &["a", "b"]).await;
+        let registers = NodeMessage {
+            node: "c".to_owned(),
+            ..told(Some(Body::Registration(Registration {
+                address: "127.0.0.1".to_owned(),
+                workers: 1,
+                activity: Some(message::Activity { kind: ActivityKind::Idle.into(), epoch: 0 }),
+                ..Registration::default()
+            })))
+        };
+        // No tag, a field that is longer than all, a name that is no text, and half a message.
+        let whole = report(Report { workers: vec![Worker::default(); 9], ..Report::default() });
+        let half = whole.encode_to_vec()[..24].to_vec();
+        let broken = [vec![0; 9], vec![0x0a, 0x7f, 0x61], vec![0x0a, 0x02, 0xff, 0xfe], half];
+        let sent: Vec<Payload> = (broken.iter().cloned().chain([registers.encode_to_vec()]))
+            .map(|own| Payload { own, ..Payload::default() })
+            .collect();
+        let mut grpc = tonic::client::Grpc::new(running.channel());
+        within("the coordinator is reached", grpc.ready()).await.unwrap();
+        let path = format!("/{SERVICE}/Attend").parse().unwrap();
+        // The stream goes on, as agents' streams do.
+        let sent = tokio_stream::iter(sent).chain(tokio_stream::pending());
+        let answer = grpc.streaming(tonic::Request::new(sent), path, RawCodec).await.unwrap();
+        let mut answers = answer.into_inner();
+        for bytes in &broken {
+            let told = within("a refusal", answers.message()).await.unwrap().unwrap();
+            let told = coordinator_message(CoordinatorMessage::decode(told).unwrap()).unwrap();
+            let Told::Refused { reason, .. } = told else { panic!("{bytes:?}: {told:?}") };
+            assert!(reason.starts_with("not a message of the protocol"), "{bytes:?}: {reason}");
+        }
+        assert_eq!(running.metrics("refused_total").await["malformed"], 4);
+        let mut client = running.client();
+        let known = || async { running.client().nodes().await.unwrap().nodes.len() };
+        until("the one that was whole is taken", known, |known| *known == 3).await;
+        let status = client.status().await.unwrap();
+        assert_eq!((status.epoch, status.runs), (epoch.number(), true));
+        running.end().await;
+    });
+}
+
+#[test]
 fn a_message_that_is_too_long_ends_its_stream_alone() {
     run(async {
         let scratch = Scratch::new();
@@ -93,7 +141,7 @@ fn a_message_that_is_too_long_ends_its_stream_alone() {
         let (mut nodes, epoch) = job(&mut client, &["a", "b"]).await;
         let mut stranger = Node::attend(&mut client, "stranger").await;
         let node = "n".repeat(MAX_NODE_MESSAGE_BYTES + 1);
-        stranger.send(NodeMessage { node, ..message(None) }).await;
+        stranger.send(NodeMessage { node, ..told(None) }).await;
         match stranger.told().await {
             Err(CallError::Refused(status)) => {
                 assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
@@ -105,7 +153,7 @@ fn a_message_that_is_too_long_ends_its_stream_alone() {
         // Of many messages that are none, the stream ends too, so that nobody is told for ever.
         let mut liar = Node::attend(&mut client, "liar").await;
         for _ in 0..65 {
-            liar.send(message(None)).await;
+            liar.send(told(None)).await;
         }
         let ended = loop {
             match liar.told().await {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use telltale_cluster::detection::Settings;
@@ -114,11 +115,13 @@ impl Running {
     }
 }
 
+/// The first port among what is listened to.
 fn port(addresses: &[Address]) -> SocketAddr {
-    match addresses {
-        [Address::Tcp(port)] => *port,
-        other => panic!("not one port: {other:?}"),
-    }
+    let port = addresses.iter().find_map(|address| match address {
+        Address::Tcp(port) => Some(*port),
+        Address::Unix(_) => None,
+    });
+    port.unwrap_or_else(|| panic!("no port: {addresses:?}"))
 }
 
 /// Asks by HTTP/1.1: the status and the body.
@@ -132,14 +135,28 @@ pub(crate) async fn get(
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: {port}\r\n{authorization}Connection: close\r\n\r\n");
     let asked = tokio::task::spawn_blocking(move || {
-        let mut stream = TcpStream::connect(port).unwrap();
+        let stream = TcpStream::connect(port).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        answer(stream, &request)
     });
-    let answer = asked.await.unwrap();
+    asked.await.unwrap()
+}
+
+/// The same at a socket file.
+pub(crate) async fn get_at(socket: PathBuf, path: &str) -> (u16, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let asked = tokio::task::spawn_blocking(move || {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        answer(stream, &request)
+    });
+    asked.await.unwrap()
+}
+
+fn answer(mut stream: impl Read + Write, request: &str) -> (u16, String) {
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }

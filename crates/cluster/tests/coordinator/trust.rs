@@ -1,6 +1,8 @@
 //! Tokens and certificates: who gets in, who does not and why, and that it is counted.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
@@ -8,13 +10,20 @@ use telltale_cluster::message::{Activity, Order};
 use telltale_cluster::protocol::decode::Told;
 use telltale_cluster::server::{AccessError, AccessFiles, Plan, ServeError, Server};
 use telltale_harness::Scratch;
+use telltale_server::listen::Address;
 use telltale_wire::cluster::message::Mode;
 use telltale_wire::cluster::{CallError, Client};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use crate::node::Node;
-use crate::running::{Running, get, plan, run, until};
+use crate::running::{Running, get, get_at, plan, run, until, within};
 
 const TOKEN: &str = "a-token-of-the-tests";
 const HOUR: Duration = Duration::from_secs(3600);
@@ -135,6 +144,28 @@ fn client(running: &Running, ours: &Authority, identity: Option<&(String, String
     Client::new(channel)
 }
 
+/// What the coordinator tells a caller whose certificate it does not take, in words of TLS.
+async fn alert(at: SocketAddr, ours: &Authority, identity: Option<&(String, String)>) -> String {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ours.0.pem().as_bytes()).unwrap()).unwrap();
+    let settings = ClientConfig::builder().with_root_certificates(roots);
+    let settings = match identity {
+        Some((certificate, key)) => {
+            let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+            settings.with_client_auth_cert(vec![certificate], key).unwrap()
+        }
+        None => settings.with_no_client_auth(),
+    };
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TcpStream::connect(at).await.unwrap();
+    let connector = TlsConnector::from(Arc::new(settings));
+    let mut stream = within("a handshake", connector.connect(name, stream)).await.unwrap();
+    // In TLS 1.3 the client is done first, and the alert is what it reads next.
+    let read = within("an alert", stream.read_u8()).await;
+    read.unwrap_err().to_string()
+}
+
 #[test]
 fn only_certificates_of_the_authority_that_are_good_now_get_in() {
     run(async {
@@ -148,7 +179,10 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
             client_authority: Some(written(&scratch, "authority", &ours.0.pem())),
             ..AccessFiles::default()
         };
-        let running = Running::start(Plan { access, ..plan(scratch.path(), 2) }).await;
+        // Whoever is root here, or the coordinator itself, may ask for metrics at a socket file.
+        let metrics = scratch.join("http.sock");
+        let http = vec!["127.0.0.1:0".parse().unwrap(), Address::Unix(metrics.clone())];
+        let running = Running::start(Plan { access, http, ..plan(scratch.path(), 2) }).await;
         let good = ours.sign(ALWAYS);
         let hour = i64::try_from(HOUR.as_secs()).unwrap();
         let expired = ours.sign(Good(-2 * hour, -60));
@@ -157,15 +191,22 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
         let foreign = theirs.sign(ALWAYS);
         let ask = || async { client(&running, &ours, Some(&good)).status().await.is_ok() };
         until("whoever has a certificate is answered", ask, |answered| *answered).await;
-        for (name, identity) in [
-            ("none", None),
-            ("expired", Some(&expired)),
-            ("not yet", Some(&not_yet)),
-            ("foreign", Some(&foreign)),
+        for (name, identity, reason) in [
+            ("none", None, "CertificateRequired"),
+            ("expired", Some(&expired), "CertificateExpired"),
+            // The library has no other word for one that is not good yet.
+            ("not yet", Some(&not_yet), "CertificateExpired"),
+            // Both authorities go by the same name, and it is the signature that does not fit.
+            ("foreign", Some(&foreign), "DecryptError"),
         ] {
             let answer = client(&running, &ours, identity).status().await;
             assert!(answer.is_err(), "{name}: {answer:?}");
+            let told = alert(running.grpc, &ours, identity).await;
+            assert!(told.contains(reason), "{name}: {told}");
         }
+        let (_, text) = get_at(metrics, "/metrics").await;
+        let counted = "telltale_coordinator_refused_total{reason=\"handshake\"} 8\n";
+        assert!(text.contains(counted), "{text}");
         assert!(client(&running, &ours, Some(&good)).status().await.is_ok(), "nothing was lost");
         running.end().await;
     });

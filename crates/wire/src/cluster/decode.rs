@@ -33,6 +33,9 @@ pub enum MessageError {
     /// They are no protobuf message.
     #[error("not a message of the protocol: {0}")]
     Malformed(prost::DecodeError),
+    /// They end within a field.
+    #[error("not a message of the protocol: it ends within a field")]
+    Cut,
 }
 
 /// A message with limits of its own.
@@ -88,7 +91,11 @@ fn decode<M: Message + Default>(
     if bytes.len() > limit_bytes {
         return Err(MessageError::TooLong { bytes: bytes.len(), limit_bytes });
     }
-    shape::check_together(bytes, limits, MAX_PARTS).map_err(MessageError::Limit)?;
+    shape::check_together(bytes, limits, MAX_PARTS).map_err(|error| match error {
+        ShapeError::Malformed(error) => MessageError::Malformed(error),
+        ShapeError::Truncated => MessageError::Cut,
+        limit => MessageError::Limit(limit),
+    })?;
     M::decode(bytes).map_err(MessageError::Malformed)
 }
 
