@@ -74,9 +74,11 @@ impl What {
                 format!("epoch {epoch}: {out}{why}")
             }
             Self::Runs { epoch, nodes, spares } => {
-                let spares = match spares.is_empty() {
-                    true => String::from("no spare is left"),
-                    false => format!("spare: {}", spares.join(", ")),
+                let spares = match (spares.is_empty(), epoch) {
+                    // Enough nodes were there before all.
+                    (true, 1) => String::from("the spare is yet to come"),
+                    (true, _) => String::from("no spare is left"),
+                    (false, _) => format!("spare: {}", spares.join(", ")),
                 };
                 format!("epoch {epoch} runs on {}; {spares}", nodes.join(", "))
             }

@@ -319,7 +319,7 @@ pub(super) mod tests {
         let lines: Vec<String> = story.events.iter().map(super::Event::line).collect();
         let expected = [
             "  0.00 s           a coordinator and 3 agents started, 1 of them a spare",
-            "  1.00 s           epoch 1 runs on a, b; no spare is left",
+            "  1.00 s           epoch 1 runs on a, b; the spare is yet to come",
             "  3.00 s           step 4 is done, the first of epoch 1",
             "  4.00 s  +0.00 s  KILLED b (rank 1) after step 4, all 3 processes",
             "  4.02 s  +0.02 s  rank 0 fails, since a peer is gone",
