@@ -49,7 +49,11 @@ impl Scene {
         let http = format!("http://{}/", address("listens for HTTP on "));
         // What it says later must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { nodes: None, _coordinator: coordinator, grpc, http, place }
+        let scene = Self { nodes: None, _coordinator: coordinator, grpc, http, place };
+        wait_until("the coordinator to lead", PATIENCE, || {
+            scene.cluster(&["status"]).status.is_some_and(|status| status < 2)
+        });
+        scene
     }
 
     /// Has nodes with these names attend.
@@ -70,6 +74,45 @@ impl Scene {
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
     }
 
+    /// Four nodes, of which three run the job.
+    fn attend_and_run(&mut self) {
+        self.attend(&["node-a", "node-b", "node-c", "node-d"]);
+        self.until_it_runs();
+        wait_until("three reports of running workers, and a spare", PATIENCE, || {
+            let nodes = self.json(&["nodes"]);
+            let nodes = nodes.as_array().unwrap();
+            let running = nodes.iter().filter(|one| one["worker_states"][0]["state"] == "running");
+            nodes.len() == 4 && running.count() == 3
+        });
+    }
+
+    /// What is known of a node.
+    fn node(&self, name: &str) -> Value {
+        let nodes = self.json(&["nodes"]);
+        let mut nodes = nodes.as_array().unwrap().iter();
+        nodes.find(|node| node["name"] == name).cloned().unwrap_or_default()
+    }
+
+    fn has_slot(&self, name: &str, slot: u32) -> bool {
+        self.node(name)["slot"] == slot
+    }
+
+    /// Who has a slot.
+    fn holder(&self, slot: u32) -> String {
+        self.named(|node| node["slot"] == slot)
+    }
+
+    /// Who is a spare: whoever registered last.
+    fn standing_by(&self) -> String {
+        self.named(|node| node["state"] == "standby")
+    }
+
+    fn named(&self, is_it: impl Fn(&Value) -> bool) -> String {
+        let nodes = self.json(&["nodes"]);
+        let node = nodes.as_array().unwrap().iter().find(|node| is_it(node));
+        node.unwrap_or_else(|| panic!("{nodes:#}"))["name"].as_str().unwrap().to_owned()
+    }
+
     fn until_it_runs(&self) {
         wait_until("the job to run", PATIENCE, || self.json(&["status"])["runs"] == true);
     }
@@ -81,6 +124,86 @@ impl Scene {
             self.json(&["incidents"])[0]["standing"] == "answered"
         });
     }
+}
+
+#[test]
+fn an_operator_sees_a_job_from_its_forming_to_its_next_epoch() {
+    let mut scene = Scene::new();
+    let forming = scene.cluster(&["status"]);
+    assert_eq!(forming.status, Some(1), "{forming:?}");
+    assert!(forming.out.starts_with("Job trial: waits for nodes: 0 of 3 are there"), "{forming:?}");
+    assert_eq!(scene.cluster(&["nodes"]).out, "no node has registered\n");
+    let none = scene.cluster(&["explain"]);
+    assert_eq!((none.status, none.out.as_str()), (Some(1), ""), "{none:?}");
+    assert_eq!(scene.cluster(&["incidents"]).out, "no incident is known\n");
+
+    scene.attend_and_run();
+    let runs = scene.cluster(&["status"]);
+    assert_eq!(runs.status, Some(0), "{runs:?}");
+    assert!(runs.out.starts_with("Job trial: runs; epoch 1, mode recover\n"), "{runs:?}");
+    assert!(runs.out.contains("3 of 3 slots filled, 3 heard; 1 standing by"), "{runs:?}");
+    let nodes = scene.cluster(&["nodes"]);
+    assert!(nodes.out.contains("node-b") && nodes.out.contains("1 running"), "{nodes:?}");
+
+    let killed = scene.holder(1);
+    scene.kill(&killed);
+    scene.until_it_runs();
+    // What a failure was is known shortly after it is answered.
+    wait_until("the verdict", PATIENCE, || {
+        scene.json(&["explain"])["verdicts"].as_array().is_some_and(|all| !all.is_empty())
+    });
+    let told = scene.cluster(&["explain"]);
+    assert_eq!(told.status, Some(0), "{told:?}");
+    for words in [
+        format!("Answered by epoch 2; the cause is {killed}"),
+        format!("the worker of rank 1 on {killed} failed: signal 9 (KILL)"),
+        format!("a worker died: node {killed}; confidence 1.00, in "),
+    ] {
+        assert!(told.out.contains(&words), "{words}: {told:?}");
+    }
+    assert!(!told.out.contains('\u{1b}'), "{told:?}");
+    let incidents = scene.cluster(&["incidents"]);
+    assert_eq!(incidents.status, Some(0), "none is open: {incidents:?}");
+}
+
+#[test]
+fn an_operator_drains_removes_readmits_restarts_and_sets_the_mode() {
+    let mut scene = Scene::new();
+    scene.attend_and_run();
+    let (spare, second, third) = (scene.standing_by(), scene.holder(1), scene.holder(2));
+
+    let drained = scene.cluster(&["drain", &second]);
+    assert_eq!(drained.status, Some(0), "{drained:?}");
+    let words = format!("{second} leaves as soon as a spare can take its slot");
+    assert!(drained.out.starts_with(&words), "{drained:?}");
+    wait_until("the spare to have its slot", PATIENCE, || scene.has_slot(&spare, 1));
+    scene.until_it_runs();
+    assert_eq!(scene.node(&second)["bar"], "draining");
+
+    // It may come back, and does when the next one is taken out.
+    let readmitted = scene.cluster(&["readmit", &second]);
+    assert_eq!(readmitted.status, Some(0), "{readmitted:?}");
+    wait_until("it to stand by", PATIENCE, || scene.node(&second)["state"] == "standby");
+    let removed = scene.cluster(&["remove", &third]);
+    assert_eq!(removed.status, Some(0), "{removed:?}");
+    wait_until("it to have the slot", PATIENCE, || scene.has_slot(&second, 2));
+    scene.until_it_runs();
+    assert_eq!(scene.node(&third)["bar"], "removed");
+
+    let before = scene.json(&["status"])["epoch"].as_u64().unwrap();
+    let restarted = scene.cluster(&["restart", "--wait", "60"]);
+    assert_eq!(restarted.status, Some(0), "{restarted:?}");
+    let words = format!("the job runs again; epoch {}", before + 1);
+    assert!(restarted.out.starts_with(&words), "{restarted:?}");
+
+    let mode = scene.cluster(&["mode", "observe"]);
+    assert_eq!((mode.status, mode.out.split(';').next()), (Some(0), Some("the mode is observe")));
+    assert_eq!(scene.json(&["status"])["mode"], "observe");
+    // Who only observes does not restart what has failed.
+    scene.nodes.as_ref().unwrap().kill(&second);
+    wait_until("the incident", PATIENCE, || scene.json(&["incidents"])[0]["hold"] == "mode");
+    assert_eq!(scene.json(&["status"])["epoch"], before + 1);
+    assert_eq!(scene.cluster(&["incidents"]).status, Some(1), "one is open");
 }
 
 #[test]
