@@ -1,13 +1,15 @@
-//! A job as it really runs: a coordinator, agents and their workers, each a process of its own.
+//! A job as it really runs: coordinators, agents and their workers, each a process of its own.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use telltale_harness::{ChildGuard, Scratch, wait_until};
+use serde_json::Value;
+use telltale_harness::{ChildGuard, EtcdCluster, Scratch, wait_until};
 
 /// How long anything may take on a machine that is busy with other tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
@@ -24,49 +26,139 @@ const SHIM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../clients/python"
 );
+const TELLTALE: &str = env!("CARGO_BIN_EXE_telltale");
 static JOBS: AtomicU32 = AtomicU32::new(0);
 
-/// A coordinator with agents.
+/// Coordinators with agents.
 pub(crate) struct Job {
     scratch: Scratch,
     command: Vec<String>,
-    coordinator: ChildGuard,
+    /// What agents and workers find in their environment besides.
+    environment: Vec<(&'static str, OsString)>,
+    coordinators: Vec<ChildGuard>,
     agents: Vec<(String, ChildGuard)>,
 }
 
 impl Job {
-    /// A job on `nodes` nodes of one worker each, whose coordinator acts by itself on suspicions.
-    /// `command` is what workers run; `STATE` in their environment is the job's directory.
+    /// A job on `nodes` nodes of one worker each, whose coordinator acts by itself on suspicions and
+    /// keeps a journal. `command` is what workers run; `STATE` in their environment is the job's
+    /// directory.
     pub(crate) fn start(nodes: u32, command: &[&str]) -> Self {
+        let mut job = Self::new(command);
+        let journal = format!("journal = \"{}\"\n", job.path("journal").display());
+        job.add_coordinator(nodes, &journal);
+        job
+    }
+
+    /// The same with two coordinators, whose decisions are in etcd.
+    pub(crate) fn with_etcd(nodes: u32, command: &[&str], etcd: &EtcdCluster) -> Self {
+        let mut job = Self::new(command);
+        for _ in 0..2 {
+            job.add_coordinator(nodes, &format!("etcd = {:?}\n", etcd.addresses()));
+        }
+        job
+    }
+
+    fn new(command: &[&str]) -> Self {
         let scratch = Scratch::new();
-        let place = scratch.path().display();
-        let number = JOBS.fetch_add(1, Ordering::Relaxed) + std::process::id();
-        let block = u16::try_from(number % BLOCKS).expect("there are fewer blocks than ports");
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        let environment = vec![
+            ("STATE", scratch.path().into()),
+            ("OMP_NUM_THREADS", "1".into()),
+            ("PYTHONPATH", SHIM.into()),
+        ];
+        Self { scratch, command, environment, coordinators: Vec::new(), agents: Vec::new() }
+    }
+
+    fn add_coordinator(&mut self, nodes: u32, store: &str) {
+        let index = self.coordinators.len();
+        let job = JOBS.fetch_add(1, Ordering::Relaxed) + std::process::id();
+        let block = u16::try_from(job % BLOCKS).expect("there are fewer blocks than ports");
         let least = FIRST_PORT + block * PORTS_EACH;
         let greatest = least + PORTS_EACH - 1;
+        let address = self.coordinator_address(index);
         let configuration = format!(
             "[job]\nname = \"test\"\nnodes = {nodes}\n\
-             [listen]\ngrpc = [\"unix:{place}/coordinator.sock\"]\nhttp = []\n\
-             [store]\njournal = \"{place}/journal\"\n\
+             [listen]\ngrpc = [\"{address}\"]\nhttp = []\n\
+             [store]\n{store}\
              [policy]\nmode = \"act\"\nleast_port = {least}\ngreatest_port = {greatest}\n"
         );
-        fs::write(scratch.join("coordinator.toml"), configuration).expect("a scratch file");
-        let coordinator = coordinator(&scratch);
-        let command = command.iter().map(|word| (*word).to_owned()).collect();
-        Self { scratch, command, coordinator, agents: Vec::new() }
+        let file = self.path(&format!("coordinator-{index}.toml"));
+        fs::write(file, configuration).expect("a scratch file");
+        let process = self.spawn_coordinator(index);
+        self.coordinators.push(process);
+    }
+
+    fn spawn_coordinator(&self, index: usize) -> ChildGuard {
+        let mut command = Command::new(TELLTALE);
+        command.args(["coordinator", "--config"]);
+        command.arg(self.path(&format!("coordinator-{index}.toml"))).args(end_with_this());
+        let log = log(&self.path(&format!("coordinator-{index}.log")));
+        ChildGuard::spawn(command.stdout(Stdio::null()).stderr(log))
+    }
+
+    fn coordinator_address(&self, index: usize) -> String {
+        format!("unix:{}", self.path(&format!("coordinator-{index}.sock")).display())
+    }
+
+    /// Has agents that are added from now on, and their workers, find this in their environment.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.environment.push((name, value.into()));
     }
 
     /// Starts a node's agent.
     pub(crate) fn add(&mut self, node: &str, options: &[&str]) {
-        let coordinator = format!("unix:{}", self.path("coordinator.sock").display());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
-        command.args(["agent", "--coordinator", &coordinator, "--node", node]);
-        command.args(["--address", "127.0.0.1", "--stop-grace", "2", "--state"]);
-        command.arg(self.path(node)).args(options).arg("--").args(&self.command);
-        command.env("STATE", self.scratch.path()).env("OMP_NUM_THREADS", "1");
-        command.env("PYTHONPATH", SHIM);
+        self.add_by(&[], "127.0.0.1", node, options);
+    }
+
+    /// Starts a node's agent through another program, which becomes it; others reach it at `address`.
+    pub(crate) fn add_by(&mut self, by: &[String], address: &str, node: &str, options: &[&str]) {
+        let mut words = by.iter().map(String::as_str).chain([TELLTALE]);
+        let mut command = Command::new(words.next().expect("the agent itself is always there"));
+        command.args(words).args(["agent", "--node", node, "--address", address]);
+        for index in 0..self.coordinators.len() {
+            command.arg("--coordinator").arg(self.coordinator_address(index));
+        }
+        command.args(["--stop-grace", "2", "--state"]).arg(self.path(node)).args(options);
+        command.args(end_with_this());
+        command.arg("--").args(&self.command);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(Stdio::null()).stderr(log(&self.path(&format!("{node}.log"))));
         self.agents.push((node.to_owned(), ChildGuard::spawn(&mut command)));
+    }
+
+    /// Waits until a coordinator has welcomed a node.
+    pub(crate) fn wait_attends(&self, node: &str) {
+        wait_until(&format!("{node} to be there"), PATIENCE, || {
+            self.agent_log(node).contains("attends to the coordinator")
+        });
+    }
+
+    /// Asks the coordinators as an operator does, the first one first.
+    pub(crate) fn cluster(&self, arguments: &[&str]) -> Output {
+        let addresses = (0..self.coordinators.len()).map(|index| self.coordinator_address(index));
+        self.cluster_at(addresses, arguments)
+    }
+
+    /// The same of the coordinators in this order alone.
+    pub(crate) fn cluster_of(&self, coordinators: &[usize], arguments: &[&str]) -> Output {
+        let addresses = coordinators.iter().map(|index| self.coordinator_address(*index));
+        self.cluster_at(addresses, arguments)
+    }
+
+    fn cluster_at(&self, at: impl Iterator<Item = String>, arguments: &[&str]) -> Output {
+        let mut command = Command::new(TELLTALE);
+        command.arg("cluster").args(arguments);
+        at.for_each(|address| {
+            command.args(["--coordinator", &address]);
+        });
+        command.output().expect("the program can be started")
+    }
+
+    /// What a coordinator answers, as JSON; null while none does.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let said = self.cluster(&[arguments, &["--json"]].concat());
+        serde_json::from_slice(&said.stdout).unwrap_or_default()
     }
 
     /// A path in the job's directory.
@@ -101,15 +193,25 @@ impl Job {
         self.agents.remove(at).1.kill();
     }
 
-    /// Kills the coordinator and starts it again, as it was.
-    pub(crate) fn restart_coordinator(&mut self) {
-        self.coordinator.kill();
-        self.coordinator = coordinator(&self.scratch);
+    /// Kills a coordinator.
+    pub(crate) fn kill_coordinator(&mut self, index: usize) {
+        self.coordinators[index].kill();
     }
 
-    /// What the coordinator has logged.
+    /// Starts a coordinator again that was killed, as it was.
+    pub(crate) fn restart_coordinator(&mut self, index: usize) {
+        self.coordinators[index] = self.spawn_coordinator(index);
+    }
+
+    /// What the coordinators have logged.
     pub(crate) fn coordinator_log(&self) -> String {
-        fs::read_to_string(self.path("coordinator.log")).unwrap_or_default()
+        let logs = (0..self.coordinators.len()).map(|index| format!("coordinator-{index}.log"));
+        logs.filter_map(|name| fs::read_to_string(self.path(&name)).ok()).collect()
+    }
+
+    /// What an agent has logged.
+    pub(crate) fn agent_log(&self, node: &str) -> String {
+        fs::read_to_string(self.path(&format!("{node}.log"))).unwrap_or_default()
     }
 
     /// Waits until every agent has ended, each because the job is finished.
@@ -125,11 +227,10 @@ impl Drop for Job {
     /// What has happened, for whoever has to find out why a test failed.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let names = self.agents.iter().map(|(node, _)| node.as_str());
-            for name in names.chain(["coordinator"]) {
-                let log = fs::read_to_string(self.path(&format!("{name}.log")));
-                eprintln!("--- {name}\n{}", log.unwrap_or_default());
+            for (node, _) in &self.agents {
+                eprintln!("--- {node}\n{}", self.agent_log(node));
             }
+            eprintln!("--- coordinators\n{}", self.coordinator_log());
         }
     }
 }
@@ -138,11 +239,9 @@ pub(crate) fn signal(pid: Pid, signal: Signal) {
     kill_process(pid, signal).expect("a worker that was not waited for can be signalled");
 }
 
-fn coordinator(scratch: &Scratch) -> ChildGuard {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
-    command.arg("coordinator").arg("--config").arg(scratch.join("coordinator.toml"));
-    command.stdout(Stdio::null()).stderr(log(&scratch.join("coordinator.log")));
-    ChildGuard::spawn(&mut command)
+/// Has a process end with this one, even if this one is killed.
+fn end_with_this() -> [String; 2] {
+    ["--end-with-parent".to_owned(), std::process::id().to_string()]
 }
 
 fn log(path: &Path) -> File {

@@ -1,84 +1,104 @@
-//! An unchanged PyTorch script on four nodes, with Gloo: whatever happens, it goes on from its
-//! checkpoint and comes to its end.
+//! An unchanged PyTorch script on four nodes: whatever happens, it goes on from its checkpoint and
+//! comes to the same end.
 
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use telltale_harness::{skip, wait_until};
+use rustix::process::{Pid, Signal};
+use telltale_harness::wait_until;
 
-use crate::job::{Job, PATIENCE, signal};
+use crate::job::{PATIENCE, signal};
+use crate::training::{NODES, Training};
 
-const PYTHON: &str = "/usr/bin/python3";
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/train.py");
-const NODES: [&str; 4] = ["a", "b", "c", "d"];
-/// How long a rank that stands still may go unnamed, and what a machine with other work to do adds.
-const NAMED_WITHIN: Duration = Duration::from_secs(10 + 5);
-
-/// One job at a time: four processes import PyTorch, which takes two cores some seconds.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Four nodes that train, once they have a checkpoint; nothing where there is no PyTorch.
-fn training(test: &str) -> Option<(Job, MutexGuard<'static, ()>)> {
-    let has_torch = Command::new(PYTHON).args(["-c", "import torch.distributed"]).output();
-    if !has_torch.is_ok_and(|output| output.status.success()) {
-        skip(test, "needs PyTorch for /usr/bin/python3 (Debian: python3-torch)");
-        return None;
-    }
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut job = Job::start(4, &[PYTHON, SCRIPT]);
-    NODES.into_iter().for_each(|node| job.add(node, &[]));
-    job.wait_printed("a", 1, 0, "step 10 ");
-    Some((job, turn))
-}
-
-/// The step that an epoch began with, as a rank tells.
-fn resumed_from(job: &Job, node: &str, epoch: u64, rank: u32) -> u32 {
-    job.wait_printed(node, epoch, rank, "step ");
-    let printed = job.printed(node, epoch, rank);
-    let words = printed.split("resumes from ").nth(1).and_then(|rest| rest.split('\n').next());
-    words.and_then(|step| step.parse().ok()).expect("the script says where it goes on")
-}
+/// How long a rank that stands still may go unnamed.
+const NAMED_WITHIN: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_rank_that_is_killed_costs_the_steps_since_the_checkpoint() {
     let test = "cluster::pytorch::a_rank_that_is_killed";
-    let Some((job, _turn)) = training(test) else { return };
-    signal(job.worker("c", 1, 2), Signal::KILL);
+    let Some(training) = Training::under_way(test) else { return };
+    signal(training.job.worker("c", 1, 2), Signal::KILL);
     for (rank, node) in (0..).zip(NODES) {
-        let step = resumed_from(&job, node, 2, rank);
-        assert!(step >= 10 && step.is_multiple_of(5), "{node} goes on from {step}");
+        training.resumed_from(node, 2, rank);
     }
-    let log = job.coordinator_log();
+    let log = training.job.coordinator_log();
     assert!(log.contains("put down to c"), "the survivors' echo is not their fault: {log}");
-    job.wait_printed("a", 2, 0, "weights");
-    job.wait_finished();
+    training.assert_ends_as_undisturbed(2);
+    training.job.wait_finished();
 }
 
 #[test]
 fn a_rank_that_stands_still_is_named_and_its_node_replaced() {
     let test = "cluster::pytorch::a_rank_that_stands_still";
-    let Some((mut job, _turn)) = training(test) else { return };
-    job.add("spare", &[]);
-    wait_until("the spare to be there", PATIENCE, || {
-        let log = std::fs::read_to_string(job.path("spare.log")).unwrap_or_default();
-        log.contains("attends to the coordinator")
-    });
+    let Some(mut training) = Training::under_way(test) else { return };
+    training.job.add("spare", &[]);
+    training.job.wait_attends("spare");
     let start = Instant::now();
-    signal(job.worker("b", 1, 1), Signal::STOP);
-    wait_until("the incident", PATIENCE, || job.coordinator_log().contains("incident"));
-    assert!(start.elapsed() < NAMED_WITHIN, "it took {:?}", start.elapsed());
-    let step = resumed_from(&job, "spare", 2, 1);
-    assert!(step >= 10, "it goes on from {step}");
-    job.wait_printed("a", 2, 0, "weights");
+    signal(training.job.worker("b", 1, 1), Signal::STOP);
+    wait_until("the incident", PATIENCE, || training.job.coordinator_log().contains("incident"));
+    let took = start.elapsed();
+    println!("named after {took:?}");
+    assert!(took <= NAMED_WITHIN, "it took {took:?}");
+    training.resumed_from("spare", 2, 1);
+    training.assert_ends_as_undisturbed(2);
+}
+
+#[test]
+fn a_rank_that_was_started_ahead_takes_over_without_importing() {
+    let test = "cluster::pytorch::a_rank_that_was_started_ahead";
+    let Some(mut training) = Training::new(test) else { return };
+    // Workers are started ahead when the others have run for some seconds.
+    training.job.set("REST", "0.4");
+    training.add_nodes(&["--warm"]);
+    training.wait_checkpoint();
+    let workers = training.workers();
+    let ahead: Vec<Pid> = NODES.iter().map(|node| started_ahead(&training, node)).collect();
+    assert!(ahead.iter().all(|pid| !workers.contains(pid)));
+    let start = Instant::now();
+    signal(workers[2], Signal::KILL);
+    for (rank, node) in (0..).zip(NODES) {
+        training.resumed_from(node, 2, rank);
+    }
+    println!("a step of the next epoch is done {:?} after a kill", start.elapsed());
+    let next: Vec<Pid> =
+        (0..).zip(NODES).map(|(rank, node)| training.job.worker(node, 2, rank)).collect();
+    assert_eq!(next, ahead, "those that waited at their gates have the ranks");
+    training.assert_ends_as_undisturbed(2);
+    training.job.wait_finished();
+}
+
+/// The worker that a node's agent has started ahead, once it has imported PyTorch.
+fn started_ahead(training: &Training, node: &str) -> Pid {
+    let mut found = None;
+    wait_until(&format!("a worker started ahead on {node}"), PATIENCE, || {
+        let record = std::fs::read_to_string(training.job.path(node).join("workers"));
+        let record = record.unwrap_or_default();
+        let latest = record.lines().last().and_then(|line| line.split(' ').nth(2));
+        found = latest.and_then(|pid| Pid::from_raw(pid.parse().ok()?)).filter(|pid| {
+            let read = |name| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
+            let is_ahead = !training.workers().contains(pid);
+            is_ahead
+                && read("maps").is_ok_and(|maps| maps.contains("libtorch_python"))
+                && read("status").is_ok_and(|status| status.contains("State:\tS"))
+        });
+        found.is_some()
+    });
+    found.expect("wait_until returns once it is there")
 }
 
 #[test]
 fn a_coordinator_that_is_killed_costs_the_training_nothing() {
     let test = "cluster::pytorch::a_coordinator_that_is_killed";
-    let Some((mut job, _turn)) = training(test) else { return };
-    job.restart_coordinator();
-    job.wait_printed("a", 1, 0, "weights");
-    job.wait_finished();
+    let Some(mut training) = Training::under_way(test) else { return };
+    let workers = training.workers();
+    training.job.kill_coordinator(0);
+    let alone = training.steps();
+    training.wait_step(alone + 5);
+    training.job.restart_coordinator(0);
+    wait_until("the coordinator to know the job again", PATIENCE, || {
+        training.job.json(&["status"])["runs"] == true
+    });
+    training.assert_undisturbed();
+    assert_eq!(training.workers(), workers);
+    training.assert_ends_as_undisturbed(1);
+    training.job.wait_finished();
 }

@@ -55,11 +55,11 @@ fn a_coordinator_that_is_killed_and_comes_back_disturbs_nobody() {
     ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
     let workers = [job.worker("a", 1, 0), job.worker("b", 1, 1)];
     let attends = |job: &Job, times| {
-        let text = std::fs::read_to_string(job.path("a.log")).unwrap_or_default();
-        text.matches("attends to the coordinator").count() == times
+        job.agent_log("a").matches("attends to the coordinator").count() == times
     };
     assert!(attends(&job, 1));
-    job.restart_coordinator();
+    job.kill_coordinator(0);
+    job.restart_coordinator(0);
     wait_until("the agent to be back", PATIENCE, || attends(&job, 2));
     assert_eq!([job.worker("a", 1, 0), job.worker("b", 1, 1)], workers);
     for worker in workers {

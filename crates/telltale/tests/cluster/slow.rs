@@ -1,0 +1,81 @@
+//! A node that computes slowly and a link that carries slowly are named by the coordinator, from what an
+//! unchanged script's collectives and transfers take. To learn what is usual takes half a minute, so
+//! these are among the long tests.
+
+use serde_json::{Value, json};
+use telltale_harness::{long, wait_until};
+
+use crate::job::PATIENCE;
+use crate::network::Network;
+use crate::throttle::Throttle;
+use crate::training::{NODES, Training};
+
+/// Seconds of reports from which the coordinator learns what is usual, and a few for the first steps.
+const LEARNING_SECONDS: u32 = 30 + 8;
+
+/// Trains until the coordinator knows what is usual.
+fn learn(training: &Training, seconds_each: f64) {
+    let steps = (f64::from(LEARNING_SECONDS) / seconds_each).ceil();
+    training.wait_step(steps as u32);
+}
+
+/// What the newest incident is explained by, once there is such a verdict.
+fn verdict(training: &Training, kind: &str) -> Value {
+    let mut found = None;
+    wait_until(kind, PATIENCE, || {
+        let verdicts = training.job.json(&["explain"])["verdicts"].take();
+        let mut verdicts = verdicts.as_array().cloned().unwrap_or_default().into_iter();
+        found = verdicts.find(|one| one["kind"] == kind);
+        found.is_some()
+    });
+    found.expect("wait_until returns once it is there")
+}
+
+#[test]
+fn a_node_whose_processor_is_throttled_is_named_and_replaced() {
+    if !long() {
+        return;
+    }
+    let test = "cluster::slow::a_node_whose_processor_is_throttled";
+    let Some(mut training) = Training::new(test) else { return };
+    training.job.set("STEPS", "100000");
+    training.job.set("PRODUCTS", "30");
+    training.add_nodes(&[]);
+    training.wait_checkpoint();
+    training.job.add("spare", &[]);
+    learn(&training, 0.12);
+    let _throttle = Throttle::on(training.job.worker("c", 1, 2));
+    let named = verdict(&training, "slow_node");
+    assert_eq!(named["suspects"][0]["node"], "c", "{named:#}");
+    training.resumed_from("spare", 2, 2);
+    training.resumed_from("a", 2, 0);
+    let incidents = training.job.json(&["incidents"]);
+    assert_eq!(incidents[0]["evicted"], json!(["c"]), "{incidents:#}");
+}
+
+#[test]
+fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
+    if !long() {
+        return;
+    }
+    let test = "cluster::slow::a_link_that_is_shaped";
+    let Some(network) = Network::of(NODES.len(), test) else { return };
+    let Some(mut training) = Training::new(test) else { return };
+    training.job.set("STEPS", "100000");
+    training.job.set("EXCHANGED", "16384");
+    training.job.set("GLOO_SOCKET_IFNAME", Network::INTERFACE);
+    for (place, node) in NODES.into_iter().enumerate() {
+        training.job.add_by(&network.entry(place), &Network::address(place), node, &[]);
+    }
+    learn(&training, 0.12);
+    network.slow(1, 3);
+    let named = verdict(&training, "slow_link");
+    let suspects = named["suspects"].as_array().expect("a list");
+    let text: Vec<_> = suspects.iter().map(|one| one["text"].as_str()).collect();
+    assert_eq!(text, [Some("link between b and d")], "{named:#}");
+    // Either end may be at fault, so both go on, as slow as it is.
+    training.wait_step(training.steps() + 60);
+    let incidents = training.job.json(&["incidents"]);
+    assert_eq!(incidents[0]["evicted"], json!([]), "{incidents:#}");
+    assert_eq!(training.job.json(&["status"])["epoch"], 1);
+}
