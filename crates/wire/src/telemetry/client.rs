@@ -5,7 +5,7 @@ use std::time::Duration;
 use prost::Message;
 use prost::bytes::Bytes;
 use telltale_schema::clock::Timestamp;
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::snapshot::{Device, Snapshot};
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
@@ -86,6 +86,16 @@ impl Client {
         let least_interval_ms = u32::try_from(least_interval.as_millis()).unwrap_or(u32::MAX);
         let request = message::WatchRequest { least_interval_ms };
         Ok(Updates(self.0.answers("Watch", &request).await?))
+    }
+
+    /// The devices, as collected last.
+    ///
+    /// # Errors
+    /// When the service refuses or its answer cannot be used.
+    pub async fn devices(&mut self) -> Result<Vec<Device>, CallError> {
+        let request = message::ListDevicesRequest { fresh: false };
+        let bytes = self.unary("ListDevices", &request).await?;
+        Ok(decode::devices_answer(&bytes)?)
     }
 
     /// The alerts that the caller may see.

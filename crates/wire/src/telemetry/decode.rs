@@ -7,7 +7,7 @@ mod process;
 use prost::Message as _;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Snapshot, SourceError, SourceStatus};
+use telltale_schema::snapshot::{Device, Snapshot, SourceError, SourceStatus};
 
 use super::codes::Code;
 use super::{MAX_ANSWER_BYTES, limited, message};
@@ -77,6 +77,16 @@ pub fn watch_message(bytes: &[u8]) -> Result<Update, AnswerError> {
     let answer = message::WatchResponse::decode(bytes).map_err(AnswerError::Malformed)?;
     let (sequence, skipped) = (answer.sequence, answer.skipped);
     Ok(Update { snapshot: answer.snapshot.map(snapshot).transpose()?, sequence, skipped })
+}
+
+/// An answer of ListDevices.
+///
+/// # Errors
+/// When the bytes are no such answer, or break a limit.
+pub fn devices_answer(bytes: &[u8]) -> Result<Vec<Device>, AnswerError> {
+    check_against(bytes, limited::DEVICES_ANSWER)?;
+    let answer = message::ListDevicesResponse::decode(bytes).map_err(AnswerError::Malformed)?;
+    answer.devices.into_iter().map(device::device).collect()
 }
 
 /// An answer of ListAlerts.

@@ -51,6 +51,9 @@ const ALERT: &[FieldLimit] = &[
     text(12, "text of an alert", MAX_TEXT_BYTES),
 ];
 
+/// Limits of an answer of ListDevices.
+pub(crate) const DEVICES_ANSWER: &[FieldLimit] = &[many(1, "devices", MAX_DEVICES, DEVICE)];
+
 /// Limits of an answer whose field 1 is a snapshot.
 pub(crate) const SNAPSHOT_ANSWER: &[FieldLimit] = &[once(1, "snapshots", SNAPSHOT)];
 

@@ -9,7 +9,7 @@ use prost::bytes::Bytes;
 use telltale_schema::metric::DEFINITIONS;
 use telltale_schema::snapshot::Snapshot;
 use telltale_wire::telemetry::decode::{
-    AnswerError, alerts_answer, snapshot_answer, watch_message,
+    AnswerError, alerts_answer, devices_answer, snapshot_answer, watch_message,
 };
 use telltale_wire::telemetry::{MAX_ANSWER_BYTES, Payload, encode, message};
 
@@ -41,6 +41,7 @@ proptest! {
         let _ = snapshot_answer(&bytes);
         let _ = watch_message(&bytes);
         let _ = alerts_answer(&bytes);
+        let _ = devices_answer(&bytes);
     }
 
     #[test]
