@@ -27,7 +27,9 @@ def next_sitecustomize(here):
     import importlib.machinery
     import importlib.util
 
-    path = [place for place in sys.path if os.path.abspath(place or ".") != here]
+    # Only what is behind: another copy of this may be, and must not find the first again.
+    places = [os.path.abspath(place or ".") for place in sys.path]
+    path = sys.path[places.index(here) + 1 :] if here in places else []
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
