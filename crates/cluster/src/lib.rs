@@ -28,6 +28,7 @@ pub mod store;
 pub mod stored;
 pub mod supervisor;
 pub mod time;
+pub mod trust;
 pub mod verdict;
 pub mod view;
 pub mod vitals;

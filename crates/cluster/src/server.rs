@@ -22,7 +22,6 @@ mod metrics;
 mod page;
 mod peer;
 mod roster;
-mod trust;
 
 use std::future::Future;
 use std::io;
@@ -31,7 +30,6 @@ use std::time::Duration;
 
 use telltale_server::hosts::Hosts;
 use telltale_server::listen::{Address, BindError, Listener, SocketFile};
-use telltale_server::log;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -40,9 +38,9 @@ use crate::detection::Settings;
 use crate::policy::{Job, Policy, PolicyError};
 use crate::store::{self, Place};
 
+pub use crate::trust::TrustError;
 pub use access::{AccessError, AccessFiles};
 pub use desk::{AskError, Desk};
-pub use trust::TrustError;
 
 use access::Access;
 use counters::Counters;
@@ -57,8 +55,6 @@ const MAX_EVENTS: usize = 4096;
 pub const DEFAULT_CONNECTIONS: usize = 16_384;
 /// How long connections may take to end after the call to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
-/// How often the files of certificates are looked at.
-const TRUST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Everything a coordinator needs to know before it begins.
 #[derive(Debug, Clone)]
@@ -234,7 +230,11 @@ impl Server {
                 }
             }
         }
-        tokio::spawn(renew_trust(access, stopped));
+        tokio::spawn(async move {
+            if let Some(tls) = &access.tls {
+                tls.renew(stopped).await;
+            }
+        });
         let failed = async {
             while let Some(ended) = servers.join_next().await {
                 // Only a panic keeps a task from its result, and that has been told.
@@ -254,24 +254,5 @@ impl Server {
         let _ = tokio::time::timeout(STOP_PATIENCE, ended).await;
         drop(files);
         outcome
-    }
-}
-
-/// Reads certificates again from time to time.
-async fn renew_trust(access: Arc<Access>, mut stop: watch::Receiver<bool>) {
-    let Some(tls) = &access.tls else { return };
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(TRUST_INTERVAL) => {}
-        }
-        match tls.read_again() {
-            Ok(true) => log::info("new connections are made with the certificates as they are now"),
-            Ok(false) => {}
-            Err(error) => {
-                let causes = telltale_schema::text::with_causes(&error);
-                log::error(&format!("the certificates stay as they were: {causes}"));
-            }
-        }
     }
 }

@@ -19,11 +19,12 @@ use telltale_server::listen::Listener;
 use telltale_server::log;
 use telltale_server::token::Token;
 use thiserror::Error;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Intake;
+use crate::trust::{Spoken, TlsFiles, TlsPlan, TrustError};
 use connection::{Accepted, Peer, Stream};
 
 /// Connections at once: each of a node's workers may have one, and then some.
@@ -60,11 +61,15 @@ pub struct Wish {
 }
 
 /// Who may give orders. Whoever logs in to this machine as the agent's own user or as root may, by
-/// the Unix socket.
+/// the Unix socket; others by the token, or by a certificate of the client authority.
 #[derive(Debug, Default)]
 pub struct ServerOptions {
-    /// The token that orders and off-loopback figures need; without one, orders are refused on TCP.
+    /// The token that orders and off-loopback figures need; with neither it nor a client authority,
+    /// orders are refused on TCP.
     pub token: Option<Token>,
+    /// Certificates for ports that other machines reach. Ports of the loopback go without: what
+    /// workers post does not leave the machine.
+    pub tls: Option<TlsFiles>,
     /// More names under which a TCP port answers.
     pub hosts: Vec<String>,
 }
@@ -74,13 +79,16 @@ pub struct ServerOptions {
 pub enum ServeError {
     /// Anybody could reach what starts and stops processes.
     #[error(
-        "{address} can be reached from other machines, and there is no token; name a token file, or \
-         listen on 127.0.0.1 or a Unix socket"
+        "{address} can be reached from other machines, and there is neither a token nor an authority \
+         of callers' certificates; name one of them, or listen on 127.0.0.1 or a Unix socket"
     )]
     Open {
         /// The address.
         address: SocketAddr,
     },
+    /// The certificates' files.
+    #[error("the certificates of the agent's HTTP cannot be used")]
+    Trust(#[from] TrustError),
     /// The socket cannot be waited for.
     #[error("cannot use the listening socket of the agent's HTTP")]
     Socket(#[source] std::io::Error),
@@ -91,6 +99,7 @@ pub enum ServeError {
 pub struct Server {
     sockets: Vec<Socket>,
     app: Arc<App>,
+    tls: Option<Arc<TlsPlan>>,
 }
 
 /// What requests need.
@@ -107,7 +116,13 @@ struct App {
 
 #[derive(Debug)]
 enum Socket {
-    Tcp { listener: TcpListener, is_loopback: bool },
+    /// A port that only this machine reaches.
+    Loopback(TcpListener),
+    /// A port that other machines reach, with TLS where there are certificates.
+    Open {
+        listener: TcpListener,
+        tls: Option<Arc<TlsPlan>>,
+    },
     Unix(UnixListener),
 }
 
@@ -118,16 +133,19 @@ impl Server {
     /// called within a tokio runtime.
     ///
     /// # Errors
-    /// When a socket can be reached from other machines without a token, or cannot be used.
+    /// When a socket can be reached from other machines without a token or a client authority, when
+    /// certificates cannot be used, or a socket not.
     pub fn new(
         listeners: Vec<Listener>,
         intake: Intake,
         wishes: mpsc::Sender<Wish>,
         options: ServerOptions,
     ) -> Result<Self, ServeError> {
-        let has_token = options.token.is_some();
+        let tls = options.tls.map(TlsPlan::new).transpose()?.map(Arc::new);
+        let proves =
+            options.token.is_some() || tls.as_ref().is_some_and(|tls| tls.asks_for_certificates());
         let sockets = listeners.into_iter().map(|listener| match listener {
-            Listener::Tcp(listener) => Socket::tcp(listener, has_token),
+            Listener::Tcp(listener) => Socket::tcp(listener, proves, tls.as_ref()),
             Listener::Unix(listener) => Socket::unix(listener),
         });
         let sockets = sockets.collect::<Result<_, _>>()?;
@@ -139,7 +157,7 @@ impl Server {
             bodies: Arc::new(Semaphore::new(MAX_BODIES_KIB)),
             own_uid: rustix::process::geteuid().as_raw(),
         };
-        Ok(Self { sockets, app: Arc::new(app) })
+        Ok(Self { sockets, app: Arc::new(app), tls })
     }
 
     /// Serves, and counts what comes, until it is time to stop.
@@ -152,8 +170,12 @@ impl Server {
             let (router, places, stop) = (router.clone(), Arc::clone(&places), stop.clone());
             accepting.spawn(accept(socket, router, places, stop));
         }
-        let mut counting = JoinSet::new();
-        counting.spawn(async move { intake.count().await });
+        // Both end with this.
+        let mut beside = JoinSet::new();
+        beside.spawn(async move { intake.count().await });
+        if let Some(tls) = self.tls {
+            beside.spawn(async move { tls.renew(stop).await });
+        }
         while accepting.join_next().await.is_some() {}
     }
 }
@@ -161,14 +183,26 @@ impl Server {
 // === impl Socket ===
 
 impl Socket {
-    fn tcp(listener: StdTcpListener, has_token: bool) -> Result<Self, ServeError> {
+    /// A port; `proves` says whether callers have to prove who they are.
+    fn tcp(
+        listener: StdTcpListener,
+        proves: bool,
+        tls: Option<&Arc<TlsPlan>>,
+    ) -> Result<Self, ServeError> {
         let address = listener.local_addr().map_err(ServeError::Socket)?;
-        let is_loopback = address.ip().to_canonical().is_loopback();
-        if !is_loopback && !has_token {
+        let listener = TcpListener::from_std(listener).map_err(ServeError::Socket)?;
+        if address.ip().to_canonical().is_loopback() {
+            return Ok(Self::Loopback(listener));
+        }
+        if !proves {
             return Err(ServeError::Open { address });
         }
-        let listener = TcpListener::from_std(listener).map_err(ServeError::Socket)?;
-        Ok(Self::Tcp { listener, is_loopback })
+        if tls.is_none() {
+            log::warn(&format!(
+                "{address} is served without TLS: whoever listens in on the network reads the token"
+            ));
+        }
+        Ok(Self::Open { listener, tls: tls.cloned() })
     }
 
     fn unix(listener: StdUnixListener) -> Result<Self, ServeError> {
@@ -177,12 +211,21 @@ impl Socket {
 
     async fn accept(&self) -> std::io::Result<Accepted> {
         match self {
-            Self::Tcp { listener, is_loopback } => {
-                let (stream, _) = listener.accept().await?;
-                // Answers are written at once; waiting for more would only delay them.
-                stream.set_nodelay(true)?;
-                let peer = if *is_loopback { Peer::Loopback } else { Peer::Remote };
-                Ok(Accepted { stream: Stream::Tcp(stream), peer })
+            Self::Loopback(listener) => Ok(Accepted {
+                stream: Stream::Tcp(accept_on(listener).await?),
+                peer: Peer::Loopback,
+            }),
+            Self::Open { listener, tls } => {
+                let stream = accept_on(listener).await?;
+                Ok(match tls {
+                    Some(tls) => {
+                        let peer =
+                            if tls.asks_for_certificates() { Peer::Known } else { Peer::Remote };
+                        let acceptor = tls.acceptor(Spoken::Http);
+                        Accepted { stream: Stream::Tls(stream, acceptor), peer }
+                    }
+                    None => Accepted { stream: Stream::Tcp(stream), peer: Peer::Remote },
+                })
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -191,6 +234,13 @@ impl Socket {
             }
         }
     }
+}
+
+async fn accept_on(listener: &TcpListener) -> std::io::Result<TcpStream> {
+    let (stream, _) = listener.accept().await?;
+    // Answers are written at once; waiting for more would only delay them.
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 /// Accepts connections until it is time to stop, and waits a little until they have ended.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use telltale_server::listen::Address;
 use telltale_server::token::{Token, TokenError};
 
-use super::trust::{TlsFiles, TlsPlan, TrustError};
+use crate::trust::{TlsFiles, TlsPlan, TrustError};
 
 /// How callers prove who they are, as an operator wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

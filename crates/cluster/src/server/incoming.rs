@@ -20,6 +20,7 @@ use tonic::transport::server::Connected;
 use super::access::Access;
 use super::counters::{Counters, Refused};
 use super::peer::Peer;
+use crate::trust::Spoken;
 
 /// How long a caller may take for the handshake, and then to say its first word.
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
@@ -109,10 +110,11 @@ fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<
     };
     let to_server = to_server.clone();
     let counters = Arc::clone(&entrance.counters);
-    let tls = entrance.access.tls.as_ref().map(|tls| match entrance.speech {
-        Speech::Grpc => tls.for_grpc(),
-        Speech::Http => tls.for_http(),
-    });
+    let spoken = match entrance.speech {
+        Speech::Grpc => Spoken::Grpc,
+        Speech::Http => Spoken::Http1,
+    };
+    let tls = entrance.access.tls.as_ref().map(|tls| tls.acceptor(spoken));
     tokio::spawn(async move {
         let bytes = match (bytes, tls) {
             (Bytes::Tcp(stream), Some(acceptor)) => match shake_hands(stream, &acceptor).await {

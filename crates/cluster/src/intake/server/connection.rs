@@ -13,10 +13,12 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use telltale_server::log;
 use telltale_server::stalling::{Movement, Noting};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_rustls::TlsAcceptor;
 
 use super::upgrade;
 
@@ -28,6 +30,8 @@ const MAX_HEADERS: usize = 64;
 const MAX_STREAMS: u32 = 64;
 /// Bytes that an HTTP/2 client may send before they are read, in all and for one request.
 const WINDOW_BYTES: u32 = 256 << 10;
+/// How long a TLS handshake may take.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a request's head may take to come, the wait for its first byte included.
 const HEAD_PATIENCE: Duration = Duration::from_secs(300);
 /// How long a client may take nothing of an answer.
@@ -44,6 +48,8 @@ pub(super) struct Accepted {
 /// What it is made of.
 pub(super) enum Stream {
     Tcp(TcpStream),
+    /// One whose handshake is still to come.
+    Tls(TcpStream, TlsAcceptor),
     Unix(UnixStream),
 }
 
@@ -54,6 +60,8 @@ pub(super) enum Peer {
     Loopback,
     /// Anybody.
     Remote,
+    /// Whoever has a certificate of the client authority.
+    Known,
     /// A process of this machine of the user with this number.
     User(u32),
 }
@@ -68,6 +76,14 @@ pub(super) async fn drive(
     let (peer, place) = (accepted.peer, Arc::new(place));
     match accepted.stream {
         Stream::Tcp(stream) => serve(stream, peer, router, place, stop).await,
+        Stream::Tls(stream, acceptor) => {
+            let shaken = tokio::time::timeout(HANDSHAKE_PATIENCE, acceptor.accept(stream)).await;
+            match shaken {
+                Ok(Ok(stream)) => serve(stream, peer, router, place, stop).await,
+                Ok(Err(error)) => log::debug(|| format!("a TLS handshake failed: {error}")),
+                Err(_) => log::debug(|| String::from("a TLS handshake took too long")),
+            }
+        }
         Stream::Unix(stream) => serve(stream, peer, router, place, stop).await,
     }
 }

@@ -1,7 +1,8 @@
 //! What each path does, and for whom.
 //!
-//! `/log_ccl` is for this machine only; orders are for who has the token or is the agent's own user;
-//! figures are for this machine, and with the token for others.
+//! `/log_ccl` is for this machine only; orders are for who has the token, a certificate of the client
+//! authority where there is no token, or is the agent's own user; figures are for this machine, and for
+//! others by the same rule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,7 +129,7 @@ fn peer(request: &Request) -> Peer {
 }
 
 async fn log_ccl(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
-    if peer(&request) == Peer::Remote {
+    if matches!(peer(&request), Peer::Remote | Peer::Known) {
         let detail = "only workers of this machine may post here; post to 127.0.0.1";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail).with(CONNECTION, "close"));
     }
@@ -195,7 +196,8 @@ async fn restart(app: State<Arc<App>>, request: Request) -> Result<Response, Pro
 /// Forwards an order to the coordinator, and tells what it says.
 async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response, Problem> {
     if !may_order(app, &request) {
-        let detail = "orders need the agent's token, or its Unix socket and its user";
+        let detail = "orders need the agent's token, a certificate of its client authority, or its \
+                      Unix socket and its user";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
         return Err(problem.with(WWW_AUTHENTICATE, "Bearer"));
     }
@@ -223,6 +225,7 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
 fn may_order(app: &App, request: &Request) -> bool {
     match peer(request) {
         Peer::User(uid) if uid == 0 || uid == app.own_uid => true,
+        Peer::Known if app.token.is_none() => true,
         _ => has_token(app, request.headers()),
     }
 }
@@ -233,7 +236,8 @@ fn has_token(app: &App, headers: &HeaderMap) -> bool {
 }
 
 async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
-    if peer(&request) == Peer::Remote && !has_token(&app, request.headers()) {
+    let is_elsewhere = matches!(peer(&request), Peer::Remote | Peer::Known);
+    if is_elsewhere && !may_order(&app, &request) {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "figures need the agent's token here");
         return Err(problem.with(WWW_AUTHENTICATE, "Bearer"));
     }

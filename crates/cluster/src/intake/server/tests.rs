@@ -13,6 +13,8 @@ use super::*;
 use crate::epoch::Epoch;
 use crate::intake::{IntakeCounts, Scope};
 
+mod tls;
+
 const SEND: &str = r#"{"opType":"send","remoteRank":1,"bytes":64,"context_rank":0,"context_size":4,"startTime":10,"endTime":40,"filename":"x.cc","finished":true}"#;
 const TOKEN: &str = "0123456789abcdef";
 
@@ -27,15 +29,19 @@ struct Served {
 
 impl Served {
     fn new() -> Self {
+        Self::at("127.0.0.1:0", true, None)
+    }
+
+    fn at(port: &str, has_token: bool, tls: Option<TlsFiles>) -> Self {
         let place = Scratch::new();
-        let (tcp, _) = Listener::bind(&"127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let (tcp, _) = Listener::bind(&port.parse().unwrap(), None).unwrap();
         let Some(Address::Tcp(address)) = tcp.address() else { panic!("a port") };
         let path = Address::Unix(place.join("agent.sock"));
         let (unix, file) = Listener::bind(&path, None).unwrap();
         std::fs::write(place.join("token"), TOKEN).unwrap();
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(place.join("token"), private).unwrap();
-        let token = Some(Token::read(&place.join("token")).unwrap());
+        let token = has_token.then(|| Token::read(&place.join("token")).unwrap());
         let intake = Intake::new();
         intake.begin(Scope { epoch: Epoch::new(1), world_size: 4, ranks: 0..2 });
         let (stop, stopped) = watch::channel(false);
@@ -44,7 +50,7 @@ impl Served {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async move {
-                let options = ServerOptions { token, hosts: Vec::new() };
+                let options = ServerOptions { token, tls, ..ServerOptions::default() };
                 let server = Server::new(vec![tcp, unix], for_server, wishes, options).unwrap();
                 tokio::spawn(async move {
                     while let Some(wish) = wished.recv().await {
@@ -230,7 +236,7 @@ fn a_port_for_other_machines_needs_a_token() {
         Server::new(vec![listener], Intake::new(), wishes, ServerOptions::default()).map(drop)
     };
     let refused = serve().unwrap_err().to_string();
-    assert!(refused.contains("there is no token"), "{refused}");
+    assert!(refused.contains("there is neither a token nor"), "{refused}");
 }
 
 /// What curl answers when it speaks HTTP in this way.

@@ -1,10 +1,14 @@
-//! The coordinator's own certificate, and whose certificates callers must have; read again when the
-//! files change, since they expire while a job runs.
+//! A server's own certificate, and whose certificates callers must have; read again when the files
+//! change, since they expire while a job runs. The coordinator's servers and the agent's have it.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
+use telltale_schema::text::with_causes;
+use telltale_server::log;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -12,15 +16,31 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
+/// How often the files are looked at.
+const INTERVAL: Duration = Duration::from_secs(60);
 /// The longest file with certificates or a key.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// Where certificates are.
-#[derive(Debug, Clone)]
-pub(super) struct TlsFiles {
-    pub(super) certificate: PathBuf,
-    pub(super) key: PathBuf,
-    pub(super) client_authority: Option<PathBuf>,
+/// Where certificates are, as PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's own, and those that lead to its authority.
+    pub certificate: PathBuf,
+    /// The key of the first of them.
+    pub key: PathBuf,
+    /// The authority whose certificates callers must have; without it they need none.
+    pub client_authority: Option<PathBuf>,
+}
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spoken {
+    /// gRPC, which wants HTTP/2.
+    Grpc,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2 or HTTP/1.1.
+    Http,
 }
 
 /// Why certificates cannot be used.
@@ -54,7 +74,7 @@ pub enum TrustError {
 
 /// TLS as the files were when they were read last.
 #[derive(Debug)]
-pub(super) struct TlsPlan {
+pub(crate) struct TlsPlan {
     files: TlsFiles,
     now: RwLock<Now>,
 }
@@ -62,8 +82,8 @@ pub(super) struct TlsPlan {
 #[derive(Debug, Clone)]
 struct Now {
     read: Contents,
-    /// For gRPC, which wants HTTP/2, and for HTTP/1.1.
     grpc: Arc<ServerConfig>,
+    http1: Arc<ServerConfig>,
     http: Arc<ServerConfig>,
 }
 
@@ -83,14 +103,14 @@ impl std::fmt::Debug for Contents {
 // === impl TlsPlan ===
 
 impl TlsPlan {
-    pub(super) fn new(files: TlsFiles) -> Result<Self, TrustError> {
+    pub(crate) fn new(files: TlsFiles) -> Result<Self, TrustError> {
         let now = RwLock::new(Now::read(&files)?);
         Ok(Self { files, now })
     }
 
     /// Reads the files again. Says whether they have changed; when they cannot be used, all stays as it
     /// was.
-    pub(super) fn read_again(&self) -> Result<bool, TrustError> {
+    fn read_again(&self) -> Result<bool, TrustError> {
         let read = Contents::read(&self.files)?;
         if self.held().read == read {
             return Ok(false);
@@ -100,14 +120,39 @@ impl TlsPlan {
         Ok(true)
     }
 
-    /// For a connection that speaks gRPC.
-    pub(super) fn for_grpc(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.held().grpc)
+    /// Reads the files again from time to time, until it is time to stop.
+    pub(crate) async fn renew(&self, mut stop: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+            match self.read_again() {
+                Ok(true) => {
+                    log::info("new connections are made with the certificates as they are now");
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    let causes = with_causes(&error);
+                    log::error(&format!("the certificates stay as they were: {causes}"));
+                }
+            }
+        }
     }
 
-    /// For a connection that speaks HTTP/1.1.
-    pub(super) fn for_http(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.held().http)
+    /// For a connection on which this is spoken.
+    pub(crate) fn acceptor(&self, spoken: Spoken) -> TlsAcceptor {
+        let held = self.held();
+        TlsAcceptor::from(match spoken {
+            Spoken::Grpc => held.grpc,
+            Spoken::Http1 => held.http1,
+            Spoken::Http => held.http,
+        })
+    }
+
+    /// Whether callers must have a certificate.
+    pub(crate) const fn asks_for_certificates(&self) -> bool {
+        self.files.client_authority.is_some()
     }
 
     fn held(&self) -> Now {
@@ -123,12 +168,19 @@ impl Now {
     }
 
     fn of(files: &TlsFiles, read: Contents) -> Result<Self, TrustError> {
-        let speaking = |protocol: &[u8]| -> Result<Arc<ServerConfig>, TrustError> {
-            let mut config = server_config(files, &read)?;
-            config.alpn_protocols = vec![protocol.to_vec()];
-            Ok(Arc::new(config))
+        let config = server_config(files, &read)?;
+        // Names of protocols are those of RFC 7301's registry.
+        let speaking = |protocols: &[&[u8]]| {
+            let mut config = config.clone();
+            config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+            Arc::new(config)
         };
-        Ok(Self { grpc: speaking(b"h2")?, http: speaking(b"http/1.1")?, read })
+        Ok(Self {
+            grpc: speaking(&[b"h2"]),
+            http1: speaking(&[b"http/1.1"]),
+            http: speaking(&[b"h2", b"http/1.1"]),
+            read,
+        })
     }
 }
 

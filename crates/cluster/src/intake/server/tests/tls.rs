@@ -1,0 +1,174 @@
+//! Who gets in at a port that other machines reach.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::*;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A certificate that ends now, or in a day, and its key.
+    fn sign(&self, is_over: bool) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![String::from("localhost")]).unwrap();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let now = date_time_ymd(1970, 1, 1) + now;
+        params.not_before = now - 2 * DAY;
+        params.not_after = if is_over { now - DAY } else { now + DAY };
+        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
+    }
+}
+
+/// An agent's HTTP at a port that other machines could reach, and the authority of its certificate.
+struct Open {
+    served: Served,
+    authority: Authority,
+    /// Where its files are.
+    _place: Scratch,
+}
+
+impl Open {
+    fn new(token: bool, client_authority: Option<&Authority>) -> Self {
+        let authority = Authority::new();
+        let place = Scratch::new();
+        let write = |name: &str, text: &str| -> PathBuf {
+            std::fs::write(place.join(name), text).unwrap();
+            place.join(name)
+        };
+        let (certificate, key) = authority.sign(false);
+        let tls = TlsFiles {
+            certificate: write("certificate.pem", &certificate),
+            key: write("key.pem", &key),
+            client_authority: client_authority.map(|one| write("callers.pem", &one.0.pem())),
+        };
+        Self { served: Served::at("0.0.0.0:0", token, Some(tls)), authority, _place: place }
+    }
+
+    /// The answer to these bytes, from somebody with this certificate; what went wrong else.
+    fn ask(&self, identity: Option<&(String, String)>, bytes: &[u8]) -> Result<String, String> {
+        let mut roots = RootCertStore::empty();
+        let pem = self.authority.0.pem();
+        roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match identity {
+            Some((certificate, key)) => {
+                let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(chain, key).unwrap()
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let port = self.served.address.port();
+        let mut stream = StreamOwned::new(client, TcpStream::connect(("127.0.0.1", port)).unwrap());
+        stream.write_all(bytes).map_err(|error| error.to_string())?;
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            // A server need not say goodbye by TLS behind a whole answer.
+            Err(error) if answer.is_empty() => Err(error.to_string()),
+            _ => Ok(String::from_utf8_lossy(&answer).into_owned()),
+        }
+    }
+}
+
+fn bearer(token: &str) -> String {
+    format!("authorization: Bearer {token}\r\n")
+}
+
+#[test]
+fn a_token_is_for_tls_and_a_wrong_one_is_refused() {
+    let open = Open::new(true, None);
+    let order =
+        |headers: &str| status(&open.ask(None, &request("POST /restart", headers, "")).unwrap());
+    assert_eq!(order(&bearer(TOKEN)), 200);
+    assert_eq!(order(&bearer("0123456789abcdeF")), 401);
+    assert_eq!(order(""), 401);
+    let read =
+        |headers: &str| status(&open.ask(None, &request("GET /metrics", headers, "")).unwrap());
+    assert_eq!((read(&bearer(TOKEN)), read("")), (200, 401));
+    // Workers are of this machine, with or without a token.
+    let posted = open.ask(None, &request("POST /log_ccl", &bearer(TOKEN), SEND)).unwrap();
+    assert_eq!(status(&posted), 403, "{posted}");
+    // Without TLS nothing is understood, and nothing answered.
+    assert!(!open.served.ask(&request("POST /restart", &bearer(TOKEN), "")).starts_with("HTTP"));
+}
+
+#[test]
+fn a_certificate_of_the_client_authority_is_as_good_as_a_token() {
+    let callers = Authority::new();
+    let open = Open::new(false, Some(&callers));
+    let order = request("POST /restart", "", "");
+    let own = callers.sign(false);
+    assert_eq!(status(&open.ask(Some(&own), &order).unwrap()), 200);
+    assert_eq!(status(&open.ask(Some(&own), &request("GET /metrics", "", "")).unwrap()), 200);
+    let expired = callers.sign(true);
+    let stranger = Authority::new().sign(false);
+    // Both authorities have one name, so a stranger's certificate fails by its signature.
+    for (identity, alert) in [
+        (None, "CertificateRequired"),
+        (Some(&expired), "CertificateExpired"),
+        (Some(&stranger), "DecryptError"),
+    ] {
+        let refused = open.ask(identity, &order).unwrap_err();
+        assert!(refused.contains(alert), "{refused}");
+    }
+    assert_eq!(status(&open.ask(Some(&own), &order).unwrap()), 200, "it goes on");
+}
+
+#[test]
+fn with_both_both_are_needed() {
+    let callers = Authority::new();
+    let open = Open::new(true, Some(&callers));
+    let own = callers.sign(false);
+    let order = |headers: &str| request("POST /restart", headers, "");
+    assert_eq!(status(&open.ask(Some(&own), &order("")).unwrap()), 401);
+    assert_eq!(status(&open.ask(Some(&own), &order(&bearer(TOKEN))).unwrap()), 200);
+    assert!(open.ask(None, &order(&bearer(TOKEN))).is_err());
+}
+
+#[test]
+fn certificates_alone_prove_nothing_of_callers() {
+    let place = Scratch::new();
+    let (certificate, key) = Authority::new().sign(false);
+    let write = |name: &str, text: &str| -> PathBuf {
+        std::fs::write(place.join(name), text).unwrap();
+        place.join(name)
+    };
+    let tls = TlsFiles {
+        certificate: write("certificate.pem", &certificate),
+        key: write("key.pem", &key),
+        client_authority: None,
+    };
+    let refused = |tls: TlsFiles| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (tcp, _) = Listener::bind(&"0.0.0.0:0".parse().unwrap(), None).unwrap();
+            let options = ServerOptions { tls: Some(tls), ..ServerOptions::default() };
+            let (wishes, _wished) = mpsc::channel(1);
+            Server::new(vec![tcp], Intake::new(), wishes, options).unwrap_err()
+        })
+    };
+    assert!(matches!(refused(tls.clone()), ServeError::Open { .. }));
+    let missing = TlsFiles { key: place.join("none.pem"), ..tls };
+    assert!(matches!(refused(missing), ServeError::Trust(_)));
+}
