@@ -6,6 +6,7 @@
 
 mod environment;
 mod orders;
+mod resting;
 mod workers;
 
 use crate::epoch::{Epoch, Term};
@@ -20,11 +21,13 @@ use crate::rank::WorkersPerNode;
 use crate::time::Moment;
 
 pub use environment::environment;
+pub use resting::Rest;
 pub use workers::{Exit, LocalRank};
 
 use std::num::NonZeroU16;
 
 use orders::PortSearch;
+use resting::Resting;
 use workers::Workers;
 
 /// Who an agent is.
@@ -182,6 +185,7 @@ pub struct Agent {
     observed: Observation,
     /// How often workers were started since an epoch lasted.
     starts: u32,
+    resting: Resting,
     /// How the job ended, until that is told.
     over: Option<Outcome>,
     figures: AgentFigures,
@@ -204,6 +208,7 @@ impl Agent {
             next_message: now,
             observed: Observation::default(),
             starts: 0,
+            resting: Resting::default(),
             over: None,
             figures: AgentFigures::default(),
         };
@@ -241,10 +246,14 @@ impl Agent {
             AgentInput::PortChecked { port, free } => self.port_checked(port, free, outputs),
             AgentInput::Observed { epoch, observation } => {
                 if self.running() == Some(epoch) {
+                    self.resting.observe(&observation);
                     self.observe(observation);
                 }
             }
-            AgentInput::Tick => self.kill_the_slow(now, outputs),
+            AgentInput::Tick => {
+                self.kill_the_slow(now, outputs);
+                self.end_rest(now, outputs);
+            }
         }
         self.tell(now, outputs);
     }
@@ -256,6 +265,12 @@ impl Agent {
             Task::Committed { epoch, .. } => Some(epoch),
             _ => None,
         }
+    }
+
+    /// Why nothing is started yet, if it rests after workers that ended soon.
+    #[must_use]
+    pub fn resting(&self) -> Option<Rest> {
+        self.resting.present()
     }
 
     /// Whether a worker is there, be it only until it has stopped.

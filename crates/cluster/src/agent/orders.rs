@@ -86,7 +86,7 @@ impl Agent {
             }
             _ => {}
         }
-        self.forgive_starts(now);
+        self.end_epoch(now);
         self.epoch = epoch;
         self.over = None;
         let same = match &self.task {
@@ -113,12 +113,20 @@ impl Agent {
         self.tell_progress(outputs);
     }
 
-    /// Counts starts anew if the epoch that ends has lasted.
-    fn forgive_starts(&mut self, now: Moment) {
-        if let Task::Committed { at, .. } = &self.task
-            && now.since(*at) >= self.policy.lasting
-        {
+    /// Counts starts anew if the epoch that ends has lasted, and those that end soon.
+    fn end_epoch(&mut self, now: Moment) {
+        let Task::Committed { at, .. } = &self.task else { return };
+        let lasted = now.since(*at);
+        if lasted >= self.policy.lasting {
             self.starts = 0;
+        }
+        self.resting.epoch_ended(now, lasted);
+    }
+
+    /// Goes on with preparing when it has rested.
+    pub(super) fn end_rest(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
+        if self.resting.ends(now) {
+            self.tell_progress(outputs);
         }
     }
 
@@ -127,7 +135,7 @@ impl Agent {
         let Task::Preparing { epoch, search } = self.task else { return };
         let step = if self.starts >= self.policy.restart_budget {
             Step::NotPrepared(NotPrepared::RestartsUsedUp)
-        } else if self.workers.any_alive() {
+        } else if self.workers.any_alive() || self.resting.present().is_some() {
             Step::Stopping
         } else {
             match search {
@@ -187,6 +195,7 @@ impl Agent {
         }
         assert!(!self.workers.any_alive(), "workers of two epochs never run at once");
         self.starts += 1;
+        self.resting.begin();
         self.workers = Workers::starting(epoch, assignment.workers);
         for local in self.workers.alive() {
             let most = self.policy.restart_budget;
@@ -212,7 +221,7 @@ impl Agent {
         over: Option<Outcome>,
         outputs: &mut Vec<AgentOutput>,
     ) {
-        self.forgive_starts(now);
+        self.end_epoch(now);
         self.epoch = epoch;
         self.task = Task::Idle;
         self.over = over;
@@ -280,9 +289,13 @@ impl Agent {
         exit: Option<Exit>,
         outputs: &mut Vec<AgentOutput>,
     ) {
+        let was_asked = self.workers.kill_at.is_some();
         if !self.workers.ended(now, epoch, local, exit) {
             self.figures.stale_workers += 1;
             return;
+        }
+        if let (Task::Committed { at, .. }, Some(exit), false) = (&self.task, exit, was_asked) {
+            self.resting.worker_ended(now.since(*at), exit);
         }
         match self.task {
             Task::Committed { .. } if self.workers.any_failed() || !self.workers.any_alive() => {

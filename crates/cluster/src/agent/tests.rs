@@ -12,7 +12,7 @@ use crate::message::{
     Ports, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
-use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, WorkerEnd, WorkerState};
+use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, Progress, WorkerEnd, WorkerState};
 use crate::policy::AgentPolicy;
 use crate::rank::{Rank, Slot, WorkersPerNode};
 use crate::time::Moment;
@@ -324,6 +324,59 @@ fn restarts_are_used_up_unless_an_epoch_lasts() {
         bench.exited(epoch, 1, Exit::Signal(15));
     }
     assert_eq!(steps(&bench.order(4, Order::Prepare { ports: None })), refused);
+}
+
+/// Ends epoch `epoch` by the exit of both workers after `lived`, and says how long it takes until the
+/// next one is prepared.
+fn rest_after(bench: &mut Bench, epoch: u64, lived: Duration, exit: Exit) -> Duration {
+    bench.tick_after(lived);
+    bench.exited(epoch, 0, exit);
+    bench.exited(epoch, 1, exit);
+    let mut told = steps(&bench.order(epoch + 1, Order::Prepare { ports: None }));
+    let begun = bench.now;
+    while told != [Step::Prepared { port: None }] {
+        assert!(told.is_empty() || told == [Step::Stopping], "{told:?}");
+        assert!(bench.now.since(begun) < Duration::from_secs(30), "a coordinator gives it up");
+        told = steps(&bench.tick_after(Duration::from_millis(100)));
+    }
+    bench.order(epoch + 1, Order::Commit(assignment()));
+    bench.started(epoch + 1, 0);
+    bench.started(epoch + 1, 1);
+    bench.now.since(begun)
+}
+
+#[test]
+fn workers_that_keep_ending_at_once_are_started_ever_later() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    let soon = SECOND / 2;
+    let rests: Vec<Duration> =
+        (1..=7).map(|epoch| rest_after(&mut bench, epoch, soon, Exit::Code(2))).collect();
+    assert_eq!(rests, [0, 1, 2, 4, 8, 16, 16].map(Duration::from_secs));
+    // One that lasts, even if it ends the same way, and everything is as at first.
+    assert_eq!(rest_after(&mut bench, 8, 11 * SECOND, Exit::Code(2)), Duration::ZERO);
+    assert_eq!(rest_after(&mut bench, 9, soon, Exit::Code(2)), Duration::ZERO);
+    assert_eq!(rest_after(&mut bench, 10, soon, Exit::Code(2)), SECOND);
+    assert_eq!(bench.agent.resting(), None, "it is over");
+}
+
+#[test]
+fn a_worker_that_was_killed_or_has_trained_is_started_again_without_rest() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    for epoch in 1..=4 {
+        let rest = rest_after(&mut bench, epoch, SECOND / 2, Exit::Signal(9));
+        assert_eq!(rest, Duration::ZERO, "killed in epoch {epoch}");
+    }
+    for epoch in 5..=8 {
+        let (group, rank) = (GroupId::WORLD, Rank(6));
+        let awaits = Vec::new();
+        let progress = Progress { group, rank, entered: 1, finished: 1, transferred: 0, awaits };
+        let observation = Observation { progress: vec![progress], ..Observation::default() };
+        bench.step(AgentInput::Observed { epoch: Epoch::new(epoch), observation });
+        let rest = rest_after(&mut bench, epoch, SECOND / 2, Exit::Code(1));
+        assert_eq!(rest, Duration::ZERO, "trained in epoch {epoch}");
+    }
 }
 
 #[test]
