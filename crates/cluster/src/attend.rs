@@ -9,6 +9,7 @@ mod ending;
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use telltale_schema::text::with_causes;
@@ -32,8 +33,10 @@ use crate::policy::AgentPolicy;
 use crate::protocol::encode;
 use crate::rank::Rank;
 use crate::reach::{CoordinatorAddress, Credentials};
+use crate::readers::{Format, Reader};
 use crate::supervisor::{Event, Settings, Supervisor, SupervisorError, is_free};
 use crate::time::Moment;
+use crate::vitals::DeviceHealth;
 use connection::{Brought, Target};
 
 pub use ending::{Ending, Signals, SignalsError};
@@ -42,6 +45,8 @@ pub use ending::{Ending, Signals, SignalsError};
 const TICK: Duration = Duration::from_millis(100);
 /// How often workers are looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long the last report may take to be on its way.
+const FAREWELL: Duration = Duration::from_millis(200);
 /// How long a coordinator may take to answer an order that came over HTTP.
 const ORDER_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -62,6 +67,10 @@ pub struct AgentPlan {
     pub listeners: Vec<telltale_server::listen::Listener>,
     /// Who may ask it for what.
     pub http: ServerOptions,
+    /// What other tools write about collectives, and where.
+    pub readers: Vec<(Format, PathBuf)>,
+    /// How the node's accelerators are, as somebody who asks the node service puts it in.
+    pub devices: watch::Receiver<Vec<DeviceHealth>>,
     /// Whether it stays when the job is over.
     pub stays: bool,
 }
@@ -87,6 +96,9 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
     let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
     let server = Server::new(plan.listeners, intake.clone(), wishes, plan.http)?;
     let (stop, stopped) = watch::channel(false);
+    for (format, path) in &plan.readers {
+        tokio::spawn(Reader::new(*format, path).run(intake.clone(), stopped.clone()));
+    }
     let serving = tokio::spawn(server.run(stopped));
     let target = Target {
         node: plan.identity.node.clone(),
@@ -105,10 +117,12 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
         supervisor,
         intake,
         operator: Operator::new(plan.coordinators, plan.credentials, ORDER_PATIENCE),
+        devices: plan.devices,
         way: None,
         scope: None,
         wanted: VecDeque::from([first]),
         over: None,
+        unfit: None,
         lost_messages: 0,
     };
     driver.clear_leftovers().await?;
@@ -135,12 +149,15 @@ struct Driver {
     supervisor: Supervisor,
     intake: Intake,
     operator: Operator,
+    devices: watch::Receiver<Vec<DeviceHealth>>,
     way: Option<mpsc::Sender<NodeMessage>>,
     /// What the intake was told that runs.
     scope: Option<Scope>,
     /// What the machine wants done and is not done yet.
     wanted: VecDeque<AgentOutput>,
     over: Option<Outcome>,
+    /// Why this node can never run the command, once that is known.
+    unfit: Option<String>,
     /// Messages for which the way to the coordinator had no room.
     lost_messages: u64,
 }
@@ -173,6 +190,11 @@ impl Driver {
                 _ = looks.tick() => self.look(),
                 _ = ticks.tick() => self.step(AgentInput::Tick),
             }
+            if let Some(reason) = self.unfit.take() {
+                // Nothing is obeyed any more; the report of it is to be on its way.
+                tokio::time::sleep(FAREWELL).await;
+                return Ending::CannotRun(reason);
+            }
             if let Some(outcome) = self.over.take() {
                 log::info(&format!("the job is over: {}", told(outcome)));
                 if !stays {
@@ -204,9 +226,18 @@ impl Driver {
         };
         log::debug(|| format!("epoch {epoch}: {:?}", message.order));
         let before = self.agent.running();
+        let rest_before = self.agent.resting();
         let mut outputs = Vec::new();
         self.agent.step(self.now(), AgentInput::Order(message), &mut outputs);
         let running = self.agent.running();
+        if let Some(rest) = self.agent.resting().filter(|rest| Some(*rest) != rest_before) {
+            log::warn(&format!(
+                "workers ended soon after their start in {} epochs in a row; is the command right? \
+                 The next start waits {} s",
+                rest.epochs,
+                rest.time.as_secs()
+            ));
+        }
         // Workers tell from their first moment on, so the intake is told before they are started.
         match assignment {
             Some(assignment) if running != before && running == Some(epoch) => {
@@ -237,8 +268,11 @@ impl Driver {
         let input = match event {
             Event::LeftoversGone => AgentInput::LeftoversGone,
             Event::Started { epoch, local } => AgentInput::WorkerStarted { epoch, local },
-            Event::NotStarted { epoch, local, reason } => {
+            Event::NotStarted { epoch, local, reason, lasts } => {
                 log::error(&format!("epoch {epoch}: worker {} was not started: {reason}", local.0));
+                if lasts {
+                    self.unfit.get_or_insert(reason);
+                }
                 AgentInput::WorkerNotStarted { epoch, local }
             }
             Event::Exited { epoch, local, exit } => {
@@ -326,7 +360,9 @@ impl Driver {
     /// for again.
     fn send(&mut self, message: &FromNode) {
         let Some(way) = &self.way else { return };
-        let mut message = encode::node_message(message, Some(&self.intake.vitals()));
+        let mut vitals = self.intake.vitals();
+        vitals.devices.clone_from(&self.devices.borrow());
+        let mut message = encode::node_message(message, Some(&vitals));
         if let Some(Body::Registration(registration)) = &mut message.body {
             registration.instance = self.instance;
         }

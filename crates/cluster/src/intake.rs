@@ -22,6 +22,7 @@ use crate::latency::tracker::{Tracker, TrackerCounts};
 use crate::message::Assignment;
 use crate::observation::{Observation, WorkerObservation, WorkerState};
 use crate::rank::Rank;
+use crate::readers::{Format, ReaderCounts};
 use crate::vitals::{self, Vitals};
 
 use entry::{Entry, Post, PostRefused, Told};
@@ -86,6 +87,8 @@ struct Shared {
     queue: Mutex<Queue>,
     /// Locked before the queue where both are, so that entries are counted in their order.
     current: Mutex<Current>,
+    /// What readers of files have seen.
+    readers: Mutex<BTreeMap<Format, ReaderCounts>>,
     arrived: Notify,
 }
 
@@ -124,6 +127,8 @@ pub struct View {
     pub vitals: Vitals,
     /// What became of entries.
     pub counts: IntakeCounts,
+    /// What readers of files have seen, where there are any.
+    pub readers: BTreeMap<Format, ReaderCounts>,
 }
 
 // === impl Scope ===
@@ -223,7 +228,10 @@ impl Intake {
     pub fn view(&self) -> View {
         let current = self.current();
         let counts = current.counts(&self.queue());
-        let Some(running) = &current.running else { return View { counts, ..View::default() } };
+        let readers = self.readers().clone();
+        let Some(running) = &current.running else {
+            return View { counts, readers, ..View::default() };
+        };
         let latest = running.latest.iter();
         View {
             scope: Some(running.scope.clone()),
@@ -231,6 +239,7 @@ impl Intake {
             usage: running.usage.latest().to_vec(),
             vitals: running.vitals(),
             counts,
+            readers,
         }
     }
 
@@ -239,6 +248,17 @@ impl Intake {
     #[must_use]
     pub fn vitals(&self) -> Vitals {
         self.current().running.as_ref().map_or_else(Vitals::default, Running::vitals)
+    }
+
+    /// The epoch that is open.
+    #[must_use]
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.current().running.as_ref().map(|running| running.scope.epoch)
+    }
+
+    /// Takes note of what a reader of files has seen until now.
+    pub fn note_reader(&self, format: Format, counts: ReaderCounts) {
+        self.readers().insert(format, counts);
     }
 
     /// The rank of the worker with this process, as the last observation was told of it.
@@ -259,6 +279,10 @@ impl Intake {
 
     fn current(&self) -> MutexGuard<'_, Current> {
         self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn readers(&self) -> MutexGuard<'_, BTreeMap<Format, ReaderCounts>> {
+        self.0.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

@@ -9,20 +9,26 @@ mod files;
 mod flight_recorder;
 mod inspector;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::epoch::Epoch;
 use crate::intake::Intake;
 use files::Files;
 use flight_recorder::Dumps;
+
+/// How the names of the Flight Recorder's dumps begin, in the directory that they are to be in. The
+/// rank stands behind it.
+const DUMP_PREFIX: &str = "nccl_trace_rank_";
 
 /// How often files are looked at.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a reader understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// Lines of the NCCL Inspector (`NCCL_INSPECTOR_DUMP_DIR`), each of a collective that has ended.
     Inspector,
@@ -36,7 +42,7 @@ pub enum Format {
 pub struct ReaderCounts {
     /// Records that were given to the intake.
     pub read: u64,
-    /// Lines, dumps or entries that make no sense.
+    /// Lines, dumps or entries that make no sense, pickles included.
     pub malformed: u64,
     /// Bytes that were passed over: lines or files that are too long, or written faster than read.
     pub skipped_bytes: u64,
@@ -46,12 +52,51 @@ pub struct ReaderCounts {
     pub dropped: u64,
 }
 
+impl Format {
+    /// Its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inspector => "inspector",
+            Self::FlightRecorder => "flight_recorder",
+        }
+    }
+
+    /// The variables by which a worker's own tool writes into the directory `path`, as the tool's
+    /// documentation has them. What its user has set already counts before these.
+    #[must_use]
+    pub fn variables(self, path: &Path) -> Vec<(&'static str, OsString)> {
+        match self {
+            // `ext-profiler/inspector/README.md` in NVIDIA/nccl. Without the interval nothing is written
+            // before the end; a second is how often it is looked at.
+            Self::Inspector => vec![
+                ("NCCL_INSPECTOR_ENABLE", "1".into()),
+                ("NCCL_INSPECTOR_DUMP_DIR", path.into()),
+                ("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "1000000".into()),
+            ],
+            // PyTorch's page "ProcessGroupNCCL Environment Variables". The rank follows
+            // the name. Each has a name of now and one of before; without entries nothing is recorded.
+            Self::FlightRecorder => {
+                let prefix = path.join(DUMP_PREFIX);
+                vec![
+                    ("TORCH_FR_DUMP_TEMP_FILE", prefix.clone().into()),
+                    ("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", prefix.into()),
+                    ("TORCH_FR_BUFFER_SIZE", "2000".into()),
+                    ("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000".into()),
+                ]
+            }
+        }
+    }
+}
+
 /// Reads one file, or the files of one directory, again and again.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
     way: Way,
     counts: ReaderCounts,
+    /// The epoch of the last look.
+    epoch: Option<Epoch>,
 }
 
 #[derive(Debug)]
@@ -72,11 +117,13 @@ impl Reader {
             Format::Inspector => Way::Inspector(Files::at_their_ends(path, &mut counts)),
             Format::FlightRecorder => Way::FlightRecorder(Dumps::default()),
         };
-        Self { path: path.to_owned(), way, counts: ReaderCounts::default() }
+        Self { path: path.to_owned(), way, counts: ReaderCounts::default(), epoch: None }
     }
 
     /// Reads what is new, and gives it to `intake`.
     pub fn look(&mut self, intake: &Intake) {
+        let epoch = intake.epoch();
+        let before = std::mem::replace(&mut self.epoch, epoch);
         let mut entries = Vec::new();
         match &mut self.way {
             Way::Inspector(files) => {
@@ -88,6 +135,9 @@ impl Reader {
                 });
             }
             Way::FlightRecorder(dumps) => {
+                if before.is_some() && before != epoch {
+                    dumps.begin_anew(&self.path, &mut self.counts);
+                }
                 dumps.look(&self.path, &mut self.counts, &mut entries);
             }
         }
@@ -95,6 +145,11 @@ impl Reader {
         let dropped = if entries.is_empty() { 0 } else { intake.take(entries) };
         add(&mut self.counts.read, read - dropped);
         add(&mut self.counts.dropped, dropped);
+        let format = match self.way {
+            Way::Inspector(_) => Format::Inspector,
+            Way::FlightRecorder(_) => Format::FlightRecorder,
+        };
+        intake.note_reader(format, self.counts);
     }
 
     /// What it has seen.

@@ -4,12 +4,14 @@
 //! nothing that it started is left. It decides nothing: it does what the machine says and tells what
 //! became of it. All of it runs on one thread, since a worker ends with the thread that started it.
 
+mod command;
 mod guard;
 mod holder;
 mod leftovers;
 mod output;
 mod ports;
 mod process;
+mod shim;
 mod warm;
 mod worker;
 
@@ -37,12 +39,14 @@ use guard::Guard;
 use leftovers::Record;
 use output::{Output, Place, Stream};
 use process::Origin;
-use worker::{News, Recipe, Watched};
+use worker::{Failed, News, Recipe, Watched};
 
+pub use command::{CommandError, can_be_run};
 pub use guard::{GUARD, Guarded, guard};
 pub use holder::{HOLD, Hold, HoldError, hold};
 pub use output::OutputFigures;
 pub use ports::is_free;
+pub use shim::{ShimError, can_have_shim};
 pub use warm::{WarmError, can_be_warm};
 
 /// Events that wait to be taken.
@@ -74,6 +78,8 @@ pub struct Settings {
     pub output_bytes: u64,
     /// How many workers are kept started ahead.
     pub warm: u32,
+    /// Whether Python workers are given the module that tells of PyTorch's collectives.
+    pub shim: bool,
 }
 
 /// What happened to workers.
@@ -96,6 +102,8 @@ pub enum Event {
         local: LocalRank,
         /// Why.
         reason: String,
+        /// Whether the command cannot be executed on this node, now or the next time.
+        lasts: bool,
     },
     /// A worker has ended, and nothing that it started is left.
     Exited {
@@ -189,7 +197,8 @@ pub struct Supervisor {
     receiver: mpsc::Receiver<(u64, News)>,
     /// Events that are known already.
     known: VecDeque<Event>,
-    /// `PYTHONPATH` for workers that wait at a gate, if there are to be any.
+    /// `PYTHONPATH` for workers, and for those that wait at a gate, where it is not the agent's own.
+    python_path: Option<OsString>,
     gate_path: Option<OsString>,
     /// No worker is started ahead before this, so as not to be in the way of those that run.
     warm_after: Instant,
@@ -216,9 +225,17 @@ impl Supervisor {
         DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
         let output = Output::start(logs, settings.output_bytes.max(MIN_OUTPUT_BYTES))
             .map_err(set_up("the threads for the workers' output"))?;
+        let own_path = std::env::var_os("PYTHONPATH").filter(|path| !path.is_empty());
+        let python_path = match settings.shim {
+            true => Some(in_front(shim::write(&settings.state).map_err(state)?, own_path.as_ref())),
+            false => None,
+        };
         let gate_path = match settings.warm {
             0 => None,
-            _ => Some(warm::python_path(&warm::write_module(&settings.state).map_err(state)?)),
+            _ => {
+                let behind = python_path.as_ref().or(own_path.as_ref());
+                Some(in_front(warm::write_module(&settings.state).map_err(state)?, behind))
+            }
         };
         let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         Ok(Self {
@@ -236,6 +253,7 @@ impl Supervisor {
             sender,
             receiver,
             known: VecDeque::new(),
+            python_path,
             gate_path,
             warm_after: Instant::now(),
             _lock: lock,
@@ -273,7 +291,7 @@ impl Supervisor {
         let variables = environment.iter().map(|(name, value)| ((*name).into(), value.into()));
         if let Err(error) = self.launch(variables.collect(), Some(((epoch, local), place)), false) {
             let reason = format!("starting a process failed: {error}");
-            self.known.push_back(Event::NotStarted { epoch, local, reason });
+            self.known.push_back(Event::NotStarted { epoch, local, reason, lasts: false });
         }
     }
 
@@ -312,8 +330,7 @@ impl Supervisor {
         let wanted = usize::try_from(self.settings.warm).unwrap_or(usize::MAX);
         if ahead < wanted && Instant::now() >= self.warm_after {
             for _ in ahead..wanted {
-                let path = self.gate_path.clone().unwrap_or_default();
-                self.launch(vec![("PYTHONPATH".into(), path)], None, true)?;
+                self.launch(Vec::new(), None, true)?;
             }
         }
         Ok(())
@@ -389,6 +406,8 @@ impl Supervisor {
         gate: bool,
     ) -> io::Result<()> {
         environment.extend(self.settings.environment.iter().cloned());
+        let path = if gate { &self.gate_path } else { &self.python_path };
+        environment.extend(path.clone().map(|path| ("PYTHONPATH".into(), path)));
         self.serial += 1;
         let serial = self.serial;
         let mark = format!("{}{serial}", mark_prefix(&self.settings));
@@ -435,8 +454,8 @@ impl Supervisor {
         let Some(running) = self.running.remove(&serial) else { return };
         self.forget_the_ended();
         let event = match (news, running.seat) {
-            (News::NotBegun(reason), Some((epoch, local))) => {
-                Event::NotStarted { epoch, local, reason }
+            (News::NotBegun(Failed { reason, lasts }), Some((epoch, local))) => {
+                Event::NotStarted { epoch, local, reason, lasts }
             }
             (News::Ended(exit), Some((epoch, local))) => Event::Exited { epoch, local, exit },
             (news, None) => {
@@ -476,6 +495,16 @@ impl Supervisor {
         };
         process::reap_orphans(ours);
     }
+}
+
+/// A search path with `first` in front.
+fn in_front(first: PathBuf, behind: Option<&OsString>) -> OsString {
+    let mut path = first.into_os_string();
+    if let Some(behind) = behind {
+        path.push(":");
+        path.push(behind);
+    }
+    path
 }
 
 /// Takes the state directory for this process alone.

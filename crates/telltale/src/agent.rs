@@ -1,5 +1,8 @@
 //! `telltale agent`: supervises a node's workers as a coordinator orders.
 
+mod devices;
+
+use std::ffi::OsString;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,14 +13,18 @@ use telltale_cluster::intake::server::ServerOptions;
 use telltale_cluster::message::Outcome;
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::reach::CoordinatorAddress;
-use telltale_cluster::supervisor::{Settings, can_be_warm};
+use telltale_cluster::readers::Format;
+use telltale_cluster::supervisor::{Settings, can_be_run, can_be_warm, can_have_shim};
+use telltale_cluster::vitals::DeviceHealth;
 use telltale_server::listen::{Address, Listener, SocketFile};
 use telltale_server::log;
 use telltale_server::token::Token;
+use tokio::sync::watch;
 
-use crate::arguments::AgentArguments;
+use crate::arguments::{AgentArguments, NodeService, Place};
 use crate::exit::{Failure, Status};
 use crate::parent;
+use crate::sockets::sockets;
 
 /// The variable by which workers know where to post.
 const LOG_CCL: &str = "TELLTALE_LOG_CCL";
@@ -30,8 +37,12 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
         return Ok(Status::Fine);
     }
     log::set_level(arguments.log_level);
+    can_be_run(&arguments.command).map_err(|error| Failure::because(&error))?;
     if arguments.warm {
         can_be_warm(&arguments.command).map_err(|error| Failure::because(&error))?;
+    }
+    if arguments.shim {
+        can_have_shim(&arguments.command).map_err(|error| Failure::because(&error))?;
     }
     // One thread: a worker ends with the thread that started it.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -44,15 +55,19 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
         let (plan, _files) = plan(arguments)?;
         attend(plan, signals).await.map_err(|error| Failure::because(&error))
     })?;
-    Ok(match ending {
-        Ending::Over(Outcome::GivenUp) => Status::Partial,
-        Ending::Over(Outcome::Finished) | Ending::Asked | Ending::AtOnce => Status::Fine,
-    })
+    match ending {
+        Ending::Over(Outcome::GivenUp) => Ok(Status::Partial),
+        Ending::Over(Outcome::Finished) | Ending::Asked | Ending::AtOnce => Ok(Status::Fine),
+        Ending::CannotRun(reason) => {
+            Err(Failure::Told(format!("this node cannot run the job: {reason}")))
+        }
+    }
 }
 
 /// Everything that the agent needs, and the socket files that are its own.
 fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failure> {
     let policy = arguments.policy();
+    let tls = arguments.trust.http_tls();
     let credentials = arguments.trust.access().load().map_err(|error| Failure::because(&error))?;
     let token = arguments.trust.http_token_file.as_deref().map(Token::read).transpose();
     let token = token.map_err(|error| Failure::because(&error))?;
@@ -70,6 +85,9 @@ fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failu
     let socket = Address::Unix(state.join(SOCKET));
     let (listeners, files) = listen(&state, &socket, &arguments.listen)?;
     let workers = arguments.workers;
+    let readers = readers(arguments.inspector, arguments.flight_recorder)?;
+    let mut environment = vec![(LOG_CCL.into(), socket.to_string().into())];
+    environment.extend(variables(&readers));
     let plan = AgentPlan {
         identity: Identity {
             node: node.clone(),
@@ -86,17 +104,56 @@ fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failu
             program: PathBuf::from("/proc/self/exe"),
             state,
             command: arguments.command,
-            environment: vec![(LOG_CCL.into(), socket.to_string().into())],
+            environment,
             output_bytes: arguments.output_bytes,
             warm: if arguments.warm { workers.get() } else { 0 },
+            shim: arguments.shim,
         },
         coordinators: arguments.coordinator,
         credentials,
         listeners,
-        http: ServerOptions { token, ..ServerOptions::default() },
+        http: ServerOptions { token, tls, ..ServerOptions::default() },
+        readers,
+        devices: devices(arguments.node_service),
         stays: arguments.stay,
     };
     Ok((plan, files))
+}
+
+/// Where other tools write, made if it is not there yet.
+fn readers(
+    inspector: Option<PathBuf>,
+    flight_recorder: Option<PathBuf>,
+) -> Result<Vec<(Format, PathBuf)>, Failure> {
+    let inspector = inspector.map(|path| (Format::Inspector, path));
+    let flight_recorder = flight_recorder.map(|path| (Format::FlightRecorder, path));
+    let absolute = |(format, path): (Format, PathBuf)| {
+        let path = std::path::absolute(path).map_err(|error| Failure::because(&error))?;
+        std::fs::create_dir_all(&path).map_err(|error| {
+            let path = path.display();
+            Failure::Told(format!(
+                "the directory {path}, which is to be read, cannot be made: {error}; give another"
+            ))
+        })?;
+        Ok((format, path))
+    };
+    inspector.into_iter().chain(flight_recorder).map(absolute).collect()
+}
+
+/// The variables by which tools write there, but for those that are set already.
+fn variables(readers: &[(Format, PathBuf)]) -> impl Iterator<Item = (OsString, OsString)> {
+    let all = readers.iter().flat_map(|(format, path)| format.variables(path));
+    let missing = all.filter(|(name, _)| std::env::var_os(name).is_none());
+    missing.map(|(name, value)| (name.into(), value))
+}
+
+/// How accelerators are, of the service that is named or of the one where services are.
+fn devices(service: Option<NodeService>) -> watch::Receiver<Vec<DeviceHealth>> {
+    match service {
+        Some(NodeService::Off) => watch::channel(Vec::new()).1,
+        Some(NodeService::Socket(path)) => devices::follow(vec![path]),
+        None => devices::follow(sockets(&Place { root: None, runtime_dir: None })),
+    }
 }
 
 /// Listens in the state directory, and wherever else it was said.

@@ -30,7 +30,7 @@ use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
 use crate::smi::ColumnsFormat;
 
-pub(crate) use agent::AgentArguments;
+pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
 pub(crate) use cluster::{ClusterArguments, ClusterCommand};
 pub(crate) use coordinator::CoordinatorArguments;

@@ -8,10 +8,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::message::Outcome;
 
 /// Why an agent has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The job is over.
     Over(Outcome),
+    /// The command cannot be executed on this node, for this reason.
+    CannotRun(String),
     /// A signal asked it to end: its workers were asked to as well.
     Asked,
     /// A second signal followed: its workers were killed.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -25,11 +26,14 @@ const MAX_UNDER_WAY: usize = 4096;
 /// Ranks whose dumps are read.
 const MAX_RANKS: usize = 1024;
 
+/// When a file was written last, as the system says it, and how long it is.
+type Written = (i64, i64, u64);
+
 /// What has been told of each rank.
 #[derive(Debug, Default)]
 pub(super) struct Dumps {
     /// When each file was written last, as the system says it, and how long it was.
-    seen: BTreeMap<Identity, (i64, i64, u64)>,
+    seen: BTreeMap<Identity, Written>,
     ranks: BTreeMap<Rank, Progress>,
 }
 
@@ -77,6 +81,14 @@ struct Operated {
 }
 
 impl Dumps {
+    /// What comes from now on is of new processes, which count from nothing; what is there is not
+    /// theirs.
+    pub(super) fn begin_anew(&mut self, path: &Path, counts: &mut ReaderCounts) {
+        self.ranks.clear();
+        let there = open_all(path, counts);
+        self.seen = there.iter().filter_map(|(_, file)| state(file)).collect();
+    }
+
     /// Reads the dumps that were written since the last look.
     pub(super) fn look(
         &mut self,
@@ -86,9 +98,7 @@ impl Dumps {
     ) {
         let before = std::mem::take(&mut self.seen);
         for (path, file) in open_all(path, counts) {
-            let Ok(status) = file.metadata() else { continue };
-            let identity = (status.dev(), status.ino());
-            let written = (status.mtime(), status.mtime_nsec(), status.len());
+            let Some((identity, written)) = state(&file) else { continue };
             self.seen.insert(identity, written);
             if before.get(&identity) == Some(&written) {
                 continue;
@@ -207,6 +217,12 @@ impl Operated {
         });
         bytes.fold(0, u64::saturating_add)
     }
+}
+
+fn state(file: &File) -> Option<(Identity, Written)> {
+    let status = file.metadata().ok()?;
+    let written = (status.mtime(), status.mtime_nsec(), status.len());
+    Some(((status.dev(), status.ino()), written))
 }
 
 /// Groups' members by name; those that cannot be read are left out.

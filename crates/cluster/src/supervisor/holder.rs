@@ -16,12 +16,16 @@ use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
 use thiserror::Error;
 
+use super::command::is_lasting;
 use super::leftovers::Record;
 use super::process::{MARK, Origin, Process};
 use super::warm::GATE;
 
 /// The subcommand that runs [`hold`].
 pub const HOLD: &str = "worker-hold";
+
+/// What the agent is told before the reason if the command cannot be executed the next time either.
+pub(super) const UNFIT: &[u8] = b"unfit\n";
 
 /// The first descriptor that is not standard input, output or error.
 const FIRST_FREE_DESCRIPTOR: i32 = 3;
@@ -93,8 +97,10 @@ pub fn hold(hold: &Hold) -> HoldError {
     if let Some(source) = std::error::Error::source(&error) {
         text = format!("{text}: {source}");
     }
+    let lasts = matches!(&error, HoldError::Execute { source, .. } if is_lasting(source));
+    let told = [if lasts { UNFIT } else { b"" }, text.as_bytes()].concat();
     // Without the agent nobody is left to be told.
-    let _ = File::from(channel).write_all(text.as_bytes());
+    let _ = File::from(channel).write_all(&told);
     error
 }
 

@@ -4,7 +4,7 @@
 //! The gate is a module that Python imports by itself before the script (`sitecustomize`, found
 //! through `PYTHONPATH`), so the script needs no change. Nothing of the script has run before the gate.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -44,23 +44,31 @@ pub enum WarmError {
 /// # Errors
 /// When the command is no Python, or one that ignores `PYTHONPATH` or `sitecustomize`.
 pub fn can_be_warm(command: &[OsString]) -> Result<(), WarmError> {
-    let program = command.first().cloned().unwrap_or_default();
-    let name = Path::new(&program).file_name().unwrap_or_default().as_bytes();
-    if !name.starts_with(b"python") && !name.starts_with(b"pypy") {
-        return Err(WarmError::NoPython { program });
+    if !is_python(command) {
+        return Err(WarmError::NoPython { program: command.first().cloned().unwrap_or_default() });
     }
+    match blind_option(command) {
+        Some(option) => Err(WarmError::Blind { option: option.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a command's program is a Python, by its name.
+pub(super) fn is_python(command: &[OsString]) -> bool {
+    let name = command.first().and_then(|program| Path::new(program).file_name());
+    let name = name.unwrap_or_default().as_bytes();
+    name.starts_with(b"python") || name.starts_with(b"pypy")
+}
+
+/// The option by which a Python looks neither at `PYTHONPATH` nor for `sitecustomize`, if it has one.
+pub(super) fn blind_option(command: &[OsString]) -> Option<&OsString> {
     let options = command.iter().skip(1).take_while(|word| word.as_bytes().starts_with(b"-"));
-    for option in options {
+    let mut of_python = options.take_while(|option| !matches!(option.as_bytes(), b"-c" | b"-m"));
+    of_python.find(|option| {
         let letters = option.as_bytes();
-        if matches!(letters, b"-c" | b"-m") {
-            break;
-        }
-        let is_blind = letters.iter().any(|letter| b"EIS".contains(letter));
-        if is_blind && !letters.starts_with(b"--") && !letters.starts_with(b"-X") {
-            return Err(WarmError::Blind { option: option.clone() });
-        }
-    }
-    Ok(())
+        let is_short = !letters.starts_with(b"--") && !letters.starts_with(b"-X");
+        is_short && letters.iter().any(|letter| b"EIS".contains(letter))
+    })
 }
 
 /// Writes the module below `state`, and says in which directory.
@@ -69,16 +77,6 @@ pub(super) fn write_module(state: &Path) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
     std::fs::write(directory.join("sitecustomize.py"), MODULE)?;
     Ok(directory)
-}
-
-/// `PYTHONPATH` with the gate in front.
-pub(super) fn python_path(directory: &Path) -> OsString {
-    let mut path = directory.as_os_str().to_owned();
-    if let Some(rest) = std::env::var_os("PYTHONPATH").filter(|rest| !rest.is_empty()) {
-        path.push(OsStr::new(":"));
-        path.push(rest);
-    }
-    path
 }
 
 /// The environment as the gate reads it: its length on a line, then names and values, each with a

@@ -23,7 +23,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::holder;
+use super::holder::{self, UNFIT};
 use super::process::{self, MARK, Origin, Process};
 use super::warm::WARM;
 use crate::agent::Exit;
@@ -126,16 +126,24 @@ pub(super) enum News {
     /// It is its command; one at a gate has imported everything.
     Begun,
     /// It could not become its command, and nothing of it is left.
-    NotBegun(String),
+    NotBegun(Failed),
     /// It has ended, and nothing of it is left.
     Ended(Exit),
+}
+
+/// Why a worker did not become its command.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) reason: String,
+    /// Whether it will fail again.
+    pub(super) lasts: bool,
 }
 
 impl fmt::Display for News {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Begun => formatter.write_str("it runs"),
-            Self::NotBegun(reason) => formatter.write_str(reason),
+            Self::NotBegun(failed) => formatter.write_str(&failed.reason),
             Self::Ended(exit) => write!(formatter, "it ended with {exit}"),
         }
     }
@@ -154,9 +162,12 @@ impl Watched {
         self.is_gone.store(true, Ordering::Relaxed);
         output_ended(self.followed).await;
         let news = match (begun, status) {
-            (Err(reason), _) => News::NotBegun(reason),
+            (Err(failed), _) => News::NotBegun(failed),
             (Ok(()), Ok(status)) => News::Ended(exit(status)),
-            (Ok(()), Err(error)) => News::NotBegun(format!("how it ended is not known: {error}")),
+            (Ok(()), Err(error)) => {
+                let reason = format!("how it ended is not known: {error}");
+                News::NotBegun(Failed { reason, lasts: false })
+            }
         };
         let _ = sender.send((serial, news)).await;
     }
@@ -164,7 +175,7 @@ impl Watched {
 
 /// Waits until a worker is its command; the reason if that failed. A worker at a gate that has
 /// imported everything is that as well.
-async fn begun(mut channel: UnixStream) -> Result<(), String> {
+async fn begun(mut channel: UnixStream) -> Result<(), Failed> {
     let mut said = Vec::new();
     while said.len() < MAX_REASON_BYTES && said != WARM {
         match channel.read_buf(&mut said).await {
@@ -176,7 +187,9 @@ async fn begun(mut channel: UnixStream) -> Result<(), String> {
     if said.is_empty() || said == WARM {
         return Ok(());
     }
-    Err(String::from_utf8_lossy(&said).into_owned())
+    let unfit = said.strip_prefix(UNFIT);
+    let reason = String::from_utf8_lossy(unfit.unwrap_or(&said)).into_owned();
+    Err(Failed { reason, lasts: unfit.is_some() })
 }
 
 /// Waits until the worker has ended, then kills what it has left until nothing is.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::reach::{Access, CoordinatorAddress};
 use telltale_cluster::supervisor::MIN_OUTPUT_BYTES;
+use telltale_cluster::trust::TlsFiles;
 use telltale_server::listen::Address;
 use telltale_server::log::Level;
 
@@ -22,16 +24,20 @@ MASTER_ADDR, MASTER_PORT and the others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, 
 post to /log_ccl. Nothing of a worker outlives it, its epoch or the agent. What workers print goes to
 the agent's own output with [RANK] in front, and to DIR/logs/epoch-N/RANK.log.
 
+A COMMAND that cannot be executed ends the agent at once. Workers that end by themselves within ten
+seconds, again and again, are started ever later, up to 16 seconds.
+
 When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM and Ctrl-C
 stop the workers, then the agent; a second one kills them.
 
 Exit status: 0 every rank has finished, or a signal ended the agent; 1 the job was given up, restarted
-too often; 2 the agent cannot run; 64 wrong usage.
+too often; 2 the agent cannot run, or not the command; 64 wrong usage.
 
 Examples:
   telltale agent --coordinator head:9440 --workers 8 -- python3 train.py --batch 32
   telltale agent --coordinator a:9440 --coordinator b:9440 --authority ca.pem --token-file t -- ./run.sh
-  telltale agent --coordinator unix:/run/job.sock --warm -- python3 -u train.py";
+  telltale agent --coordinator unix:/run/job.sock --warm -- python3 -u train.py
+  telltale agent --coordinator head:9440 --workers 8 --shim -- python3 train.py";
 
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
@@ -63,6 +69,21 @@ pub(crate) struct AgentArguments {
     /// Start workers ahead, so that a restart need not wait for imports; COMMAND must be a Python
     #[arg(long)]
     pub(crate) warm: bool,
+    /// Have Python workers tell of PyTorch's collectives, with the module that this program carries
+    #[arg(long)]
+    pub(crate) shim: bool,
+    /// Read what the NCCL Inspector writes into DIR; workers get NCCL_INSPECTOR_ENABLE,
+    /// NCCL_INSPECTOR_DUMP_DIR and its interval, unless they are set
+    #[arg(long, value_name = "DIR")]
+    pub(crate) inspector: Option<PathBuf>,
+    /// Read dumps of PyTorch's Flight Recorder as JSON in DIR; workers get TORCH_FR_DUMP_TEMP_FILE,
+    /// unless it is set
+    #[arg(long, value_name = "DIR")]
+    pub(crate) flight_recorder: Option<PathBuf>,
+    /// The socket of the node service that is asked how accelerators are: unix:PATH, or off [default:
+    /// where `telltale serve` has it]
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) node_service: Option<NodeService>,
     /// Stay when the job is over, for an operator who may restart it
     #[arg(long)]
     pub(crate) stay: bool,
@@ -110,6 +131,36 @@ pub(crate) struct TrustArguments {
     /// The file with the token that /activate, /remove and /restart need on a port
     #[arg(long, value_name = "FILE")]
     pub(crate) http_token_file: Option<PathBuf>,
+    /// Use TLS on ports that other machines reach, with this certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "http_key")]
+    http_certificate: Option<PathBuf>,
+    /// The key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "http_certificate")]
+    http_key: Option<PathBuf>,
+    /// On those ports callers must have a certificate of the authority in FILE (PEM)
+    #[arg(long, value_name = "FILE", requires = "http_certificate")]
+    http_client_authority: Option<PathBuf>,
+}
+
+/// Who is asked how accelerators are.
+#[derive(Debug, Clone)]
+pub(crate) enum NodeService {
+    /// Nobody.
+    Off,
+    /// The service at this socket file.
+    Socket(PathBuf),
+}
+
+impl FromStr for NodeService {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            Some(path) => Ok(Self::Socket(path.into())),
+            None if text == "off" => Ok(Self::Off),
+            None => Err(String::from("neither unix:PATH nor off")),
+        }
+    }
 }
 
 // === impl AgentArguments ===
@@ -130,6 +181,12 @@ impl AgentArguments {
 // === impl TrustArguments ===
 
 impl TrustArguments {
+    /// The files for the agent's own HTTP.
+    pub(crate) fn http_tls(&self) -> Option<TlsFiles> {
+        let (certificate, key) = self.http_certificate.clone().zip(self.http_key.clone())?;
+        Some(TlsFiles { certificate, key, client_authority: self.http_client_authority.clone() })
+    }
+
     /// The files for the way to the coordinator.
     pub(crate) fn access(&self) -> Access {
         Access {

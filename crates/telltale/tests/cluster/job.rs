@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -185,6 +185,12 @@ impl Job {
         let mut words = printed.split_whitespace().skip_while(|word| *word != "pid");
         let pid = words.nth(1).and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
         pid.expect("a worker prints its number")
+    }
+
+    /// Waits until an agent ends by itself, and says how.
+    pub(crate) fn wait_ended(&mut self, node: &str) -> ExitStatus {
+        let at = self.agents.iter().position(|(name, _)| name == node).expect("it was added");
+        self.agents.remove(at).1.wait_within(&format!("{node}'s agent to end"), PATIENCE)
     }
 
     /// Kills an agent, and waits until nothing of it is left.

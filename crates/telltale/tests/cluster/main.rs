@@ -1,10 +1,14 @@
 //! Agents and coordinators as they run: real processes, sockets and signals.
 
+mod commands;
+mod devices;
 mod etcd;
+mod files;
 mod job;
 mod network;
 mod pytorch;
 mod recovery;
+mod shim;
 mod slow;
 mod strangers;
 mod supervision;

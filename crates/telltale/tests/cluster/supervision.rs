@@ -29,6 +29,7 @@ fn settings(state: &Path, script: &str) -> Settings {
         environment: vec![("TOLD".into(), "everyone".into())],
         output_bytes: 1 << 20,
         warm: 0,
+        shim: false,
     }
 }
 
@@ -116,7 +117,7 @@ fn a_command_that_cannot_be_run_is_told_with_the_reason() {
     with_supervisor(settings, async |mut supervisor| {
         start(&mut supervisor, FIRST, 0);
         let event = next(&mut supervisor).await;
-        let Event::NotStarted { epoch: EPOCH, local: FIRST, reason } = event else {
+        let Event::NotStarted { epoch: EPOCH, local: FIRST, reason, lasts: true } = event else {
             panic!("{event:?}")
         };
         assert!(reason.contains("/no/such/program"), "{reason}");

@@ -7,6 +7,7 @@ use telltale_schema::metric::definitions as defined;
 use telltale_wire::exposition::{Encoder, Format, Head, Labels, Number};
 
 use crate::intake::View;
+use crate::readers::ReaderCounts;
 
 /// The whole text.
 pub(super) fn text(format: Format, view: &View) -> String {
@@ -50,9 +51,33 @@ impl Page<'_> {
         let dropped = dropped.map(|(reason, count)| (reason, whole(count)));
         self.labelled(defined::AGENT_LATENCIES_DROPPED_TOTAL, "reason", dropped);
         self.one(defined::AGENT_GROUPS_REFUSED_TOTAL, Some(whole(tracker.groups_refused)));
+        self.readers(view);
         let latencies = view.latencies_ns.iter();
         let latencies = latencies.map(|(peer, mean_ns)| (peer, seconds(*mean_ns)));
         self.labelled(defined::AGENT_PEER_LATENCY_SECONDS, "peer", latencies);
+    }
+
+    fn readers(&mut self, view: &View) {
+        let mut family = self.0.family(&Head::of(defined::AGENT_READ_RECORDS_TOTAL));
+        for (format, counts) in &view.readers {
+            let outcomes = [
+                ("given", counts.read),
+                ("malformed", counts.malformed),
+                ("queue_full", counts.dropped),
+            ];
+            for (outcome, count) in outcomes {
+                let labels = Labels::new([("format", format.name()), ("outcome", outcome)]);
+                let labels = labels.expect("our labels have good names");
+                family.sample(&[&labels], whole(count), None);
+            }
+        }
+        let of = |count: fn(&ReaderCounts) -> u64| {
+            view.readers.iter().map(move |(format, counts)| (format.name(), whole(count(counts))))
+        };
+        let skipped = of(|counts| counts.skipped_bytes);
+        self.labelled(defined::AGENT_READ_SKIPPED_BYTES_TOTAL, "format", skipped);
+        let left_out = of(|counts| counts.files_left_out);
+        self.labelled(defined::AGENT_READ_FILES_LEFT_OUT_TOTAL, "format", left_out);
     }
 
     fn node(&mut self, view: &View) {
@@ -111,6 +136,7 @@ mod tests {
     use crate::epoch::Epoch;
     use crate::intake::{Scope, WorkerUsage};
     use crate::rank::Rank;
+    use crate::readers;
     use crate::vitals::Vitals;
 
     fn full() -> View {
@@ -125,6 +151,7 @@ mod tests {
         View {
             scope: Some(Scope { epoch: Epoch::new(2), world_size: 4, ranks: 3..4 }),
             latencies_ns: BTreeMap::from([(Rank(1), 30_000)]),
+            readers: BTreeMap::from([(readers::Format::Inspector, ReaderCounts::default())]),
             usage: vec![usage],
             vitals: Vitals {
                 processors_busy_ratio: Some(0.5),

@@ -101,6 +101,39 @@ pub const AGENT_PROCESSORS_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Files that were not looked at since their directory has too many, counted at each look.
+pub const AGENT_READ_FILES_LEFT_OUT_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_read_files_left_out_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Files that were not looked at since their directory has too many, counted at each look.",
+    labels: &["format"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Records in files of other tools, by the files' format (inspector, flight_recorder): given to be counted, malformed, queue_full.
+pub const AGENT_READ_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_read_records_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Records in files of other tools, by the files' format (inspector, flight_recorder): given to be counted, malformed, queue_full.",
+    labels: &["format", "outcome"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Bytes of such files that were passed over: lines or files that are too long, or written faster than read.
+pub const AGENT_READ_SKIPPED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_read_skipped_bytes_total",
+    unit: Unit::Bytes,
+    kind: MetricKind::Counter,
+    help: "Bytes of such files that were passed over: lines or files that are too long, or written faster than read.",
+    labels: &["format"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
 /// Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible.
 pub const AGENT_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_agent_records_total",
