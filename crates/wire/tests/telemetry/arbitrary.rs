@@ -301,7 +301,7 @@ impl Drawn {
                 reused_live_addresses: self.whole(),
                 unrecorded_events: self.whole(),
             },
-            metrics,
+            metrics: metrics.into(),
         }
     }
 
