@@ -27,8 +27,8 @@ pub use layers::{
 };
 pub use text::Problem;
 
-/// The shortest and the longest time from one collection to the next, in seconds.
-const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+/// The times from one collection to the next that can be had, in seconds.
+pub const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Keys, or tables of keys, that a running service takes over when it is told to read its
 /// configuration again. All others need a restart.

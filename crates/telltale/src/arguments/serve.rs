@@ -5,11 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use telltale_node::configuration::{Argument, Layers};
+use telltale_node::configuration::{Argument, INTERVAL_SECONDS, Layers};
 use telltale_server::listen::{Address, AddressError};
 use telltale_server::log::Level;
-
-use super::seconds;
 
 /// What follows the options.
 pub(super) const SERVE_HELP: &str = "\
@@ -44,8 +42,8 @@ pub(crate) struct ServeArguments {
     /// /var/lib/telltale; else $XDG_STATE_HOME/telltale or ~/.local/state/telltale]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Collect each SECONDS [default: 1]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Collect each SECONDS, from 0.1 to 3600 [default: 1]
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
     interval: Option<Duration>,
     /// Serve gRPC at ADDR: unix:PATH, ADDRESS:PORT, or off; can be given again; other
     /// machines need TLS, for which there are keys in the configuration
@@ -144,5 +142,16 @@ impl ServeArguments {
         ];
         let given = all.into_iter().filter_map(|(name, key, value)| Some((name, key, value?)));
         given.map(|(name, key, value)| Argument { name, key, value }).collect()
+    }
+}
+
+/// The time between two collections, within what the configuration allows.
+fn interval(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(number) if INTERVAL_SECONDS.contains(&number) => Ok(Duration::from_secs_f64(number)),
+        _ => {
+            let (least, most) = (INTERVAL_SECONDS.start(), INTERVAL_SECONDS.end());
+            Err(format!("not a number of seconds from {least} to {most}"))
+        }
     }
 }

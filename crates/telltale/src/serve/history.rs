@@ -18,7 +18,8 @@ use telltale_server::log;
 /// answer questions about the past from.
 ///
 /// # Errors
-/// When another service has the state directory.
+/// When another service has the state directory, or it was named and cannot be used: whoever names
+/// one wants a history there.
 pub(super) fn start(
     parts: &mut Parts,
     configuration: &Configuration,
@@ -42,6 +43,7 @@ pub(super) fn start(
         }
         // Another service is there: two that collect are one too many.
         Err(HistoryError::Directory(error @ DirectoryError::Taken { .. })) => Err(error),
+        Err(HistoryError::Directory(error)) if told.is_some() => Err(error),
         Err(error) => Ok(failed(view, &with_causes(&error))),
     }
 }

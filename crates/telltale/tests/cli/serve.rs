@@ -130,6 +130,38 @@ fn a_part_that_cannot_be_had_ends_it_before_it_says_that_it_collects() {
 }
 
 #[test]
+fn an_interval_that_cannot_be_is_refused_with_what_can() {
+    for interval in ["0", "0.01", "-1", "3601", "nan", "inf", "often"] {
+        let place = Scratch::new();
+        let said = said(serve(&place).arg(format!("--interval={interval}")));
+        assert_eq!(said.status, Some(64), "{said:?}");
+        assert!(said.err.contains("not a number of seconds from 0.1 to 3600"), "{}", said.err);
+    }
+}
+
+#[test]
+fn a_state_directory_that_was_named_and_cannot_be_used_ends_it() {
+    let place = Scratch::new();
+    fs::write(place.join("file"), "").unwrap();
+    let mut command = telltale();
+    command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
+    command.args(["serve", "--http", "off", "--grpc", "off", "--root"]).arg(place.path());
+    command.arg("--runtime-dir").arg(place.join("run"));
+    // The one that nobody named is done without.
+    let state = place.join("file");
+    let mut by_default = Command::new(command.get_program());
+    by_default.args(command.get_args()).env("HOME", place.path());
+    fs::write(place.join("var"), "").unwrap();
+    let mut service = Serving::start(&mut by_default);
+    service.says("no history is kept: cannot use the state directory");
+    service.says("collecting each");
+    service.end();
+    let said = said(command.arg("--state-dir").arg(&state));
+    assert_eq!(said.status, Some(2), "{said:?}");
+    assert!(said.err.contains("cannot use the state directory"), "{}", said.err);
+}
+
+#[test]
 fn it_collects_until_a_signal_and_ends_cleanly() {
     for interrupt in [true, false] {
         let place = Scratch::new();
