@@ -144,7 +144,7 @@ impl Sender {
             if attempts >= MAX_ATTEMPTS || !error.may_pass() {
                 self.notices.count_failed(notices);
                 let (count, why) = (notices.len(), with_causes(&error));
-                return log::warn(&format!("the webhook was not told of {count} alerts: {why}"));
+                return log::warn(&not_told(count, &why));
             }
             if attempts == 1 {
                 log::warn(&format!("the webhook is told again later: {}", with_causes(&error)));
@@ -166,6 +166,12 @@ impl Sender {
         };
         serde_json::to_vec(&message).expect("notices are JSON")
     }
+}
+
+/// What the log says of alerts that were given up.
+fn not_told(count: usize, why: &str) -> String {
+    let alerts = if count == 1 { "alert" } else { "alerts" };
+    format!("the webhook was not told of {count} {alerts}: {why}")
 }
 
 /// Waits until the configuration is read again; for ever where nobody does that any more.

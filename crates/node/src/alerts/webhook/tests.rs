@@ -11,7 +11,7 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::clock::Timestamp;
 use tokio::sync::{oneshot, watch};
 
-use super::{MAX_ATTEMPTS, Sender, pause};
+use super::{MAX_ATTEMPTS, Sender, not_told, pause};
 use crate::alerts::{
     Alert, AlertState, Event, MAX_NOTICES, NotificationFigures, Severity, Subject, WebhookOptions,
 };
@@ -104,6 +104,12 @@ fn alert(rule: &str) -> Alert {
 fn rules(body: &Value) -> Vec<&str> {
     let notices = body["notices"].as_array().unwrap();
     notices.iter().map(|notice| notice["alert"]["rule"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn one_alert_is_one() {
+    assert_eq!(not_told(1, "no route"), "the webhook was not told of 1 alert: no route");
+    assert_eq!(not_told(2, "no route"), "the webhook was not told of 2 alerts: no route");
 }
 
 #[test]
