@@ -182,6 +182,15 @@ impl Detector {
     /// What is wrong now. To be called at least once a window; slow nodes and links are looked for
     /// once a window however often it is called.
     pub fn look(&mut self, now: Moment) -> Vec<Verdict> {
+        self.look_at_crashes(now, self.settings.crash_settling)
+    }
+
+    /// What is wrong with an epoch that is about to be stopped: no failure is waited for any more.
+    pub fn look_a_last_time(&mut self, now: Moment) -> Vec<Verdict> {
+        self.look_at_crashes(now, Duration::ZERO)
+    }
+
+    fn look_at_crashes(&mut self, now: Moment, crash_settling: Duration) -> Vec<Verdict> {
         let settings = self.settings;
         let is_due = self.last_window.is_none_or(|last| now.since(last) >= settings.window);
         if is_due {
@@ -195,7 +204,7 @@ impl Detector {
             self.slow = self.settled.step(now, findings, settling, &self.members);
         }
         let mut findings = self.silence.findings(now, settings.keep_alive, &self.members);
-        findings.extend(self.crashes.findings(now, settings.crash_settling));
+        findings.extend(self.crashes.findings(now, crash_settling));
         if !self.crashes.any() {
             let patience =
                 Patience { after: settings.hang_after, at_start: settings.hang_at_start };

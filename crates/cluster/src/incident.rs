@@ -1,8 +1,10 @@
 //! One fault, however many signs of it there are.
 //!
 //! Survivors of a crash fail too, within milliseconds; whoever acted on each report would evict the
-//! innocent. Signs are collected for a moment, and then there is one decision.
+//! innocent. Signs are collected for as long as it is open what they mean, and then there is one
+//! decision.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -180,10 +182,33 @@ impl Incident {
         self.signs.iter().any(Sign::ends_the_epoch)
     }
 
-    /// When it is to be acted on, if no further sign comes.
+    /// When it is to be acted on, if no further sign comes. At once, when no other sign could change
+    /// the answer: a worker was killed, which is no echo of anything, or all of the `nodes` that still
+    /// ran have told how they failed.
     #[must_use]
-    pub fn due(&self, coalescing: Duration, settling: Duration) -> Moment {
+    pub fn due(&self, coalescing: Duration, settling: Duration, nodes: usize) -> Moment {
+        if self.has_killed() || self.is_everybody(nodes) {
+            return self.opened;
+        }
         self.opened.after(coalescing).min(self.last_sign.after(settling))
+    }
+
+    /// Whether a worker was killed, as far as the signs tell.
+    #[must_use]
+    pub fn has_killed(&self) -> bool {
+        self.signs.iter().any(|sign| sign.killed().is_some())
+    }
+
+    /// Whether so many nodes have failed.
+    fn is_everybody(&self, nodes: usize) -> bool {
+        if self.signs.len() < nodes {
+            return false;
+        }
+        let failed = self.signs.iter().filter_map(|sign| match sign {
+            Sign::WorkerFailed { node, .. } | Sign::AgentRestarted { node } => Some(node),
+            _ => None,
+        });
+        failed.collect::<BTreeSet<_>>().len() >= nodes
     }
 
     /// The node that the job failed for, as far as the signs tell: the first whose worker was killed
@@ -268,15 +293,41 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_waited_for_that_could_change_nothing() {
+        let at = Moment::from_ns;
+        let (second, settling) = (Duration::from_secs(1), Duration::from_millis(200));
+        let silent = Sign::Silent { node: NodeName::new("c").unwrap() };
+        let (code, killed) = (WorkerEnd::Code(1), WorkerEnd::Signal(11));
+        let aborted = WorkerEnd::Signal(6);
+        let cases = [
+            (vec![failed("a", killed, 0)], true),
+            (vec![failed("a", code, 0), failed("b", killed, 0)], true),
+            (vec![failed("a", code, 0), failed("b", aborted, 0)], false),
+            (vec![failed("a", code, 0), failed("b", code, 0), failed("b", code, 0)], false),
+            (vec![failed("a", code, 0), failed("b", code, 0), silent], false),
+            (vec![failed("a", code, 0), failed("b", aborted, 0), failed("c", code, 0)], true),
+        ];
+        for (signs, at_once) in cases {
+            let id = IncidentId { term: Term::new(1), number: 1 };
+            let mut incident = Incident::new(id, Epoch::new(1), at(5));
+            for sign in &signs {
+                incident.add(at(7), sign.clone());
+            }
+            let expected = if at_once { at(5) } else { at(7).after(settling) };
+            assert_eq!(incident.due(second, settling, 3), expected, "{signs:?}");
+        }
+    }
+
+    #[test]
     fn signs_are_collected_until_none_comes_or_the_time_is_up() {
         let id = IncidentId { term: Term::new(1), number: 1 };
         let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
         let ms = Duration::from_millis;
         let at = |time: Duration| Moment::from_ns(0).after(time);
         incident.add(at(ms(0)), failed("a", WorkerEnd::Code(1), 0));
-        assert_eq!(incident.due(ms(1000), ms(200)), at(ms(200)));
+        assert_eq!(incident.due(ms(1000), ms(200), 9), at(ms(200)));
         incident.add(at(ms(900)), failed("b", WorkerEnd::Code(1), 0));
-        assert_eq!(incident.due(ms(1000), ms(200)), at(ms(1000)));
+        assert_eq!(incident.due(ms(1000), ms(200), 9), at(ms(1000)));
         for _ in 0..MAX_SIGNS {
             incident.add(at(ms(900)), failed("b", WorkerEnd::Code(1), 0));
         }

@@ -64,6 +64,18 @@ impl Leadership {
         }
     }
 
+    /// Takes a failure of the epoch that is over into its incident, which was answered before that was
+    /// told. Whoever was killed first is the cause, and need not have been heard first.
+    pub(super) fn sign_late(&mut self, scene: &Scene<'_>, sign: Sign) {
+        let Some((incident, news)) = &mut self.answered else { return };
+        incident.add(scene.now, sign);
+        *news = true;
+        let cause = incident.root_cause().filter(|cause| cause.certain);
+        if let Some(cause) = cause.filter(|cause| self.has_slot(&cause.node)) {
+            self.charge = Some(cause);
+        }
+    }
+
     fn is_known(&self, verdict: &Verdict) -> bool {
         let signs = self.incident.iter().flat_map(|incident| &incident.signs);
         let mut known = signs.filter_map(|sign| match sign {
@@ -87,7 +99,8 @@ impl Leadership {
 
     fn answer_incident(&mut self, scene: &mut Scene<'_>) -> Option<(Why, StoredState)> {
         let incident = self.incident.as_ref()?;
-        if scene.now < incident.due(scene.policy.coalescing, scene.policy.settling) {
+        let nodes = self.state.map.holder_count().saturating_sub(self.finished.len());
+        if scene.now < incident.due(scene.policy.coalescing, scene.policy.settling, nodes) {
             return None;
         }
         // One that is held is looked at again ten times a second, not with each report.

@@ -51,6 +51,9 @@ pub(super) struct Leadership {
     pub(super) finished: BTreeSet<NodeName>,
     pub(super) round: Round,
     pub(super) incident: Option<Incident>,
+    /// The incident for which the present epoch is being prepared, and whether it is known better since
+    /// it was told.
+    pub(super) answered: Option<(Incident, bool)>,
     pub(super) incidents: u32,
     /// When it was last considered what to do about the open incident.
     pub(super) reviewed: Option<Moment>,
@@ -98,6 +101,7 @@ impl Leadership {
             finished: BTreeSet::new(),
             round: Round::default(),
             incident: None,
+            answered: None,
             incidents: 0,
             reviewed: None,
             suspicions: Vec::new(),

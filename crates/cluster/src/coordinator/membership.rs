@@ -189,9 +189,13 @@ impl Leadership {
 
     fn report(&mut self, scene: &mut Scene<'_>, node: &NodeName, report: &Report) {
         self.heed_activity(scene, node, report.activity, false);
+        let running = report.activity.running();
+        if self.state.phase == Phase::Preparing && running.is_some() {
+            self.report_late(scene, node, report);
+            return;
+        }
         let committed = matches!(self.state.phase, Phase::Committed(_));
-        if !committed || report.activity.running() != Some(self.state.epoch) || !self.has_slot(node)
-        {
+        if !committed || running != Some(self.state.epoch) || !self.has_slot(node) {
             return;
         }
         if !self.are_own(node, report) {
@@ -200,28 +204,41 @@ impl Leadership {
             return;
         }
         self.started(node);
-        let workers = &report.observation.workers;
-        if let Some((rank, end, at)) = first_failure(scene.now, workers) {
-            self.worker_failed(scene, node, (rank, end, at));
+        if let Some(sign) = self.failure(scene, node, report, Some(self.state.epoch)) {
+            self.sign(scene, sign);
         }
+        let workers = &report.observation.workers;
         let is_finished = |worker: &WorkerObservation| worker.state == WorkerState::Finished;
         if workers.iter().all(is_finished) {
             self.finished.insert(node.clone());
         }
     }
 
-    fn worker_failed(
-        &mut self,
-        scene: &mut Scene<'_>,
-        node: &NodeName,
-        (rank, end, at): (Rank, WorkerEnd, Moment),
-    ) {
-        let Some(member) = self.members.get_mut(node) else { return };
-        if member.failed_in == Some(self.state.epoch) {
+    /// A report of the epoch that was just decided to be over, sent before the node knew that.
+    fn report_late(&mut self, scene: &Scene<'_>, node: &NodeName, report: &Report) {
+        let answered = self.answered.as_ref().map(|(incident, _)| incident.epoch);
+        if answered.is_none() || report.activity.running() != answered {
             return;
         }
-        member.failed_in = Some(self.state.epoch);
-        self.sign(scene, Sign::WorkerFailed { node: node.clone(), rank, end, at });
+        if self.are_own(node, report)
+            && let Some(sign) = self.failure(scene, node, report, answered)
+        {
+            self.sign_late(scene, sign);
+        }
+    }
+
+    /// The failure that a report tells of, if it is the first that this node tells in the epoch.
+    fn failure(
+        &mut self,
+        scene: &Scene<'_>,
+        node: &NodeName,
+        report: &Report,
+        epoch: Option<Epoch>,
+    ) -> Option<Sign> {
+        let (rank, end, at) = first_failure(scene.now, &report.observation.workers)?;
+        let member = self.members.get_mut(node).filter(|member| member.failed_in != epoch)?;
+        member.failed_in = epoch;
+        Some(Sign::WorkerFailed { node: node.clone(), rank, end, at })
     }
 
     /// Compares what a node does with what it should do, and tells it where that differs.

@@ -153,7 +153,7 @@ impl Leadership {
             // Only now, since signs may have come while the decision was being stored.
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
             self.charge = cause.filter(|cause| self.has_slot(&cause.node));
-            self.close_incident(scene, Standing::Answered(self.state.epoch));
+            self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
         }
         match (&former.phase, &self.state.phase) {
             (Phase::Preparing, Phase::Preparing) if former.epoch == self.state.epoch => {
@@ -236,6 +236,9 @@ impl Leadership {
 
     /// The epoch is committed: everybody is told to start.
     fn begin_running(&mut self, scene: &mut Scene<'_>) {
+        if let Some((incident, true)) = self.answered.take() {
+            scene.outputs.push(Output::Incident(Box::new(incident)));
+        }
         // Whoever was started anew while the decision was being stored is not prepared any more.
         let lost: Vec<NodeName> = self
             .state
@@ -260,10 +263,15 @@ impl Leadership {
         }
     }
 
-    fn close_incident(&mut self, scene: &mut Scene<'_>, standing: Standing) {
-        if let Some(mut incident) = self.incident.take() {
-            incident.standing = standing;
-            scene.outputs.push(Output::Incident(Box::new(incident)));
-        }
+    /// Tells how the open incident has ended, and gives it back, with nothing in it that was not told.
+    fn close_incident(
+        &mut self,
+        scene: &mut Scene<'_>,
+        standing: Standing,
+    ) -> Option<(Incident, bool)> {
+        let mut incident = self.incident.take()?;
+        incident.standing = standing;
+        scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+        Some((incident, false))
     }
 }

@@ -95,7 +95,10 @@ fn run(mut detector: Detector, mut work: mpsc::Receiver<Work>, to_task: &mpsc::S
             Work::LastLook { now, incident } => (now, Some(incident), true),
         };
         let Some(epoch) = current else { continue };
-        let verdicts = detector.look(at);
+        let verdicts = match incident {
+            None => detector.look(at),
+            Some(_) => detector.look_a_last_time(at),
+        };
         let figures = figures || !verdicts.is_empty();
         let matrix = figures.then(|| detector.matrix(&suspects(&verdicts)));
         let counts = detector.counts();
