@@ -1,13 +1,19 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! scrape, serve, cluster, failover; all of them when none is named.
+//! scrape, serve, cluster, failover, recovery, warm, faults; all of them when none is named.
 #![forbid(unsafe_code)]
 
 #[path = "numbers/failover.rs"]
 mod failover;
+#[path = "numbers/faults.rs"]
+mod faults;
+#[path = "numbers/recovery.rs"]
+mod recovery;
 #[path = "numbers/stage.rs"]
 mod stage;
+#[path = "numbers/training.rs"]
+mod training;
 
 use std::error::Error;
 use std::path::Path;
@@ -23,7 +29,7 @@ use telltale_bench::{
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 13] = [
+const SUBJECTS: [&str; 16] = [
     "record",
     "address",
     "sweep",
@@ -37,6 +43,9 @@ const SUBJECTS: [&str; 13] = [
     "serve",
     "cluster",
     "failover",
+    "recovery",
+    "warm",
+    "faults",
 ];
 
 fn main() -> ExitCode {
@@ -105,6 +114,12 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "serve" => serve::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "cluster" => cluster::table(&cargo_bin("telltale", "telltale"), effort)?,
         "failover" => failover::table(&cargo_bin("telltale", "telltale"), effort)?,
+        "recovery" | "warm" | "faults" if !training::has_torch() => {
+            return Err("needs PyTorch for /usr/bin/python3 (Debian: python3-torch)".into());
+        }
+        "recovery" => recovery::cold(&cargo_bin("telltale", "telltale"), effort),
+        "warm" => recovery::warm(&cargo_bin("telltale", "telltale"), effort),
+        "faults" => faults::table(&cargo_bin("telltale", "telltale"), effort),
         "stream" => {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");

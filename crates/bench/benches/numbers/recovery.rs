@@ -1,0 +1,109 @@
+//! A worker of a training is killed: how soon the next attempt is there, beside torchrun; and how soon
+//! where workers are started ahead.
+
+use std::path::Path;
+
+use telltale_bench::sample::{Effort, Figures};
+use telltale_bench::table::{Row, Table, Target, Unit};
+
+use crate::training::{RANKS, Recovered, Shape, Training};
+
+/// Rounds of a full run: one takes some eleven seconds cold, and twenty warm.
+const COLD_ROUNDS: usize = 7;
+const WARM_ROUNDS: usize = 5;
+/// Seconds between two steps: jobs that are not looked at at the moment use little of the machine.
+const REST: f64 = 0.25;
+
+const STARTED: &str = "until the last rank is started";
+const STEPPED: &str = "until the last rank has done its first step";
+
+/// Kills a worker of ours on one node, of ours on four nodes, and of torchrun's, in turn.
+pub(crate) fn cold(telltale: &Path, effort: Effort) -> Table {
+    let shape = |nodes| Shape { nodes, rest: REST, ..Shape::default() };
+    let trainings = [
+        Training::under_agents(telltale, shape(1)),
+        Training::under_agents(telltale, shape(RANKS)),
+        Training::under_torchrun(REST),
+    ];
+    let mut recovered: [Vec<Recovered>; 3] = Default::default();
+    for rank in ranks(effort, COLD_ROUNDS) {
+        for (training, recovered) in trainings.iter().zip(&mut recovered) {
+            recovered.push(training.kill_rank(rank));
+        }
+    }
+    let [one, four, torchrun] = recovered;
+    let soon = Target { at_most: Some(1e9), ..Target::default() };
+    let as_soon = Target { times_baseline: Some(1.0), ..Target::default() };
+    let mut rows = Vec::new();
+    for (name, ours) in [("one agent", &one), ("four agents", &four)] {
+        let mut row = |what: &str, figure: fn(&Recovered) -> f64, target| {
+            rows.push(Row {
+                what: format!("{name}, {what}"),
+                unit: Unit::Time,
+                ours: Some(figures(ours, figure)),
+                baseline: Some(figures(&torchrun, figure)),
+                target,
+            });
+        };
+        row(STARTED, |one| one.started_ns, soon);
+        row(STEPPED, |one| one.stepped_ns, as_soon);
+    }
+    let heading = format!(
+        "A worker of a Gloo job of {RANKS} ranks is killed: agents and coordinator beside torchrun \
+         --monitor_interval=0.1 on one node"
+    );
+    Table { heading, rows, remarks: vec![differences(&[&one, &four], &torchrun)] }
+}
+
+/// Kills a worker where others were started ahead.
+pub(crate) fn warm(telltale: &Path, effort: Effort) -> Table {
+    let shape = |nodes| Shape { nodes, warm: true, rest: REST, ..Shape::default() };
+    let trainings = [1, RANKS].map(|nodes| Training::under_agents(telltale, shape(nodes)));
+    let mut recovered: [Vec<Recovered>; 2] = Default::default();
+    for rank in ranks(effort, WARM_ROUNDS) {
+        // Those who are started ahead must not use the machine while others are looked at.
+        trainings.iter().for_each(Training::wait_warm);
+        for (training, recovered) in trainings.iter().zip(&mut recovered) {
+            recovered.push(training.kill_rank(rank));
+        }
+    }
+    let mut rows = Vec::new();
+    for (name, ours) in ["one agent", "four agents"].into_iter().zip(&recovered) {
+        let mut row = |what: &str, figure: fn(&Recovered) -> f64, at_most| {
+            rows.push(Row {
+                what: format!("{name}, {what}"),
+                unit: Unit::Time,
+                ours: Some(figures(ours, figure)),
+                baseline: None,
+                target: Target { at_most: Some(at_most), ..Target::default() },
+            });
+        };
+        row(STARTED, |one| one.started_ns, 1e9);
+        row(STEPPED, |one| one.stepped_ns, 1.5e9);
+    }
+    let heading = format!(
+        "A worker of a Gloo job of {RANKS} ranks is killed, with as many started ahead (--warm)"
+    );
+    Table { heading, rows, remarks: Vec::new() }
+}
+
+/// Who is killed in each round: rank 0 as well, which the others call.
+fn ranks(effort: Effort, rounds: usize) -> impl Iterator<Item = u32> {
+    (0..RANKS).cycle().skip(1).take(effort.repeats().min(rounds))
+}
+
+fn figures(recovered: &[Recovered], figure: fn(&Recovered) -> f64) -> Figures {
+    Figures::new(recovered.iter().map(figure).collect())
+}
+
+/// How much sooner ours was than torchrun in each round, which a slow phase of the machine spoils less.
+fn differences(ours: &[&Vec<Recovered>], torchrun: &[Recovered]) -> String {
+    let sooner = ours.iter().map(|ours| {
+        let pairs = ours.iter().zip(torchrun);
+        let sooner = pairs.map(|(ours, theirs)| (theirs.stepped_ns - ours.stepped_ns) / 1e6);
+        let sooner = Figures::new(sooner.collect());
+        format!("{:.0} ms ({:.0} to {:.0})", sooner.median(), sooner.min(), sooner.max())
+    });
+    let sooner: Vec<String> = sooner.collect();
+    format!("first step sooner than torchrun's in the same round: {}", sooner.join(", "))
+}
