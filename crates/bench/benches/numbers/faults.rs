@@ -47,7 +47,12 @@ pub(crate) fn table(telltale: &Path, effort: Effort) -> Table {
             row("node killed, until it is decided", Unit::Time, killed, Some(6e9)),
             row("node stopped, until it is decided", Unit::Time, stopped, Some(6e9)),
             row("rank stopped, until its node is named", Unit::Time, named, Some(1e10)),
-            row("agent with its guard, share of one processor", Unit::Share, cost.shares, Some(0.002)),
+            row(
+                "agent with its guard, share of one processor",
+                Unit::Share,
+                cost.shares,
+                Some(0.002),
+            ),
             row("agent, resident memory", Unit::Bytes, cost.agent_bytes, mebibytes),
             row("its guard, resident memory", Unit::Bytes, cost.guard_bytes, None),
         ],
@@ -61,14 +66,16 @@ fn lose_a_node(training: &mut Training, round: u32, how: Signal) -> f64 {
     let attempt = training.attempt();
     let rank = training.process(round % RANKS, attempt.expect("the training runs"));
     let node = training.node_of(rank);
-    let index = (0..=RANKS).find(|index| Training::node(*index) == node).expect("it is a node's name");
+    let index =
+        (0..=RANKS).find(|index| Training::node(*index) == node).expect("it is a node's name");
     let at_ms = unix_ms();
     training.signal_node(index, how);
     let mut decided_ms = 0;
     training.until("decision on the node", |training| {
         let decisions = training.ask(async |client| client.decisions(Some(8)).await);
         let mut decisions = decisions.into_iter().flat_map(|answer| answer.decisions);
-        let found = decisions.find(|one| one.stored_unix_ms >= at_ms && one.evicted.contains(&node));
+        let found =
+            decisions.find(|one| one.stored_unix_ms >= at_ms && one.evicted.contains(&node));
         decided_ms = found.map_or(0, |one| one.stored_unix_ms);
         decided_ms > 0
     });
@@ -130,7 +137,8 @@ struct Cost {
 impl Cost {
     fn of(training: &Training, watched: Duration) -> Self {
         let nodes: Vec<Vec<Pid>> = (0..RANKS).map(|node| training.agent_and_guard(node)).collect();
-        let time_ns = |node: &Vec<Pid>| node.iter().map(|process| processor_time_ns(*process)).sum();
+        let time_ns =
+            |node: &Vec<Pid>| node.iter().map(|process| processor_time_ns(*process)).sum();
         let before: Vec<f64> = nodes.iter().map(time_ns).collect();
         let began = Instant::now();
         std::thread::sleep(watched);
