@@ -73,7 +73,6 @@ impl Herd {
 
     /// Waits until all run in this epoch.
     pub(super) async fn running(&self, epoch: u64) -> io::Result<()> {
-        let told = self.shared.started.load(Ordering::Relaxed);
         let (mut client, wanted) = (self.client.clone(), u64::from(self.shared.nodes) * epoch);
         let runs = async {
             while self.shared.started.load(Ordering::Relaxed) < wanted {
@@ -90,8 +89,14 @@ impl Herd {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        let late = |_| io::Error::other(format!("epoch {epoch} does not run: {told} had started"));
-        timeout(PATIENCE, runs).await.map_err(late)?
+        let outcome = timeout(PATIENCE, runs).await;
+        let started = self.shared.started.load(Ordering::Relaxed);
+        let late = |_| {
+            let text =
+                format!("epoch {epoch} does not run: of {wanted} starts there were {started}");
+            io::Error::other(text)
+        };
+        outcome.map_err(late)?
     }
 
     /// How long it takes from ordering a restart until the coordinator has all acknowledgements.
@@ -242,6 +247,7 @@ impl Node {
                 entered: done,
                 finished: done,
                 awaits: Vec::new(),
+                transferred: done,
             })
             .collect();
         let edges = (1..=EDGES).map(|far| edge(first, far, nodes, done)).collect();
