@@ -92,6 +92,13 @@ impl Stage {
 
     /// The command of a service for this machine, as it is usual.
     pub(crate) fn command(&self) -> Command {
+        let mut command = self.command_for_any_state();
+        command.arg("--state-dir").arg(&self.state);
+        command
+    }
+
+    /// The same, which names no state directory.
+    pub(crate) fn command_for_any_state(&self) -> Command {
         let mut command = Command::new(for_everyone(env!("CARGO_BIN_EXE_telltale").as_ref()));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("TELLTALE_") {
@@ -100,7 +107,7 @@ impl Stage {
         }
         command.env("HOME", self.place.path()).env_remove("XDG_CONFIG_HOME");
         command.args(["serve", "--interval", "0.2", "--root"]).arg(self.machine.root());
-        command.arg("--runtime-dir").arg(&self.run).arg("--state-dir").arg(&self.state);
+        command.arg("--runtime-dir").arg(&self.run);
         command.arg("--token-file").arg(&self.token);
         command.args(["--http", "127.0.0.1:0", "--http", "unix:http.sock"]);
         command.env("TELLTALE_HISTORY_WRITE_SECONDS", "1");

@@ -86,12 +86,19 @@ fn look(path: &Path) -> (u32, u32) {
 #[test]
 fn a_state_directory_of_others_is_neither_used_nor_changed() {
     let Some(mut stage) = Stage::set("a_state_directory_of_others_is_neither_used") else { return };
-    let at = |name: &str| stage.place.join(name);
+    // Each with the name that it has where none is named: telltale, in a directory for states.
+    let at = |name: &str| {
+        let states = stage.place.join(name);
+        fs::create_dir(&states).unwrap();
+        chown(&states, Some(SERVICE), Some(SERVICE)).unwrap();
+        states.join("telltale")
+    };
     let make = |name: &str, owner: u32, mode: u32| {
-        fs::create_dir(at(name)).unwrap();
-        chown(at(name), Some(owner), Some(owner)).unwrap();
-        fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
-        at(name)
+        let path = at(name);
+        fs::create_dir(&path).unwrap();
+        chown(&path, Some(owner), Some(owner)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
     };
     // What belongs to somebody else; what the service owns and others use; and what Mallory's link
     // makes it.
@@ -109,8 +116,14 @@ fn a_state_directory_of_others_is_neither_used_nor_changed() {
     {
         let before = look(behind);
         stage.state = path.clone();
-        // Without a history the service goes on: what it shows is worth having.
-        let service = stage.serve(stage.command());
+        // Who names a directory wants a history, and is told why there can be none.
+        let said = stage.refused(stage.command());
+        assert!(said.contains(&*path.to_string_lossy()), "{said}");
+        assert_eq!(look(behind), before, "{}", path.display());
+        // Where none is named the service goes on: what it shows is worth having.
+        let mut command = stage.command_for_any_state();
+        command.env("XDG_STATE_HOME", path.parent().unwrap());
+        let service = stage.serve(command);
         asking::snapshot(&stage.socket()).unwrap();
         assert_eq!(look(behind), before, "{}", path.display());
         assert!(!behind.join("history.db").exists(), "{}", path.display());
