@@ -21,8 +21,8 @@ use super::seconds;
 pub(super) const AGENT_HELP: &str = "\
 Each worker runs COMMAND with the variables that torchrun would set (RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR, MASTER_PORT and the others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, which says where to
-post to /log_ccl. Nothing of a worker outlives it, its epoch or the agent. What workers print goes to
-the agent's own output with [RANK] in front, and to DIR/logs/epoch-N/RANK.log.
+post to /log_ccl. Nothing of a worker outlives it, its epoch or the agent. What workers print goes
+to the agent's own output with [RANK] in front, and to DIR/logs/epoch-N/RANK.log.
 
 A COMMAND that cannot be executed ends the agent at once. Workers that end by themselves within ten
 seconds, again and again, are started ever later, up to 16 seconds.
@@ -30,12 +30,12 @@ seconds, again and again, are started ever later, up to 16 seconds.
 When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM and Ctrl-C
 stop the workers, then the agent; a second one kills them.
 
-Exit status: 0 every rank has finished, or a signal ended the agent; 1 the job was given up, restarted
-too often; 2 the agent cannot run, or not the command; 64 wrong usage.
+Exit status: 0 every rank has finished, or a signal ended the agent; 1 the job was given up,
+restarted too often; 2 the agent cannot run, or not the command; 64 wrong usage.
 
 Examples:
   telltale agent --coordinator head:9440 --workers 8 -- python3 train.py --batch 32
-  telltale agent --coordinator a:9440 --coordinator b:9440 --authority ca.pem --token-file t -- ./run.sh
+  telltale agent --coordinator a:9440 --coordinator b:9440 --authority ca.pem -- ./run.sh
   telltale agent --coordinator unix:/run/job.sock --warm -- python3 -u train.py
   telltale agent --coordinator head:9440 --workers 8 --shim -- python3 train.py";
 

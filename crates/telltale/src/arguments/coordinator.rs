@@ -9,8 +9,8 @@ use telltale_server::log::Level;
 
 /// What follows the options.
 pub(super) const COORDINATOR_HELP: &str = "\
-Knows the nodes of one training job by their agents (`telltale agent`), finds out which has failed or
-become slow, puts a spare in its place, and restarts the job. Everything that can be set is in
+Knows the nodes of one training job by their agents (`telltale agent`), finds out which has failed
+or become slow, puts a spare in its place, and restarts the job. Everything that can be set is in
 docs/cluster.md; what is given here counts before the file.
 
 Agents and operators call by gRPC, on 127.0.0.1:9440 unless --listen says otherwise; metrics are on
