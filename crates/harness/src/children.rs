@@ -138,6 +138,11 @@ mod tests {
     #[test]
     fn signals_reach_the_child() {
         let mut interrupted = sleeper();
+        // Before it is that, SIGINT may still be ignored.
+        let name = format!("/proc/{}/comm", interrupted.id());
+        wait_until("it to be sleep", PATIENCE, || {
+            std::fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")
+        });
         interrupted.interrupt();
         assert_eq!(interrupted.wait_within("SIGINT to end sleep", PATIENCE).signal(), Some(2));
         let mut terminated = sleeper();
