@@ -57,7 +57,7 @@ fn pip_installs_the_module() {
     let test = "cluster::shim::pip_installs_the_module";
     let place = Scratch::new();
     let environment = place.join("environment");
-    let made = Command::new("python3").args(["-m", "venv"]).arg(&environment).output();
+    let made = Command::new(PYTHON).args(["-m", "venv"]).arg(&environment).output();
     if !made.as_ref().is_ok_and(|made| made.status.success()) {
         skip(test, "needs python3 with venv and pip (Debian: python3-venv)");
         return;

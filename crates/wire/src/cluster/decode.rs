@@ -121,7 +121,7 @@ mod tests {
             (report(Report { workers: crowded, ..Report::default() }), Some("workers")),
             (report(Report { progress: vec![waits(64)], ..Report::default() }), None),
             (report(Report { progress: vec![long], ..Report::default() }), Some("awaited ranks")),
-            (vec![0x0a, 0xff], Some("protobuf")),
+            (vec![0x0a, 0xff], Some("not a message of the protocol")),
             (vec![0; MAX_NODE_MESSAGE_BYTES + 1], Some("are allowed")),
         ];
         for (number, (bytes, expected)) in cases.into_iter().enumerate() {
