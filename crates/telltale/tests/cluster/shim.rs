@@ -63,7 +63,7 @@ fn pip_installs_the_module() {
         return;
     }
     // What it needs to be built with is Python's own or in the environment: nothing is fetched.
-    let has_tools = run(&environment, &["-c", "import pip, setuptools"]).status.success();
+    let has_tools = run(&environment, &["-c", "import setuptools, pip"]).status.success();
     if !has_tools {
         skip(test, "needs pip and setuptools in a new environment (Python 3.11 has both)");
         return;
