@@ -57,15 +57,18 @@ fn pip_installs_the_module() {
     let test = "cluster::shim::pip_installs_the_module";
     let place = Scratch::new();
     let environment = place.join("environment");
-    let made = Command::new(PYTHON).args(["-m", "venv"]).arg(&environment).output();
+    let made = Command::new(PYTHON)
+        .args(["-m", "venv", "--system-site-packages"])
+        .arg(&environment)
+        .output();
     if !made.as_ref().is_ok_and(|made| made.status.success()) {
         skip(test, "needs python3 with venv and pip (Debian: python3-venv)");
         return;
     }
     // What it needs to be built with is Python's own or in the environment: nothing is fetched.
-    let has_tools = run(&environment, &["-c", "import setuptools, pip"]).status.success();
+    let has_tools = run(&environment, &["-c", "import setuptools, wheel, pip"]).status.success();
     if !has_tools {
-        skip(test, "needs pip and setuptools in a new environment (Python 3.11 has both)");
+        skip(test, "needs setuptools and wheel (Debian: python3-setuptools, python3-wheel)");
         return;
     }
     // pip builds in the directory that it is given.
