@@ -4,6 +4,7 @@
 //! of another, and builds them only by chance. So they are built here, with the test's own profile.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -55,9 +56,21 @@ fn messages(package: &str, targets: &[&str]) -> String {
     command.args(["build", "--quiet", "--message-format=json-render-diagnostics"]);
     command.args(["--package", package, "--profile", profile(&this_program)]).args(targets);
     command.stderr(Stdio::inherit());
+    // What cargo tells this test of its own package: build scripts that look at it (ring's) would be
+    // run anew, and all that depends on them built anew, each time another package's tests ask.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_this_package(name)) {
+        command.env_remove(name);
+    }
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     assert!(output.status.success(), "{command:?} failed ({})", output.status);
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether cargo sets a variable for the package whose test it runs, as the Cargo book lists them.
+fn is_of_this_package(name: &OsStr) -> bool {
+    const PREFIXES: [&str; 3] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_EXE_"];
+    let name = name.to_string_lossy();
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The profile a test program was built with, from its path `<target>/<profile>/deps/<name>`.
@@ -81,6 +94,20 @@ fn artifacts(messages: &str, target: &str) -> impl Iterator<Item = serde_json::V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_person_sets_for_cargo_is_kept() {
+        for (name, expected) in [
+            ("CARGO_PKG_NAME", true),
+            ("CARGO_MANIFEST_DIR", true),
+            ("CARGO_BIN_EXE_xtask", true),
+            ("CARGO_TARGET_DIR", false),
+            ("CARGO_HOME", false),
+            ("PATH", false),
+        ] {
+            assert_eq!(is_of_this_package(OsStr::new(name)), expected, "{name}");
+        }
+    }
 
     #[test]
     fn the_profile_is_read_from_the_path() {
