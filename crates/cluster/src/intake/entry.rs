@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::epoch::Epoch;
 use crate::group::GroupId;
-use crate::latency::record::{CollectiveRecord, Operation};
+use crate::latency::record::{CollectiveRecord, Operation, Stage};
 use crate::latency::{Collective, Direction};
 use crate::rank::Rank;
 
@@ -209,21 +209,19 @@ impl Fields {
     }
 
     fn record(&self, operation: Operation) -> Result<Told, EntryRefused> {
-        let finished = self.finished.unwrap_or(false);
-        let start_us = optional(self.start_time, "startTime")?;
-        let end_us = if finished { optional(self.end_time, "endTime")? } else { Some(0) };
-        if finished && start_us.is_none() {
-            return Err(EntryRefused::Missing("startTime"));
-        }
+        let stage = if self.finished.unwrap_or(false) {
+            let start_us = needed(self.start_time, "startTime")?;
+            Stage::Ended { start_us, end_us: needed(self.end_time, "endTime")? }
+        } else {
+            Stage::Began
+        };
         Ok(Told::Operation(CollectiveRecord {
             operation,
             group: self.group.and_then(|name| name.0),
             context_rank: needed(self.context_rank, "context_rank")?,
             global_rank: optional(self.global_rank, "global_rank")?.map(Rank),
             context_size: needed(self.context_size, "context_size")?,
-            start_us: start_us.unwrap_or(0),
-            end_us: end_us.ok_or(EntryRefused::Missing("endTime"))?,
-            finished,
+            stage,
             sequence: optional(self.sequence, "sequence")?,
         }))
     }

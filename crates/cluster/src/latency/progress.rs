@@ -171,13 +171,13 @@ mod tests {
         let mut progress = ProgressCounters::default();
         let events = [
             CollectiveEvent::CollectiveBegan(wait()),
-            CollectiveEvent::CollectiveEnded(wait(), 1),
-            CollectiveEvent::CollectiveEnded(wait(), 1),
+            CollectiveEvent::CollectiveEnded(wait(), Some(1)),
+            CollectiveEvent::CollectiveEnded(wait(), Some(1)),
             CollectiveEvent::CollectiveBegan(wait()),
             CollectiveEvent::TransferBegan(edge(4)),
             CollectiveEvent::TransferBegan(edge(5)),
-            CollectiveEvent::TransferEnded(edge(4), 1),
-            CollectiveEvent::TransferEnded(edge(6), 1),
+            CollectiveEvent::TransferEnded(edge(4), Some(1)),
+            CollectiveEvent::TransferEnded(edge(6), Some(1)),
         ];
         events.iter().for_each(|event| progress.count(event, None));
         let expected = Progress {
@@ -195,15 +195,15 @@ mod tests {
     fn records_that_are_lost_make_nobody_look_behind_or_waiting() {
         let events = [
             (CollectiveEvent::CollectiveBegan(wait()), 1),
-            (CollectiveEvent::CollectiveEnded(wait(), 1), 1),
+            (CollectiveEvent::CollectiveEnded(wait(), Some(1)), 1),
             (CollectiveEvent::CollectiveBegan(wait()), 2),
-            (CollectiveEvent::CollectiveEnded(wait(), 1), 2),
+            (CollectiveEvent::CollectiveEnded(wait(), Some(1)), 2),
             (CollectiveEvent::TransferBegan(edge(4)), 1),
-            (CollectiveEvent::TransferEnded(edge(4), 1), 1),
+            (CollectiveEvent::TransferEnded(edge(4), Some(1)), 1),
             (CollectiveEvent::TransferBegan(edge(4)), 2),
-            (CollectiveEvent::TransferEnded(edge(4), 1), 2),
+            (CollectiveEvent::TransferEnded(edge(4), Some(1)), 2),
             (CollectiveEvent::CollectiveBegan(wait()), 3),
-            (CollectiveEvent::CollectiveEnded(wait(), 1), 3),
+            (CollectiveEvent::CollectiveEnded(wait(), Some(1)), 3),
         ];
         let last = events.len() - 2;
         for lost in 0_u32..1 << last {
@@ -223,7 +223,7 @@ mod tests {
     fn a_transfer_whose_end_is_lost_is_not_awaited_for_ever() {
         let mut progress = ProgressCounters::default();
         let began = |number| (CollectiveEvent::TransferBegan(edge(4)), number);
-        let ended = |number| (CollectiveEvent::TransferEnded(edge(4), 1), number);
+        let ended = |number| (CollectiveEvent::TransferEnded(edge(4), Some(1)), number);
         let awaits = |progress: &mut ProgressCounters, (event, number)| {
             progress.count(&event, Some(number));
             progress.report().remove(0).awaits
@@ -240,12 +240,12 @@ mod tests {
         let events = [
             (CollectiveEvent::CollectiveBegan(wait()), 9),
             (CollectiveEvent::CollectiveBegan(wait()), 9),
-            (CollectiveEvent::CollectiveEnded(wait(), 1), 7),
-            (CollectiveEvent::CollectiveEnded(wait(), 1), 8),
-            (CollectiveEvent::CollectiveEnded(wait(), 1), 7),
+            (CollectiveEvent::CollectiveEnded(wait(), Some(1)), 7),
+            (CollectiveEvent::CollectiveEnded(wait(), Some(1)), 8),
+            (CollectiveEvent::CollectiveEnded(wait(), Some(1)), 7),
             (CollectiveEvent::TransferBegan(edge(4)), 3),
             (CollectiveEvent::TransferBegan(edge(4)), 3),
-            (CollectiveEvent::TransferEnded(edge(4), 1), 2),
+            (CollectiveEvent::TransferEnded(edge(4), Some(1)), 2),
         ];
         events.iter().for_each(|(event, number)| progress.count(event, Some(*number)));
         let found = progress.report().remove(0);

@@ -33,6 +33,22 @@ pub enum Operation {
     },
 }
 
+/// How far an operation is (`finished`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// It has begun.
+    Began,
+    /// It has ended.
+    Ended {
+        /// When it began, in microseconds on a clock that only grows (`startTime`).
+        start_us: i64,
+        /// When it ended (`endTime`).
+        end_us: i64,
+    },
+    /// It has ended, and nobody knows when: it counts as progress and says nothing of speed.
+    EndedUntimed,
+}
+
 /// One record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectiveRecord {
@@ -47,12 +63,8 @@ pub struct CollectiveRecord {
     pub global_rank: Option<Rank>,
     /// How many ranks the context has (`context_size`).
     pub context_size: u32,
-    /// When it began, in microseconds on a clock that only grows (`startTime`).
-    pub start_us: i64,
-    /// When it ended (`endTime`); without meaning while it is not finished.
-    pub end_us: i64,
-    /// Whether it ended (`finished`).
-    pub finished: bool,
+    /// Whether it has ended, and when.
+    pub stage: Stage,
     /// Its number, where the client gives one (`sequence`, which the original lacks): of a collective,
     /// the how many-th of its rank in the group; of a transfer, one that grows with each that the rank
     /// begins in the group.
@@ -97,12 +109,12 @@ pub enum RecordError {
 pub enum CollectiveEvent {
     /// A transfer began.
     TransferBegan(EdgeKey),
-    /// A transfer ended after so many nanoseconds.
-    TransferEnded(EdgeKey, u64),
+    /// A transfer ended after so many nanoseconds, if that is known.
+    TransferEnded(EdgeKey, Option<u64>),
     /// A rank entered a collective.
     CollectiveBegan(WaitKey),
-    /// A rank left a collective after so many nanoseconds.
-    CollectiveEnded(WaitKey, u64),
+    /// A rank left a collective after so many nanoseconds, if that is known.
+    CollectiveEnded(WaitKey, Option<u64>),
 }
 
 impl CollectiveRecord {
@@ -149,31 +161,33 @@ impl CollectiveRecord {
                 let peer = resolve(remote_rank)?;
                 let bucket = SizeBucket::of(bytes);
                 let key = EdgeKey { group, rank, peer, direction, bucket };
-                if self.finished {
-                    CollectiveEvent::TransferEnded(key, self.duration_ns()?)
-                } else {
-                    CollectiveEvent::TransferBegan(key)
+                match self.stage {
+                    Stage::Began => CollectiveEvent::TransferBegan(key),
+                    ended => CollectiveEvent::TransferEnded(key, ended.duration_ns()?),
                 }
             }
             Operation::Collective { collective, size } => {
                 let key = WaitKey { group, rank, collective, bucket: SizeBucket::of(size) };
-                if self.finished {
-                    CollectiveEvent::CollectiveEnded(key, self.duration_ns()?)
-                } else {
-                    CollectiveEvent::CollectiveBegan(key)
+                match self.stage {
+                    Stage::Began => CollectiveEvent::CollectiveBegan(key),
+                    ended => CollectiveEvent::CollectiveEnded(key, ended.duration_ns()?),
                 }
             }
         })
     }
+}
 
-    fn duration_ns(&self) -> Result<u64, RecordError> {
-        let none = RecordError::Duration { start_us: self.start_us, end_us: self.end_us };
-        let duration_us = self.end_us.checked_sub(self.start_us).ok_or(none)?;
+impl Stage {
+    /// How long the operation took, where that is known.
+    fn duration_ns(self) -> Result<Option<u64>, RecordError> {
+        let Self::Ended { start_us, end_us } = self else { return Ok(None) };
+        let none = RecordError::Duration { start_us, end_us };
+        let duration_us = end_us.checked_sub(start_us).ok_or(none)?;
         let duration_us = u64::try_from(duration_us).map_err(|_| none)?;
         if duration_us > MAX_DURATION_US {
             return Err(none);
         }
-        Ok(duration_us * 1000)
+        Ok(Some(duration_us * 1000))
     }
 }
 
@@ -224,9 +238,7 @@ mod tests {
             context_rank: 1,
             global_rank: None,
             context_size: 3,
-            start_us,
-            end_us,
-            finished: true,
+            stage: Stage::Ended { start_us, end_us },
             sequence: None,
         }
     }
@@ -242,7 +254,7 @@ mod tests {
             direction: Direction::Send,
             bucket: SizeBucket::of(5),
         };
-        assert_eq!(event, Ok(CollectiveEvent::TransferEnded(key, 250_000)));
+        assert_eq!(event, Ok(CollectiveEvent::TransferEnded(key, Some(250_000))));
     }
 
     #[test]
@@ -256,7 +268,7 @@ mod tests {
         let key = WaitKey { group, rank: Rank(9), collective, bucket: SizeBucket::of(0) };
         assert_eq!(
             record.event_of_stranger(group),
-            Ok(CollectiveEvent::CollectiveEnded(key, 3_000))
+            Ok(CollectiveEvent::CollectiveEnded(key, Some(3_000)))
         );
         record.operation = transfer(2, 0, 3).operation;
         assert_eq!(record.event_of_stranger(group), Err(RecordError::UnknownGroup));

@@ -133,9 +133,16 @@ impl Tracker {
         self.counts.taken += 1;
         self.progress.count(&event, record.sequence);
         match event {
-            CollectiveEvent::TransferEnded(key, latency_ns) => self.edges.record(key, latency_ns),
-            CollectiveEvent::CollectiveEnded(key, latency_ns) => self.waits.record(key, latency_ns),
-            CollectiveEvent::TransferBegan(_) | CollectiveEvent::CollectiveBegan(_) => {}
+            CollectiveEvent::TransferEnded(key, Some(latency_ns)) => {
+                self.edges.record(key, latency_ns);
+            }
+            CollectiveEvent::CollectiveEnded(key, Some(latency_ns)) => {
+                self.waits.record(key, latency_ns);
+            }
+            CollectiveEvent::TransferBegan(_)
+            | CollectiveEvent::CollectiveBegan(_)
+            | CollectiveEvent::TransferEnded(_, None)
+            | CollectiveEvent::CollectiveEnded(_, None) => {}
         }
         Ok(())
     }
@@ -189,12 +196,12 @@ impl Tracker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::record::Operation;
+    use crate::latency::record::{Operation, Stage};
     use crate::latency::windows::WARM_UP_SAMPLES;
     use crate::latency::{Collective, Direction};
 
     fn record(operation: Operation, size: u32, finished: bool) -> CollectiveRecord {
-        let (start_us, end_us) = (10, if finished { 40 } else { 0 });
+        let stage = if finished { Stage::Ended { start_us: 10, end_us: 40 } } else { Stage::Began };
         let (context_rank, context_size, group) = (0, size, None);
         CollectiveRecord {
             operation,
@@ -202,9 +209,7 @@ mod tests {
             context_rank,
             global_rank: None,
             context_size,
-            start_us,
-            end_us,
-            finished,
+            stage,
             sequence: None,
         }
     }

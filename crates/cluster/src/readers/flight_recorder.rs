@@ -17,7 +17,7 @@ use super::files::{Identity, open_all, read_whole};
 use super::inspector::whole_us;
 use crate::group::GroupId;
 use crate::intake::entry::{Entry, MAX_MEMBERS_PER_GROUP, Told};
-use crate::latency::record::{CollectiveRecord, Operation};
+use crate::latency::record::{CollectiveRecord, Operation, Stage};
 use crate::latency::{Collective, Direction};
 use crate::rank::Rank;
 
@@ -71,6 +71,9 @@ struct Operated {
     p2p_seq_id: u64,
     profiling_name: String,
     state: String,
+    /// Whether the library has done with it.
+    #[serde(default)]
+    retired: bool,
     #[serde(default)]
     input_sizes: Vec<Vec<u64>>,
     #[serde(default)]
@@ -133,13 +136,13 @@ impl Dumps {
         if newest.saturating_add(1) < progress.next {
             *progress = Progress::default();
         }
-        let groups = groups(&dump.pg_config);
+        let groups = groups(&dump.pg_config, counts);
         for (name, members) in &groups {
             let told = Told::Group { group: GroupId::of_name(name), members: members.clone() };
             entries.push(Entry { epoch: None, told });
         }
         for operated in &dump.entries {
-            let is_over = operated.state == "completed";
+            let is_over = operated.is_over();
             if !progress.is_news(operated.record_id, is_over) {
                 continue;
             }
@@ -166,6 +169,12 @@ impl Progress {
 }
 
 impl Operated {
+    /// Whether it has ended. Gloo has operations `scheduled` for ever and only retires them
+    /// (PyTorch 2.15); what NCCL retires and has not completed has timed out.
+    fn is_over(&self) -> bool {
+        self.state == "completed" || self.retired && !self.profiling_name.starts_with("nccl:")
+    }
+
     fn record(
         &self,
         rank: Rank,
@@ -173,8 +182,11 @@ impl Operated {
         groups: &BTreeMap<&str, Vec<Rank>>,
     ) -> Option<CollectiveRecord> {
         let name = self.process_group.first()?;
-        let members = groups.get(name.as_str())?;
-        let context_rank = members.iter().position(|member| *member == rank)?;
+        // Gloo names no group's members (PyTorch 2.15): what is left is whose operation it is.
+        let (context_rank, context_size) = match groups.get(name.as_str()) {
+            Some(members) => (members.iter().position(|member| *member == rank)?, members.len()),
+            None => (0, 1),
+        };
         // "nccl:all_reduce", "gloo:send 1->2".
         let (_, operation) = self.profiling_name.split_once(':')?;
         let bytes = self.bytes();
@@ -192,21 +204,24 @@ impl Operated {
             group: Some(GroupId::of_name(name)),
             context_rank: u32::try_from(context_rank).ok()?,
             global_rank: Some(rank),
-            context_size: u32::try_from(members.len()).ok()?,
-            start_us: 0,
-            end_us: if is_over { self.duration_us()? } else { 0 },
-            finished: is_over,
+            context_size: u32::try_from(context_size).ok()?,
+            stage: if is_over { self.ended()? } else { Stage::Began },
             sequence: (sequence > 0).then_some(sequence),
         })
     }
 
-    /// What the device measured, or else from the call until the end was noticed.
-    fn duration_us(&self) -> Option<i64> {
-        if let Some(measured_ms) = self.duration_ms {
-            return whole_us(measured_ms * 1000.0);
-        }
-        let noticed_ns = self.time_discovered_completed_ns?.checked_sub(self.time_created_ns?)?;
-        (noticed_ns >= 0).then_some(noticed_ns / 1000)
+    /// It took what the device measured, or else from the call until the end was noticed, if it was;
+    /// nothing where that is no time.
+    fn ended(&self) -> Option<Stage> {
+        let end_us = match (self.duration_ms, self.time_discovered_completed_ns) {
+            (Some(measured_ms), _) => whole_us(measured_ms * 1000.0)?,
+            (None, None | Some(0)) => return Some(Stage::EndedUntimed),
+            (None, Some(noticed_ns)) => {
+                let passed_ns = noticed_ns.checked_sub(self.time_created_ns?)?;
+                (passed_ns >= 0).then_some(passed_ns / 1000)?
+            }
+        };
+        Some(Stage::Ended { start_us: 0, end_us })
     }
 
     fn bytes(&self) -> u64 {
@@ -225,14 +240,21 @@ fn state(file: &File) -> Option<(Identity, Written)> {
     Some(((status.dev(), status.ino()), written))
 }
 
-/// Groups' members by name; those that cannot be read are left out.
-fn groups(configurations: &BTreeMap<String, GroupConfiguration>) -> BTreeMap<&str, Vec<Rank>> {
-    let named = configurations.values().filter_map(|group| {
-        let ranks = serde_json::from_str::<Vec<u32>>(&group.ranks).ok()?;
-        let fits = !ranks.is_empty() && ranks.len() <= MAX_MEMBERS_PER_GROUP;
-        fits.then(|| (group.name.as_str(), ranks.into_iter().map(Rank).collect()))
-    });
-    named.collect()
+/// Groups' members by name, where there is one; those that cannot be read are counted and left out.
+fn groups<'dump>(
+    configurations: &'dump BTreeMap<String, GroupConfiguration>,
+    counts: &mut ReaderCounts,
+) -> BTreeMap<&'dump str, Vec<Rank>> {
+    let mut groups = BTreeMap::new();
+    for group in configurations.values().filter(|group| !group.name.is_empty()) {
+        match serde_json::from_str::<Vec<u32>>(&group.ranks) {
+            Ok(ranks) if !ranks.is_empty() && ranks.len() <= MAX_MEMBERS_PER_GROUP => {
+                groups.insert(group.name.as_str(), ranks.into_iter().map(Rank).collect());
+            }
+            _ => counts.malformed += 1,
+        }
+    }
+    groups
 }
 
 /// The direction and the other rank of `send 1->2` and `recv 3<-0`, each as its own rank has it.

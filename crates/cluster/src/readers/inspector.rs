@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::group::GroupId;
 use crate::intake::entry::{Entry, Told};
 use crate::latency::Collective;
-use crate::latency::record::{CollectiveRecord, MAX_DURATION_US, Operation};
+use crate::latency::record::{CollectiveRecord, MAX_DURATION_US, Operation, Stage};
 use crate::rank::Rank;
 
 #[derive(Debug, Deserialize)]
@@ -48,9 +48,7 @@ pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Optio
         context_rank: header.rank,
         global_rank: rank_of(metadata.pid),
         context_size: header.n_ranks,
-        start_us: 0,
-        end_us: whole_us(coll_perf.coll_exec_time_us)?,
-        finished: true,
+        stage: Stage::Ended { start_us: 0, end_us: whole_us(coll_perf.coll_exec_time_us)? },
         // The tool's number (`coll_sn`) counts each kind of collective by itself.
         sequence: None,
     };

@@ -103,7 +103,7 @@ fn what_the_inspector_would_not_write_is_counted() {
 fn dump(entries: &[(u64, &str, &str, &str)]) -> String {
     let entries = entries.iter().map(|(number, name, state, ended)| {
         format!(
-            r#"{{"record_id":{number},"pg_id":0,"process_group":["0","default_pg"],"collective_seq_id":{number},"p2p_seq_id":0,"op_id":1,"profiling_name":"{name}","time_created_ns":1000000,"duration_ms":null,"input_sizes":[[3,4]],"input_dtypes":["Float"],"output_sizes":[[3,4]],"output_dtypes":["Float"],"state":"{state}","time_discovered_started_ns":null,"time_discovered_completed_ns":{ended},"retired":true,"timeout_ms":600000,"is_p2p":false}}"#
+            r#"{{"record_id":{number},"pg_id":0,"process_group":["0","default_pg"],"collective_seq_id":{number},"p2p_seq_id":0,"op_id":1,"profiling_name":"{name}","time_created_ns":1000000,"duration_ms":null,"input_sizes":[[3,4]],"input_dtypes":["Float"],"output_sizes":[[3,4]],"output_dtypes":["Float"],"state":"{state}","time_discovered_started_ns":null,"time_discovered_completed_ns":{ended},"retired":false,"timeout_ms":600000,"is_p2p":false}}"#
         )
     });
     let entries: Vec<String> = entries.collect();
@@ -151,6 +151,45 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
     assert_eq!(reader.counts().malformed, 0);
 }
 
+/// The dump of rank 1 of 2 that PyTorch 2.15.0 made with Gloo: three all-reduces, each with a send behind
+/// it, a broadcast in a group of its own, a barrier.
+const GLOO: &str = include_str!("tests/pytorch_2_15_gloo_trace_rank_1.json");
+
+#[test]
+fn gloo_s_operations_end_when_they_are_retired() {
+    let place = Scratch::new();
+    let path = place.join("trace_rank_1.json");
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let intake = intake();
+    std::fs::write(&path, GLOO).unwrap();
+    reader.look(&intake);
+    let (all, own) = (GroupId::of_name("0"), GroupId::of_name("1"));
+    let mut expected = [(all, 1, 4, 4), (own, 1, 1, 1)];
+    expected.sort_unstable();
+    assert_eq!(progress(&intake), expected);
+    assert_eq!(observe(&intake).waits, [], "nobody says how long they took");
+    assert_eq!(reader.counts(), ReaderCounts { read: 5, ..ReaderCounts::default() });
+    // The barrier has begun.
+    let (before, barrier) = GLOO.rsplit_once(r#""retired":true"#).unwrap();
+    std::fs::write(&path, format!(r#"{before}"retired":false{barrier}"#)).unwrap();
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let intake = self::intake();
+    reader.look(&intake);
+    assert!(progress(&intake).contains(&(all, 1, 4, 3)));
+}
+
+#[test]
+fn what_nccl_has_retired_and_not_completed_goes_on() {
+    let place = Scratch::new();
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let entry = dump(&[(1, "nccl:all_reduce", "started", "null")]);
+    let timed_out = entry.replace(r#""retired":false"#, r#""retired":true"#);
+    std::fs::write(place.join("trace_0"), timed_out).unwrap();
+    let intake = intake();
+    reader.look(&intake);
+    assert_eq!(progress(&intake), [(GroupId::of_name("0"), 0, 1, 0)]);
+}
+
 #[test]
 fn what_the_flight_recorder_would_not_write_is_counted() {
     let place = Scratch::new();
@@ -164,7 +203,8 @@ fn what_the_flight_recorder_would_not_write_is_counted() {
     write("trace_2", &good.replace("[0, 1, 2, 3]", "[0, 1]"));
     write("a_0", &good.replace("[0, 1, 2, 3]", "0, 1"));
     write("b_1", &good.replace("gloo:", ""));
-    write("trace_3", &dump(&[(1, "gloo:all_reduce", "completed", "0")]));
+    // It ended before it began.
+    write("trace_3", &dump(&[(1, "gloo:all_reduce", "completed", "1")]));
     reader.look(&intake());
     assert_eq!((reader.counts().malformed, reader.counts().dropped), (7, 0));
 }

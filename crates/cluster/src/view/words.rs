@@ -115,7 +115,7 @@ pub(super) fn hold_sentence(hold: HoldReason) -> &'static str {
             "so many nodes are silent at once that the coordinator may be cut off itself"
         }
         HoldReason::EvictionBudget => "the budget of evictions is used up",
-        HoldReason::Unsure => "nobody can be named, or not for long enough",
+        HoldReason::Unsure => "no single node is named, or not for long enough",
         HoldReason::NoSpare => "there is no spare",
     }
 }

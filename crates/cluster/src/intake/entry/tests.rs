@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::latency::Direction;
+use crate::latency::record::Stage;
 
 /// As the original's send is, with all of its fields.
 const SEND: &str = r#"{"opType":"send","remoteRank":1,"bytes":4096,"context_rank":0,"context_size":4,
@@ -33,18 +34,14 @@ fn the_original_s_records_are_read_unchanged() {
         context_rank: 0,
         global_rank: None,
         context_size: 4,
-        start_us: 1_702_339_200_000_000,
-        end_us: 1_702_339_200_000_250,
-        finished: true,
+        stage: Stage::Ended { start_us: 1_702_339_200_000_000, end_us: 1_702_339_200_000_250 },
         sequence: None,
     };
     assert_eq!(record(&parse(SEND).entries[0]), expected);
     let expected = CollectiveRecord {
         operation: Operation::Collective { collective: Collective::AllReduce, size: 1024 },
         context_rank: 2,
-        start_us: 77,
-        end_us: 0,
-        finished: false,
+        stage: Stage::Began,
         ..expected
     };
     assert_eq!(record(&parse(ALL_REDUCE).entries[0]), expected);
