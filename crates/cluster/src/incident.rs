@@ -4,6 +4,7 @@
 //! innocent. Signs are collected for as long as it is open what they mean, and then there is one
 //! decision.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -81,10 +82,32 @@ impl Sign {
     /// When and where a worker was killed, if this says so.
     const fn killed(&self) -> Option<(Moment, &NodeName)> {
         match self {
-            Self::WorkerFailed { node, end, at, .. } if !is_echo(*end) => Some((*at, node)),
+            Self::WorkerFailed { node, end, at, .. } if end.is_cause() => Some((*at, node)),
             _ => None,
         }
     }
+
+    /// How much depends on it: which sign gives way where there are too many.
+    const fn weight(&self) -> Weight {
+        if self.killed().is_some() {
+            Weight::Cause
+        } else if self.ends_the_epoch() {
+            Weight::End
+        } else {
+            Weight::Doubt
+        }
+    }
+}
+
+/// How much depends on a sign, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    /// The job may go on.
+    Doubt,
+    /// The job cannot go on.
+    End,
+    /// Nor can it, and this says whose failure it is.
+    Cause,
 }
 
 /// How an incident stands.
@@ -128,7 +151,10 @@ pub struct Incident {
     pub opened: Moment,
     /// When its last sign came.
     pub last_sign: Moment,
-    /// Its signs, in the order they came; at most [`MAX_SIGNS`].
+    /// When the first sign came that the job cannot go on.
+    pub ended: Option<Moment>,
+    /// Its signs, in the order they came; at most [`MAX_SIGNS`], of which those are kept on which most
+    /// depends.
     pub signs: Vec<Sign>,
     /// Signs that were dropped.
     pub dropped_signs: u64,
@@ -141,8 +167,8 @@ pub struct Incident {
 pub struct Cause {
     /// Which.
     pub node: NodeName,
-    /// Whether that is certain: a worker of it was killed. Otherwise it may be an echo of a fault that is
-    /// not known yet.
+    /// Whether that is certain: a worker of it ended as no survivor does. Otherwise it may be an echo of a
+    /// fault that is not known yet.
     pub certain: bool,
 }
 
@@ -155,42 +181,52 @@ impl Incident {
             epoch,
             opened,
             last_sign: opened,
+            ended: None,
             signs: Vec::new(),
             dropped_signs: 0,
             standing: Standing::Collecting,
         }
     }
 
-    /// Adds a sign. One that may be the cause takes the place of another, where there are too many.
+    /// Adds a sign. Where there are too many, the latest of those on which least depends gives way to
+    /// one on which more does.
     pub fn add(&mut self, now: Moment, sign: Sign) {
         self.last_sign = now;
+        if sign.ends_the_epoch() {
+            self.ended.get_or_insert(now);
+        }
         if self.signs.len() < MAX_SIGNS {
             self.signs.push(sign);
             return;
         }
         self.dropped_signs = self.dropped_signs.saturating_add(1);
-        if let (Some(_), Some(last)) = (sign.killed(), self.signs.last_mut())
-            && last.killed().is_none()
+        let held = self.signs.iter().map(Sign::weight).enumerate();
+        let lightest = held.min_by_key(|(place, weight)| (*weight, Reverse(*place)));
+        if let Some((place, weight)) = lightest
+            && weight < sign.weight()
         {
-            *last = sign;
+            self.signs.remove(place);
+            self.signs.push(sign);
         }
     }
 
     /// Whether a sign says that the job cannot go on.
     #[must_use]
-    pub fn ends_the_epoch(&self) -> bool {
-        self.signs.iter().any(Sign::ends_the_epoch)
+    pub const fn ends_the_epoch(&self) -> bool {
+        self.ended.is_some()
     }
 
     /// When it is to be acted on, if no further sign comes. At once, when no other sign could change
     /// the answer: a worker was killed, which is no echo of anything, or all of the `nodes` that still
-    /// ran have told how they failed.
+    /// ran have told how they failed. Signs are collected from the first on that ends the epoch: a
+    /// suspicion that was there for hours says nothing of how many are yet to fail.
     #[must_use]
     pub fn due(&self, coalescing: Duration, settling: Duration, nodes: usize) -> Moment {
         if self.has_killed() || self.is_everybody(nodes) {
             return self.opened;
         }
-        self.opened.after(coalescing).min(self.last_sign.after(settling))
+        let first = self.ended.unwrap_or(self.opened);
+        first.after(coalescing).min(self.last_sign.after(settling))
     }
 
     /// Whether a worker was killed, as far as the signs tell.
@@ -211,10 +247,14 @@ impl Incident {
         failed.collect::<BTreeSet<_>>().len() >= nodes
     }
 
-    /// The node that the job failed for, as far as the signs tell: the first whose worker was killed
-    /// by a signal, since survivors end with a code once their peer is gone; else the one whose agent
-    /// was started anew; else the only one that failed. `SIGTERM` and `SIGABRT` count as codes: with
-    /// the one agents stop workers, with the other libraries end their own process when a peer fails.
+    /// Whether no sign that ends the epoch was dropped: that happens only where all that are kept do.
+    fn has_every_end(&self) -> bool {
+        self.dropped_signs == 0 || self.signs.iter().any(|sign| sign.weight() == Weight::Doubt)
+    }
+
+    /// The node that the job failed for, as far as the signs tell: the first whose worker ended as no
+    /// survivor does ([`WorkerEnd::is_cause`]); else the one whose agent was started anew; else the
+    /// only one that failed.
     #[must_use]
     pub fn root_cause(&self) -> Option<Cause> {
         let certain = |node: &NodeName| Cause { node: node.clone(), certain: true };
@@ -235,21 +275,14 @@ impl Incident {
             _ => None,
         });
         let first = failed.next()?;
-        (self.dropped_signs == 0 && failed.all(|other| other == first)).then(|| likely(first))
+        (self.has_every_end() && failed.all(|other| other == first)).then(|| likely(first))
     }
-}
-
-/// Whether workers end like this when another one failed.
-pub(crate) const fn is_echo(end: WorkerEnd) -> bool {
-    // The numbers are those of signal(7) on Linux, on every architecture.
-    const ABORT: i32 = 6;
-    const TERMINATE: i32 = 15;
-    matches!(end, WorkerEnd::Code(_) | WorkerEnd::Signal(ABORT | TERMINATE))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::{Suspect, Suspects, VerdictKind};
 
     fn failed(node: &str, end: WorkerEnd, at_ns: u64) -> Sign {
         let node = NodeName::new(node).unwrap();
@@ -268,6 +301,10 @@ mod tests {
             (vec![failed("a", code, 1)], Some("a")),
             (vec![failed("a", code, 1), restarted.clone()], Some("c")),
             (vec![failed("a", killed, 1), restarted], Some("a")),
+            // A shell that tells of a child without memory is no echo; who writes to a peer that is
+            // gone is.
+            (vec![failed("a", code, 1), failed("b", WorkerEnd::Code(137), 5)], Some("b")),
+            (vec![failed("a", code, 1), failed("b", WorkerEnd::Signal(13), 5)], None),
         ];
         for (signs, expected) in cases {
             let id = IncidentId { term: Term::new(1), number: 1 };
@@ -290,6 +327,51 @@ mod tests {
         incident.add(Moment::from_ns(2), failed("late", WorkerEnd::Signal(9), 0));
         assert_eq!(incident.root_cause().map(|cause| cause.certain), Some(true));
         assert_eq!(incident.signs.len(), MAX_SIGNS);
+    }
+
+    #[test]
+    fn what_ends_the_epoch_is_kept_among_suspicions() {
+        let node = |text: &str| NodeName::new(text).unwrap();
+        let suspected = |index: usize| {
+            Sign::Suspected(Verdict {
+                kind: VerdictKind::SlowLink,
+                suspects: Suspects::One(Suspect::Node(node(&format!("n{index}")))),
+                confidence: 1.0,
+                evidence: Vec::new(),
+                first_seen: Moment::from_ns(0),
+                windows: 10,
+            })
+        };
+        let ends = [
+            failed("a", WorkerEnd::Code(1), 2),
+            Sign::AgentRestarted { node: node("b") },
+            Sign::NotStarted { node: node("c") },
+        ];
+        for (place, end) in ends.iter().enumerate() {
+            let id = IncidentId { term: Term::new(1), number: 1 };
+            let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+            (0..=MAX_SIGNS).for_each(|index| incident.add(Moment::from_ns(1), suspected(index)));
+            assert!(!incident.ends_the_epoch());
+            incident.add(Moment::from_ns(2), end.clone());
+            assert!(incident.ends_the_epoch(), "{end:?}");
+            assert_eq!((incident.signs.last(), incident.signs.len()), (Some(end), MAX_SIGNS));
+            assert_eq!((&incident.signs[0], incident.dropped_signs), (&suspected(0), 2));
+            let cause = incident.root_cause().map(|cause| cause.node);
+            assert_eq!(cause, [Some(node("a")), Some(node("b")), None][place]);
+        }
+    }
+
+    #[test]
+    fn a_suspicion_of_long_ago_does_not_hurry_a_crash() {
+        let id = IncidentId { term: Term::new(1), number: 1 };
+        let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+        let ms = Duration::from_millis;
+        let at = |time: Duration| Moment::from_ns(0).after(time);
+        incident.add(at(ms(0)), Sign::Silent { node: NodeName::new("s").unwrap() });
+        for (told, due) in [(60_000, 60_200), (60_900, 61_000)] {
+            incident.add(at(ms(told)), failed("a", WorkerEnd::Code(1), 0));
+            assert_eq!(incident.due(ms(1000), ms(200), 9), at(ms(due)));
+        }
     }
 
     #[test]

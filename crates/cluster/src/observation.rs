@@ -74,6 +74,32 @@ pub enum WorkerEnd {
     NotStarted,
 }
 
+/// Shells report a child that a signal ended with this much added (POSIX sh, 2.8.2).
+const SHELL_SIGNAL_BASE: i32 = 128;
+
+impl WorkerEnd {
+    /// Whether a worker that ended like this did not end because of another's failure: by ILL, BUS, FPE,
+    /// KILL, SEGV or SYS (signal(7), x86 and Arm), also as a shell tells it, or it was never started.
+    /// A survivor may end in any other way: by a code of its own, by ABRT since libraries abort when a
+    /// peer is lost, by PIPE when it writes to one, by TERM, HUP or INT as whoever ends it chooses.
+    #[must_use]
+    pub const fn is_cause(self) -> bool {
+        match self {
+            Self::NotStarted => true,
+            Self::Signal(signal) => is_fault(signal),
+            Self::Code(code) => match code.checked_sub(SHELL_SIGNAL_BASE) {
+                Some(signal) => is_fault(signal),
+                None => false,
+            },
+        }
+    }
+}
+
+/// Whether a signal is not a survivor's way to end.
+const fn is_fault(signal: i32) -> bool {
+    matches!(signal, 4 | 7 | 8 | 9 | 11 | 31)
+}
+
 impl fmt::Display for WorkerEnd {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -100,4 +126,25 @@ pub struct Progress {
     /// Transfers that it has finished so far, as far as is known: whoever finishes any does not stand
     /// still, also if it is found waiting for the same rank each time.
     pub transferred: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WorkerEnd::{Code, NotStarted, Signal};
+
+    #[test]
+    fn a_cause_ends_as_no_survivor_does() {
+        let causes =
+            [NotStarted, Signal(4), Signal(7), Signal(8), Signal(9), Signal(11), Signal(31)];
+        let in_a_shell = [Code(132), Code(135), Code(136), Code(137), Code(139), Code(159)];
+        for end in causes.into_iter().chain(in_a_shell) {
+            assert!(end.is_cause(), "{end}");
+        }
+        // HUP, INT, ABRT, USR1, PIPE, TERM; and codes, also such as a shell has for those.
+        let signals = [1, 2, 6, 10, 13, 15].map(Signal);
+        let codes = [1, 4, 9, 11, 128, 129, 130, 134, 141, 143, 255, -9, i32::MIN, i32::MAX];
+        for end in signals.into_iter().chain(codes.map(Code)) {
+            assert!(!end.is_cause(), "{end}");
+        }
+    }
 }

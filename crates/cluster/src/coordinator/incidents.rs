@@ -30,6 +30,21 @@ struct Answer {
     restart: bool,
 }
 
+/// What was last told of the open incident.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    standing: Standing,
+    signs: usize,
+    dropped_signs: u64,
+}
+
+impl Told {
+    fn of(incident: &Incident) -> Self {
+        let (standing, dropped_signs) = (incident.standing.clone(), incident.dropped_signs);
+        Self { standing, signs: incident.signs.len(), dropped_signs }
+    }
+}
+
 impl Leadership {
     /// Takes a sign into the open incident, or opens one.
     pub(super) fn sign(&mut self, scene: &mut Scene<'_>, sign: Sign) {
@@ -43,8 +58,15 @@ impl Leadership {
         let first = incident.signs.is_empty();
         incident.add(scene.now, sign);
         if first {
-            scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+            self.tell_incident(scene);
         }
+    }
+
+    /// Tells how the open incident stands, and with which signs.
+    fn tell_incident(&mut self, scene: &mut Scene<'_>) {
+        let Some(incident) = &self.incident else { return };
+        self.told = Some(Told::of(incident));
+        scene.outputs.push(Output::Incident(Box::new(incident.clone())));
     }
 
     /// Takes what detection says of one window.
@@ -55,10 +77,10 @@ impl Leadership {
         }
         // Crashes and silence are seen here at first hand.
         let seen_here = [VerdictKind::Crash, VerdictKind::NodeSilent];
-        self.suspicions = verdicts;
+        let former = std::mem::replace(&mut self.suspicions, verdicts);
         self.suspicions.retain(|verdict| !seen_here.contains(&verdict.kind));
         let news: Vec<Verdict> =
-            self.suspicions.iter().filter(|one| !self.is_known(one)).cloned().collect();
+            self.suspicions.iter().filter(|one| !self.is_known(one, &former)).cloned().collect();
         for verdict in news {
             self.sign(scene, Sign::Suspected(verdict));
         }
@@ -76,12 +98,15 @@ impl Leadership {
         }
     }
 
-    fn is_known(&self, verdict: &Verdict) -> bool {
-        let signs = self.incident.iter().flat_map(|incident| &incident.signs);
-        let mut known = signs.filter_map(|sign| match sign {
+    /// Whether the open incident has had a verdict: it is among its signs, or was said at the `former`
+    /// look, and there was no place for it.
+    fn is_known(&self, verdict: &Verdict, former: &[Verdict]) -> bool {
+        let Some(incident) = &self.incident else { return false };
+        let signs = incident.signs.iter().filter_map(|sign| match sign {
             Sign::Suspected(known) => Some(known),
             _ => None,
         });
+        let mut known = signs.chain(former);
         known.any(|known| known.kind == verdict.kind && known.suspects == verdict.suspects)
     }
 
@@ -203,14 +228,15 @@ impl Leadership {
         self.allowed(scene, &replaceable, lost.len())
     }
 
-    /// Leaves the incident open for a reason, or closes it when nothing of it is left.
+    /// Leaves the incident open for a reason, or closes it when nothing of it is left. It is told when
+    /// it stands differently, and when there are signs that were not told.
     fn wait_with_incident(&mut self, scene: &mut Scene<'_>, hold: Option<Hold>) {
         let Some(incident) = &mut self.incident else { return };
         let standing = hold.map_or(Standing::Passed, Standing::Held);
         let passed = standing == Standing::Passed;
-        if incident.standing != standing {
-            incident.standing = standing;
-            scene.outputs.push(Output::Incident(Box::new(incident.clone())));
+        incident.standing = standing;
+        if self.told != Some(Told::of(incident)) {
+            self.tell_incident(scene);
         }
         if passed {
             self.incident = None;

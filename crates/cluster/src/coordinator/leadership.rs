@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::budget::Spent;
+use super::incidents::Told;
 use super::membership::{Member, overdue_after};
 use super::operator::{OperatorOrder, OrderRefused, RequestId};
 use super::round::Round;
@@ -55,6 +56,8 @@ pub(super) struct Leadership {
     /// it was told.
     pub(super) answered: Option<(Incident, bool)>,
     pub(super) incidents: u32,
+    /// What was last told of the open incident.
+    pub(super) told: Option<Told>,
     /// When it was last considered what to do about the open incident.
     pub(super) reviewed: Option<Moment>,
     /// What detection said last, about this epoch.
@@ -103,6 +106,7 @@ impl Leadership {
             incident: None,
             answered: None,
             incidents: 0,
+            told: None,
             reviewed: None,
             suspicions: Vec::new(),
             charge: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::leadership::{Leadership, MAX_NODES};
 use super::{Scene, Stale};
 use crate::epoch::Epoch;
-use crate::incident::{Cause, Sign, is_echo};
+use crate::incident::{Cause, Sign};
 use crate::message::{Activity, FromNode, FromNodeBody, Order, Registration, Report};
 use crate::node::{Bar, HostAddress, Incarnation, NodeName};
 use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
@@ -369,5 +369,5 @@ fn first_failure(now: Moment, workers: &[WorkerObservation]) -> Option<(Rank, Wo
         }
         _ => None,
     });
-    failures.min_by_key(|(_, end, at)| (is_echo(*end), *at))
+    failures.min_by_key(|(_, end, at)| (!end.is_cause(), *at))
 }

@@ -13,7 +13,7 @@ use super::{
     check_stored,
 };
 use crate::epoch::{Epoch, Revision, Term};
-use crate::incident::Standing;
+use crate::incident::{Incident, Sign, Standing};
 use crate::message::{
     Acknowledgement, Activity, FromNode, FromNodeBody, Order, Registration, Report, Step, ToNode,
 };
@@ -50,6 +50,8 @@ struct Cluster {
     gone: BTreeSet<NodeName>,
     orders: Vec<(NodeName, ToNode)>,
     standings: Vec<Standing>,
+    /// The incident that was told last.
+    told: Option<Incident>,
     answers: Vec<Result<(), OrderRefused>>,
     refusals: Vec<(NodeName, Stale)>,
     stepped_down: Option<StepDown>,
@@ -83,6 +85,7 @@ impl Cluster {
             gone: BTreeSet::new(),
             orders: Vec::new(),
             standings: Vec::new(),
+            told: None,
             answers: Vec::new(),
             refusals: Vec::new(),
             stepped_down: None,
@@ -112,7 +115,10 @@ impl Cluster {
                 self.obey(&node, &message);
             }
             Output::Store(decision) => self.put(*decision),
-            Output::Incident(incident) => self.standings.push(incident.standing),
+            Output::Incident(incident) => {
+                self.standings.push(incident.standing.clone());
+                self.told = Some(*incident);
+            }
             Output::Answer { answer, .. } => self.answers.push(answer),
             Output::Refuse { node, why } => self.refusals.push((node, why)),
             Output::StepDown(reason) => self.stepped_down = Some(reason),
@@ -239,8 +245,13 @@ impl Cluster {
     }
 
     fn look(&mut self, suspects: &Suspects, windows: u32) {
+        self.look_at(std::slice::from_ref(suspects), windows);
+    }
+
+    /// Detection suspects all of these.
+    fn look_at(&mut self, suspects: &[Suspects], windows: u32) {
         let epoch = self.state().epoch;
-        let verdict = Verdict {
+        let verdict = |suspects: &Suspects| Verdict {
             kind: VerdictKind::SlowNode,
             suspects: suspects.clone(),
             confidence: 1.0,
@@ -248,7 +259,8 @@ impl Cluster {
             first_seen: self.now,
             windows,
         };
-        self.input(Input::Verdicts { epoch, verdicts: vec![verdict] });
+        let verdicts = suspects.iter().map(verdict).collect();
+        self.input(Input::Verdicts { epoch, verdicts });
     }
 
     fn operate(&mut self, order: OperatorOrder) -> Result<(), OrderRefused> {

@@ -1,8 +1,8 @@
 //! Failed workers: who failed first, and who only because of it.
 //!
 //! When one worker dies, the collectives of all others raise, and they fail within milliseconds. So
-//! failures are collected for a moment. A worker that was killed or faulted is a cause. Among those
-//! that ended by themselves (an exit code, an abort, a request to terminate) only time can tell.
+//! failures are collected for a moment. How a worker ended may tell that it is a cause
+//! ([`WorkerEnd::is_cause`]); among all others only time can tell.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,11 +18,6 @@ use crate::verdict::{Evidence, MAX_EVIDENCE, VerdictKind};
 const LEAD: Duration = Duration::from_millis(20);
 /// The confidence of a cause that only time tells.
 const CONFIDENCE_BY_TIME: f64 = 0.7;
-/// Shells report a child that a signal ended with this much added (POSIX sh, 2.8.2).
-const SHELL_SIGNAL_BASE: i32 = 128;
-/// Signals that are not a survivor's way to end: ILL, BUS, FPE, KILL, SEGV, SYS (signal(7), x86 and
-/// Arm). ABRT and TERM are left out: libraries abort when a peer is lost, and agents terminate.
-const CAUSES: [i32; 6] = [4, 7, 8, 9, 11, 31];
 
 #[derive(Debug, Clone, Copy)]
 struct Failure {
@@ -68,7 +63,7 @@ impl Crashes {
         let Some(first_heard) = self.first_heard else { return Vec::new() };
         let first = self.failures.values().map(|one| one.at).min().unwrap_or(first_heard);
         let causes: Vec<u32> =
-            self.nodes_of(self.failures.values().filter(|one| is_cause(one.end)));
+            self.nodes_of(self.failures.values().filter(|one| one.end.is_cause()));
         if !causes.is_empty() {
             let finding = |node: &u32| {
                 let evidence = self.evidence(first, &[*node]);
@@ -104,7 +99,7 @@ impl Crashes {
             .into_iter()
             .map(|(rank, failure)| (failure.at.since(first), *rank, failure.end))
             .collect();
-        exits.sort_unstable_by_key(|(after, rank, end)| (!is_cause(*end), *after, *rank));
+        exits.sort_unstable_by_key(|(after, rank, end)| (!end.is_cause(), *after, *rank));
         let exits = exits.into_iter().take(MAX_EVIDENCE - 1);
         let mut evidence: Vec<Evidence> =
             exits.map(|(after, rank, end)| Evidence::Exit { rank, end, after }).collect();
@@ -113,17 +108,6 @@ impl Crashes {
             evidence.push(Evidence::Echoes { workers });
         }
         evidence
-    }
-}
-
-/// Whether a worker that ended like this did not end because of another's failure.
-fn is_cause(end: WorkerEnd) -> bool {
-    match end {
-        WorkerEnd::NotStarted => true,
-        WorkerEnd::Signal(signal) => CAUSES.contains(&signal),
-        WorkerEnd::Code(code) => {
-            code.checked_sub(SHELL_SIGNAL_BASE).is_some_and(|signal| CAUSES.contains(&signal))
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What becomes of a job when something fails.
 
 use super::*;
+use crate::incident::MAX_SIGNS;
 use crate::policy::{Mode, NoSpare};
 use crate::verdict::Suspect;
 
@@ -26,6 +27,37 @@ fn one_crash_that_everybody_reports_is_one_incident() {
     assert_eq!(cluster.state().restarts, 1);
     assert_eq!(cluster.state().failures, BTreeMap::from([(name("a"), 1)]));
     assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn a_crash_is_answered_though_many_are_suspected() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    let node = |index: usize| Suspects::One(Suspect::Node(name(&format!("n{index}"))));
+    let many: Vec<Suspects> = (0..2 * MAX_SIGNS).map(node).collect();
+    for _ in 0..60 {
+        cluster.look_at(&many, 9);
+        cluster.pass(SECOND);
+    }
+    let held = Standing::Held(crate::incident::Hold::Mode);
+    assert_eq!(cluster.standings, [Standing::Collecting, held], "the same is told once");
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.pass(SECOND);
+    assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (2, true));
+    assert_eq!(cluster.state().failures, BTreeMap::from([(name("b"), 1)]));
+}
+
+#[test]
+fn an_echo_is_waited_for_though_something_was_suspected_for_long() {
+    let mut cluster = Cluster::formed(4, &["a", "b", "c", "d"], Policy::default());
+    cluster.look(&Suspects::One(Suspect::Node(name("d"))), 9);
+    cluster.pass(60 * SECOND);
+    cluster.fail("a", WorkerEnd::Code(1));
+    cluster.now = cluster.now.after(SECOND / 20);
+    cluster.input(Input::Tick);
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.pass(SECOND);
+    assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (2, true));
+    assert_eq!(cluster.state().failures, BTreeMap::new(), "nobody knows whose failure it was");
 }
 
 #[test]
@@ -210,10 +242,17 @@ fn a_suspicion_must_be_sure_and_lasting_and_have_a_spare() {
 fn an_observer_starts_the_job_and_touches_nothing() {
     let policy = Policy { mode: Mode::Observe, ..Policy::default() };
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
+    // Both are held for the same reason; whoever reads of the incident is told of each.
+    cluster.look(&Suspects::One(Suspect::Node(name("c"))), 9);
+    cluster.pass(20 * SECOND);
     cluster.fail("b", WorkerEnd::Signal(9));
     cluster.lose("a");
     cluster.pass(20 * SECOND);
     assert_eq!((cluster.epoch(), cluster.map().as_str()), (1, "a b"));
+    let told = cluster.told.as_ref().unwrap();
+    let is_told = |is: fn(&Sign) -> bool| told.signs.iter().any(is);
+    assert!(is_told(|sign| matches!(sign, Sign::WorkerFailed { .. })), "{told:?}");
+    assert!(is_told(|sign| matches!(sign, Sign::Silent { .. })), "{told:?}");
     assert_eq!(cluster.operate(OperatorOrder::SetMode(Mode::Recover)), Ok(()));
     cluster.pass(SECOND);
     assert_eq!(cluster.map(), "c b");
