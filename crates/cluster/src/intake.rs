@@ -194,9 +194,11 @@ impl Intake {
         Ok(Taken { queued, refused, first_refused, dropped: given - queued })
     }
 
-    /// Takes entries that were read elsewhere, and says how many were dropped.
+    /// Takes entries that were read elsewhere, and says how many were dropped. Where there is no room
+    /// the caller counts what waits first: what was read is not read again, and a reader has time.
     pub fn take(&self, entries: Vec<Entry>) -> usize {
         let given = entries.len();
+        while !self.has_room(given) && self.drain() {}
         let queued = self.queue().put(entries, 0);
         if queued > 0 {
             self.0.arrived.notify_one();
@@ -275,6 +277,10 @@ impl Intake {
         let Some(batch) = self.queue().next() else { return false };
         batch.into_iter().for_each(|entry| current.count(entry));
         true
+    }
+
+    fn has_room(&self, entries: usize) -> bool {
+        self.queue().has_room(entries)
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {

@@ -17,12 +17,16 @@ use tokio::sync::watch;
 
 use crate::epoch::Epoch;
 use crate::intake::Intake;
+use crate::intake::entry::Entry;
 use files::Files;
 use flight_recorder::Dumps;
 
 /// How the names of the Flight Recorder's dumps begin, in the directory that they are to be in. The
 /// rank stands behind it.
 const DUMP_PREFIX: &str = "nccl_trace_rank_";
+
+/// Entries that are given to the intake at once: what finds no place there is dropped as a whole.
+const MAX_ENTRIES_AT_ONCE: usize = 1024;
 
 /// How often files are looked at.
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -105,6 +109,14 @@ enum Way {
     FlightRecorder(Dumps),
 }
 
+/// What one look finds, on its way to the intake in parts, so that no look is too large for it.
+struct Giving<'i> {
+    intake: &'i Intake,
+    part: Vec<Entry>,
+    given: usize,
+    dropped: usize,
+}
+
 // === impl Reader ===
 
 impl Reader {
@@ -124,12 +136,12 @@ impl Reader {
     pub fn look(&mut self, intake: &Intake) {
         let epoch = intake.epoch();
         let before = std::mem::replace(&mut self.epoch, epoch);
-        let mut entries = Vec::new();
+        let mut giving = Giving { intake, part: Vec::new(), given: 0, dropped: 0 };
         match &mut self.way {
             Way::Inspector(files) => {
                 files.lines(&self.path, &mut self.counts, |line, counts| {
                     match inspector::entry(line, |pid| intake.rank_of_process(pid)) {
-                        Some(entry) => entries.push(entry),
+                        Some(entry) => giving.put(entry),
                         None => counts.malformed += 1,
                     }
                 });
@@ -138,13 +150,12 @@ impl Reader {
                 if before.is_some() && before != epoch {
                     dumps.begin_anew(&self.path, &mut self.counts);
                 }
-                dumps.look(&self.path, &mut self.counts, &mut entries);
+                dumps.look(&self.path, &mut self.counts, |entry| giving.put(entry));
             }
         }
-        let read = entries.len();
-        let dropped = if entries.is_empty() { 0 } else { intake.take(entries) };
-        add(&mut self.counts.read, read - dropped);
-        add(&mut self.counts.dropped, dropped);
+        giving.give();
+        add(&mut self.counts.read, giving.given);
+        add(&mut self.counts.dropped, giving.dropped);
         let format = match self.way {
             Way::Inspector(_) => Format::Inspector,
             Way::FlightRecorder(_) => Format::FlightRecorder,
@@ -170,6 +181,25 @@ impl Reader {
             self = reader;
             let _ = tokio::time::timeout(INTERVAL, stop.wait_for(|stop| *stop)).await;
         }
+    }
+}
+
+// === impl Giving ===
+
+impl Giving<'_> {
+    fn put(&mut self, entry: Entry) {
+        self.part.push(entry);
+        if self.part.len() == MAX_ENTRIES_AT_ONCE {
+            self.give();
+        }
+    }
+
+    fn give(&mut self) {
+        let part = std::mem::take(&mut self.part);
+        let read = part.len();
+        let dropped = self.intake.take(part);
+        self.given += read - dropped;
+        self.dropped += dropped;
     }
 }
 

@@ -30,13 +30,18 @@ impl Queue {
         if given == 0 {
             return 0;
         }
-        if self.entries + given > MAX_QUEUED_ENTRIES {
+        if !self.has_room(given) {
             add(&mut self.queue_full, given);
             return 0;
         }
         self.entries += given;
         self.posts.push_back(entries);
         given
+    }
+
+    /// Whether so many entries have a place.
+    pub(super) const fn has_room(&self, entries: usize) -> bool {
+        entries <= MAX_QUEUED_ENTRIES - self.entries
     }
 
     pub(super) const fn count_malformed(&mut self) {

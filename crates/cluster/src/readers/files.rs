@@ -93,11 +93,19 @@ fn read_lines(
     u64::try_from(end + 1).unwrap_or(0)
 }
 
-/// The file at `path`, or those in the directory there whose names do not begin with a dot.
-pub(super) fn open_all(path: &Path, counts: &mut ReaderCounts) -> Vec<(PathBuf, File)> {
-    let Ok(listed) = std::fs::read_dir(path) else {
-        return open(path).map(|file| (path.to_owned(), file)).into_iter().collect();
-    };
+/// The file at `path`, or those in the directory there whose names do not begin with a dot, each opened
+/// when its turn comes.
+pub(super) fn open_all(
+    path: &Path,
+    counts: &mut ReaderCounts,
+) -> impl Iterator<Item = (PathBuf, File)> + use<> {
+    let paths = list(path, counts).unwrap_or_else(|| vec![path.to_owned()]);
+    paths.into_iter().filter_map(|path| open(&path).map(|file| (path, file)))
+}
+
+/// The paths in a directory, in their order; nothing if it is none.
+fn list(path: &Path, counts: &mut ReaderCounts) -> Option<Vec<PathBuf>> {
+    let listed = std::fs::read_dir(path).ok()?;
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in listed.flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
@@ -110,7 +118,7 @@ pub(super) fn open_all(path: &Path, counts: &mut ReaderCounts) -> Vec<(PathBuf, 
         }
     }
     paths.sort_unstable();
-    paths.into_iter().filter_map(|path| open(&path).map(|file| (path, file))).collect()
+    Some(paths)
 }
 
 /// A regular file; nothing where it is a link, a pipe, or not to be read.

@@ -89,15 +89,15 @@ impl Dumps {
     pub(super) fn begin_anew(&mut self, path: &Path, counts: &mut ReaderCounts) {
         self.ranks.clear();
         let there = open_all(path, counts);
-        self.seen = there.iter().filter_map(|(_, file)| state(file)).collect();
+        self.seen = there.filter_map(|(_, file)| state(&file)).collect();
     }
 
-    /// Reads the dumps that were written since the last look.
+    /// Reads the dumps that were written since the last look, and gives `put` what is new in them.
     pub(super) fn look(
         &mut self,
         path: &Path,
         counts: &mut ReaderCounts,
-        entries: &mut Vec<Entry>,
+        mut put: impl FnMut(Entry),
     ) {
         let before = std::mem::take(&mut self.seen);
         for (path, file) in open_all(path, counts) {
@@ -112,7 +112,7 @@ impl Dumps {
             };
             let Some(bytes) = read_whole(file, counts) else { continue };
             match serde_json::from_slice::<Dump>(&bytes) {
-                Ok(dump) => self.take(rank, dump, counts, entries),
+                Ok(dump) => self.take(rank, dump, counts, &mut put),
                 // It may be half written; the next look has all of it.
                 Err(_) => counts.malformed += 1,
             }
@@ -124,7 +124,7 @@ impl Dumps {
         rank: Rank,
         dump: Dump,
         counts: &mut ReaderCounts,
-        entries: &mut Vec<Entry>,
+        put: &mut impl FnMut(Entry),
     ) {
         if self.ranks.len() >= MAX_RANKS && !self.ranks.contains_key(&rank) {
             counts.malformed += 1;
@@ -139,7 +139,7 @@ impl Dumps {
         let groups = groups(&dump.pg_config, counts);
         for (name, members) in &groups {
             let told = Told::Group { group: GroupId::of_name(name), members: members.clone() };
-            entries.push(Entry { epoch: None, told });
+            put(Entry { epoch: None, told });
         }
         for operated in &dump.entries {
             let is_over = operated.is_over();
@@ -148,7 +148,7 @@ impl Dumps {
             }
             match operated.record(rank, is_over, &groups) {
                 Some(record) => {
-                    entries.push(Entry { epoch: None, told: Told::Operation(record) });
+                    put(Entry { epoch: None, told: Told::Operation(record) });
                 }
                 None => counts.malformed += 1,
             }

@@ -85,6 +85,35 @@ fn a_file_that_begins_anew_is_read_from_its_beginning() {
 }
 
 #[test]
+fn a_look_that_finds_more_than_the_queue_holds_loses_nothing() {
+    let place = Scratch::new();
+    let mut reader = Reader::new(Format::Inspector, place.path());
+    let intake = intake();
+    let (files, lines) = (14, 2400);
+    let text = format!("{}\n", line("0xa", 4, "5")).repeat(lines);
+    (0..files).for_each(|file| append(&place.join(format!("{file}.log")), &text));
+    reader.look(&intake);
+    let read = u64::try_from(files * lines).unwrap();
+    assert_eq!(reader.counts(), ReaderCounts { read, ..ReaderCounts::default() });
+
+    let place = Scratch::new();
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let intake = self::intake();
+    let (ranks, entries) = (3, 12_000);
+    let numbers = 1..=entries;
+    let ended = numbers.map(|number| (number, "gloo:all_reduce", "completed", "3000000"));
+    let text = dump(&ended.collect::<Vec<_>>());
+    (0..ranks).for_each(|rank| append(&place.join(format!("trace_{rank}")), &text));
+    reader.look(&intake);
+    // Of each rank also its group.
+    let read = ranks * (entries + 1);
+    assert_eq!(reader.counts(), ReaderCounts { read, ..ReaderCounts::default() });
+    let progress = progress(&intake);
+    let of_all = progress.iter().map(|(_, rank, _, finished)| (*rank, *finished));
+    assert_eq!(of_all.collect::<Vec<_>>(), [(0, entries), (1, entries), (2, entries)]);
+}
+
+#[test]
 fn what_the_inspector_would_not_write_is_counted() {
     let place = Scratch::new();
     let path = place.join("one.log");
