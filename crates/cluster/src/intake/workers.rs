@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::rank::Rank;
 
@@ -66,8 +66,7 @@ impl Usage {
         let page_bytes = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
         for process in processes {
             let Some(stat) = read(process.pid) else { continue };
-            let cpu_seconds = f64::from(u32::try_from(stat.cpu_ticks).unwrap_or(u32::MAX))
-                / f64::from(ticks_per_second);
+            let cpu_seconds = seconds(stat.cpu_ticks, ticks_per_second);
             let is_it = |usage: &&WorkerUsage| {
                 (usage.rank, usage.pid) == (process.rank, process.pid)
                     && usage.cpu_seconds <= cpu_seconds
@@ -91,6 +90,12 @@ impl Usage {
 
 fn ticks_per_second() -> u32 {
     u32::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100).max(1)
+}
+
+fn seconds(ticks: u64, ticks_per_second: u32) -> f64 {
+    let each = u64::from(ticks_per_second);
+    let rest_ns = ticks % each * 1_000_000_000 / each;
+    (Duration::from_secs(ticks / each) + Duration::from_nanos(rest_ns)).as_secs_f64()
 }
 
 fn read(pid: u32) -> Option<Stat> {
@@ -125,6 +130,17 @@ mod tests {
         for bad in ["", "7 (a", "7 (a)", "7 (a) S 1 2", "7 (a) S -1"] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "these are told exactly")]
+    fn processor_time_goes_on_after_years() {
+        assert_eq!(seconds(150, 100), 1.5);
+        // 64 processors for a month, and one tick more.
+        let month = 64 * 30 * 86_400;
+        assert_eq!(seconds(month * 100, 100), 165_888_000.0);
+        assert!(seconds(month * 100 + 1, 100) > 165_888_000.0);
+        assert!(seconds(u64::MAX, 1).is_finite());
     }
 
     #[test]
