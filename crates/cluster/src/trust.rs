@@ -1,13 +1,14 @@
 //! A server's own certificate, and whose certificates callers must have; read again when the files
 //! change, since they expire while a job runs. The coordinator's servers and the agent's have it.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use telltale_schema::text::with_causes;
-use telltale_server::log;
+use telltale_server::tls::MAX_CERTIFICATES_BYTES;
+use telltale_server::{bounded_file, log};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -18,8 +19,6 @@ use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// The longest file with certificates or a key.
-const MAX_PEM_BYTES: u64 = 1 << 20;
 
 /// Where certificates are, as PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,8 +224,5 @@ fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>
 
 fn contents(path: &Path) -> Result<Vec<u8>, TrustError> {
     let failed = |source| TrustError::Read { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+    bounded_file::read(path, MAX_CERTIFICATES_BYTES).map_err(failed)
 }

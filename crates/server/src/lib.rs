@@ -1,10 +1,11 @@
 //! What every program of ours that listens needs, whatever it serves: addresses and sockets, files
-//! with secrets, tokens, certificates, the names that a port answers to, connections that stand
+//! of bounded length or with secrets, tokens, certificates, the names that a port answers to, connections that stand
 //! still, and lines for whoever keeps its standard error.
 //!
 //! Nothing here knows what is served, or decides who may see it.
 #![forbid(unsafe_code)]
 
+pub mod bounded_file;
 pub mod hosts;
 pub mod listen;
 pub mod log;

@@ -1,7 +1,7 @@
 //! What the servers that we connect to have to show: certificates that descend from given ones, or
 //! from those that the system trusts.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,8 +10,10 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-/// Bytes of a file of certificates.
-const MAX_CERTIFICATES_BYTES: u64 = 4 << 20;
+use crate::bounded_file;
+
+/// Bytes of a file of certificates or of a key; a longer one is not used at all.
+pub const MAX_CERTIFICATES_BYTES: u64 = 4 << 20;
 
 /// Where systems keep the certificates that they trust: Debian and its like, Red Hat's, SUSE's,
 /// Alpine's.
@@ -50,10 +52,7 @@ pub fn trusted(file: Option<&Path>) -> Result<Vec<u8>, TrustError> {
     let system = || SYSTEM_CERTIFICATES.iter().map(Path::new).find(|path| path.exists());
     let path = file.or_else(system).ok_or(TrustError::NoCertificates)?;
     let failed = |source| TrustError::Certificates { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let mut pem = Vec::new();
-    file.take(MAX_CERTIFICATES_BYTES).read_to_end(&mut pem).map_err(failed)?;
-    Ok(pem)
+    bounded_file::read(path, MAX_CERTIFICATES_BYTES).map_err(failed)
 }
 
 /// What a client needs that connects to whoever has a certificate which descends from one of these.

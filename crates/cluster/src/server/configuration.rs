@@ -3,14 +3,15 @@
 //!
 //! Times are in seconds. The defaults of the policy and of detection are theirs, not repeated here.
 
-use std::io::Read as _;
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use telltale_server::bounded_file;
 use telltale_server::listen::Address;
 use telltale_server::log::Level;
+use telltale_server::tls::MAX_CERTIFICATES_BYTES;
 
 use super::{AccessFiles, DEFAULT_CONNECTIONS, Plan};
 use crate::detection::{Rule, Settings};
@@ -20,7 +21,7 @@ use crate::store::{
     EtcdPlan, EtcdSettings, EtcdSettingsError, EtcdTls, JournalSettings, LEAST_LEASE, Place,
 };
 
-/// The longest file.
+/// Bytes of a configuration; a longer one is not read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// How long leadership lasts in etcd without being renewed, if nothing else is written.
 const LEASE_SECONDS: u64 = LEAST_LEASE.as_secs();
@@ -308,7 +309,7 @@ impl Configuration {
     /// When the file cannot be read, or says what is not known.
     pub fn read(path: &Path) -> Result<Self, ConfigurationError> {
         let failed = |source| ConfigurationError::Read { path: path.to_owned(), source };
-        let text = String::from_utf8(contents(path)?)
+        let text = String::from_utf8(contents(path, MAX_FILE_BYTES)?)
             .map_err(|error| failed(std::io::Error::new(std::io::ErrorKind::InvalidData, error)))?;
         toml::from_str(&text).map_err(|source| ConfigurationError::Text {
             path: path.to_owned(),
@@ -375,26 +376,27 @@ impl Configuration {
 impl StoreOptions {
     fn tls(&self) -> Result<Option<EtcdTls>, ConfigurationError> {
         let identity = match (&self.etcd_certificate, &self.etcd_key) {
-            (Some(certificate), Some(key)) => Some((contents(certificate)?, contents(key)?)),
+            (Some(certificate), Some(key)) => Some((
+                contents(certificate, MAX_CERTIFICATES_BYTES)?,
+                contents(key, MAX_CERTIFICATES_BYTES)?,
+            )),
             (None, None) => None,
             _ => return Err(ConfigurationError::HalfTls),
         };
         match &self.etcd_authority {
-            Some(authorities) => {
-                Ok(Some(EtcdTls { authorities: contents(authorities)?, identity }))
-            }
+            Some(authorities) => Ok(Some(EtcdTls {
+                authorities: contents(authorities, MAX_CERTIFICATES_BYTES)?,
+                identity,
+            })),
             None if identity.is_some() => Err(ConfigurationError::HalfTls),
             None => Ok(None),
         }
     }
 }
 
-fn contents(path: &Path) -> Result<Vec<u8>, ConfigurationError> {
+fn contents(path: &Path, most_bytes: u64) -> Result<Vec<u8>, ConfigurationError> {
     let failed = |source| ConfigurationError::Read { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+    bounded_file::read(path, most_bytes).map_err(failed)
 }
 
 impl PolicyOptions {

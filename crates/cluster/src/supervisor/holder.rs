@@ -14,6 +14,7 @@ use std::process::Command;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use telltale_schema::text::with_causes;
 use thiserror::Error;
 
 use super::command::is_lasting;
@@ -93,10 +94,7 @@ pub fn hold(hold: &Hold) -> HoldError {
         Err(error) => return error,
     };
     let error = become_command(hold, &channel);
-    let mut text = error.to_string();
-    if let Some(source) = std::error::Error::source(&error) {
-        text = format!("{text}: {source}");
-    }
+    let text = with_causes(&error);
     let lasts = matches!(&error, HoldError::Execute { source, .. } if is_lasting(source));
     let told = [if lasts { UNFIT } else { b"" }, text.as_bytes()].concat();
     // Without the agent nobody is left to be told.
