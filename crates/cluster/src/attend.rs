@@ -5,6 +5,7 @@
 
 mod connection;
 mod ending;
+mod forwarding;
 
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
@@ -12,7 +13,6 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use telltale_schema::text::with_causes;
 use telltale_server::log;
 use telltale_wire::cluster::message::NodeMessage;
 use telltale_wire::cluster::message::node_message::Body;
@@ -24,15 +24,16 @@ use tokio::time::MissedTickBehavior;
 use crate::agent::{Agent, AgentInput, AgentOutput, Identity};
 use crate::epoch::Epoch;
 use crate::intake::server::{
-    MAX_WAITING_WISHES, NodeOrder, ServeError, Server, ServerOptions, Wish,
+    MAX_WAITING_WISHES, ORDER_PATIENCE, ServeError, Server, ServerOptions, Wish,
 };
 use crate::intake::{Intake, Scope, WorkerProcess};
 use crate::message::{FromNode, Order, Outcome, ToNode};
+use crate::node::NodeName;
 use crate::operator::Operator;
 use crate::policy::AgentPolicy;
 use crate::protocol::encode;
 use crate::rank::Rank;
-use crate::reach::{CoordinatorAddress, Credentials};
+use crate::reach::{CoordinatorAddress, Keyring};
 use crate::readers::{Format, Reader};
 use crate::supervisor::{Event, Settings, Supervisor, SupervisorError, is_free};
 use crate::time::Moment;
@@ -47,8 +48,6 @@ const TICK: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long the last report may take to be on its way.
 const FAREWELL: Duration = Duration::from_millis(200);
-/// How long a coordinator may take to answer an order that came over HTTP.
-const ORDER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Everything an agent needs to know before it begins.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ pub struct AgentPlan {
     /// Where coordinators are.
     pub coordinators: Vec<CoordinatorAddress>,
     /// By what right it attends to them.
-    pub credentials: Credentials,
+    pub keyring: Keyring,
     /// Where workers tell of their collectives, and its figures are asked for.
     pub listeners: Vec<telltale_server::listen::Listener>,
     /// Who may ask it for what.
@@ -103,7 +102,7 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
     let target = Target {
         node: plan.identity.node.clone(),
         addresses: plan.coordinators.clone(),
-        credentials: plan.credentials.clone(),
+        keyring: plan.keyring.clone(),
     };
     let start = Instant::now();
     let grace = plan.policy.stop_grace;
@@ -116,7 +115,8 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
         agent,
         supervisor,
         intake,
-        operator: Operator::new(plan.coordinators, plan.credentials, ORDER_PATIENCE),
+        coordinators: plan.coordinators,
+        keyring: plan.keyring,
         devices: plan.devices,
         way: None,
         scope: None,
@@ -141,14 +141,15 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
 }
 
 struct Driver {
-    node: crate::node::NodeName,
+    node: NodeName,
     /// By what a coordinator knows this process again on another connection.
     instance: u64,
     start: Instant,
     agent: Agent,
     supervisor: Supervisor,
     intake: Intake,
-    operator: Operator,
+    coordinators: Vec<CoordinatorAddress>,
+    keyring: Keyring,
     devices: watch::Receiver<Vec<DeviceHealth>>,
     way: Option<mpsc::Sender<NodeMessage>>,
     /// What the intake was told that runs.
@@ -306,18 +307,15 @@ impl Driver {
     }
 
     /// Passes on an order that came over HTTP. The coordinator's answer comes when it comes.
-    fn forward(&mut self, wish: Wish) {
-        let (operator, node) = (self.operator.clone(), self.node.clone());
-        tokio::task::spawn_local(async move {
-            let asked = operator.ask(async |client| match wish.order {
-                NodeOrder::Activate => client.readmit(node.as_str()).await,
-                NodeOrder::Remove => client.remove(node.as_str()).await,
-                NodeOrder::Restart => client.restart().await,
-            });
-            let outcome = asked.await.map(|_| ()).map_err(|error| with_causes(&error));
-            // Who asked may have gone.
-            let _ = wish.answer.send(outcome);
-        });
+    fn forward(&self, wish: Wish) {
+        let operator =
+            Operator::new(self.coordinators.clone(), self.keyring.now(), forwarding::STEP_PATIENCE);
+        tokio::task::spawn_local(forwarding::forward(
+            operator,
+            self.node.clone(),
+            wish,
+            ORDER_PATIENCE,
+        ));
     }
 
     fn step(&mut self, input: AgentInput) {

@@ -3,22 +3,26 @@
 //! Agents and operators both come this way. A token is never sent where it could be read on its way:
 //! without TLS only to a socket file or to this machine.
 
-use std::io::{self, Read};
+mod keyring;
+
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use telltale_server::bounded_file;
+use telltale_server::tls::MAX_CERTIFICATES_BYTES;
 use telltale_server::token::{Token, TokenError};
 use telltale_wire::cluster::Client;
 use thiserror::Error;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
+pub use keyring::Keyring;
+
 /// How long a connection on which nothing comes is kept before the other end is asked, and how long
 /// it may take to answer: a host that is gone says nothing.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// Bytes of a file with certificates or a key.
-const MAX_PEM_BYTES: u64 = 1 << 20;
 /// The user that stands for all whom this user namespace does not know (user_namespaces(7)).
 const OVERFLOW_USER: u32 = 65_534;
 
@@ -59,6 +63,11 @@ pub enum AccessError {
     /// A certificate of our own without an authority to check the coordinator's by.
     #[error("a certificate is for TLS; name the coordinator's authority too")]
     IdentityAlone,
+    /// What is in the files is no certificate or key, or they do not belong together.
+    #[error(
+        "certificates and key cannot be used for TLS; give them in PEM, the key of the certificate"
+    )]
+    Unfit(#[source] tonic::transport::Error),
     /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -186,10 +195,7 @@ fn check_owner(path: &Path) -> Result<(), ReachError> {
 
 fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
     let failed = |source| AccessError::Read { path: path.into(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
+    bounded_file::read(path, MAX_CERTIFICATES_BYTES).map_err(failed)
 }
 
 // === impl Access ===
@@ -198,7 +204,7 @@ impl Access {
     /// Reads the files.
     ///
     /// # Errors
-    /// When one cannot be read, or is open to others and should not be.
+    /// When one cannot be read or used, or is open to others and should not be.
     pub fn load(&self) -> Result<Credentials, AccessError> {
         let tls = match (&self.authority, &self.identity) {
             (None, None) => None,
@@ -206,12 +212,16 @@ impl Access {
             (Some(authority), identity) => {
                 let authority = Certificate::from_pem(read(authority)?);
                 let tls = ClientTlsConfig::new().ca_certificate(authority);
-                Some(match identity {
+                let tls = match identity {
                     Some((certificate, key)) => {
                         tls.identity(Identity::from_pem(read(certificate)?, read(key)?))
                     }
                     None => tls,
-                })
+                };
+                // They are looked into only for an endpoint, of which nothing else matters here.
+                let endpoint = Endpoint::from_static("https://localhost");
+                endpoint.tls_config(tls.clone()).map_err(AccessError::Unfit)?;
+                Some(tls)
             }
         };
         let token = self.token_file.as_deref().map(Token::read).transpose()?;

@@ -12,7 +12,7 @@ use telltale_cluster::attend::{AgentPlan, Ending, Signals, attend};
 use telltale_cluster::intake::server::ServerOptions;
 use telltale_cluster::message::Outcome;
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
-use telltale_cluster::reach::CoordinatorAddress;
+use telltale_cluster::reach::{CoordinatorAddress, Keyring};
 use telltale_cluster::readers::Format;
 use telltale_cluster::supervisor::{Settings, can_be_run, can_be_warm, can_have_shim};
 use telltale_cluster::vitals::DeviceHealth;
@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
 fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failure> {
     let policy = arguments.policy();
     let tls = arguments.trust.http_tls();
-    let credentials = arguments.trust.access().load().map_err(|error| Failure::because(&error))?;
+    let keyring = Keyring::load(arguments.trust.access());
+    let keyring = keyring.map_err(|error| Failure::because(&error))?;
     let token = arguments.trust.http_token_file.as_deref().map(Token::read).transpose();
     let token = token.map_err(|error| Failure::because(&error))?;
     let node = match arguments.node {
@@ -110,7 +111,7 @@ fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failu
             shim: arguments.shim,
         },
         coordinators: arguments.coordinator,
-        credentials,
+        keyring,
         listeners,
         http: ServerOptions { token, tls, ..ServerOptions::default() },
         readers,

@@ -2,6 +2,7 @@
 //! and begins again when it is lost. What is told while there is no way is lost, as the agent's machine
 //! expects.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::node::NodeName;
 use crate::operator::MAX_REFERRALS;
 use crate::protocol::ProtocolError;
 use crate::protocol::decode::{Told, coordinator_message};
-use crate::reach::{CoordinatorAddress, Credentials, ReachError, reach};
+use crate::reach::{CoordinatorAddress, Keyring, ReachError, reach};
 
 /// Messages that may wait to be sent.
 const MAX_WAITING_MESSAGES: usize = 64;
@@ -27,6 +28,8 @@ const MAX_WAITING_MESSAGES: usize = 64;
 const MAX_WAITING_EVENTS: usize = 64;
 /// How long a coordinator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Addresses of which it is known what was told last.
+const MAX_TOLD_ADDRESSES: usize = 64;
 /// The rest after the first attempt at all addresses, and the longest.
 const FIRST_REST: Duration = Duration::from_millis(100);
 const LONGEST_REST: Duration = Duration::from_secs(1);
@@ -47,7 +50,7 @@ pub(super) enum Brought {
 pub(super) struct Target {
     pub(super) node: NodeName,
     pub(super) addresses: Vec<CoordinatorAddress>,
-    pub(super) credentials: Credentials,
+    pub(super) keyring: Keyring,
 }
 
 /// Why there is no way, or none any more.
@@ -72,16 +75,19 @@ enum Lost {
 /// Keeps up a way for ever. To be started as a task of its own.
 pub(super) fn keep(target: Target) -> mpsc::Receiver<Brought> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
-    tokio::spawn(async move { Keeping { target, sender, told: None }.run().await });
+    tokio::spawn(async move { Keeping { target, sender, told: Refrain::default() }.run().await });
     receiver
 }
 
 struct Keeping {
     target: Target,
     sender: mpsc::Sender<Brought>,
-    /// What was told last of why there is no way, so as not to repeat it each second.
-    told: Option<String>,
+    told: Refrain,
 }
+
+/// What was told last of why there is no way to each address, so as not to repeat it each second.
+#[derive(Debug, Default)]
+struct Refrain(BTreeMap<String, String>);
 
 impl Keeping {
     async fn run(mut self) {
@@ -109,7 +115,9 @@ impl Keeping {
                 Lost::Call(CallError::NotLeader { leader }) => leader.clone(),
                 _ => None,
             };
-            self.tell(&lost);
+            if let Some(text) = self.told.news(&address, &lost) {
+                log::warn(&text);
+            }
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {
                 Some(leader) if !was_heard => address = leader,
@@ -120,7 +128,7 @@ impl Keeping {
     }
 
     async fn begin(&mut self, address: &CoordinatorAddress) -> Result<Orders, Lost> {
-        let mut client = reach(address, &self.target.credentials, PATIENCE).await?;
+        let mut client = reach(address, &self.target.keyring.now(), PATIENCE).await?;
         let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
         let attended = client.attend(ReceiverStream::new(messages));
         let late = |_| Lost::Late { address: address.clone() };
@@ -143,7 +151,7 @@ impl Keeping {
             if !was_heard {
                 was_heard = true;
                 log::info(&format!("attends to the coordinator at {address}"));
-                self.told = None;
+                self.told.forget();
             }
             match coordinator_message(message) {
                 Ok(Told::Order { node, message }) if node == self.target.node => {
@@ -167,13 +175,27 @@ impl Keeping {
         let _ = self.sender.send(Brought::Disconnected).await;
         (lost, was_heard)
     }
+}
 
-    fn tell(&mut self, lost: &Lost) {
-        let text = with_causes(lost);
-        if self.told.as_ref() != Some(&text) {
-            log::warn(&text);
-            self.told = Some(text);
+// === impl Refrain ===
+
+impl Refrain {
+    /// What is to be told of `address`, if it has not been told of it last.
+    fn news(&mut self, address: &CoordinatorAddress, lost: &Lost) -> Option<String> {
+        let (address, text) = (address.to_string(), with_causes(lost));
+        if self.0.get(&address) == Some(&text) {
+            return None;
         }
+        // Coordinators may refer to any address.
+        if self.0.len() == MAX_TOLD_ADDRESSES && !self.0.contains_key(&address) {
+            self.0.clear();
+        }
+        self.0.insert(address, text.clone());
+        Some(text)
+    }
+
+    fn forget(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -183,4 +205,32 @@ fn scattered(rest: Duration) -> Duration {
     hasher.write_u8(0);
     let share = u32::try_from(hasher.finish() % 1000).unwrap_or(0);
     rest / 2 + rest * share / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_is_told_of_once_until_one_is_heard() {
+        let addresses = ["127.0.0.1:1", "127.0.0.1:2"].map(|text| text.parse().unwrap());
+        let mut told = Refrain::default();
+        let news = |told: &mut Refrain| {
+            let mut is_news = |address: &&CoordinatorAddress| {
+                let lost = Lost::Late { address: (*address).clone() };
+                told.news(address, &lost).is_some()
+            };
+            addresses.iter().filter(|address| is_news(address)).count()
+        };
+        assert_eq!([news(&mut told), news(&mut told), news(&mut told)], [2, 0, 0]);
+        let ended = Lost::Ended { address: addresses[0].clone() };
+        assert!(told.news(&addresses[0], &ended).is_some(), "for another reason");
+        told.forget();
+        assert_eq!(news(&mut told), 2);
+        for port in 1..=u16::MAX {
+            let other = format!("127.0.0.1:{port}").parse().unwrap();
+            let _ = told.news(&other, &Lost::Ended { address: other.clone() });
+        }
+        assert!(told.0.len() <= MAX_TOLD_ADDRESSES);
+    }
 }

@@ -35,6 +35,10 @@ pub const MAX_BODY_BYTES: usize = 4 << 20;
 const MAX_BODIES_KIB: usize = 16 << 10;
 /// Orders that may wait to be forwarded.
 pub const MAX_WAITING_WISHES: usize = 16;
+/// How long an order may take until a coordinator has answered it.
+pub const ORDER_PATIENCE: Duration = Duration::from_secs(10);
+/// How much longer whoever ordered over HTTP waits, so as to hear what became of it.
+const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// How long to wait when the system gives no descriptor for another connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// How long connections may take to end once it is time to stop.
@@ -56,8 +60,20 @@ pub enum NodeOrder {
 pub struct Wish {
     /// What is ordered.
     pub order: NodeOrder,
-    /// To be told what became of it: nothing, or why it was refused.
-    pub answer: oneshot::Sender<Result<(), String>>,
+    /// To be told what became of it. It is closed when nobody waits for that any more; what has not
+    /// been given by then is not to be given.
+    pub answer: oneshot::Sender<Result<(), Unmet>>,
+}
+
+/// What became of an order that is not known to be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmet {
+    /// No coordinator takes it, and why.
+    Refused(String),
+    /// None has answered, and it was given to none.
+    NotGiven,
+    /// It was given, and nobody has answered: it may be carried out.
+    PerhapsGiven,
 }
 
 /// Who may give orders. Whoever logs in to this machine as the agent's own user or as root may, by

@@ -19,17 +19,16 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
+use telltale_schema::text::with_causes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Peer;
-use super::{App, MAX_BODY_BYTES, NodeOrder, Wish, answers};
+use super::{ANSWER_MARGIN, App, MAX_BODY_BYTES, NodeOrder, ORDER_PATIENCE, Unmet, Wish, answers};
 
 /// What the original answers; its clients look at nothing else.
 const PROCESSED: &[u8] = br#"{"message":"Processed"}"#;
 /// How long a body may take to come, the wait for room included.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// How long an order may take to be answered by the coordinator.
-const ORDER_PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of the body of an order, which is not looked at: the coordinator knows ranks better.
 const MAX_ORDER_BYTES: usize = 64 << 10;
 
@@ -212,13 +211,19 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
     if app.wishes.try_send(wish).is_err() {
         return Err(unavailable("too many orders wait already"));
     }
-    match tokio::time::timeout(ORDER_PATIENCE, answered).await {
+    match tokio::time::timeout(ORDER_PATIENCE + ANSWER_MARGIN, answered).await {
         Ok(Ok(Ok(()))) => {
             let text = json!({ "message": "Ordered" }).to_string();
             Ok(json_answer(StatusCode::OK, text.into()))
         }
-        Ok(Ok(Err(refused))) => Err(Problem::new(StatusCode::CONFLICT, refused)),
-        Ok(Err(_)) | Err(_) => Err(unavailable("the coordinator has not answered")),
+        Ok(Ok(Err(Unmet::Refused(reason)))) => Err(Problem::new(StatusCode::CONFLICT, reason)),
+        Ok(Ok(Err(Unmet::PerhapsGiven))) => Err(unavailable(
+            "the coordinator has the order and has not answered; see whether it is carried out",
+        )),
+        // The agent gives nothing that nobody waits for.
+        Ok(Ok(Err(Unmet::NotGiven)) | Err(_)) | Err(_) => {
+            Err(unavailable("no coordinator has answered; the order was not given"))
+        }
     }
 }
 
@@ -246,16 +251,4 @@ async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Respon
     let mut response = json_answer(StatusCode::OK, text.into());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
-}
-
-/// An error's text and those of its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

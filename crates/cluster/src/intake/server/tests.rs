@@ -55,7 +55,9 @@ impl Served {
                 tokio::spawn(async move {
                     while let Some(wish) = wished.recv().await {
                         let outcome = match wish.order {
-                            NodeOrder::Remove => Err(String::from("no such node is known")),
+                            NodeOrder::Remove => {
+                                Err(Unmet::Refused(String::from("no such node is known")))
+                            }
                             NodeOrder::Activate | NodeOrder::Restart => Ok(()),
                         };
                         let _ = wish.answer.send(outcome);
