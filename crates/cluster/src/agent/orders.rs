@@ -133,9 +133,12 @@ impl Agent {
     /// Tells how far preparing has come.
     fn tell_progress(&mut self, outputs: &mut Vec<AgentOutput>) {
         let Task::Preparing { epoch, search } = self.task else { return };
-        let step = if self.starts >= self.policy.restart_budget {
+        // As long as workers live nothing else is said: who cannot prepare is replaced in the same epoch.
+        let step = if self.workers.any_alive() {
+            Step::Stopping
+        } else if self.starts >= self.policy.restart_budget {
             Step::NotPrepared(NotPrepared::RestartsUsedUp)
-        } else if self.workers.any_alive() || self.resting.present().is_some() {
+        } else if self.resting.present().is_some() {
             Step::Stopping
         } else {
             match search {

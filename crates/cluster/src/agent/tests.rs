@@ -326,6 +326,17 @@ fn restarts_are_used_up_unless_an_epoch_lasts() {
     assert_eq!(steps(&bench.order(4, Order::Prepare { ports: None })), refused);
 }
 
+#[test]
+fn an_agent_without_restarts_says_so_only_when_its_workers_are_gone() {
+    let mut bench = Bench::registered(AgentPolicy { restart_budget: 1, ..AgentPolicy::default() });
+    bench.run(1);
+    let told = steps(&bench.order(2, Order::Prepare { ports: None }));
+    assert_eq!(told, [Step::Stopping]);
+    assert_eq!(steps(&bench.exited(1, 0, Exit::Signal(15))), []);
+    let refused = [Step::NotPrepared(NotPrepared::RestartsUsedUp)];
+    assert_eq!(steps(&bench.exited(1, 1, Exit::Signal(15))), refused);
+}
+
 /// Ends epoch `epoch` by the exit of both workers after `lived`, and says how long it takes until the
 /// next one is prepared.
 fn rest_after(bench: &mut Bench, epoch: u64, lived: Duration, exit: Exit) -> Duration {
