@@ -8,6 +8,7 @@ use telltale_wire::cluster::message::{self, GetIncidentResponse};
 
 use super::clock::Clock;
 use super::detecting::Seen;
+use crate::epoch::Epoch;
 use crate::incident::{Incident, IncidentId, Standing};
 use crate::node::NodeName;
 use crate::protocol::encode;
@@ -20,8 +21,8 @@ const MAX_VERDICTS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
     files: BTreeMap<IncidentId, File>,
-    /// The last look, which may have been what opened an incident.
-    last_look: Option<(Vec<message::Verdict>, Option<message::LatencyMatrix>)>,
+    /// The last look and its epoch: it may have been what opened an incident.
+    last_look: Option<(Epoch, Vec<message::Verdict>, Option<message::LatencyMatrix>)>,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +56,8 @@ impl Incidents {
         file.content.incident = Some(told);
         file.open = matches!(incident.standing, Standing::Collecting | Standing::Held(_));
         if file.content.verdicts.is_empty()
-            && let Some((verdicts, matrix)) = &self.last_look
+            && let Some((epoch, verdicts, matrix)) = &self.last_look
+            && *epoch == incident.epoch
         {
             file.content.verdicts.clone_from(verdicts);
             file.content.matrix.clone_from(matrix);
@@ -75,22 +77,22 @@ impl Incidents {
         (!nodes.is_empty()).then(|| record(id, &file.content))
     }
 
-    /// Takes in what detection has seen: for the incident that it was asked for, else for those that
-    /// are open.
+    /// Takes in what detection has seen: for the incident that it was asked for, else for those of that
+    /// epoch that are open.
     pub(super) fn saw(&mut self, clock: &Clock, seen: &Seen) -> Option<IncidentRecord> {
         let unix_ms = |moment| clock.unix_ms(moment);
         let verdicts = seen.verdicts.iter().take(MAX_VERDICTS);
         let verdicts: Vec<_> = verdicts.map(|one| encode::verdict(one, &unix_ms)).collect();
         let matrix = seen.matrix.as_ref().and_then(|one| encode::matrix(one, unix_ms(seen.at)));
         if let Some(id) = seen.incident {
-            let file = self.files.get_mut(&id)?;
+            let file = self.files.get_mut(&id).filter(|file| file.is_of(seen.epoch))?;
             file.explain(&verdicts, matrix);
             return Some(record(id, &file.content));
         }
-        for file in self.files.values_mut().filter(|file| file.open) {
+        for file in self.files.values_mut().filter(|file| file.open && file.is_of(seen.epoch)) {
             file.explain(&verdicts, matrix.clone());
         }
-        self.last_look = Some((verdicts, matrix));
+        self.last_look = Some((seen.epoch, verdicts, matrix));
         None
     }
 
@@ -123,6 +125,11 @@ impl Incidents {
 }
 
 impl File {
+    /// Whether the incident is of this epoch.
+    fn is_of(&self, epoch: Epoch) -> bool {
+        self.content.incident.as_ref().is_some_and(|told| told.epoch == epoch.number())
+    }
+
     /// Adds what was seen. What was seen before and is not any more explains the incident too.
     fn explain(&mut self, verdicts: &[message::Verdict], matrix: Option<message::LatencyMatrix>) {
         for verdict in verdicts {
@@ -162,4 +169,62 @@ fn record(id: IncidentId, content: &GetIncidentResponse) -> IncidentRecord {
         }
     }
     IncidentRecord { id, content: content.encode_to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detection::{DetectionCounts, LatencyCell, LatencyMatrix};
+    use crate::epoch::Term;
+    use crate::time::Moment;
+    use crate::verdict::{Suspect, Suspects, Verdict, VerdictKind};
+
+    /// A look in which node `of` is suspected.
+    fn look(epoch: u64, of: &str) -> Seen {
+        let node = NodeName::new(of).unwrap();
+        let verdict = Verdict {
+            kind: VerdictKind::SlowNode,
+            suspects: Suspects::One(Suspect::Node(node.clone())),
+            confidence: 1.0,
+            evidence: Vec::new(),
+            first_seen: Moment::from_ns(0),
+            windows: 1,
+        };
+        let cell = LatencyCell { from: 0, to: 0, usual_ns: 1, now_ns: 2, is_slow: true };
+        Seen {
+            epoch: Epoch::new(epoch),
+            at: Moment::from_ns(0),
+            incident: None,
+            verdicts: vec![verdict],
+            matrix: Some(LatencyMatrix { nodes: vec![node], cells: vec![cell], left_out: 0 }),
+            counts: DetectionCounts::default(),
+        }
+    }
+
+    #[test]
+    fn an_incident_is_explained_by_looks_of_its_own_epoch() {
+        let (clock, mut incidents) = (Clock::start(), Incidents::default());
+        let id = |number| IncidentId { term: Term::new(1), number };
+        let opened =
+            |number, epoch| Incident::new(id(number), Epoch::new(epoch), Moment::from_ns(0));
+        let suspects = |incidents: &Incidents, number| {
+            let found = incidents.get(&id(number).to_string()).unwrap();
+            let verdicts = found.verdicts.iter().flat_map(|verdict| &verdict.suspects);
+            let nodes = found.matrix.map(|matrix| matrix.nodes).unwrap_or_default();
+            (verdicts.map(|one| one.node.clone()).collect::<Vec<_>>(), nodes)
+        };
+        let all = |node: &str| (vec![node.to_owned()], vec![node.to_owned()]);
+        incidents.saw(&clock, &look(1, "former"));
+        incidents.stands(&clock, &opened(1, 2));
+        assert_eq!(suspects(&incidents, 1), (vec![], vec![]));
+        incidents.saw(&clock, &look(1, "former"));
+        assert_eq!(suspects(&incidents, 1), (vec![], vec![]));
+        incidents.saw(&clock, &look(2, "present"));
+        assert_eq!(suspects(&incidents, 1), all("present"));
+        incidents.stands(&clock, &opened(2, 2));
+        assert_eq!(suspects(&incidents, 2), all("present"), "the look that opened it");
+        let last = Seen { incident: Some(id(2)), ..look(3, "next") };
+        assert_eq!(incidents.saw(&clock, &last), None);
+        assert_eq!(suspects(&incidents, 2), all("present"));
+    }
 }
