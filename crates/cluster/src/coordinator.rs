@@ -15,7 +15,7 @@ mod preparing;
 mod round;
 
 use crate::epoch::{Epoch, Revision, Term};
-use crate::incident::Incident;
+use crate::incident::{Hold, Incident};
 use crate::message::{FromNode, ToNode};
 use crate::node::{NodeName, NodeState};
 use crate::policy::{Job, Policy, PolicyError};
@@ -245,6 +245,12 @@ impl Coordinator {
     #[must_use]
     pub fn incident(&self) -> Option<&Incident> {
         self.leadership.as_ref().and_then(Leadership::incident)
+    }
+
+    /// Why the epoch that is being prepared waits for more than its nodes, while it leads.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<Hold> {
+        self.leadership.as_ref().and_then(Leadership::waits_for)
     }
 
     /// Whether every node of the current epoch has started its workers, while it leads.

@@ -119,11 +119,15 @@ pub enum Standing {
     Held(Hold),
     /// The job is restarted in this epoch.
     Answered(Epoch),
-    /// All signs have gone by themselves.
+    /// All signs have gone by themselves, or the job has finished in spite of them.
     Passed,
+    /// The job was given up, since its restarts are used up.
+    GivenUp,
+    /// The job was ended, and another begun in its place.
+    Reset,
 }
 
-/// Why nothing is done about an incident, for now.
+/// Why nothing is done, for now: about an incident, or to go on with an epoch that is prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hold {
     /// The coordinator only observes, or only recovers what has failed already.

@@ -2,6 +2,7 @@
 //!
 //! Where a default is the seed's, its line says so. Files and arguments are read elsewhere.
 
+use std::fmt;
 use std::num::NonZeroU16;
 use std::time::Duration;
 
@@ -31,6 +32,16 @@ pub enum Mode {
     Recover,
     /// It also replaces a node that is only suspected, while the job still runs.
     Act,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Observe => "observe",
+            Self::Recover => "recover",
+            Self::Act => "act",
+        })
+    }
 }
 
 /// What to do when a slot is vacant and there is no spare.

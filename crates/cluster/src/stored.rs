@@ -4,6 +4,7 @@
 //! it, and only on top of the state that it was made for.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroU16;
 
 use crate::epoch::{Epoch, Revision, Term};
@@ -161,6 +162,19 @@ impl Why {
             | Self::Ordered
             | Self::Reset => &[],
         }
+    }
+}
+
+impl fmt::Display for StoreOutcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Stored(_) => "it is stored",
+            Self::Conflict => "the store has another revision, so another coordinator decides; this one leads no more",
+            Self::Failed => "the store did not take it; it is decided afresh, and what ails the store is told above",
+            Self::Unknown => {
+                "the store did not say in time whether it is; it is asked until it does, and what ails it is told above"
+            }
+        })
     }
 }
 

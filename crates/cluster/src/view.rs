@@ -16,4 +16,5 @@ pub use incident::{ExplanationView, IncidentView, SignView};
 pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;
+pub(crate) use words::hold_sentence;
 pub use words::{duration, mode, mode_of};

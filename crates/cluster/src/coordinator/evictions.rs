@@ -5,10 +5,12 @@
 use std::collections::BTreeSet;
 
 use super::Scene;
+use super::budget::Spent;
 use super::leadership::Leadership;
 use crate::incident::Hold;
+use crate::message::Outcome;
 use crate::node::{Bar, NodeName};
-use crate::stored::{StoredState, Why};
+use crate::stored::{Phase, StoredState, Why};
 
 impl Leadership {
     /// Of the nodes that ought to be taken out of their slots, those that may be now, beside as many
@@ -97,6 +99,9 @@ impl Leadership {
             scene.figures.evictions += 1;
             self.evictions.spend(scene.now);
         }
+        if self.resumes_after_giving_up(next) {
+            self.restarts = Spent::default();
+        }
         if self.counts_as_restart(why, next) {
             self.restarts.spend(scene.now);
         }
@@ -113,6 +118,12 @@ impl Leadership {
     /// Whether a decision counts against the budget of restarts.
     pub(super) fn counts_as_restart(&self, why: &Why, next: &StoredState) -> bool {
         next.epoch != self.state.epoch && matches!(why, Why::Incident { .. })
+    }
+
+    /// Whether a decision takes up a job that was given up, which only an operator does: the restarts that
+    /// it was given up for do not count any more, or the next crash would end it again.
+    pub(super) fn resumes_after_giving_up(&self, next: &StoredState) -> bool {
+        self.state.phase == Phase::Over(Outcome::GivenUp) && next.phase == Phase::Preparing
     }
 }
 

@@ -11,7 +11,7 @@ use super::operator::{OperatorOrder, OrderRefused, RequestId};
 use super::round::Round;
 use super::{Input, Output, Scene, StepDown};
 use crate::epoch::{Revision, Term};
-use crate::incident::{Cause, Incident, IncidentId};
+use crate::incident::{Cause, Hold, Incident, IncidentId};
 use crate::message::{Order, ToNode};
 use crate::node::{NodeName, NodeState};
 use crate::policy::Policy;
@@ -64,6 +64,8 @@ pub(super) struct Leadership {
     pub(super) suspicions: Vec<Verdict>,
     /// What the last failure is put down to, until the next epoch is committed.
     pub(super) charge: Option<Cause>,
+    /// Why the epoch that is being prepared is not committed though nobody is stopping workers any more.
+    pub(super) waits_for: Option<Hold>,
     pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
     /// When so many nodes were last seen to be out of reach that none was to blame.
     pub(super) mass_silent_at: Option<Moment>,
@@ -110,6 +112,7 @@ impl Leadership {
             reviewed: None,
             suspicions: Vec::new(),
             charge: None,
+            waits_for: None,
             orders: VecDeque::new(),
             mass_silent_at: None,
             evictions: Spent::restored(now, state.evictions),
@@ -154,6 +157,10 @@ impl Leadership {
 
     pub(super) const fn incident(&self) -> Option<&Incident> {
         self.incident.as_ref()
+    }
+
+    pub(super) const fn waits_for(&self) -> Option<Hold> {
+        self.waits_for
     }
 
     pub(super) fn runs(&self) -> bool {
@@ -268,7 +275,8 @@ impl Leadership {
         let evicted = u32::try_from(why.evicted().len()).unwrap_or(u32::MAX);
         let restarts = u32::from(self.counts_as_restart(&why, &state));
         state.evictions = self.evictions.count(scene.now, window).saturating_add(evicted);
-        state.counted_restarts = self.restarts.count(scene.now, window).saturating_add(restarts);
+        let spent = self.restarts.count(scene.now, window).saturating_add(restarts);
+        state.counted_restarts = if self.resumes_after_giving_up(&state) { 0 } else { spent };
         // Failures that count no more need not be kept.
         let mut failures = std::mem::take(&mut state.failures);
         failures.retain(|node, count| {

@@ -3,6 +3,8 @@
 //! Orders need no budget and no continuity: a person has decided. They wait while a decision is on its
 //! way to the store.
 
+use std::fmt;
+
 use super::leadership::Leadership;
 use super::{Output, Scene};
 use crate::node::{Bar, NodeName};
@@ -20,7 +22,8 @@ pub struct RequestId(pub u64);
 /// What an operator orders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorOrder {
-    /// Restart the job, with the same nodes where they are there; also a job that is over.
+    /// Restart the job, with the same nodes where they are there; also a job that is over. Of one that was
+    /// given up, the restarts are counted anew.
     Restart,
     /// Take a node out as soon as a spare can take its slot, and give it no other.
     Drain(NodeName),
@@ -30,6 +33,18 @@ pub enum OperatorOrder {
     Readmit(NodeName),
     /// Do this much without being told.
     SetMode(Mode),
+}
+
+impl fmt::Display for OperatorOrder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Restart => formatter.write_str("restart the job"),
+            Self::Drain(node) => write!(formatter, "drain node {node}"),
+            Self::Remove(node) => write!(formatter, "remove node {node}"),
+            Self::Readmit(node) => write!(formatter, "readmit node {node}"),
+            Self::SetMode(mode) => write!(formatter, "set the mode to {mode}"),
+        }
+    }
 }
 
 /// Why an order is not carried out.

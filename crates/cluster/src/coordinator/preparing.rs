@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::leadership::Leadership;
 use super::{Output, Scene};
-use crate::incident::{Cause, Incident, Standing};
+use crate::incident::{Cause, Hold, Incident, Standing};
 use crate::message::{Activity, Master, Order, Outcome};
 use crate::node::{Bar, NodeName};
 use crate::policy::NoSpare;
@@ -60,6 +60,7 @@ impl Leadership {
     /// While an epoch is prepared: replaces who does not answer, fills or drops vacant slots, and
     /// commits when everybody is ready.
     pub(super) fn prepare_on(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        self.waits_for = None;
         if let Some(decided) = self.replace_unanswering(scene) {
             return Some(decided);
         }
@@ -74,7 +75,8 @@ impl Leadership {
             return None;
         }
         let failed = self.round.failed().clone();
-        let (evicted, _) = self.allowed(scene, &failed, 0);
+        let (evicted, hold) = self.allowed(scene, &failed, 0);
+        self.waits_for = hold;
         if evicted.is_empty() {
             return None;
         }
@@ -84,8 +86,6 @@ impl Leadership {
             self.blame(scene, &mut next, node);
         }
         self.fill(scene, &mut next);
-        // Whoever was only likely to be the cause has an excuse now.
-        self.charge = self.charge.take().filter(|cause| cause.certain);
         Some((Why::Unanswered { evicted: evicted.into_iter().collect() }, next))
     }
 
@@ -98,6 +98,7 @@ impl Leadership {
                 return Some((Why::Filled, next));
             }
         }
+        self.waits_for = self.waits_for.or(Some(Hold::NoSpare));
         let since = *self.round.vacant_since.get_or_insert(scene.now);
         let NoSpare::Shrink { least_slots, patience } = scene.policy.no_spare else { return None };
         let least = usize::try_from(least_slots).unwrap_or(usize::MAX);
@@ -110,11 +111,12 @@ impl Leadership {
 
     fn commit(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
         let mut next = self.state.clone();
-        if let Some(Cause { node, .. }) = self.charge.take() {
+        // It stays charged until the decision is stored: until then it may have to be made afresh.
+        if let Some(Cause { node, .. }) = self.charge.clone() {
+            assert!(self.has_slot(&node), "whoever loses its slot is charged no more");
             self.blame(scene, &mut next, &node);
             let wanted = BTreeSet::from([node.clone()]);
-            let replaceable = next.map.slot_of(&node).is_some()
-                && next.barred.contains_key(&node)
+            let replaceable = next.barred.contains_key(&node)
                 && !self.spares.is_empty()
                 && self.allowed(scene, &wanted, 0).0 == wanted;
             if replaceable {
@@ -141,6 +143,7 @@ impl Leadership {
         self.spend(scene, &why, &next);
         self.ends_other_job &= why != Why::Reset;
         let former = std::mem::replace(&mut self.state, next);
+        self.waits_for = None;
         if former.map.digest() != self.state.map.digest()
             || former.map.slot_count() != self.state.map.slot_count()
             || former.barred != self.state.barred
@@ -154,6 +157,8 @@ impl Leadership {
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
             self.charge = cause.filter(|cause| self.has_slot(&cause.node));
             self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
+        } else {
+            self.settle_charge(&why);
         }
         match (&former.phase, &self.state.phase) {
             (Phase::Preparing, Phase::Preparing) if former.epoch == self.state.epoch => {
@@ -166,11 +171,23 @@ impl Leadership {
                 self.end(scene, outcome);
             }
             (_, Phase::Forming) => {
-                self.close_incident(scene, Standing::Passed);
+                self.close_incident(scene, Standing::Reset);
                 self.round = super::round::Round::default();
             }
             _ => {}
         }
+    }
+
+    /// What is left of a charge after a decision in the same epoch: nothing once it is blamed, or its node
+    /// has lost its slot.
+    fn settle_charge(&mut self, why: &Why) {
+        let charge = match why {
+            Why::Prepared => None,
+            // Whoever was only likely to be the cause has an excuse now.
+            Why::Unanswered { .. } => self.charge.take().filter(|cause| cause.certain),
+            _ => self.charge.take(),
+        };
+        self.charge = charge.filter(|cause| self.has_slot(&cause.node));
     }
 
     /// Sees anew who is spare, silent or unheard after slots or bars have changed, and tells those
@@ -254,7 +271,11 @@ impl Leadership {
     }
 
     fn end(&mut self, scene: &mut Scene<'_>, outcome: Outcome) {
-        self.close_incident(scene, Standing::Passed);
+        let standing = match outcome {
+            Outcome::Finished => Standing::Passed,
+            Outcome::GivenUp => Standing::GivenUp,
+        };
+        self.close_incident(scene, standing);
         self.round = super::round::Round::default();
         let busy = self.members.iter().filter(|(_, member)| member.activity != Activity::Idle);
         let busy: Vec<NodeName> = busy.map(|(node, _)| node.clone()).collect();

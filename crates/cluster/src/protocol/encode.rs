@@ -12,7 +12,7 @@ use crate::message::{
 use crate::node::NodeName;
 use crate::vitals::Vitals;
 
-pub(crate) use incident::{incident, matrix, verdict};
+pub(crate) use incident::{hold, incident, matrix, verdict};
 pub(crate) use report::{nanoseconds, vitals, worker};
 
 /// Bytes of a refusal's reason, what an agent takes.

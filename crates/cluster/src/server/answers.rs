@@ -57,6 +57,11 @@ impl Engine {
             led_for_ns: led_for.map_or(0, encode::nanoseconds),
             store: self.store_name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            waits_for: self
+                .coordinator
+                .waits_for()
+                .map_or(message::HoldReason::Unspecified, encode::hold)
+                .into(),
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use telltale_wire::cluster::message;
 
+use crate::message::Outcome;
 use crate::protocol::encode;
 use crate::store::{DecisionRecord, Kept};
 use crate::stored::{Decision, Phase, Why};
@@ -42,6 +43,23 @@ impl Decisions {
     pub(super) fn list(&self, limit: usize) -> Vec<message::DecisionSummary> {
         self.0.iter().rev().take(limit).cloned().collect()
     }
+}
+
+/// What was decided, for the log.
+pub(super) fn sentence(decision: &Decision) -> String {
+    let summary = summary(&decision.why, &decision.state.phase);
+    let incident = summary.incident.map(|id| format!(", {id}")).unwrap_or_default();
+    let evicted = match summary.evicted.as_slice() {
+        [] => String::new(),
+        nodes => format!("; replaced: {}", nodes.join(", ")),
+    };
+    let outcome = match &decision.state.phase {
+        Phase::Over(Outcome::Finished) => ": it has finished",
+        Phase::Over(Outcome::GivenUp) => ": its restarts are used up",
+        Phase::Forming | Phase::Preparing | Phase::Committed(_) => "",
+    };
+    let (epoch, why) = (decision.state.epoch, summary.why);
+    format!("epoch {epoch}: {why}{outcome}{incident}{evicted}")
 }
 
 fn of_record(record: &DecisionRecord) -> message::DecisionSummary {
@@ -92,5 +110,57 @@ pub(super) fn outcome(from: &Phase) -> message::JobOutcome {
     match from {
         Phase::Over(outcome) => encode::outcome(*outcome),
         _ => message::JobOutcome::Unspecified,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::OperatorOrder;
+    use crate::epoch::{Epoch, Revision, Term};
+    use crate::incident::IncidentId;
+    use crate::node::NodeName;
+    use crate::policy::{Job, Mode};
+    use crate::rank::WorkersPerNode;
+    use crate::stored::{DecisionNumber, StoreOutcome, StoredState};
+
+    #[test]
+    fn the_log_speaks_to_people() {
+        let name = |text: &str| NodeName::new(text).unwrap();
+        let workers = WorkersPerNode::new(1).unwrap();
+        let job = Job { name: "job".to_owned(), slots: 1, workers };
+        let decision = |why, phase| Decision {
+            term: Term::new(1),
+            number: DecisionNumber(1),
+            expected: Revision::EMPTY,
+            why,
+            state: StoredState {
+                epoch: Epoch::new(7),
+                phase,
+                ..StoredState::initial(&job, Mode::Act)
+            },
+        };
+        let incident = IncidentId { term: Term::new(2), number: 3 };
+        let why = Why::Incident { incident, evicted: vec![name("a"), name("b")] };
+        let over = Phase::Over(Outcome::GivenUp);
+        let cases = [
+            (
+                sentence(&decision(why, Phase::Preparing)),
+                "epoch 7: an incident is answered, 2-3; replaced: a, b",
+            ),
+            (
+                sentence(&decision(Why::Over(Outcome::GivenUp), over)),
+                "epoch 7: the job is over: its restarts are used up",
+            ),
+            (OperatorOrder::Drain(name("a")).to_string(), "drain node a"),
+            (OperatorOrder::SetMode(Mode::Observe).to_string(), "set the mode to observe"),
+            (
+                StoreOutcome::Failed.to_string(),
+                "the store did not take it; it is decided afresh, and what ails the store is told above",
+            ),
+        ];
+        for (told, expected) in cases {
+            assert_eq!(told, expected);
+        }
     }
 }

@@ -25,7 +25,7 @@ use crate::coordinator::{
 };
 use crate::detection::DetectionCounts;
 use crate::epoch::{Epoch, Term};
-use crate::incident::IncidentId;
+use crate::incident::{Hold, IncidentId};
 use crate::message::{FromNode, FromNodeBody};
 use crate::node::NodeName;
 use crate::observation::Observation;
@@ -81,6 +81,8 @@ pub(super) struct Engine {
     requests: u64,
     storing: Option<Box<Decision>>,
     outputs: Vec<Output>,
+    /// What the log was last told that an epoch waits for.
+    waits_for: Option<Hold>,
     leads: watch::Sender<bool>,
     /// Why it cannot go on.
     failed: Option<ServeError>,
@@ -120,6 +122,7 @@ impl Engine {
             requests: 0,
             storing: None,
             outputs: Vec::new(),
+            waits_for: None,
             leads,
             failed: None,
         })
@@ -240,6 +243,7 @@ impl Engine {
         self.coordinator.step(now, input, &mut outputs);
         outputs.drain(..).for_each(|output| self.carry_out(now, output));
         self.outputs = outputs;
+        self.tell_waiting();
         self.follow_epoch(now);
     }
 
@@ -388,7 +392,7 @@ impl Engine {
         }
         self.requests += 1;
         let request = RequestId(self.requests);
-        log::info(&format!("an operator orders: {order:?}"));
+        log::info(&format!("an operator orders: {order}"));
         self.waiting.insert(request, reply);
         self.step(Input::Operator { request, order });
     }

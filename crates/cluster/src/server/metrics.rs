@@ -6,7 +6,6 @@ use telltale_wire::exposition::{Buckets, Encoder, Format, Head, Labels, Number};
 
 use super::counters::{Counters, Refused, WAIT_BOUNDS_MS};
 use super::gauges::{Gauges, JobGauges};
-use crate::policy::Mode;
 
 /// The whole text.
 pub(super) fn text(format: Format, counters: &Counters, gauges: &Gauges) -> String {
@@ -31,12 +30,8 @@ impl Page<'_> {
         self.one(defined::COORDINATOR_TERM, job.term);
         self.one(defined::COORDINATOR_EPOCH, job.epoch);
         self.one(defined::COORDINATOR_RUNNING, u64::from(job.runs));
-        let mode = match job.mode {
-            Mode::Observe => "observe",
-            Mode::Recover => "recover",
-            Mode::Act => "act",
-        };
-        self.labelled(defined::COORDINATOR_MODE_INFO, [("mode", mode, 1)]);
+        let mode = job.mode.to_string();
+        self.labelled(defined::COORDINATOR_MODE_INFO, [("mode", mode.as_str(), 1)]);
         self.one(defined::COORDINATOR_RESTARTS, job.restarts.into());
         self.one(defined::COORDINATOR_INCIDENT_OPEN, u64::from(job.incident_open));
         let nodes = [
@@ -145,7 +140,7 @@ mod tests {
             term: 1,
             epoch: 2,
             runs: true,
-            mode: Mode::Act,
+            mode: crate::policy::Mode::Act,
             restarts: 3,
             incident_open: false,
             active: 4,

@@ -19,7 +19,7 @@ pub struct IncidentView {
     pub opened_unix_ms: u64,
     /// When its latest sign came.
     pub last_sign_unix_ms: u64,
-    /// `collecting`, `held`, `answered` or `passed`.
+    /// `collecting`, `held`, `answered`, `passed`, `given_up` or `reset`.
     pub standing: &'static str,
     /// Why nothing is done: `mode`, `grace`, `mass_silence`, `eviction_budget`, `unsure` or
     /// `no_spare`.
@@ -106,6 +106,8 @@ fn sentence(incident: &Incident) -> String {
             format!("answered by epoch {}", incident.answered_by_epoch)
         }
         IncidentStanding::Passed => "passed by itself".to_owned(),
+        IncidentStanding::GivenUp => "the job was given up: its restarts are used up".to_owned(),
+        IncidentStanding::Reset => "the job was ended, and another begun in its place".to_owned(),
     };
     let cause = match (&incident.cause, incident.cause_is_certain) {
         (Some(node), true) => format!("; the cause is {node}"),

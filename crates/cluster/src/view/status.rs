@@ -23,6 +23,10 @@ pub struct StatusView {
     pub term: u64,
     /// `observe`, `recover` or `act`.
     pub mode: &'static str,
+    /// What an epoch that is prepared waits for beside its nodes; the words are those of an incident's
+    /// `hold`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<&'static str>,
     /// Where rank 0 is reached, while the job is committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub master: Option<String>,
@@ -72,6 +76,7 @@ impl From<&GetStatusResponse> for StatusView {
             epoch: status.epoch,
             term: status.term,
             mode: words::mode(status.mode()),
+            waits_for: words::hold(status.waits_for()),
             master: committed.then(|| format!("{}:{}", status.master_address, status.master_port)),
             slots: status.slots,
             filled_slots: status.filled_slots,
@@ -111,7 +116,13 @@ impl StatusView {
                 let here = self.active_nodes + self.standby_nodes;
                 format!("waits for nodes: {here} of {} are there", self.slots)
             }
-            ("preparing", _) => format!("stops its workers for epoch {}", self.epoch),
+            ("preparing", _) => match self.waits_for {
+                Some(hold) => {
+                    let why = words::hold_sentence(words::hold_of(hold));
+                    format!("waits before epoch {}: {why}", self.epoch)
+                }
+                None => format!("stops its workers for epoch {}", self.epoch),
+            },
             ("committed", _) if self.runs => "runs".to_owned(),
             ("committed", _) => "starts its workers".to_owned(),
             (other, _) => other.to_owned(),

@@ -90,6 +90,8 @@ pub(super) fn standing(standing: IncidentStanding) -> &'static str {
         IncidentStanding::Held => "held",
         IncidentStanding::Answered => "answered",
         IncidentStanding::Passed => "passed",
+        IncidentStanding::GivenUp => "given_up",
+        IncidentStanding::Reset => "reset",
     }
 }
 
@@ -105,8 +107,14 @@ pub(super) fn hold(hold: HoldReason) -> Option<&'static str> {
     }
 }
 
-/// Why nothing is done, as the end of a sentence that begins with "held:".
-pub(super) fn hold_sentence(hold: HoldReason) -> &'static str {
+/// The reason that a word of [`hold`] stands for.
+pub(super) fn hold_of(word: &str) -> HoldReason {
+    let mut known = (0..).map_while(|number| HoldReason::try_from(number).ok());
+    known.find(|one| hold(*one) == Some(word)).unwrap_or_default()
+}
+
+/// Why nothing is done, as a sentence without its beginning and end.
+pub(crate) fn hold_sentence(hold: HoldReason) -> &'static str {
     match hold {
         HoldReason::Unspecified => "for a reason that this version does not know",
         HoldReason::Mode => "the mode does not allow to act on it",
@@ -234,5 +242,13 @@ mod tests {
             assert_eq!(mode_of(mode(known)), Some(known));
         }
         assert_eq!(mode_of(UNKNOWN), None);
+    }
+
+    #[test]
+    fn a_reason_is_read_as_it_is_written() {
+        for known in (1..).map_while(|number| HoldReason::try_from(number).ok()) {
+            assert_eq!(hold_of(hold(known).unwrap()), known);
+        }
+        assert_eq!(hold_of(UNKNOWN), HoldReason::Unspecified);
     }
 }

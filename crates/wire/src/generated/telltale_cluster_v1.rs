@@ -478,6 +478,9 @@ pub struct GetStatusResponse {
     /// The version of the program that answers.
     #[prost(string, tag = "25")]
     pub version: ::prost::alloc::string::String,
+    /// With JOB_PHASE_PREPARING: what else than its nodes it waits for.
+    #[prost(enumeration = "HoldReason", tag = "26")]
+    pub waits_for: i32,
 }
 /// What ListNodes is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1423,8 +1426,12 @@ pub enum IncidentStanding {
     Held = 2,
     /// It is answered with a new epoch.
     Answered = 3,
-    /// Its signs have gone by themselves.
+    /// Its signs have gone by themselves, or the job has finished in spite of them.
     Passed = 4,
+    /// The job was given up, since its restarts are used up.
+    GivenUp = 5,
+    /// The job was ended, and another begun in its place.
+    Reset = 6,
 }
 impl IncidentStanding {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1438,6 +1445,8 @@ impl IncidentStanding {
             Self::Held => "INCIDENT_STANDING_HELD",
             Self::Answered => "INCIDENT_STANDING_ANSWERED",
             Self::Passed => "INCIDENT_STANDING_PASSED",
+            Self::GivenUp => "INCIDENT_STANDING_GIVEN_UP",
+            Self::Reset => "INCIDENT_STANDING_RESET",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1448,11 +1457,13 @@ impl IncidentStanding {
             "INCIDENT_STANDING_HELD" => Some(Self::Held),
             "INCIDENT_STANDING_ANSWERED" => Some(Self::Answered),
             "INCIDENT_STANDING_PASSED" => Some(Self::Passed),
+            "INCIDENT_STANDING_GIVEN_UP" => Some(Self::GivenUp),
+            "INCIDENT_STANDING_RESET" => Some(Self::Reset),
             _ => None,
         }
     }
 }
-/// Why nothing may be done about an incident.
+/// Why nothing is done, for now: about an incident, or to go on with an epoch that is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum HoldReason {
@@ -1466,7 +1477,7 @@ pub enum HoldReason {
     MassSilence = 3,
     /// The budget of evictions is used up.
     EvictionBudget = 4,
-    /// Nobody can be named, or not for long enough.
+    /// No single node is named, or not for long enough.
     Unsure = 5,
     /// There is no spare.
     NoSpare = 6,

@@ -68,6 +68,21 @@ fn budgets_outlive_a_leader() {
 }
 
 #[test]
+fn a_leader_takes_over_whatever_is_said_to_be_spent() {
+    let mut cluster = Cluster::formed(1, &["a"], Policy::default());
+    cluster.input(Input::LeadershipLost);
+    let state = &mut cluster.store.as_mut().unwrap().0;
+    (state.evictions, state.counted_restarts) = (u32::MAX, u32::MAX);
+    state.failures.insert(name("a"), u32::MAX);
+    cluster.lead(2);
+    cluster.register_as_is("a");
+    cluster.fail("a", WorkerEnd::Signal(9));
+    let given_up = crate::message::Outcome::GivenUp;
+    assert_eq!(cluster.state().phase, Phase::Over(given_up));
+    assert_eq!(cluster.state().evictions, u32::MAX);
+}
+
+#[test]
 fn whoever_finds_another_revision_decides_no_more() {
     let mut cluster = Cluster::formed(1, &["a"], Policy::default());
     cluster.orders.clear();

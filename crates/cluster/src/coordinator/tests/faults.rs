@@ -1,7 +1,8 @@
 //! What becomes of a job when something fails.
 
 use super::*;
-use crate::incident::MAX_SIGNS;
+use crate::incident::{Hold, MAX_SIGNS};
+use crate::node::Bar;
 use crate::policy::{Mode, NoSpare};
 use crate::verdict::Suspect;
 
@@ -51,6 +52,7 @@ fn an_echo_is_waited_for_though_something_was_suspected_for_long() {
     let mut cluster = Cluster::formed(4, &["a", "b", "c", "d"], Policy::default());
     cluster.look(&Suspects::One(Suspect::Node(name("d"))), 9);
     cluster.pass(60 * SECOND);
+    cluster.now = cluster.now.after(SECOND / 10);
     cluster.fail("a", WorkerEnd::Code(1));
     cluster.now = cluster.now.after(SECOND / 20);
     cluster.input(Input::Tick);
@@ -124,6 +126,7 @@ fn without_a_spare_the_job_holds_until_one_comes() {
     cluster.lose("b");
     cluster.pass(20 * SECOND);
     assert_eq!((cluster.map().as_str(), &cluster.state().phase), ("a - c", &Phase::Preparing));
+    assert_eq!(cluster.coordinator.waits_for(), Some(Hold::NoSpare));
     cluster.register("z");
     assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a z c", 2));
     assert!(cluster.coordinator.runs());
@@ -212,8 +215,70 @@ fn restarts_keep_their_budget() {
     }
     let given_up = crate::message::Outcome::GivenUp;
     assert_eq!((cluster.epoch(), &cluster.state().phase), (3, &Phase::Over(given_up)));
+    assert_eq!(cluster.told.as_ref().unwrap().standing, Standing::GivenUp);
+    // An operator gives it all its restarts anew.
     assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
-    assert_eq!(cluster.epoch(), 4);
+    assert_eq!((cluster.epoch(), cluster.state().counted_restarts), (4, 0));
+    for _ in 0..2 {
+        cluster.fail("a", WorkerEnd::Code(1));
+        cluster.pass(SECOND);
+    }
+    assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (6, true));
+    cluster.fail("a", WorkerEnd::Code(1));
+    assert_eq!(cluster.state().phase, Phase::Over(given_up));
+}
+
+#[test]
+fn a_failure_is_counted_though_the_store_failed_meanwhile() {
+    let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+    ["a", "b"].into_iter().for_each(|node| cluster.lose(node));
+    cluster.fail("b", WorkerEnd::Signal(9));
+    assert_eq!((cluster.epoch(), &cluster.state().phase), (2, &Phase::Preparing));
+    cluster.gone.clear();
+    cluster.refuses = Some(StoreOutcome::Failed);
+    cluster.pass(2 * SECOND);
+    assert!(cluster.coordinator.figures().failed_decisions > 0);
+    cluster.refuses = None;
+    cluster.pass(2 * SECOND);
+    assert!(cluster.coordinator.runs());
+    assert_eq!(cluster.state().failures, BTreeMap::from([(name("b"), 1)]));
+}
+
+#[test]
+fn who_was_killed_and_does_not_answer_is_blamed_once_and_stays_out() {
+    let policy = Policy { failures_to_quarantine: 1, ..Policy::default() };
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
+    cluster.fail("b", WorkerEnd::Signal(9));
+    assert_eq!(cluster.map(), "a c", "at once, since one failure is enough");
+    assert_eq!(cluster.operate(OperatorOrder::Readmit(name("b"))), Ok(()));
+    // Now the host dies with the worker.
+    cluster.lose("c");
+    cluster.fail("c", WorkerEnd::Signal(9));
+    cluster.pass(6 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.coordinator.runs()), ("a b", true));
+    assert_eq!(cluster.state().failures, BTreeMap::from([(name("c"), 1)]));
+    assert_eq!(cluster.state().barred, BTreeMap::from([(name("c"), Bar::Quarantined)]));
+}
+
+#[test]
+fn what_an_epoch_waits_for_is_told() {
+    let policy = Policy { eviction_budget: 1, ..Policy::default() };
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d", "e"], policy);
+    cluster.lose("a");
+    cluster.pass(8 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.coordinator.waits_for()), ("d b c", None));
+    // One more cannot be told to prepare.
+    cluster.lose("b");
+    cluster.fail("c", WorkerEnd::Code(1));
+    cluster.pass(SECOND);
+    assert_eq!(
+        (&cluster.state().phase, cluster.coordinator.waits_for()),
+        (&Phase::Preparing, None)
+    );
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.coordinator.waits_for(), Some(Hold::EvictionBudget));
+    cluster.register("b");
+    assert_eq!((cluster.coordinator.runs(), cluster.coordinator.waits_for()), (true, None));
 }
 
 #[test]

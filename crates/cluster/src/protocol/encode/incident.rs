@@ -21,6 +21,8 @@ pub(crate) fn incident(from: &Incident, unix_ms: UnixMs<'_>) -> message::Inciden
         Standing::Held(reason) => (Wire::Held, Some(hold(*reason)), None),
         Standing::Answered(epoch) => (Wire::Answered, None, Some(*epoch)),
         Standing::Passed => (Wire::Passed, None, None),
+        Standing::GivenUp => (Wire::GivenUp, None, None),
+        Standing::Reset => (Wire::Reset, None, None),
     };
     let cause = from.root_cause();
     message::Incident {
@@ -39,7 +41,8 @@ pub(crate) fn incident(from: &Incident, unix_ms: UnixMs<'_>) -> message::Inciden
     }
 }
 
-const fn hold(from: Hold) -> message::HoldReason {
+/// Why nothing is done.
+pub(crate) const fn hold(from: Hold) -> message::HoldReason {
     use message::HoldReason as Wire;
     match from {
         Hold::Mode => Wire::Mode,

@@ -9,8 +9,10 @@ use crate::incident::{Incident, Standing};
 use crate::message::ToNode;
 use crate::node::NodeName;
 use crate::protocol::encode;
+use crate::server::decisions;
 use crate::stored::{Decision, StoreOutcome, Why};
 use crate::time::Moment;
+use crate::view::hold_sentence;
 
 impl Engine {
     pub(super) fn carry_out(&mut self, now: Moment, output: Output) {
@@ -55,16 +57,28 @@ impl Engine {
         self.store.keep(record);
         let cause = incident.root_cause().map(|cause| format!(", put down to {}", cause.node));
         let (id, cause) = (incident.id, cause.unwrap_or_default());
+        let explain = format!("`telltale cluster explain {id}` tells why");
         match &incident.standing {
             Standing::Collecting => {
                 log::warn(&format!("incident {id} in epoch {}", incident.epoch))
             }
-            Standing::Held(hold) => log::warn(&format!("incident {id} is held: {hold:?}")),
+            Standing::Held(hold) => {
+                let hold = hold_sentence(encode::hold(*hold));
+                log::warn(&format!("incident {id} is held: {hold}; {explain}"));
+            }
             Standing::Answered(epoch) => {
                 log::warn(&format!("incident {id} is answered with epoch {epoch}{cause}"));
                 self.look_a_last_time(now, id);
             }
             Standing::Passed => log::info(&format!("incident {id} has passed")),
+            Standing::GivenUp => {
+                log::error(&format!(
+                    "incident {id}: the job is given up, since its restarts are used up{cause}; \
+                     {explain}, and `telltale cluster restart` begins again"
+                ));
+                self.look_a_last_time(now, id);
+            }
+            Standing::Reset => log::info(&format!("incident {id} is over with the job")),
         }
     }
 
@@ -72,7 +86,7 @@ impl Engine {
         match outcome {
             StoreOutcome::Stored(_) => {
                 let why = &decision.why;
-                log::info(&format!("epoch {}: {why:?}", decision.state.epoch));
+                log::info(&decisions::sentence(decision));
                 self.decisions.add(decision, self.clock.unix_ms(self.clock.now()));
                 if let Why::Incident { incident, evicted } = why
                     && let Some(record) = self.incidents.evicted(*incident, evicted)
@@ -80,7 +94,25 @@ impl Engine {
                     self.store.keep(record);
                 }
             }
-            other => log::warn(&format!("a decision is not stored: {other:?}")),
+            other => {
+                let what = decisions::sentence(decision);
+                log::warn(&format!("a decision is not stored ({what}): {other}"));
+            }
         }
+    }
+
+    /// Says what an epoch that is being prepared waits for, once for each reason.
+    pub(super) fn tell_waiting(&mut self) {
+        let waits_for = self.coordinator.waits_for();
+        if self.waits_for == waits_for {
+            return;
+        }
+        self.waits_for = waits_for;
+        let (Some(hold), Some(state)) = (waits_for, self.coordinator.state()) else { return };
+        let why = hold_sentence(encode::hold(hold));
+        log::warn(&format!(
+            "epoch {} waits: {why}; `telltale cluster nodes` tells of each node",
+            state.epoch
+        ));
     }
 }

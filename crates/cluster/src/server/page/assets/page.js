@@ -58,7 +58,8 @@ function choice(incident) {
 function standing(job) {
   if (job.phase === "over") return job.outcome === "finished" ? "finished" : "given up";
   if (job.phase === "committed") return job.runs ? "runs" : "starts its workers";
-  return job.phase === "preparing" ? "stops its workers" : "waits for nodes";
+  if (job.phase === "preparing") return job.waits_for ? `waits: ${job.waits_for.replaceAll("_", " ")}` : "stops its workers";
+  return "waits for nodes";
 }
 
 function showStatus(job) {
