@@ -10,7 +10,7 @@ use std::thread;
 
 use serde_json::Value;
 use telltale_cluster::intake::entry::{Post, Told};
-use telltale_cluster::latency::record::Operation;
+use telltale_cluster::latency::record::{Operation, Stage};
 use telltale_harness::Scratch;
 
 use crate::command::{Running, said};
@@ -202,10 +202,11 @@ fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
             match entry.told {
                 Told::Operation(record) => {
                     assert_eq!((record.context_rank, record.context_size), (0, 2));
-                    match (record.finished, record.operation) {
-                        (false, _) => {}
-                        (true, Operation::Collective { .. }) => sums += 1,
-                        (true, Operation::Transfer { .. }) => transfers += 1,
+                    match (record.stage, record.operation) {
+                        (Stage::Began, _) => {}
+                        (Stage::Ended { .. }, Operation::Collective { .. }) => sums += 1,
+                        (Stage::Ended { .. }, Operation::Transfer { .. }) => transfers += 1,
+                        (Stage::EndedUntimed, _) => panic!("{record:?}"),
                     }
                 }
                 Told::Checkpoint { finished, .. } => checkpoints += usize::from(finished),
