@@ -3,6 +3,7 @@
 //! with those of the same training undisturbed. Whatever it started or made is gone when it ends.
 
 mod company;
+mod comparison;
 mod event;
 mod page;
 mod process;
@@ -12,13 +13,12 @@ mod worker_line;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
-
 use crate::arguments::DemoArguments;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use company::{Company, Heard, NAMES, SLOTS, Source};
+use comparison::Comparison;
 use page::Undisturbed;
 use story::Story;
 use view::Asking;
@@ -190,38 +190,18 @@ impl Show {
 
     /// Says whether the weights are the same, as the last line and the exit status.
     fn compare(&self) -> Result<Status, Failure> {
-        let (with, without) = (self.story.digest(), self.undisturbed_digest());
-        let is_same = with.is_some() && with == without;
-        let steps = self.story.steps;
-        let digest = |digest: &Option<String>| {
-            digest.clone().unwrap_or_else(|| String::from("not even the same on all ranks"))
+        let comparison = Comparison {
+            steps: self.story.steps,
+            with: self.story.digest(),
+            without: self.undisturbed_digest(),
+            recovery: self.story.recovery(),
         };
-        let (with_words, without_words) = (digest(&with), digest(&without));
-        let recovery = self.story.recovery().map(|times| times.map(|time| time.as_secs_f64()));
-        let times = recovery.map_or_else(String::new, |[given_up, ran, stepped]| {
-            format!(
-                "The dead node was given up after {given_up:.1} s, all workers ran again after \
-                 {ran:.1} s, and\nthe first step was done after {stepped:.1} s.\n"
-            )
-        });
         self.screen.output.print(&if self.screen.json {
-            let [given_up, ran, stepped] = recovery.map_or([None; 3], |times| times.map(Some));
-            let line = json!({"event": "compared", "steps": steps, "identical": is_same,
-                "weights_digest": with, "weights_digest_undisturbed": without,
-                "seconds_to_give_up": given_up, "seconds_to_run": ran, "seconds_to_step": stepped});
-            format!("{line}\n")
-        } else if is_same {
-            format!(
-                "{times}The weights after {steps} steps are identical, bit for bit, with a node killed \
-                 and without.\n"
-            )
+            format!("{}\n", comparison.json())
         } else {
-            format!(
-                "{times}The weights after {steps} steps DIFFER: {with_words} with a node killed, \
-                 {without_words} without.\n"
-            )
+            comparison.text()
         })?;
-        Ok(if is_same { Status::Fine } else { Status::Partial })
+        Ok(comparison.status())
     }
 }
 
