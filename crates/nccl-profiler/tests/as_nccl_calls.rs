@@ -23,6 +23,9 @@ fn library() -> &'static Path {
     })
 }
 
+/// What NCCL looks for with `NCCL_PROFILER_PLUGIN=telltale`.
+const INSTALLED: &str = "libnccl-profiler-telltale.so";
+
 /// What an agent has been told.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<Value>>>);
@@ -89,7 +92,10 @@ impl Harness {
             compile_c(&source("harness.c"), &program, &["-pthread", "-ldl", "-O1"]);
         }
         let mut command = Command::new(program);
-        command.arg(library()).args([version, scenario]);
+        // By its name alone, where LD_LIBRARY_PATH says where it is: as NCCL asks for it.
+        let is_installed = variables.iter().any(|(name, _)| *name == "LD_LIBRARY_PATH");
+        let library = if is_installed { Path::new(INSTALLED) } else { library() };
+        command.arg(library).args([version, scenario]);
         command.env("TELLTALE_LOG_CCL", format!("unix:{}", scratch.join("agent").display()));
         command.envs([("RANK", "3"), ("WORLD_SIZE", "8"), ("TELLTALE_EPOCH", "5")]);
         command.env_remove("TELLTALE_NCCL_EVENTS").envs(variables.iter().copied());
@@ -189,6 +195,28 @@ fn within_a_node_transfers_are_told_by_their_kernels() {
         })
     });
     assert_eq!((records.as_slice(), durations), (&expected[..], vec![250, 500]));
+    harness.end();
+}
+
+#[test]
+fn what_the_script_installs_is_found_by_the_name_that_nccl_uses() {
+    let scratch = Scratch::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("install.sh");
+    let install = |built: &Path| {
+        let mut command = Command::new(&script);
+        command.args([Path::new("/lib"), built]).env("DESTDIR", scratch.join("stage"));
+        command.output().unwrap()
+    };
+    let refused = install(scratch.path());
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && told.contains("build first"), "{told}");
+    let installed = install(library().parent().unwrap());
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    let told = Told::listen(&scratch.join("agent"));
+    let directory = scratch.join("stage/lib");
+    let variables = [("LD_LIBRARY_PATH", directory.to_str().unwrap())];
+    let harness = Harness::start(&scratch, "v6", "within", &variables);
+    assert_eq!(told.wait(2)[0]["opType"], "send");
     harness.end();
 }
 
