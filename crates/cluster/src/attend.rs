@@ -91,7 +91,7 @@ pub enum AttendError {
 /// When workers cannot be supervised, or the HTTP not served.
 pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, AttendError> {
     let supervisor = Supervisor::open(plan.supervision)?;
-    let intake = Intake::new();
+    let intake = Intake::of_window(plan.policy.window);
     let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
     let server = Server::new(plan.listeners, intake.clone(), wishes, plan.http)?;
     let (stop, stopped) = watch::channel(false);

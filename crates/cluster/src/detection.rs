@@ -24,8 +24,8 @@ use crate::detection::crash::Crashes;
 pub use crate::detection::extract::{LatencyCell, LatencyMatrix, MAX_EXTRACT_NODES};
 use crate::detection::finding::{Continuity, Finding, Settling};
 use crate::detection::hang::{Hangs, Patience};
-use crate::detection::matrix::Matrix;
 pub use crate::detection::matrix::MatrixCounts;
+use crate::detection::matrix::{Matrix, SlowFrom};
 use crate::detection::members::Members;
 use crate::detection::silence::Silence;
 use crate::detection::waiting::Waiting;
@@ -62,6 +62,9 @@ pub struct Settings {
     pub window: Duration,
     /// What is slower by less than this factor is not slow.
     pub meaningful_ratio: f32,
+    /// A transfer between two nodes that takes less is not slow, whatever is usual for it; none for
+    /// [`Duration::ZERO`]. The seed's latency threshold, to which it gave no number.
+    pub latency_threshold: Duration,
     /// In how many windows in a row a node or link must be suspected before it is told; twice as many
     /// before it is told that the data cannot tell.
     pub settling_windows: u32,
@@ -77,6 +80,7 @@ impl Default for Settings {
             hang_at_start: Duration::from_secs(120),
             window: Duration::from_secs(1),
             meaningful_ratio: 1.25,
+            latency_threshold: Duration::ZERO,
             settling_windows: 3,
         }
     }
@@ -218,14 +222,27 @@ impl Detector {
     fn slow_findings(&self) -> Vec<Finding> {
         match self.settings.rule {
             Rule::OwnHistory => {
-                let meaningful = self.settings.meaningful_ratio.max(1.0).ln();
-                let mut findings = slowness::findings(&self.matrix, &self.members, meaningful);
-                let mut late = self.waiting.findings(&self.members, meaningful);
+                let limit = self.limit();
+                let mut findings = slowness::findings(&self.matrix, &self.members, limit);
+                let mut late = self.waiting.findings(&self.members, limit.meaningful);
                 late.retain(|one| !findings.iter().any(|slow| slow.is_link_of(one)));
                 findings.extend(late);
                 findings
             }
-            Rule::MeanTwoSigma => outliers::findings(&self.matrix, &self.members),
+            Rule::MeanTwoSigma => {
+                let threshold = self.settings.latency_threshold;
+                outliers::findings(&self.matrix, &self.members, threshold)
+            }
+        }
+    }
+
+    /// From where on an edge is slow.
+    fn limit(&self) -> SlowFrom {
+        let threshold_ns = self.settings.latency_threshold.as_nanos() as f64;
+        SlowFrom {
+            meaningful: self.settings.meaningful_ratio.max(1.0).ln(),
+            // Of no threshold it is below every number.
+            threshold: threshold_ns.ln() as f32,
         }
     }
 
@@ -233,7 +250,7 @@ impl Detector {
     /// [`MAX_EXTRACT_NODES`] nodes at most.
     #[must_use]
     pub fn matrix(&self, wanted: &[NodeName]) -> LatencyMatrix {
-        extract::extract(&self.matrix, &self.members, wanted)
+        extract::extract(&self.matrix, &self.members, wanted, self.limit())
     }
 
     /// What was taken and what was not.

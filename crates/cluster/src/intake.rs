@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 
 use crate::epoch::Epoch;
 use crate::latency::tracker::{Tracker, TrackerCounts};
+use crate::latency::windows::WindowLength;
 use crate::message::Assignment;
 use crate::observation::{Observation, WorkerObservation, WorkerState};
 use crate::rank::Rank;
@@ -84,6 +85,7 @@ pub struct Taken {
 
 #[derive(Debug, Default)]
 struct Shared {
+    window: WindowLength,
     queue: Mutex<Queue>,
     /// Locked before the queue where both are, so that entries are counted in their order.
     current: Mutex<Current>,
@@ -158,12 +160,18 @@ impl Intake {
         Self(Arc::default())
     }
 
+    /// The same, which keeps the latest `window` latencies of each kind.
+    #[must_use]
+    pub fn of_window(window: WindowLength) -> Self {
+        Self(Arc::new(Shared { window, ..Shared::default() }))
+    }
+
     /// Opens an epoch: what was told before is forgotten, and what comes is this epoch's. To be
     /// called before the epoch's workers are started.
     pub fn begin(&self, scope: Scope) {
         let mut current = self.current();
         current.close(&mut self.queue());
-        let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size);
+        let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size, self.0.window);
         current.running = Some(Running {
             scope,
             tracker,

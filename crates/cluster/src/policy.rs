@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::latency::windows::WindowLength;
 use crate::rank::{MAX_SLOTS, WorkersPerNode};
 
 /// The job that a cluster runs.
@@ -213,6 +214,8 @@ impl Policy {
 pub struct AgentPolicy {
     /// How often it reports. The seed's metrics interval.
     pub report_interval: Duration,
+    /// How many of the latest latencies of one kind a report's figures are of. The seed's window.
+    pub window: WindowLength,
     /// How often it registers until a coordinator answers.
     pub register_interval: Duration,
     /// How long a worker that was asked to stop may take before it is killed.
@@ -227,6 +230,7 @@ impl Default for AgentPolicy {
     fn default() -> Self {
         Self {
             report_interval: Duration::from_secs(1),
+            window: WindowLength::default(),
             register_interval: Duration::from_secs(1),
             stop_grace: Duration::from_secs(15),
             restart_budget: 100,
@@ -241,6 +245,14 @@ mod tests {
 
     fn job(slots: u32) -> Job {
         Job { name: "job".to_owned(), slots, workers: WorkersPerNode::new(1).unwrap() }
+    }
+
+    #[test]
+    fn what_the_seed_gave_a_number_has_that_number() {
+        let (policy, agent) = (Policy::default(), AgentPolicy::default());
+        let seconds = [policy.keep_alive, agent.report_interval].map(|time| time.as_secs_f64());
+        assert_eq!(seconds, [5.0, 1.0]);
+        assert_eq!((policy.command_retries, agent.window.get()), (3, 100));
     }
 
     #[test]

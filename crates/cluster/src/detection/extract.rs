@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::matrix::{Cell, Matrix};
+use super::matrix::{Cell, Matrix, SlowFrom};
 use super::members::Members;
 use crate::node::NodeName;
 
@@ -37,7 +37,12 @@ pub struct LatencyCell {
 
 /// The cells among the `wanted` nodes, then their neighbours, then who has slow cells, then others, as
 /// far as there is room.
-pub(super) fn extract(matrix: &Matrix, members: &Members, wanted: &[NodeName]) -> LatencyMatrix {
+pub(super) fn extract(
+    matrix: &Matrix,
+    members: &Members,
+    wanted: &[NodeName],
+    limit: SlowFrom,
+) -> LatencyMatrix {
     let present = || matrix.cells().iter().filter(|cell| matrix.is_present(cell));
     let mut chosen = Chosen::default();
     let wanted = wanted.iter().filter_map(|node| members.number(node));
@@ -51,7 +56,7 @@ pub(super) fn extract(matrix: &Matrix, members: &Members, wanted: &[NodeName]) -
     let cells = present().filter_map(|cell| {
         let (from, to) = (*chosen.places.get(&cell.from)?, *chosen.places.get(&cell.to)?);
         let above = cell.change.level().or_else(|| cell.change.last())?;
-        let is_slow = cell.change.is_alarmed();
+        let is_slow = cell.change.is_alarmed() && limit.is_long(cell, above);
         Some(LatencyCell {
             from,
             to,

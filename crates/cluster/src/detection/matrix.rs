@@ -78,6 +78,27 @@ pub(super) struct Cell {
     last_fresh: u32,
 }
 
+/// From where on an edge counts as slow, in natural logarithms.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SlowFrom {
+    /// The smallest factor that matters.
+    pub(super) meaningful: f32,
+    /// The smallest latency that matters, in nanoseconds.
+    pub(super) threshold: f32,
+}
+
+impl SlowFrom {
+    /// Whether an edge that is `level` above its usual takes long enough to matter.
+    pub(super) fn is_long(self, cell: &Cell, level: f32) -> bool {
+        cell.usual + level >= self.threshold
+    }
+
+    /// Whether an edge that is `level` above its usual is slow.
+    pub(super) fn is_slow(self, cell: &Cell, level: f32) -> bool {
+        level >= self.meaningful && self.is_long(cell, level)
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct Class {
     keys: Vec<u32>,

@@ -4,6 +4,8 @@
 //! It is here to be compared with. It cannot name anybody among five nodes or fewer, and among many
 //! it names healthy ones (docs/cluster-detection.md has the figures).
 
+use std::time::Duration;
+
 use crate::detection::finding::Finding;
 use crate::detection::matrix::Matrix;
 use crate::detection::members::Members;
@@ -13,8 +15,8 @@ use crate::verdict::{Evidence, VerdictKind};
 /// The rule's factor.
 const DEVIATIONS: f64 = 2.0;
 
-/// The nodes that the rule names now.
-pub(super) fn findings(matrix: &Matrix, members: &Members) -> Vec<Finding> {
+/// The nodes that the rule names now: none whose average is below `threshold`.
+pub(super) fn findings(matrix: &Matrix, members: &Members, threshold: Duration) -> Vec<Finding> {
     let averages: Vec<(u32, f64)> =
         members.holders().filter_map(|node| Some((node, average_ns(matrix, node)?))).collect();
     if averages.is_empty() {
@@ -23,7 +25,7 @@ pub(super) fn findings(matrix: &Matrix, members: &Members) -> Vec<Finding> {
     let count = averages.len() as f64;
     let mean = averages.iter().map(|one| one.1).sum::<f64>() / count;
     let variance = averages.iter().map(|one| (one.1 - mean).powi(2)).sum::<f64>() / count;
-    let bound = mean + DEVIATIONS * variance.sqrt();
+    let bound = (mean + DEVIATIONS * variance.sqrt()).max(threshold.as_nanos() as f64);
     let outliers = averages.into_iter().filter(|one| one.1 > bound);
     outliers
         .map(|(node, average)| {

@@ -1,7 +1,7 @@
 //! Slow nodes and links by their own history: from the matrix to findings with figures.
 
 use crate::detection::finding::Finding;
-use crate::detection::matrix::{Cell, Matrix};
+use crate::detection::matrix::{Cell, Matrix, SlowFrom};
 use crate::detection::members::Members;
 use crate::detection::suspicion::{Culprit, Suspicion, suspicions};
 use crate::verdict::{Evidence, VerdictKind};
@@ -10,24 +10,25 @@ use crate::verdict::{Evidence, VerdictKind};
 const SHOWN_EDGES: usize = 6;
 
 /// What is slow now and who is suspected of it.
-pub(super) fn findings(matrix: &Matrix, members: &Members, meaningful: f32) -> Vec<Finding> {
-    let suspicions = suspicions(matrix, meaningful).into_iter();
-    suspicions.map(|one| finding(one, matrix, members, meaningful)).collect()
+pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> Vec<Finding> {
+    let suspicions = suspicions(matrix, limit).into_iter();
+    suspicions.map(|one| finding(one, matrix, members, limit)).collect()
 }
 
-fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, meaningful: f32) -> Finding {
+fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, limit: SlowFrom) -> Finding {
     let Suspicion { culprits, explanations, cut_short } = suspicion;
     let mut edges = edges_of(&culprits, matrix);
     let level = |cell: &Cell| cell.change.level().unwrap_or(0.0);
     edges.sort_by(|one, other| level(other).total_cmp(&level(one)));
-    let slow = edges.iter().filter(|cell| level(cell) >= meaningful).count();
+    let is_slow = |cell: &&&Cell| limit.is_slow(cell, level(cell));
+    let slow = edges.iter().filter(is_slow).count();
     let observed = edges.len();
     let is_certain = culprits.len() == 1 && !cut_short;
     let mut evidence = vec![Evidence::Agreement { slow: count(slow), observed: count(observed) }];
     if !is_certain {
         evidence.push(Evidence::Explanations { count: count(explanations), cut_short });
     }
-    evidence.extend(edges.iter().take(SHOWN_EDGES.min(slow)).map(|cell| Evidence::Slower {
+    evidence.extend(edges.iter().filter(is_slow).take(SHOWN_EDGES).map(|cell| Evidence::Slower {
         from: members.name(cell.from).clone(),
         to: members.name(cell.to).clone(),
         usual_ns: nanoseconds(cell.usual),

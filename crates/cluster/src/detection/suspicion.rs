@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::detection::explanation::{Slow, smallest};
-use crate::detection::matrix::{Cell, Matrix};
+use crate::detection::matrix::{Cell, Matrix, SlowFrom};
 use crate::detection::members::place;
 
 /// Of a suspect's edges, one in so many may look healthy by chance.
@@ -61,15 +61,14 @@ struct Hot {
     suspects: Vec<u32>,
 }
 
-/// Who is suspected of what is slow now. `meaningful` is the logarithm of the smallest factor that
-/// matters.
-pub(super) fn suspicions(matrix: &Matrix, meaningful: f32) -> Vec<Suspicion> {
+/// Who is suspected of what is slow now, from `limit` on.
+pub(super) fn suspicions(matrix: &Matrix, limit: SlowFrom) -> Vec<Suspicion> {
     if !matrix.cells().iter().any(|cell| cell.change.is_alarmed()) {
         return Vec::new();
     }
     let mut hot: Vec<Hot> =
-        matrix.cells().iter().filter_map(|cell| hot_edge(matrix, cell, meaningful)).collect();
-    let mut candidates = Candidates { matrix, meaningful, numbers: BTreeMap::new(), list: vec![] };
+        matrix.cells().iter().filter_map(|cell| hot_edge(matrix, cell, limit)).collect();
+    let mut candidates = Candidates { matrix, limit, numbers: BTreeMap::new(), list: vec![] };
     for edge in &mut hot {
         edge.suspects = candidates.of(edge);
     }
@@ -78,18 +77,18 @@ pub(super) fn suspicions(matrix: &Matrix, meaningful: f32) -> Vec<Suspicion> {
     let mut found: Vec<Suspicion> = Vec::new();
     for component in components(&hot, list.len()) {
         if component.iter().any(|edge| hot[*edge].is_alarmed) {
-            found.extend(explain(&component, &hot, &beginning, &list, meaningful));
+            found.extend(explain(&component, &hot, &beginning, &list, limit.meaningful));
         }
     }
     found
 }
 
-fn hot_edge(matrix: &Matrix, cell: &Cell, meaningful: f32) -> Option<Hot> {
+fn hot_edge(matrix: &Matrix, cell: &Cell, limit: SlowFrom) -> Option<Hot> {
     if !matrix.is_present(cell) {
         return None;
     }
     let level = cell.change.level()?;
-    let is_hot = cell.change.is_warm() && level >= meaningful;
+    let is_hot = cell.change.is_warm() && limit.is_slow(cell, level);
     is_hot.then(|| Hot {
         from: cell.from,
         to: cell.to,
@@ -103,7 +102,7 @@ fn hot_edge(matrix: &Matrix, cell: &Cell, meaningful: f32) -> Option<Hot> {
 /// Who could be at fault, with what each can account for.
 struct Candidates<'a> {
     matrix: &'a Matrix,
-    meaningful: f32,
+    limit: SlowFrom,
     /// `None` for who was looked at and is not slow throughout.
     numbers: BTreeMap<Culprit, Option<u32>>,
     list: Vec<(Culprit, f32)>,
@@ -175,7 +174,7 @@ impl Candidates<'_> {
         }
         let mut levels: Vec<f32> = known.iter().filter_map(|cell| cell.change.level()).collect();
         levels.sort_unstable_by(f32::total_cmp);
-        let least = levels.get(levels.len() / CHANCE_PART)?.max(self.meaningful);
+        let least = levels.get(levels.len() / CHANCE_PART)?.max(self.limit.meaningful);
         let errors: f32 = known.iter().map(|cell| cell.change.level_error()).sum();
         // The least of several is below what they share by about an error.
         Some(least + errors / known.len() as f32)
@@ -184,8 +183,8 @@ impl Candidates<'_> {
     /// Whether an edge is slow or begins to be: noise lets one be seen before the other.
     fn is_slow(&self, cell: &Cell) -> bool {
         let level = cell.change.level().unwrap_or(0.0);
-        let begins = cell.change.is_rising() && level >= self.meaningful / 2.0;
-        level >= self.meaningful || begins
+        let begins = cell.change.is_rising() && level >= self.limit.meaningful / 2.0;
+        (level >= self.limit.meaningful || begins) && self.limit.is_long(cell, level)
     }
 
     /// The slowness that both ways of a link share, if both are slow or begin to be.
@@ -193,7 +192,7 @@ impl Candidates<'_> {
         let cell = |from, to| self.matrix.cell(from, to).filter(|one| self.matrix.is_present(one));
         let (there, back) = (cell(low, high)?, cell(high, low)?);
         let error = there.change.level_error().max(back.change.level_error());
-        let least = there.change.level()?.min(back.change.level()?).max(self.meaningful);
+        let least = there.change.level()?.min(back.change.level()?).max(self.limit.meaningful);
         (self.is_slow(there) && self.is_slow(back)).then_some(least + error)
     }
 }

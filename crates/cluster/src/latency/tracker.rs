@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::group::GroupId;
 use crate::latency::progress::ProgressCounters;
 use crate::latency::record::{CollectiveEvent, CollectiveRecord, Everybody, RecordError};
-use crate::latency::windows::{NotTaken, Windows};
+use crate::latency::windows::{NotTaken, WindowLength, Windows};
 use crate::latency::{EdgeKey, EdgeWindow, WaitKey, WaitWindow};
 use crate::observation::Observation;
 use crate::rank::Rank;
@@ -74,19 +74,20 @@ impl Tracker {
     /// A tracker for an epoch with `world_size` ranks, all of which may tell it something.
     #[must_use]
     pub fn new(world_size: u32) -> Self {
-        Self::of_ranks(0..world_size, world_size)
+        Self::of_ranks(0..world_size, world_size, WindowLength::default())
     }
 
-    /// A tracker for an epoch with `world_size` ranks that listens to the ranks `local` only.
+    /// A tracker for an epoch with `world_size` ranks that listens to the ranks `local` only, and keeps
+    /// the latest `window` latencies of each key.
     #[must_use]
-    pub fn of_ranks(local: Range<u32>, world_size: u32) -> Self {
+    pub fn of_ranks(local: Range<u32>, world_size: u32, window: WindowLength) -> Self {
         Self {
             world: Everybody { world_size },
             local,
             groups: BTreeMap::new(),
             members: 0,
-            edges: Windows::default(),
-            waits: Windows::default(),
+            edges: Windows::of(window),
+            waits: Windows::of(window),
             progress: ProgressCounters::default(),
             excused: false,
             counts: TrackerCounts::default(),
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn ranks_of_other_nodes_are_not_listened_to() {
-        let mut tracker = Tracker::of_ranks(2..4, 8);
+        let mut tracker = Tracker::of_ranks(2..4, 8, WindowLength::default());
         assert_eq!(
             tracker.take(&record(REDUCE, 8, true)),
             Err(RecordError::Elsewhere { rank: Rank(0) })

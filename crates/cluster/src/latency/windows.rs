@@ -7,8 +7,12 @@ use std::collections::BTreeMap;
 
 use crate::latency::Window;
 
-/// Latencies that a window holds: the original's window.
-pub const WINDOW_SAMPLES: usize = 100;
+/// Latencies that a window holds, if nothing else is said: the seed's window.
+pub const WINDOW_SAMPLES: u16 = 100;
+/// The fewest that it may hold: figures of less say little.
+pub const LEAST_WINDOW_SAMPLES: u16 = 10;
+/// And the most: 8 bytes each, for every key.
+pub const MAX_WINDOW_SAMPLES: u16 = 10_000;
 /// Keys that an agent keeps at once.
 pub const MAX_KEYS: usize = 8192;
 /// Latencies of a new key that are left out: connections are being made, caches are cold.
@@ -46,9 +50,41 @@ impl NotTaken {
     }
 }
 
+/// How many latencies a window holds: [`LEAST_WINDOW_SAMPLES`] to [`MAX_WINDOW_SAMPLES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WindowLength(u16);
+
+impl WindowLength {
+    /// This many; nothing where a window cannot hold as many.
+    #[must_use]
+    pub fn new(samples: u16) -> Option<Self> {
+        let range = LEAST_WINDOW_SAMPLES..=MAX_WINDOW_SAMPLES;
+        range.contains(&samples).then_some(Self(samples))
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// The place of latency number `number`.
+    fn place(self, number: u64) -> usize {
+        let place = number % u64::from(self.0);
+        usize::try_from(place).expect("what is less than a u16 fits in a usize")
+    }
+}
+
+impl Default for WindowLength {
+    fn default() -> Self {
+        Self(WINDOW_SAMPLES)
+    }
+}
+
 /// Windows by key.
 #[derive(Debug, Clone)]
 pub struct Windows<Key> {
+    length: WindowLength,
     samples: BTreeMap<Key, Samples>,
     excused: bool,
     not_taken: NotTaken,
@@ -64,13 +100,14 @@ struct Samples {
     total: u64,
 }
 
-impl<Key: Ord + Copy> Default for Windows<Key> {
-    fn default() -> Self {
-        Self { samples: BTreeMap::new(), excused: false, not_taken: NotTaken::default() }
-    }
-}
-
 impl<Key: Ord + Copy> Windows<Key> {
+    /// Windows of this many latencies each.
+    #[must_use]
+    pub fn of(length: WindowLength) -> Self {
+        let not_taken = NotTaken::default();
+        Self { length, samples: BTreeMap::new(), excused: false, not_taken }
+    }
+
     /// Files one latency.
     pub fn record(&mut self, key: Key, latency_ns: u64) {
         if self.excused {
@@ -88,7 +125,7 @@ impl<Key: Ord + Copy> Windows<Key> {
             self.not_taken.warm_up += 1;
             return;
         }
-        if samples.push(latency_ns) {
+        if samples.push(latency_ns, self.length) {
             self.not_taken.overwritten += 1;
         }
     }
@@ -115,32 +152,30 @@ impl<Key: Ord + Copy> Windows<Key> {
     pub fn report(&mut self) -> Vec<(Key, Window)> {
         let crowded = self.samples.len() >= MAX_KEYS;
         self.samples.retain(|_, samples| !(crowded && samples.is_idle()));
-        let reports = self.samples.iter_mut();
-        reports.filter_map(|(key, samples)| Some((*key, samples.report()?))).collect()
+        let (reports, length) = (self.samples.iter_mut(), self.length);
+        reports.filter_map(|(key, samples)| Some((*key, samples.report(length)?))).collect()
     }
 }
 
 impl Samples {
     /// Takes one latency; says whether another that no report has told of gave way.
-    fn push(&mut self, latency_ns: u64) -> bool {
-        let window = u64::try_from(WINDOW_SAMPLES).expect("100 fits in a u64");
-        let place = usize::try_from(self.total % window).expect("less than 100 fits in a usize");
-        match self.latest_ns.get_mut(place) {
+    fn push(&mut self, latency_ns: u64, length: WindowLength) -> bool {
+        match self.latest_ns.get_mut(length.place(self.total)) {
             Some(held_ns) => *held_ns = latency_ns,
             None => self.latest_ns.push(latency_ns),
         }
         self.total += 1;
         self.since_report = self.since_report.saturating_add(1);
-        usize::try_from(self.since_report).is_ok_and(|count| count > WINDOW_SAMPLES)
+        self.since_report > u32::from(length.get())
     }
 
-    fn report(&mut self) -> Option<Window> {
+    fn report(&mut self, length: WindowLength) -> Option<Window> {
         self.reports_waited = self.reports_waited.saturating_add(1);
         let patient = self.reports_waited < PATIENCE_REPORTS;
         if self.since_report == 0 || (self.since_report < ENOUGH_SAMPLES && patient) {
             return None;
         }
-        let mut latest_ns = self.latest_since_report();
+        let mut latest_ns = self.latest_since_report(length);
         self.since_report = 0;
         self.reports_waited = 0;
         Some(figures(&mut latest_ns, self.total))
@@ -150,14 +185,10 @@ impl Samples {
         self.since_report == 0 && self.reports_waited >= IDLE_REPORTS
     }
 
-    fn latest_since_report(&self) -> Vec<u64> {
-        let held = self.latest_ns.len();
-        let count = usize::try_from(self.since_report).unwrap_or(held).min(held);
-        let window = u64::try_from(WINDOW_SAMPLES).expect("100 fits in a u64");
-        let next = usize::try_from(self.total % window).expect("less than 100 fits in a usize");
-        (1..=count)
-            .map(|back| self.latest_ns[(next + WINDOW_SAMPLES - back) % WINDOW_SAMPLES])
-            .collect()
+    fn latest_since_report(&self, length: WindowLength) -> Vec<u64> {
+        let count = u64::from(self.since_report.min(u32::from(length.get())));
+        let numbers = self.total - count..self.total;
+        numbers.map(|number| self.latest_ns[length.place(number)]).collect()
     }
 }
 
@@ -174,7 +205,7 @@ fn figures(latencies_ns: &mut [u64], last_sequence: u64) -> Window {
         latencies_ns.iter().map(|one| one.abs_diff(median_ns)).collect();
     distances_ns.sort_unstable();
     Window {
-        count: u32::try_from(count).expect("a window has at most 100 latencies"),
+        count: u32::try_from(count).expect("a window has at most 10,000 latencies"),
         mean_ns: u64::try_from(sum / divisor).expect("a mean is no more than the largest"),
         median_ns,
         deviation_ns: distances_ns[count / 2],
@@ -188,7 +219,7 @@ mod tests {
     use super::*;
 
     fn warm() -> Windows<u8> {
-        let mut windows = Windows::default();
+        let mut windows = Windows::of(WindowLength::default());
         for _ in 0..WARM_UP_SAMPLES {
             windows.record(1, 1_000_000);
         }
@@ -226,6 +257,19 @@ mod tests {
     }
 
     #[test]
+    fn a_window_may_be_longer_or_shorter() {
+        for (length, expected) in [(10, (10, 246, 250)), (200, (200, 151, 240))] {
+            let mut windows = Windows::of(WindowLength::new(length).unwrap());
+            (0..WARM_UP_SAMPLES).for_each(|_| windows.record(1, 1_000_000));
+            (1..=250).for_each(|latency_ns| windows.record(1, latency_ns));
+            let window = windows.report()[0].1;
+            assert_eq!((window.count, window.median_ns, window.high_ns), expected);
+            assert_eq!(windows.not_taken().overwritten, 250 - u64::from(length));
+        }
+        assert_eq!([9, 10_001].map(WindowLength::new), [None, None]);
+    }
+
+    #[test]
     fn few_latencies_wait_for_more_but_not_for_ever() {
         let mut windows = warm();
         windows.record(1, 8);
@@ -245,7 +289,7 @@ mod tests {
 
     #[test]
     fn keys_are_bounded_and_idle_ones_make_place() {
-        let mut windows = Windows::default();
+        let mut windows = Windows::of(WindowLength::default());
         let keys = u32::try_from(MAX_KEYS).unwrap();
         (0..keys + 3).for_each(|key| windows.record(key, 1));
         assert_eq!((windows.keys(), windows.not_taken().no_place), (MAX_KEYS, 3));

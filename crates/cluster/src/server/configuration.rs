@@ -169,6 +169,7 @@ pub struct DetectionOptions {
     pub hang_after_seconds: f64,
     pub hang_at_start_seconds: f64,
     pub meaningful_ratio: f32,
+    pub latency_threshold_seconds: f64,
     pub settling_windows: u32,
 }
 
@@ -295,6 +296,7 @@ impl Default for DetectionOptions {
             hang_after_seconds: settings.hang_after.as_secs_f64(),
             hang_at_start_seconds: settings.hang_at_start.as_secs_f64(),
             meaningful_ratio: settings.meaningful_ratio,
+            latency_threshold_seconds: settings.latency_threshold.as_secs_f64(),
             settling_windows: settings.settling_windows,
         }
     }
@@ -454,6 +456,10 @@ impl DetectionOptions {
             hang_at_start: seconds("hang_at_start_seconds", self.hang_at_start_seconds)?,
             window: Settings::default().window,
             meaningful_ratio: self.meaningful_ratio,
+            latency_threshold: seconds(
+                "latency_threshold_seconds",
+                self.latency_threshold_seconds,
+            )?,
             settling_windows: self.settling_windows,
         })
     }
@@ -501,6 +507,10 @@ mod tests {
             ("[policy]\nkeep_alive_seconds = -1.0\n[job]\nnodes = 1\n", "keep_alive_seconds is -1"),
             ("[policy]\nsettling_seconds = nan\n[job]\nnodes = 1\n", "settling_seconds is NaN"),
             ("[detection]\nmeaningful_ratio = 0.5\n[job]\nnodes = 1\n", "from 1 to 1000"),
+            (
+                "[detection]\nlatency_threshold_seconds = -0.1\n[job]\nnodes = 1\n",
+                "latency_threshold_seconds is -0.1",
+            ),
             ("[listen]\ngrpc = [\"localhost\"]\n", "is no address"),
         ];
         for (text, expected) in cases {

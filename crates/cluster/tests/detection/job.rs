@@ -27,9 +27,12 @@ impl Job {
     }
 
     pub(crate) fn named(names: Vec<String>) -> Self {
+        Self::with(names, Settings::default())
+    }
+
+    pub(crate) fn with(names: Vec<String>, settings: Settings) -> Self {
         let names: Vec<NodeName> = names.iter().map(|one| NodeName::new(one).unwrap()).collect();
-        let mut job =
-            Self { detector: Detector::new(Settings::default()), names, now: Moment::from_ns(7) };
+        let mut job = Self { detector: Detector::new(settings), names, now: Moment::from_ns(7) };
         job.begin_epoch();
         job
     }

@@ -1,5 +1,8 @@
 //! Slow nodes and links beyond what the fault suite covers: cold starts, restarts, collectives.
 
+use std::time::Duration;
+
+use telltale_cluster::detection::{MAX_EXTRACT_NODES, Rule, Settings};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::Observation;
 use telltale_cluster::verdict::{Evidence, VerdictKind};
@@ -170,4 +173,48 @@ fn who_is_late_because_of_a_slow_link_is_not_the_cause() {
     assert!(verdicts.len() >= 10, "it is named within ten windows: {verdicts:?}");
     let link = [certain(VerdictKind::SlowLink, "link between b and d")];
     assert!(verdicts.iter().all(|said| *said == link), "{verdicts:?}");
+}
+
+#[test]
+fn below_the_latency_threshold_nothing_is_slow() {
+    let names = || (0..8).map(|node| format!("node-{node}")).collect();
+    for rule in [Rule::OwnHistory, Rule::MeanTwoSigma] {
+        // Node 5's transfers take 0.1 ms and a little, then three times that.
+        for (threshold_us, is_named) in [(0, true), (200, true), (1000, false)] {
+            let latency_threshold = Duration::from_micros(threshold_us);
+            let settings = Settings { rule, latency_threshold, ..Settings::default() };
+            let mut job = Job::with(names(), settings);
+            (0..40).for_each(|second| {
+                job.second(|node| Some(mesh(node, 8, 9, 1.0, second)));
+            });
+            let verdicts = (40..60)
+                .flat_map(|second| job.second(|node| Some(mesh(node, 8, 5, 3.0, second))))
+                .collect::<Vec<_>>();
+            let case = format!("{rule:?} from {threshold_us} us on");
+            assert_eq!(!verdicts.is_empty(), is_named, "{case}");
+            let slow = job.detector.matrix(&[]).cells.iter().any(|cell| cell.is_slow);
+            assert_eq!(slow, is_named, "{case}");
+        }
+    }
+}
+
+#[test]
+fn of_many_nodes_the_matrix_has_the_suspects_and_says_how_many_are_left_out() {
+    let mut job = Job::named((0..70).map(|node| format!("node-{node}")).collect());
+    for _ in 0..35 {
+        job.second(|node| {
+            let from = (node + 69) % 70;
+            let edges = vec![received(from, node, 100_000)];
+            Some(Observation { edges, ..Observation::default() })
+        });
+    }
+    let wanted = NodeName::new("node-68").unwrap();
+    let matrix = job.detector.matrix(std::slice::from_ref(&wanted));
+    assert_eq!((matrix.nodes.len(), matrix.left_out), (MAX_EXTRACT_NODES, 6));
+    assert_eq!(matrix.nodes[0], wanted);
+    let names = |from: usize, to: usize| [&matrix.nodes[from], &matrix.nodes[to]];
+    let pairs: Vec<_> = matrix.cells.iter().map(|cell| names(cell.from, cell.to)).collect();
+    for pair in [["node-67", "node-68"], ["node-68", "node-69"]] {
+        assert!(pairs.iter().any(|found| found.map(NodeName::as_str) == pair), "{pair:?}");
+    }
 }

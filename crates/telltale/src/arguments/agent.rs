@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use telltale_cluster::latency::windows::{LEAST_WINDOW_SAMPLES, MAX_WINDOW_SAMPLES, WindowLength};
 use telltale_cluster::node::{HostAddress, NodeName};
 use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::WorkersPerNode;
@@ -97,6 +98,9 @@ pub(crate) struct AgentArguments {
     /// How often to report
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     report_interval: Option<Duration>,
+    /// How many of the latest latencies to each peer, by direction and size, a report's figures are of
+    #[arg(long, value_name = "N", default_value = "100", value_parser = window)]
+    window: WindowLength,
     /// How often workers may be started without an epoch that lasted ten minutes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     restart_budget: Option<u32>,
@@ -172,6 +176,7 @@ impl AgentArguments {
         AgentPolicy {
             stop_grace: self.stop_grace.unwrap_or(usual.stop_grace),
             report_interval: self.report_interval.unwrap_or(usual.report_interval),
+            window: self.window,
             restart_budget: self.restart_budget.unwrap_or(usual.restart_budget),
             ..usual
         }
@@ -195,6 +200,12 @@ impl TrustArguments {
             token_file: self.token_file.clone(),
         }
     }
+}
+
+fn window(text: &str) -> Result<WindowLength, String> {
+    let length = text.parse().ok().and_then(WindowLength::new);
+    length
+        .ok_or_else(|| format!("not a number from {LEAST_WINDOW_SAMPLES} to {MAX_WINDOW_SAMPLES}"))
 }
 
 fn workers(text: &str) -> Result<WorkersPerNode, String> {

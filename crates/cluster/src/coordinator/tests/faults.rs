@@ -337,6 +337,26 @@ fn a_node_that_does_not_answer_is_replaced_in_the_same_epoch() {
 }
 
 #[test]
+fn a_node_is_told_four_times_before_it_is_replaced() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    cluster.lose("a");
+    cluster.fail("b", WorkerEnd::Code(1));
+    // The order, and three times again: then there is a second in which it could still answer.
+    let told = |cluster: &Cluster| {
+        let is_told = |(to, message): &&(NodeName, ToNode)| {
+            let is_prepare = matches!(message.order, Order::Prepare { .. });
+            is_prepare && to.as_str() == "a" && message.epoch == Epoch::new(2)
+        };
+        cluster.orders.iter().filter(is_told).count()
+    };
+    while cluster.map() == "a b" {
+        assert!(told(&cluster) <= 4, "it is replaced");
+        cluster.pass(SECOND / 10);
+    }
+    assert_eq!((cluster.epoch(), cluster.map().as_str(), told(&cluster)), (2, "c b", 4));
+}
+
+#[test]
 fn an_echo_is_not_blamed_when_the_cause_is_seen_late() {
     let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
     for _ in 0..3 {

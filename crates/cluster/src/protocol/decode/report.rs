@@ -8,7 +8,7 @@ use super::super::ProtocolError;
 use super::{activity, rank};
 use crate::group::GroupId;
 use crate::latency::record::MAX_DURATION_US;
-use crate::latency::windows::WINDOW_SAMPLES;
+use crate::latency::windows::MAX_WINDOW_SAMPLES;
 use crate::latency::{
     Collective, Direction, EdgeKey, EdgeWindow, SizeBucket, WaitKey, WaitWindow, Window,
 };
@@ -139,9 +139,8 @@ const MAX_LATENCY_NS: u64 = MAX_DURATION_US * 1000;
 
 fn window(from: Option<message::Window>) -> Result<Window, ProtocolError> {
     let from = from.ok_or(ProtocolError::Missing("the figures of a window"))?;
-    let samples = usize::try_from(from.count).unwrap_or(usize::MAX);
-    if samples == 0 || samples > WINDOW_SAMPLES {
-        let (field, range) = ("the number of latencies in a window", "1 to 100");
+    if from.count == 0 || from.count > u32::from(MAX_WINDOW_SAMPLES) {
+        let (field, range) = ("the number of latencies in a window", "1 to 10000");
         return Err(ProtocolError::OutOfRange { field, value: from.count.into(), range });
     }
     let latencies_ns = [from.mean_ns, from.median_ns, from.deviation_ns, from.high_ns];
