@@ -283,3 +283,72 @@ fn an_assignment_must_fit_together() {
         assert_eq!(coordinator_message(message.clone()).is_ok(), fits, "{assignment:?}");
     }
 }
+
+/// The part of descriptor.proto that tells which messages have which fields.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Descriptors {
+    #[prost(message, repeated, tag = "1")]
+    file: Vec<DescribedFile>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct DescribedFile {
+    #[prost(message, repeated, tag = "4")]
+    message_type: Vec<Described>,
+}
+
+/// A message with its fields.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Described {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, repeated, tag = "2")]
+    field: Vec<DescribedField>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct DescribedField {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+/// The fields of the seed's messages.
+const SEED: [&str; 11] = [
+    "MetricsRequest.node_id",
+    "MetricsRequest.metrics",
+    "MetricsRequest.status",
+    "Metrics.ram_usage",
+    "Metrics.cpu_usage",
+    "Metrics.rank_latencies",
+    "NodeStatus.is_alive",
+    "NodeStatus.process_id",
+    "RestartConfig.new_rank",
+    "RestartConfig.world_size",
+    "RestartConfig.active_nodes",
+];
+
+#[test]
+fn every_field_of_the_seed_has_the_counterpart_that_the_documentation_names() {
+    let described = Descriptors::decode(telltale_wire::cluster::DESCRIPTORS).unwrap();
+    let messages = described.file.iter().flat_map(|file| &file.message_type);
+    let fields = |message: &Described| {
+        let name = message.name.clone();
+        message.field.clone().into_iter().map(move |field| format!("{name}.{}", field.name))
+    };
+    let ours: Vec<String> = messages.flat_map(fields).collect();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cluster.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let part = page.split("## The seed's messages\n").nth(1).unwrap();
+    let part = part.split("\n## ").next().unwrap();
+    let rows: Vec<_> = part.lines().filter_map(|line| line.strip_prefix("| `")).collect();
+    let seed: Vec<&str> = rows.iter().map(|row| row.split('`').next().unwrap()).collect();
+    assert_eq!(seed, SEED);
+    for row in rows {
+        let counterpart = row.split(" | ").nth(1).unwrap();
+        let names: Vec<&str> = counterpart.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "{row}");
+        for name in names {
+            assert!(ours.iter().any(|field| field == name), "{row}: there is no {name}");
+        }
+    }
+}
