@@ -293,6 +293,7 @@ impl Driver {
         if let Err(error) = self.supervisor.keep_up() {
             log::warn(&format!("starting a process failed, and is tried again: {error}"));
         }
+        self.intake.look_at_machine();
         let Some(scope) = &self.scope else { return };
         let first = scope.ranks.start;
         let processes = self.supervisor.processes().filter_map(|(local, pid)| {

@@ -97,6 +97,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Current {
     running: Option<Running>,
+    /// Looked at with and without an epoch: a spare is told of as well.
+    machine: Machine,
     stale: u64,
     foreign_checkpoints: u64,
     /// What the trackers of epochs that are over have counted.
@@ -113,7 +115,6 @@ struct Running {
     /// Of each peer, how many latencies were reported last and their mean, in nanoseconds.
     latest: BTreeMap<Rank, (u64, u64)>,
     usage: workers::Usage,
-    machine: Machine,
 }
 
 /// A look at what an intake knows, for people.
@@ -125,7 +126,7 @@ pub struct View {
     pub latencies_ns: BTreeMap<Rank, u64>,
     /// What each worker uses.
     pub usage: Vec<WorkerUsage>,
-    /// How the node is; nothing before the first observation of an epoch.
+    /// How the node is; nothing before the first look at it.
     pub vitals: Vitals,
     /// What became of entries.
     pub counts: IntakeCounts,
@@ -178,7 +179,6 @@ impl Intake {
             checkpoints: BTreeMap::new(),
             latest: BTreeMap::new(),
             usage: workers::Usage::default(),
-            machine: Machine::default(),
         });
     }
 
@@ -240,24 +240,29 @@ impl Intake {
         let counts = current.counts(&self.queue());
         let readers = self.readers().clone();
         let Some(running) = &current.running else {
-            return View { counts, readers, ..View::default() };
+            return View { vitals: current.vitals(), counts, readers, ..View::default() };
         };
         let latest = running.latest.iter();
         View {
             scope: Some(running.scope.clone()),
             latencies_ns: latest.map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect(),
             usage: running.usage.latest().to_vec(),
-            vitals: running.vitals(),
+            vitals: current.vitals(),
             counts,
             readers,
         }
     }
 
-    /// How the node and its workers are, as of the last observation; for a report's message. Of
-    /// accelerators it knows nothing.
+    /// Looks at how busy the machine is, whether an epoch runs or not.
+    pub fn look_at_machine(&self) {
+        self.current().machine.look();
+    }
+
+    /// How the node was when it was last looked at, and its workers as of the last observation; for a
+    /// report's message. Of accelerators it knows nothing.
     #[must_use]
     pub fn vitals(&self) -> Vitals {
-        self.current().running.as_ref().map_or_else(Vitals::default, Running::vitals)
+        self.current().vitals()
     }
 
     /// The epoch that is open.
@@ -342,6 +347,23 @@ impl Current {
         }
     }
 
+    fn vitals(&self) -> Vitals {
+        let workers = self.running.iter().flat_map(|running| running.usage.latest());
+        let processes = workers.map(|usage| vitals::WorkerProcess {
+            rank: usage.rank,
+            process_id: Some(usage.pid),
+            processors: usage.cpu_ratio,
+            resident_bytes: Some(usage.resident_bytes),
+        });
+        Vitals {
+            processors_busy_ratio: self.machine.busy_ratio,
+            memory_used_bytes: self.machine.memory_bytes.map(|(used, _)| used),
+            memory_total_bytes: self.machine.memory_bytes.map(|(_, all)| all),
+            processes: processes.collect(),
+            devices: Vec::new(),
+        }
+    }
+
     fn counts(&self, queue: &Queue) -> IntakeCounts {
         let running = self.running.as_ref().map(|running| running.tracker.counts());
         IntakeCounts {
@@ -375,28 +397,11 @@ impl Running {
         self.tracker.report(&mut observation);
         self.remember(&observation);
         self.usage.sample(processes, now);
-        self.machine.look();
         let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
         observation.workers = stopped
             .map(|usage| WorkerObservation { rank: usage.rank, state: WorkerState::Stopped })
             .collect();
         observation
-    }
-
-    fn vitals(&self) -> Vitals {
-        let processes = self.usage.latest().iter().map(|usage| vitals::WorkerProcess {
-            rank: usage.rank,
-            process_id: Some(usage.pid),
-            processors: usage.cpu_ratio,
-            resident_bytes: Some(usage.resident_bytes),
-        });
-        Vitals {
-            processors_busy_ratio: self.machine.busy_ratio,
-            memory_used_bytes: self.machine.memory_bytes.map(|(used, _)| used),
-            memory_total_bytes: self.machine.memory_bytes.map(|(_, all)| all),
-            processes: processes.collect(),
-            devices: Vec::new(),
-        }
     }
 
     /// Averages over groups, directions and sizes, as the original shows latencies.
