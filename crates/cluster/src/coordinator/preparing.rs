@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::leadership::Leadership;
 use super::{Output, Scene};
 use crate::incident::{Cause, Hold, Incident, Standing};
-use crate::message::{Activity, Master, Order, Outcome};
+use crate::message::{Master, Order, Outcome};
 use crate::node::{Bar, NodeName};
 use crate::policy::NoSpare;
 use crate::rank::Slot;
@@ -277,9 +277,9 @@ impl Leadership {
         };
         self.close_incident(scene, standing);
         self.round = super::round::Round::default();
-        let busy = self.members.iter().filter(|(_, member)| member.activity != Activity::Idle);
-        let busy: Vec<NodeName> = busy.map(|(node, _)| node.clone()).collect();
-        for node in busy {
+        // Spares too: nobody waits for a job that is over.
+        let everybody: Vec<NodeName> = self.members.keys().cloned().collect();
+        for node in everybody {
             self.send(scene, &node, Order::Stop(outcome));
         }
     }
