@@ -39,7 +39,8 @@ pub(super) async fn forward(
     let outcome = match outcome {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(AskError::Late { .. })) | Err(_) if is_given.get() => Err(Unmet::PerhapsGiven),
-        Ok(Err(error)) => Err(Unmet::Refused(with_causes(&error))),
+        Ok(Err(error @ AskError::Call(_))) => Err(Unmet::Refused(with_causes(&error))),
+        Ok(Err(error)) => Err(Unmet::Unreached(with_causes(&error))),
         Err(_) => Err(Unmet::NotGiven),
     };
     let _ = wish.answer.send(outcome);
@@ -77,7 +78,7 @@ mod tests {
         let step = Duration::from_millis(100);
         let late = tried(step, step * 3 / 2, true);
         assert_eq!(late, Some(Unmet::NotGiven), "the third is not tried any more");
-        assert!(matches!(tried(step, long, true), Some(Unmet::Refused(_))));
+        assert!(matches!(tried(step, long, true), Some(Unmet::Unreached(_))));
         assert_eq!(tried(long, long, false), None, "at once");
     }
 }

@@ -68,8 +68,10 @@ pub struct Wish {
 /// What became of an order that is not known to be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmet {
-    /// No coordinator takes it, and why.
+    /// The coordinator refuses it, and why.
     Refused(String),
+    /// No coordinator was reached that leads, and why.
+    Unreached(String),
     /// None has answered, and it was given to none.
     NotGiven,
     /// It was given, and nobody has answered: it may be carried out.

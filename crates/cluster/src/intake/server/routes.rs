@@ -217,6 +217,9 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
             Ok(json_answer(StatusCode::OK, text.into()))
         }
         Ok(Ok(Err(Unmet::Refused(reason)))) => Err(Problem::new(StatusCode::CONFLICT, reason)),
+        Ok(Ok(Err(Unmet::Unreached(reason)))) => {
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason))
+        }
         Ok(Ok(Err(Unmet::PerhapsGiven))) => Err(unavailable(
             "the coordinator has the order and has not answered; see whether it is carried out",
         )),
