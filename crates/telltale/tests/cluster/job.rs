@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,6 +34,8 @@ static JOBS: AtomicU32 = AtomicU32::new(0);
 /// Coordinators with agents.
 pub(crate) struct Job {
     scratch: Scratch,
+    /// How many workers each node runs.
+    workers: u32,
     command: Vec<String>,
     /// What agents and workers find in their environment besides.
     environment: Vec<(&'static str, OsString)>,
@@ -44,7 +48,13 @@ impl Job {
     /// keeps a journal. `command` is what workers run; `STATE` in their environment is the job's
     /// directory.
     pub(crate) fn start(nodes: u32, command: &[&str]) -> Self {
+        Self::of_workers(nodes, 1, command)
+    }
+
+    /// The same with as many workers on each node.
+    pub(crate) fn of_workers(nodes: u32, workers: u32, command: &[&str]) -> Self {
         let mut job = Self::new(command);
+        job.workers = workers;
         let journal = format!("journal = \"{}\"\n", job.path("journal").display());
         job.add_coordinator(nodes, &journal);
         job
@@ -67,7 +77,8 @@ impl Job {
             ("OMP_NUM_THREADS", "1".into()),
             ("PYTHONPATH", SHIM.into()),
         ];
-        Self { scratch, command, environment, coordinators: Vec::new(), agents: Vec::new() }
+        let (coordinators, agents) = (Vec::new(), Vec::new());
+        Self { scratch, workers: 1, command, environment, coordinators, agents }
     }
 
     fn add_coordinator(&mut self, nodes: u32, store: &str) {
@@ -76,9 +87,9 @@ impl Job {
         let block = u16::try_from(job % BLOCKS).expect("there are fewer blocks than ports");
         let least = FIRST_PORT + block * PORTS_EACH;
         let greatest = least + PORTS_EACH - 1;
-        let address = self.coordinator_address(index);
+        let (address, workers) = (self.coordinator_address(index), self.workers);
         let configuration = format!(
-            "[job]\nname = \"test\"\nnodes = {nodes}\n\
+            "[job]\nname = \"test\"\nnodes = {nodes}\nworkers = {workers}\n\
              [listen]\ngrpc = [\"{address}\"]\nhttp = []\n\
              [store]\n{store}\
              [policy]\nmode = \"act\"\nleast_port = {least}\ngreatest_port = {greatest}\n"
@@ -119,11 +130,13 @@ impl Job {
         for index in 0..self.coordinators.len() {
             command.arg("--coordinator").arg(self.coordinator_address(index));
         }
+        command.args(["--workers", &self.workers.to_string()]);
         command.args(["--stop-grace", "2", "--state"]).arg(self.path(node)).args(options);
         command.args(end_with_this());
         command.arg("--").args(&self.command);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdout(Stdio::null()).stderr(log(&self.path(&format!("{node}.log"))));
+        let [output, log] = ["out", "log"].map(|kind| log(&self.path(&format!("{node}.{kind}"))));
+        command.stdout(output).stderr(log);
         self.agents.push((node.to_owned(), ChildGuard::spawn(&mut command)));
     }
 
@@ -209,10 +222,49 @@ impl Job {
         self.coordinators[index] = self.spawn_coordinator(index);
     }
 
+    /// Posts to an agent's own socket as an operator on its machine does: the answer, its headers too.
+    pub(crate) fn post(&self, node: &str, path: &str) -> String {
+        let socket = self.path(node).join("agent.sock");
+        let mut stream = UnixStream::connect(socket).expect("the agent listens");
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers, and closes");
+        answer
+    }
+
+    /// An agent with everything that descends from it, itself first.
+    pub(crate) fn tree(&self, node: &str) -> Vec<Pid> {
+        let agent = self.agents.iter().find(|(name, _)| name == node).expect("it was added");
+        let mut tree = vec![i32::try_from(agent.1.id()).expect("pid_t is signed")];
+        let entries = fs::read_dir("/proc").expect("a list of processes").flatten();
+        let parents: Vec<(i32, i32)> = entries.filter_map(|entry| parent(&entry.path())).collect();
+        let mut next = 0;
+        while let Some(of) = tree.get(next).copied() {
+            tree.extend(parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid));
+            next += 1;
+        }
+        tree.into_iter().filter_map(Pid::from_raw).collect()
+    }
+
+    /// What the coordinators know of a node; null while none answers.
+    pub(crate) fn node(&self, node: &str) -> Value {
+        let nodes = self.json(&["nodes"]);
+        let mut nodes = nodes.as_array().into_iter().flatten();
+        nodes.find(|one| one["name"] == node).cloned().unwrap_or_default()
+    }
+
     /// What the coordinators have logged.
     pub(crate) fn coordinator_log(&self) -> String {
         let logs = (0..self.coordinators.len()).map(|index| format!("coordinator-{index}.log"));
         logs.filter_map(|name| fs::read_to_string(self.path(&name)).ok()).collect()
+    }
+
+    /// What an agent has passed on of its workers' output.
+    pub(crate) fn agent_output(&self, node: &str) -> String {
+        fs::read_to_string(self.path(&format!("{node}.out"))).unwrap_or_default()
     }
 
     /// What an agent has logged.
@@ -243,6 +295,13 @@ impl Drop for Job {
 
 pub(crate) fn signal(pid: Pid, signal: Signal) {
     kill_process(pid, signal).expect("a worker that was not waited for can be signalled");
+}
+
+/// A process's number and its parent's, from its directory in /proc.
+fn parent(directory: &Path) -> Option<(i32, i32)> {
+    let pid = directory.file_name()?.to_str()?.parse().ok()?;
+    let stat = fs::read_to_string(directory.join("stat")).ok()?;
+    Some((pid, stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?))
 }
 
 /// Has a process end with this one, even if this one is killed.

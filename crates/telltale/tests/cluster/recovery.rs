@@ -1,7 +1,7 @@
 //! Recovery with workers that only wait: who runs what after a worker, an agent or the coordinator
 //! has died.
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process, test_kill_process};
 use telltale_harness::wait_until;
 
 use crate::job::{Job, PATIENCE, signal};
@@ -43,9 +43,43 @@ fn the_spare_takes_the_ranks_of_an_agent_that_was_killed() {
     job.worker("a", 1, 0);
     job.worker("b", 1, 1);
     job.add("c", &[]);
+    // Of a spare it is known as well how busy its machine is.
+    wait_until("the spare to tell of its machine", PATIENCE, || {
+        let spare = job.node("c");
+        let busy = spare["processors_busy_ratio"].as_f64().is_some_and(|it| it <= 1.0);
+        let [used, all] = ["used", "total"].map(|of| spare[format!("memory_{of}_bytes")].as_u64());
+        spare["state"] == "standby" && busy && used > Some(0) && used < all
+    });
     job.kill_agent("a");
     job.wait_printed("c", 2, 0, "epoch 2 rank 0 of 2");
     job.wait_printed("b", 2, 1, "epoch 2 rank 1 of 2");
+    finish(job);
+}
+
+#[test]
+fn a_node_that_stands_still_is_replaced_and_a_spare_when_it_goes_on() {
+    let mut job = Job::start(2, &WORKER);
+    ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
+    let worker = job.worker("a", 1, 0);
+    job.worker("b", 1, 1);
+    job.add("c", &[]);
+    job.wait_attends("c");
+    let tree = job.tree("a");
+    assert!(tree.contains(&worker), "an agent has its workers below it");
+    let send = |signal| {
+        for pid in &tree {
+            // What a worker has started may have ended meanwhile.
+            let _ = kill_process(*pid, signal);
+        }
+    };
+    send(Signal::STOP);
+    job.wait_printed("c", 2, 0, "epoch 2 rank 0 of 2");
+    job.wait_printed("b", 2, 1, "epoch 2 rank 1 of 2");
+    assert!(test_kill_process(worker).is_ok(), "it stands still, and is there");
+    send(Signal::CONT);
+    wait_until("the node to be a spare", PATIENCE, || job.node("a")["state"] == "standby");
+    wait_until("its worker to be gone", PATIENCE, || test_kill_process(worker).is_err());
+    assert_eq!(job.json(&["status"])["epoch"], 2, "nobody is disturbed by it");
     finish(job);
 }
 
@@ -63,7 +97,7 @@ fn a_coordinator_that_is_killed_and_comes_back_disturbs_nobody() {
     wait_until("the agent to be back", PATIENCE, || attends(&job, 2));
     assert_eq!([job.worker("a", 1, 0), job.worker("b", 1, 1)], workers);
     for worker in workers {
-        assert!(rustix::process::test_kill_process(worker).is_ok(), "its workers go on");
+        assert!(test_kill_process(worker).is_ok(), "its workers go on");
     }
     // It knows the epoch, and goes on from there.
     signal(workers[0], Signal::KILL);

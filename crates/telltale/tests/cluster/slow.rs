@@ -31,6 +31,15 @@ fn verdict(training: &Training, kind: &str) -> Value {
     found.expect("wait_until returns once it is there")
 }
 
+/// What `cluster explain` prints of the latencies, and its matrix as JSON.
+fn explained(training: &Training) -> (String, Value) {
+    let said = training.job.cluster(&["explain"]);
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let map = text.split("Latencies, as multiples").nth(1);
+    let map = map.unwrap_or_else(|| panic!("there is no map: {text}")).to_owned();
+    (map, training.job.json(&["explain"])["matrix"].take())
+}
+
 #[test]
 fn a_node_whose_processor_is_throttled_is_named_and_replaced() {
     if !long() {
@@ -47,6 +56,9 @@ fn a_node_whose_processor_is_throttled_is_named_and_replaced() {
     let _throttle = Throttle::on(training.job.worker("c", 1, 2));
     let named = verdict(&training, "slow_node");
     assert_eq!(named["suspects"][0]["node"], "c", "{named:#}");
+    // Its collectives have no pairs, so the map has the suspect alone.
+    let (_, matrix) = explained(&training);
+    assert_eq!(matrix["nodes"][0], "c", "{matrix:#}");
     training.resumed_from("spare", 2, 2);
     training.resumed_from("a", 2, 0);
     let incidents = training.job.json(&["incidents"]);
@@ -73,6 +85,20 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
     let suspects = named["suspects"].as_array().expect("a list");
     let text: Vec<_> = suspects.iter().map(|one| one["text"].as_str()).collect();
     assert_eq!(text, [Some("link between b and d")], "{named:#}");
+    let (map, matrix) = explained(&training);
+    let nodes = matrix["nodes"].as_array().expect("a list");
+    let mut sorted: Vec<_> = nodes.iter().filter_map(Value::as_str).collect();
+    sorted.sort_unstable();
+    assert_eq!(sorted, NODES, "{matrix:#}");
+    let slow = matrix["cells"].as_array().into_iter().flatten().filter(|it| it["is_slow"] == true);
+    let ends = slow.map(|cell| {
+        ["from", "to"].map(|end| nodes[cell[end].as_u64().expect("a place") as usize].as_str())
+    });
+    let ends: Vec<_> = ends.collect();
+    assert!(ends.contains(&[Some("b"), Some("d")]), "{matrix:#}");
+    let is_marked =
+        |figure: &str| figure.strip_suffix('!').is_some_and(|it| it.parse::<f64>().is_ok());
+    assert!(map.split_whitespace().any(is_marked), "{map}");
     // Either end may be at fault, so both go on, as slow as it is.
     training.wait_step(training.steps() + 60);
     let incidents = training.job.json(&["incidents"]);
