@@ -41,8 +41,6 @@ pub struct Identity {
     pub address: HostAddress,
     /// How many workers it can run.
     pub workers: WorkersPerNode,
-    /// The job's name (`TORCHELASTIC_RUN_ID`).
-    pub job: String,
 }
 
 /// What an agent is told.

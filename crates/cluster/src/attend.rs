@@ -54,6 +54,8 @@ const FAREWELL: Duration = Duration::from_millis(200);
 pub struct AgentPlan {
     /// Who it is.
     pub identity: Identity,
+    /// The job that it is for; without a name, whichever its coordinator runs.
+    pub job: Option<String>,
     /// How it acts.
     pub policy: AgentPolicy,
     /// How it runs workers.
@@ -111,6 +113,7 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
         node: target.node.clone(),
         // Its keys are drawn from the system's random numbers.
         instance: RandomState::new().build_hasher().finish(),
+        job: plan.job.unwrap_or_default(),
         start,
         agent,
         supervisor,
@@ -144,6 +147,8 @@ struct Driver {
     node: NodeName,
     /// By what a coordinator knows this process again on another connection.
     instance: u64,
+    /// The job that it is for, or nothing.
+    job: String,
     start: Instant,
     agent: Agent,
     supervisor: Supervisor,
@@ -364,6 +369,7 @@ impl Driver {
         let mut message = encode::node_message(message, Some(&vitals));
         if let Some(Body::Registration(registration)) = &mut message.body {
             registration.instance = self.instance;
+            registration.job.clone_from(&self.job);
         }
         if way.try_send(message).is_err() {
             self.lost_messages = self.lost_messages.saturating_add(1);

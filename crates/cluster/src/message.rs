@@ -210,6 +210,8 @@ pub struct Assignment {
     pub restarts: u32,
     /// [`crate::rank::RankMap::digest`] of the whole map.
     pub digest: u64,
+    /// The job's name (`TORCHELASTIC_RUN_ID`).
+    pub job: String,
 }
 
 /// Where rank 0 is reached.

@@ -161,6 +161,14 @@ pub enum PolicyError {
     },
 }
 
+/// A job's name.
+///
+/// # Errors
+/// When it is empty or too long, or has a control character.
+pub fn job_name(text: &str) -> Result<String, PolicyError> {
+    if is_job_name(text) { Ok(text.to_owned()) } else { Err(PolicyError::Name) }
+}
+
 /// Bytes of a job's name.
 pub const MAX_JOB_NAME_BYTES: usize = 256;
 

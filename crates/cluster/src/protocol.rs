@@ -10,6 +10,7 @@ use telltale_wire::cluster::decode::MessageError;
 use thiserror::Error;
 
 use crate::node::NodeNameError;
+use crate::policy::MAX_JOB_NAME_BYTES;
 
 /// Why a message is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -33,6 +34,9 @@ pub enum ProtocolError {
     /// Two values contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),
+    /// The name of a job is none.
+    #[error("the job's name must have 1 to {MAX_JOB_NAME_BYTES} bytes and no control characters")]
+    Job,
     /// The name or address of a node is none.
     #[error(transparent)]
     Name(#[from] NodeNameError),

@@ -201,6 +201,7 @@ impl Server {
             access: Arc::clone(&access),
             counters: Arc::clone(&counters),
             gate: Arc::new(Gate::default()),
+            job: plan.job.name.as_str().into(),
         };
         let web = Web {
             desk,

@@ -267,6 +267,7 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
         master: Master { address: address("host"), port },
         restarts: 1,
         digest: 5,
+        job: "job".to_owned(),
     });
     let ports =
         port().prop_map(|first| Ports { first, least: NonZeroU16::MIN, greatest: NonZeroU16::MAX });
@@ -308,7 +309,6 @@ fn check_agent(inputs: Vec<AgentInput>) {
         incarnation: Incarnation::new(1),
         address: address("host"),
         workers: two(),
-        job: "job".to_owned(),
     };
     let (mut agent, _) = Agent::new(identity, AgentPolicy::default(), Moment::default());
     let mut now = Moment::default();

@@ -117,6 +117,7 @@ fn orders() -> impl Strategy<Value = Order> {
         master: Master { address: HostAddress::new("host").unwrap(), port: port(29_501) },
         restarts: 3,
         digest: u64::MAX,
+        job: "a job".to_owned(),
     };
     proptest::sample::select(vec![
         Order::Welcome,
@@ -266,6 +267,7 @@ fn an_assignment_must_fit_together() {
         master_port: 29_500,
         restarts: 0,
         digest: 1,
+        job: "job".to_owned(),
     };
     let cases = [
         (fitting.clone(), true),
@@ -275,6 +277,8 @@ fn an_assignment_must_fit_together() {
         (message::Assignment { slots: 70_000, ..fitting.clone() }, false),
         (message::Assignment { workers: 0, ..fitting.clone() }, false),
         (message::Assignment { master_port: 65_536, ..fitting.clone() }, false),
+        (message::Assignment { job: String::new(), ..fitting.clone() }, false),
+        (message::Assignment { job: "a\nb".to_owned(), ..fitting.clone() }, false),
         (message::Assignment { master_address: "a b".to_owned(), ..fitting }, false),
     ];
     for (assignment, fits) in cases {

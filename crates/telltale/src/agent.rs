@@ -90,13 +90,8 @@ fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failu
     let mut environment = vec![(LOG_CCL.into(), socket.to_string().into())];
     environment.extend(variables(&readers));
     let plan = AgentPlan {
-        identity: Identity {
-            node: node.clone(),
-            incarnation,
-            address,
-            workers,
-            job: arguments.job,
-        },
+        identity: Identity { node: node.clone(), incarnation, address, workers },
+        job: arguments.job,
         policy,
         supervision: Settings {
             node,

@@ -32,7 +32,6 @@ impl World {
             incarnation: Incarnation::new(host.life),
             address: host.address.clone(),
             workers: self.scenario.job.workers,
-            job: self.scenario.job.name.clone(),
         };
         let now = host.clock.shows(self.now);
         let (agent, first) = Agent::new(identity, self.scenario.agent.clone(), now);

@@ -369,6 +369,7 @@ impl World {
             master: master.clone(),
             restarts: state.restarts,
             digest: state.map.digest(),
+            job: self.scenario.job.name.clone(),
         };
         let term = self.seats[index].lease.map_or(Term::new(0), |lease| lease.term);
         let order = Order::Commit(assignment);

@@ -3,14 +3,13 @@
 //! Names and meanings are those that torchrun's agent sets
 //! (`torch/distributed/elastic/agent/server/local_elastic_agent.py`), for one role.
 
-use super::{Identity, LocalRank};
+use super::LocalRank;
 use crate::epoch::Epoch;
 use crate::message::Assignment;
 
 /// The variables of one worker.
 #[must_use]
 pub fn environment(
-    identity: &Identity,
     epoch: Epoch,
     assignment: &Assignment,
     local: LocalRank,
@@ -31,7 +30,7 @@ pub fn environment(
         ("MASTER_PORT", assignment.master.port.to_string()),
         ("TORCHELASTIC_RESTART_COUNT", assignment.restarts.to_string()),
         ("TORCHELASTIC_MAX_RESTARTS", most_restarts.to_string()),
-        ("TORCHELASTIC_RUN_ID", identity.job.clone()),
+        ("TORCHELASTIC_RUN_ID", assignment.job.clone()),
         // Rank 0 opens the store itself: there is none of the agent's to join.
         ("TORCHELASTIC_USE_AGENT_STORE", "False".to_owned()),
         ("TELLTALE_EPOCH", epoch.to_string()),

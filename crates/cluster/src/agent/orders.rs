@@ -202,7 +202,7 @@ impl Agent {
         self.workers = Workers::starting(epoch, assignment.workers);
         for local in self.workers.alive() {
             let most = self.policy.restart_budget;
-            let environment = environment(&self.identity, epoch, &assignment, local, most);
+            let environment = environment(epoch, &assignment, local, most);
             outputs.push(AgentOutput::Start { epoch, local, environment });
             self.figures.starts += 1;
         }

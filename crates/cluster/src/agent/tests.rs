@@ -48,6 +48,7 @@ fn assignment() -> Assignment {
         master: Master { address: HostAddress::new("10.0.0.7").unwrap(), port: port(29_503) },
         restarts: 4,
         digest: 99,
+        job: "trial".to_owned(),
     }
 }
 
@@ -59,7 +60,6 @@ impl Bench {
             incarnation: Incarnation::new(7),
             address: HostAddress::new("10.0.0.3").unwrap(),
             workers: workers(),
-            job: "job".to_owned(),
         };
         let now = Moment::from_ns(0).after(1000 * SECOND);
         let (agent, first) = Agent::new(identity, policy, now);
@@ -174,7 +174,7 @@ fn a_worker_finds_its_place_as_under_torchrun() {
         ("MASTER_PORT", "29503"),
         ("TORCHELASTIC_RESTART_COUNT", "4"),
         ("TORCHELASTIC_MAX_RESTARTS", "100"),
-        ("TORCHELASTIC_RUN_ID", "job"),
+        ("TORCHELASTIC_RUN_ID", "trial"),
         ("TORCHELASTIC_USE_AGENT_STORE", "False"),
         ("TELLTALE_EPOCH", "5"),
     ];

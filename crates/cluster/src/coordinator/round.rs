@@ -112,7 +112,7 @@ impl Leadership {
 
     /// Tells a node to start its workers.
     pub(super) fn commit_to(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
-        let Some(assignment) = self.assignment(node) else { return };
+        let Some(assignment) = self.assignment(scene, node) else { return };
         if let Some(wait) = self.round.waiting.get_mut(node) {
             wait.sent = Some(scene.now);
         }
@@ -120,7 +120,7 @@ impl Leadership {
     }
 
     /// What a node runs in the current epoch.
-    fn assignment(&self, node: &NodeName) -> Option<Assignment> {
+    fn assignment(&self, scene: &Scene<'_>, node: &NodeName) -> Option<Assignment> {
         let map = &self.state.map;
         let slot = map.slot_of(node)?;
         let Phase::Committed(master) = &self.state.phase else { return None };
@@ -133,6 +133,7 @@ impl Leadership {
             master: master.clone(),
             restarts: self.state.restarts,
             digest: map.digest(),
+            job: scene.job.name.clone(),
         })
     }
 

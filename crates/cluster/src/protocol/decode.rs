@@ -16,6 +16,7 @@ use crate::message::{
     Acknowledgement, Activity, FromNode, FromNodeBody, NotPrepared, Registration, Step,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
+use crate::policy::is_job_name;
 use crate::rank::{MAX_SLOTS, MAX_WORKERS, Rank, WorkersPerNode};
 use crate::vitals::Vitals;
 
@@ -31,6 +32,8 @@ pub struct NodeWord {
     pub vitals: Option<Vitals>,
     /// By what one who registers again on another connection is known to be the same.
     pub instance: Option<Instance>,
+    /// The name of the job that one who registers was started for, if that is for a certain one.
+    pub job: Option<String>,
 }
 
 /// A number that one life of an agent drew and told nobody but its coordinator.
@@ -51,7 +54,7 @@ pub struct RefusedWord {
 /// # Errors
 /// When the bytes are no such message, or anything in it cannot be.
 pub fn node_message(bytes: &[u8], known: Option<&NodeName>) -> Result<NodeWord, RefusedWord> {
-    let message = message::NodeMessage::bounded(bytes)
+    let mut message = message::NodeMessage::bounded(bytes)
         .map_err(|error| RefusedWord { node: None, error: error.into() })?;
     let node = match known {
         Some(known) if known.as_str() == message.node => known.clone(),
@@ -60,15 +63,21 @@ pub fn node_message(bytes: &[u8], known: Option<&NodeName>) -> Result<NodeWord, 
     };
     let incarnation = Incarnation::new(message.incarnation);
     let sequence = message.sequence;
-    let instance = match &message.body {
-        Some(node_message::Body::Registration(one)) => NonZeroU64::new(one.instance).map(Instance),
-        _ => None,
+    let (instance, job) = match &mut message.body {
+        Some(node_message::Body::Registration(one)) => {
+            let job = std::mem::take(&mut one.job);
+            (NonZeroU64::new(one.instance).map(Instance), (!job.is_empty()).then_some(job))
+        }
+        _ => (None, None),
     };
+    if job.as_ref().is_some_and(|job| !is_job_name(job)) {
+        return Err(RefusedWord { node: Some(node), error: ProtocolError::Job });
+    }
     let (body, vitals) = match body(message.body) {
         Ok(found) => found,
         Err(error) => return Err(RefusedWord { node: Some(node), error }),
     };
-    Ok(NodeWord { message: FromNode { node, incarnation, sequence, body }, vitals, instance })
+    Ok(NodeWord { message: FromNode { node, incarnation, sequence, body }, vitals, instance, job })
 }
 
 fn body(body: Option<node_message::Body>) -> Result<(FromNodeBody, Option<Vitals>), ProtocolError> {

@@ -26,8 +26,9 @@ pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMe
             address: one.address.as_str().to_owned(),
             workers: one.workers.get(),
             activity: Some(activity(one.activity)),
-            // Whoever sends it has it.
+            // Whoever sends it has these.
             instance: 0,
+            job: String::new(),
         }),
         FromNodeBody::Report(one) => node_message::Body::Report(report::report(one, vitals)),
         FromNodeBody::Acknowledge(one) => {
@@ -108,6 +109,7 @@ fn assignment(from: &Assignment) -> message::Assignment {
         master_port: from.master.port.get().into(),
         restarts: from.restarts,
         digest: from.digest,
+        job: from.job.clone(),
     }
 }
 

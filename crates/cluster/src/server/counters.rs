@@ -47,11 +47,13 @@ pub(super) enum Refused {
     Name,
     /// A message of a node that is heard on another connection.
     Claimed,
+    /// A message of a node whose agent was started for another job.
+    Job,
 }
 
 impl Refused {
     /// All of them, with their names in the metrics.
-    pub(super) const ALL: [(Self, &'static str); 11] = [
+    pub(super) const ALL: [(Self, &'static str); 12] = [
         (Self::Crowded, "crowded"),
         (Self::Handshake, "handshake"),
         (Self::Stranger, "stranger"),
@@ -63,6 +65,7 @@ impl Refused {
         (Self::NoPlace, "no_place"),
         (Self::Name, "name"),
         (Self::Claimed, "claimed"),
+        (Self::Job, "job"),
     ];
 
     /// The reason of a message that is not taken.

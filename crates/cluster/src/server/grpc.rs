@@ -50,6 +50,8 @@ pub(super) struct Serving {
     pub(super) access: Arc<Access>,
     pub(super) counters: Arc<Counters>,
     pub(super) gate: Arc<Gate>,
+    /// The job's name.
+    pub(super) job: Arc<str>,
 }
 
 /// The coordinator's service.

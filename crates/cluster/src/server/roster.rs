@@ -112,7 +112,7 @@ impl Roster {
     /// Notes what a node says, and that it is told on this stream from now on. Says whether there was
     /// a place for it.
     pub(super) fn note(&mut self, now: Moment, stream: StreamId, word: &mut NodeWord) -> bool {
-        let NodeWord { message, vitals, instance } = word;
+        let NodeWord { message, vitals, instance, job: _ } = word;
         let instance = *instance;
         if let Some(facts) = self.nodes.get_mut(&message.node) {
             if facts.stream != stream {

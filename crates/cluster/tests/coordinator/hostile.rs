@@ -282,3 +282,26 @@ fn a_node_that_is_heard_is_not_displaced_by_whoever_takes_its_name() {
         running.end().await;
     });
 }
+
+#[test]
+fn a_node_that_is_for_another_job_is_refused_with_both_names() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let mut node = Node::attend(&mut running.client(), "a").await;
+        node.job = "other";
+        node.say_registration(Activity::Idle).await;
+        let told = node.refusal().await;
+        assert!(told.contains(r#"for the job "other", and this coordinator runs "job""#), "{told}");
+        assert_eq!(running.metrics("refused_total").await["job"], 1);
+        node.job = "a\nb";
+        node.say_registration(Activity::Idle).await;
+        assert!(node.refusal().await.contains("no control characters"));
+        for job in ["job", ""] {
+            node.job = job;
+            node.say_registration(Activity::Idle).await;
+            node.until_order("welcome", |order| *order == Order::Welcome).await;
+        }
+        running.end().await;
+    });
+}

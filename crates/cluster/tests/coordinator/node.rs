@@ -27,6 +27,8 @@ pub(crate) struct Node {
     pub(crate) life: u64,
     /// By what it is known again on another stream; 0 for by nothing.
     pub(crate) instance: u64,
+    /// The job that it is for, if for a certain one.
+    pub(crate) job: &'static str,
     pub(crate) sequence: u64,
     messages: mpsc::Sender<NodeMessage>,
     orders: Orders,
@@ -39,7 +41,7 @@ impl Node {
         let orders = within("the stream begins", client.attend(ReceiverStream::new(stream)));
         let orders = orders.await.unwrap();
         let name = NodeName::new(name).unwrap();
-        Self { name, life: LIFE, instance: 0, sequence: 0, messages, orders }
+        Self { name, life: LIFE, instance: 0, job: "", sequence: 0, messages, orders }
     }
 
     /// A node that is welcomed.
@@ -68,6 +70,7 @@ impl Node {
         let mut message = encode::node_message(&message, None);
         if let Some(Body::Registration(registration)) = &mut message.body {
             registration.instance = self.instance;
+            registration.job = self.job.to_owned();
         }
         self.send(message).await;
     }

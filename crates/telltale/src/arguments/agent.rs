@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use telltale_cluster::latency::windows::{LEAST_WINDOW_SAMPLES, MAX_WINDOW_SAMPLES, WindowLength};
 use telltale_cluster::node::{HostAddress, NodeName};
-use telltale_cluster::policy::AgentPolicy;
+use telltale_cluster::policy::{AgentPolicy, job_name};
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::reach::{Access, CoordinatorAddress};
 use telltale_cluster::supervisor::MIN_OUTPUT_BYTES;
@@ -56,9 +56,9 @@ pub(crate) struct AgentArguments {
     /// How many workers to run
     #[arg(long, value_name = "N", default_value = "1", value_parser = workers)]
     pub(crate) workers: WorkersPerNode,
-    /// The job's name, as workers see it (TORCHELASTIC_RUN_ID)
-    #[arg(long, value_name = "NAME", default_value = "telltale")]
-    pub(crate) job: String,
+    /// Serve only a coordinator whose job has this name [default: whichever job it runs]
+    #[arg(long, value_name = "NAME", value_parser = job_name)]
+    pub(crate) job: Option<String>,
     /// Where the record of workers, their output and the agent's socket are kept; for one agent at a
     /// time [default: telltale-agent-NODE in $XDG_STATE_HOME, /var/lib (root) or ~/.local/state]
     #[arg(long, value_name = "DIR")]

@@ -37,6 +37,21 @@ fn a_killed_worker_is_followed_by_the_next_epoch_on_the_same_nodes() {
 }
 
 #[test]
+fn workers_see_the_coordinator_s_job_and_agents_of_another_are_refused() {
+    let run = "echo of $TORCHELASTIC_RUN_ID; until test -e $STATE/finish; do sleep 0.1; done";
+    let mut job = Job::start(1, &["bash", "-c", run]);
+    job.add("b", &["--job", "other"]);
+    let reason = "node b was started for the job \"other\", and this coordinator runs \"test\"";
+    wait_until("both to say why", PATIENCE, || {
+        job.agent_log("b").contains(reason) && job.coordinator_log().contains(reason)
+    });
+    job.kill_agent("b");
+    job.add("a", &["--job", "test"]);
+    job.wait_printed("a", 1, 0, "of test");
+    finish(job);
+}
+
+#[test]
 fn the_spare_takes_the_ranks_of_an_agent_that_was_killed() {
     let mut job = Job::start(2, &WORKER);
     ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));

@@ -58,7 +58,11 @@ const fn text(number: u32, name: &'static str, max_bytes: usize) -> FieldLimit {
 /// Limits of a message of an agent.
 pub(super) const NODE_MESSAGE: &[FieldLimit] = &[
     text(1, "node name", MAX_NODE_BYTES),
-    once(4, "registrations", &[text(1, "address of a node", MAX_NODE_BYTES)]),
+    once(
+        4,
+        "registrations",
+        &[text(1, "address of a node", MAX_NODE_BYTES), text(5, "job name", MAX_TEXT_BYTES)],
+    ),
     once(5, "reports", REPORT),
     once(6, "acknowledgements", &[]),
 ];
@@ -89,7 +93,11 @@ const DEVICE: &[FieldLimit] =
 /// Limits of a message to an agent.
 pub(super) const COORDINATOR_MESSAGE: &[FieldLimit] = &[
     text(1, "node name", MAX_NODE_BYTES),
-    once(8, "assignments", &[text(6, "address of rank 0", MAX_NODE_BYTES)]),
+    once(
+        8,
+        "assignments",
+        &[text(6, "address of rank 0", MAX_NODE_BYTES), text(10, "job name", MAX_TEXT_BYTES)],
+    ),
     once(12, "refusals", &[text(1, "reason", MAX_TEXT_BYTES)]),
 ];
 

@@ -49,6 +49,10 @@ pub struct Registration {
     /// node on another connection while the former is still there. 0 is none.
     #[prost(fixed64, tag = "4")]
     pub instance: u64,
+    /// The name of the job that the agent was started for; it is refused by the coordinator of another.
+    /// Empty where it serves whichever job there is. At most 256 bytes.
+    #[prost(string, tag = "5")]
+    pub job: ::prost::alloc::string::String,
 }
 /// What an agent is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -376,6 +380,9 @@ pub struct Assignment {
     /// A number that stands for the whole map; GetRankMap's answer has the same.
     #[prost(fixed64, tag = "9")]
     pub digest: u64,
+    /// The job's name (TORCHELASTIC_RUN_ID), 1 to 256 bytes without control characters.
+    #[prost(string, tag = "10")]
+    pub job: ::prost::alloc::string::String,
 }
 /// Stop all workers, and stand by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

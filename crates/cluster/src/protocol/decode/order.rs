@@ -7,6 +7,7 @@ use super::{port, workers};
 use crate::epoch::{Epoch, Term};
 use crate::message::{Assignment, Master, Order, Outcome, Ports, ToNode};
 use crate::node::{HostAddress, NodeName};
+use crate::policy::is_job_name;
 use crate::rank::{MAX_SLOTS, Rank, Slot};
 
 /// What a coordinator tells.
@@ -38,7 +39,7 @@ pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, Pr
         Wire::Welcome(_) => Order::Welcome,
         Wire::Register(_) => Order::Register,
         Wire::Prepare(prepare) => Order::Prepare { ports: prepare.ports.map(ports).transpose()? },
-        Wire::Commit(one) => Order::Commit(assignment(&one)?),
+        Wire::Commit(one) => Order::Commit(assignment(one)?),
         Wire::Standby(_) => Order::Standby,
         Wire::Stop(stop) => Order::Stop(outcome(stop.outcome)?),
         Wire::Evict(_) => Order::Evict,
@@ -64,7 +65,7 @@ fn ports(from: message::Ports) -> Result<Ports, ProtocolError> {
     Ok(Ports { first, least, greatest })
 }
 
-fn assignment(from: &message::Assignment) -> Result<Assignment, ProtocolError> {
+fn assignment(from: message::Assignment) -> Result<Assignment, ProtocolError> {
     let workers = workers(from.workers)?;
     if from.slots == 0 || from.slots > MAX_SLOTS {
         let (field, range) = ("the number of slots", "1 to 65536");
@@ -78,6 +79,9 @@ fn assignment(from: &message::Assignment) -> Result<Assignment, ProtocolError> {
         return Err(ProtocolError::Contradiction(text));
     }
     let address = HostAddress::new(&from.master_address)?;
+    if !is_job_name(&from.job) {
+        return Err(ProtocolError::Job);
+    }
     Ok(Assignment {
         slot: Slot(from.slot),
         slots: from.slots,
@@ -87,6 +91,7 @@ fn assignment(from: &message::Assignment) -> Result<Assignment, ProtocolError> {
         master: Master { address, port: port(from.master_port)? },
         restarts: from.restarts,
         digest: from.digest,
+        job: from.job,
     })
 }
 

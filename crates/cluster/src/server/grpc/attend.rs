@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use telltale_server::log;
 use telltale_wire::cluster::{MAX_NODE_MESSAGE_BYTES, Payload};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
@@ -48,6 +49,8 @@ struct Reader {
     /// Whose message came last, who may be at the other end: the next is mostly of the same.
     known: Option<NodeName>,
     refusals: u32,
+    /// Whether it was logged that an agent of another job comes on this stream.
+    other_job_is_told: bool,
 }
 
 impl Default for Gate {
@@ -71,7 +74,15 @@ impl StreamingService<Bytes> for Attend {
             if !serving.desk.tell(Event::Opened { stream, orders: orders.clone() }).await {
                 return Err(Status::unavailable("the coordinator is ending"));
             }
-            let reader = Reader { serving, stream, orders, peer, known: None, refusals: 0 };
+            let reader = Reader {
+                serving,
+                stream,
+                orders,
+                peer,
+                known: None,
+                refusals: 0,
+                other_job_is_told: false,
+            };
             tokio::spawn(reader.read(request.into_inner()));
             Ok(Response::new(ReceiverStream::new(to_send)))
         })
@@ -102,10 +113,15 @@ impl Reader {
                     let read = Instant::now();
                     let share = self.share(bytes.len()).await?;
                     match node_message(&bytes, self.known.as_ref()) {
-                        Ok(word) if self.may_be(&word.message.node) => {
-                            self.hand_on(word, read, share).await?;
+                        Ok(word) if !self.may_be(&word.message.node) => {
+                            self.refuse_name(&word.message.node)?;
                         }
-                        Ok(word) => self.refuse_name(&word.message.node)?,
+                        Ok(NodeWord { message, job: Some(job), .. })
+                            if *job != *self.serving.job =>
+                        {
+                            self.refuse_job(&message.node, &job)?;
+                        }
+                        Ok(word) => self.hand_on(word, read, share).await?,
                         Err(RefusedWord { node, error }) => {
                             let reason = error.to_string();
                             self.refuse(Refused::of(&error), node.as_ref(), &reason)?;
@@ -162,6 +178,19 @@ impl Reader {
              names in its subjectAltName"
         );
         self.refuse(Refused::Name, Some(node), &reason)
+    }
+
+    fn refuse_job(&mut self, node: &NodeName, job: &str) -> Result<(), Status> {
+        let own = &self.serving.job;
+        let reason = format!(
+            "node {node} was started for the job {job:?}, and this coordinator runs {own:?}; give its \
+             agent that --job or none, or another --coordinator"
+        );
+        if !self.other_job_is_told {
+            self.other_job_is_told = true;
+            log::warn(&reason);
+        }
+        self.refuse(Refused::Job, Some(node), &reason)
     }
 
     /// Tells why a message is not taken, and ends the stream of one who sends many of those.

@@ -64,7 +64,7 @@ async fn attend(address: String, token: String, name: String, mut kill: mpsc::Re
     let mut node = Node { name, sequence: 0, epoch: 0, runs: None, killed: false, to };
     let address = "127.0.0.1".to_owned();
     let activity = Some(node.activity());
-    let registration = Registration { address, workers: 1, activity, instance: 0 };
+    let registration = Registration { address, workers: 1, activity, ..Registration::default() };
     node.tell(Body::Registration(registration)).await;
     let mut orders = client.attend(ReceiverStream::new(from)).await.unwrap();
     let mut ticks = tokio::time::interval(Duration::from_millis(200));
