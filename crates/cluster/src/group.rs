@@ -22,9 +22,7 @@ impl GroupId {
     /// The group with this name: the 64-bit FNV-1a of its bytes (RFC 9923).
     #[must_use]
     pub fn of_name(name: &str) -> Self {
-        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        }))
+        Self(fnv_1a(name.bytes()))
     }
 
     /// Its number.
@@ -32,6 +30,14 @@ impl GroupId {
     pub const fn number(self) -> u64 {
         self.0
     }
+}
+
+/// The 64-bit FNV-1a of some bytes (RFC 9923): the same on every machine, and for mistakes, not for
+/// malice.
+pub(crate) fn fnv_1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 impl fmt::Display for GroupId {

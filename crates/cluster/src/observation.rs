@@ -12,11 +12,11 @@ use crate::latency::{EdgeWindow, WaitWindow};
 use crate::rank::Rank;
 
 /// Process groups whose progress one report may hold.
-pub const MAX_PROGRESS_PER_REPORT: usize = 4096;
+pub const MAX_PROGRESS_PER_REPORT: usize = telltale_wire::cluster::MAX_PROGRESS;
 /// Latency windows that one report may hold of transfers, and again of collectives.
-pub const MAX_WINDOWS_PER_REPORT: usize = 8192;
+pub const MAX_WINDOWS_PER_REPORT: usize = telltale_wire::cluster::MAX_WINDOWS;
 /// Ranks that one rank may say it waits for.
-pub const MAX_AWAITED_RANKS: usize = 64;
+pub const MAX_AWAITED_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
 
 /// A node's workers, their progress and their latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -41,3 +41,11 @@ pub enum ProtocolError {
     #[error(transparent)]
     Name(#[from] NodeNameError),
 }
+
+// What is kept must fit into what is told.
+const _: () = {
+    use telltale_wire::cluster as told;
+    assert!(crate::incident::MAX_SIGNS <= told::MAX_SIGNS);
+    assert!(crate::rank::MAX_SLOTS as usize <= told::MAX_EVICTED);
+    assert!(crate::rank::MAX_WORKERS as usize <= told::MAX_WORKERS);
+};

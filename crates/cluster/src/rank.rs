@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
+use crate::group::fnv_1a;
 use crate::node::NodeName;
 
 /// Slots a job may have.
@@ -202,12 +203,10 @@ impl RankMap {
 }
 
 fn entry_digest(slot: Slot, node: &NodeName) -> u64 {
-    // FNV-1a's 64-bit parameters (RFC 9923), then the finalizer of SplitMix64, since a plain sum of
-    // FNV values would keep their weak low bits.
+    // FNV-1a, then the finalizer of SplitMix64, since a plain sum of FNV values would keep their weak low
+    // bits.
     let bytes = slot.0.to_le_bytes().into_iter().chain(node.as_str().bytes());
-    let fnv = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let fnv = fnv_1a(bytes);
     let mixed = (fnv ^ (fnv >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

@@ -17,8 +17,8 @@ pub use crate::telemetry::{Payload, RawCodec, TokenTextError};
 pub use client::{CallError, Client, Orders};
 pub use descriptors::DESCRIPTORS;
 pub use limited::{
-    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_MATRIX_CELLS, MAX_MATRIX_NODES, MAX_PROGRESS, MAX_WINDOWS,
-    MAX_WORKERS,
+    MAX_AWAITED_RANKS, MAX_DEVICES, MAX_EVICTED, MAX_EVIDENCE, MAX_MATRIX_CELLS, MAX_MATRIX_NODES,
+    MAX_NODE_BYTES, MAX_PROGRESS, MAX_SIGNS, MAX_SUSPECTS, MAX_VERDICTS, MAX_WINDOWS, MAX_WORKERS,
 };
 
 /// The service's full name, the first part of each method's path.

@@ -7,7 +7,7 @@ use super::members::Members;
 use crate::node::NodeName;
 
 /// Nodes of one extract: what fits on a screen.
-pub const MAX_EXTRACT_NODES: usize = 64;
+pub const MAX_EXTRACT_NODES: usize = telltale_wire::cluster::MAX_MATRIX_NODES;
 
 /// Latencies between some nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

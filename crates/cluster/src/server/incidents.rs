@@ -16,6 +16,7 @@ use crate::store::{IncidentRecord, Kept, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS}
 
 /// Verdicts that are kept of one incident.
 const MAX_VERDICTS: usize = 64;
+const _: () = assert!(MAX_VERDICTS <= telltale_wire::cluster::MAX_VERDICTS);
 
 /// The latest incidents.
 #[derive(Debug, Default)]

@@ -20,21 +20,21 @@ pub const MAX_MATRIX_NODES: usize = 64;
 /// Cells in one answer's matrix of latencies.
 pub const MAX_MATRIX_CELLS: usize = MAX_MATRIX_NODES * MAX_MATRIX_NODES;
 /// Bytes of the name or address of a node: as of a domain name.
-pub(crate) const MAX_NODE_BYTES: usize = 253;
+pub const MAX_NODE_BYTES: usize = 253;
 /// Bytes that one number of a packed list takes at most.
 const MAX_NUMBER_BYTES: usize = 5;
 /// Nodes, slots, incidents and decisions in one answer.
 const MAX_ROWS: usize = 1 << 17;
 /// Signs of one incident.
-const MAX_SIGNS: usize = 256;
+pub const MAX_SIGNS: usize = 256;
 /// Suspects of one verdict.
-const MAX_SUSPECTS: usize = 64;
+pub const MAX_SUSPECTS: usize = 64;
 /// Figures behind one verdict.
-const MAX_EVIDENCE: usize = 16;
+pub const MAX_EVIDENCE: usize = 16;
 /// Verdicts of one incident.
-const MAX_VERDICTS: usize = 256;
+pub const MAX_VERDICTS: usize = 256;
 /// Nodes that one decision takes out of their slots.
-const MAX_EVICTED: usize = 1 << 16;
+pub const MAX_EVICTED: usize = 1 << 16;
 /// All of these together in one answer: a few bytes stand for a few hundred in memory.
 pub(crate) const MAX_PARTS: usize = 1 << 21;
 
