@@ -277,6 +277,12 @@ impl Agent {
         self.workers.any_alive()
     }
 
+    /// The latest leader whose orders it has heard, and the number of the last one.
+    #[must_use]
+    pub const fn heard(&self) -> Option<(Term, u64)> {
+        self.heard
+    }
+
     /// What it has counted.
     #[must_use]
     pub const fn figures(&self) -> AgentFigures {

@@ -22,11 +22,11 @@ use tokio::task::LocalSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::agent::{Agent, AgentInput, AgentOutput, Identity};
-use crate::epoch::Epoch;
+use crate::epoch::{Epoch, Term};
 use crate::intake::server::{
     MAX_WAITING_WISHES, ORDER_PATIENCE, ServeError, Server, ServerOptions, Wish,
 };
-use crate::intake::{Intake, Scope, WorkerProcess};
+use crate::intake::{Intake, OwnCounts, Scope, WorkerProcess};
 use crate::message::{FromNode, Order, Outcome, ToNode};
 use crate::node::NodeName;
 use crate::operator::Operator;
@@ -127,6 +127,7 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
         over: None,
         unfit: None,
         lost_messages: 0,
+        unheeded: None,
     };
     driver.clear_leftovers().await?;
     let brought = connection::keep(target);
@@ -166,6 +167,8 @@ struct Driver {
     unfit: Option<String>,
     /// Messages for which the way to the coordinator had no room.
     lost_messages: u64,
+    /// The leader of whose orders it was told last that they are not obeyed.
+    unheeded: Option<Term>,
 }
 
 impl Driver {
@@ -231,6 +234,7 @@ impl Driver {
             _ => None,
         };
         log::debug(|| format!("epoch {epoch}: {:?}", message.order));
+        self.warn_of_former(&message);
         let before = self.agent.running();
         let rest_before = self.agent.resting();
         let mut outputs = Vec::new();
@@ -270,6 +274,22 @@ impl Driver {
         self.perform();
     }
 
+    /// Tells, once of each leader, that the agent does not listen to it, and what helps.
+    fn warn_of_former(&mut self, message: &ToNode) {
+        let (told, Some(heard)) = ((message.term, message.sequence), self.agent.heard()) else {
+            return;
+        };
+        if told <= heard && self.unheeded != Some(message.term) {
+            self.unheeded = Some(message.term);
+            let ((term, order), (heard_term, heard_order)) = (told, heard);
+            log::warn(&format!(
+                "order {order} of term {term} came after order {heard_order} of term {heard_term} \
+                 and is not obeyed: another coordinator leads since, or this one began with another \
+                 store; if it is the one that leads now, restart this agent"
+            ));
+        }
+    }
+
     fn worker_event(&mut self, event: Event) {
         let input = match event {
             Event::LeftoversGone => AgentInput::LeftoversGone,
@@ -293,12 +313,23 @@ impl Driver {
         self.step(input);
     }
 
+    fn note_counts(&self) {
+        let output = self.supervisor.output_figures();
+        self.intake.note_agent(OwnCounts {
+            figures: self.agent.figures(),
+            lost_messages: self.lost_messages,
+            lines_not_echoed: output.lines_not_echoed(),
+            bytes_not_written: output.bytes_not_written(),
+        });
+    }
+
     /// Gives the machine what workers have told, and does what is due.
     fn look(&mut self) {
         if let Err(error) = self.supervisor.keep_up() {
             log::warn(&format!("starting a process failed, and is tried again: {error}"));
         }
         self.intake.look_at_machine();
+        self.note_counts();
         let Some(scope) = &self.scope else { return };
         let first = scope.ranks.start;
         let processes = self.supervisor.processes().filter_map(|(local, pid)| {

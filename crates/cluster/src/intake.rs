@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use crate::agent::AgentFigures;
 use crate::epoch::Epoch;
 use crate::latency::tracker::{Tracker, TrackerCounts};
 use crate::latency::windows::WindowLength;
@@ -91,6 +92,7 @@ struct Shared {
     current: Mutex<Current>,
     /// What readers of files have seen.
     readers: Mutex<BTreeMap<Format, ReaderCounts>>,
+    agent: Mutex<OwnCounts>,
     arrived: Notify,
 }
 
@@ -132,6 +134,21 @@ pub struct View {
     pub counts: IntakeCounts,
     /// What readers of files have seen, where there are any.
     pub readers: BTreeMap<Format, ReaderCounts>,
+    /// What the agent has counted of itself.
+    pub agent: OwnCounts,
+}
+
+/// What an agent has counted of itself since its start; it shows nothing else to anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnCounts {
+    /// Of orders and workers.
+    pub figures: AgentFigures,
+    /// Messages for which the way to the coordinator had no room.
+    pub lost_messages: u64,
+    /// Lines of workers that the agent's own output had no room for.
+    pub lines_not_echoed: u64,
+    /// Bytes of workers' output that could not be written to files.
+    pub bytes_not_written: u64,
 }
 
 // === impl Scope ===
@@ -239,8 +256,9 @@ impl Intake {
         let current = self.current();
         let counts = current.counts(&self.queue());
         let readers = self.readers().clone();
+        let agent = *self.agent();
         let Some(running) = &current.running else {
-            return View { vitals: current.vitals(), counts, readers, ..View::default() };
+            return View { vitals: current.vitals(), counts, readers, agent, ..View::default() };
         };
         let latest = running.latest.iter();
         View {
@@ -250,6 +268,7 @@ impl Intake {
             vitals: current.vitals(),
             counts,
             readers,
+            agent,
         }
     }
 
@@ -274,6 +293,11 @@ impl Intake {
     /// Takes note of what a reader of files has seen until now.
     pub fn note_reader(&self, format: Format, counts: ReaderCounts) {
         self.readers().insert(format, counts);
+    }
+
+    /// Takes note of what the agent has counted until now.
+    pub fn note_agent(&self, counts: OwnCounts) {
+        *self.agent() = counts;
     }
 
     /// The rank of the worker with this process, as the last observation was told of it.
@@ -302,6 +326,10 @@ impl Intake {
 
     fn readers(&self) -> MutexGuard<'_, BTreeMap<Format, ReaderCounts>> {
         self.0.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn agent(&self) -> MutexGuard<'_, OwnCounts> {
+        self.0.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

@@ -1,13 +1,11 @@
 //! Files that other tools write, from a worker to what the coordinator says.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use telltale_harness::{skip, wait_until};
 
-use crate::job::{Job, PATIENCE};
+use crate::job::{Job, PATIENCE, metrics};
 
 const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/files.py");
@@ -56,15 +54,4 @@ fn lines_of_the_inspector_are_counted_for_the_worker_that_wrote_them() {
     });
     fs::write(job.path("finish"), "").expect("a scratch file");
     job.wait_finished();
-}
-
-fn metrics(socket: &Path) -> String {
-    let mut text = String::new();
-    if let Ok(mut stream) = UnixStream::connect(socket) {
-        let request = "GET /metrics HTTP/1.1\r\nhost: agent\r\naccept: text/plain\r\n\
-                       connection: close\r\n\r\n";
-        let _ = stream.write_all(request.as_bytes());
-        let _ = stream.read_to_string(&mut text);
-    }
-    text
 }

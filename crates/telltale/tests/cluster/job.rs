@@ -60,7 +60,27 @@ impl Job {
         job
     }
 
-    /// The same with two coordinators, whose decisions are in etcd.
+    /// The same with a coordinator that asks for the token in the file `token`.
+    pub(crate) fn with_token(nodes: u32, command: &[&str], token: &str) -> Self {
+        let mut job = Self::new(command);
+        job.set_token(token);
+        let (journal, token) = (job.path("journal"), job.path("token"));
+        job.add_coordinator(
+            nodes,
+            &format!("journal = {journal:?}\n[access]\ntoken_file = {token:?}\n"),
+        );
+        job
+    }
+
+    /// Writes another token into the file.
+    pub(crate) fn set_token(&self, token: &str) {
+        let path = self.path("token");
+        fs::write(&path, token).expect("a scratch file");
+        let owner_alone = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&path, owner_alone).expect("a scratch file");
+    }
+
+    /// A job with two coordinators, whose decisions are in etcd.
     pub(crate) fn with_etcd(nodes: u32, command: &[&str], etcd: &EtcdCluster) -> Self {
         let mut job = Self::new(command);
         for _ in 0..2 {
@@ -302,6 +322,18 @@ fn parent(directory: &Path) -> Option<(i32, i32)> {
     let pid = directory.file_name()?.to_str()?.parse().ok()?;
     let stat = fs::read_to_string(directory.join("stat")).ok()?;
     Some((pid, stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?))
+}
+
+/// What the agent with this socket shows; nothing while it is not there.
+pub(crate) fn metrics(socket: &Path) -> String {
+    let mut text = String::new();
+    if let Ok(mut stream) = UnixStream::connect(socket) {
+        let request = "GET /metrics HTTP/1.1\r\nhost: agent\r\naccept: text/plain\r\n\
+                       connection: close\r\n\r\n";
+        let _ = stream.write_all(request.as_bytes());
+        let _ = stream.read_to_string(&mut text);
+    }
+    text
 }
 
 /// Has a process end with this one, even if this one is killed.

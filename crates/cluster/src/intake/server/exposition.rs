@@ -6,7 +6,7 @@ use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions as defined;
 use telltale_wire::exposition::{Encoder, Format, Head, Labels, Number};
 
-use crate::intake::View;
+use crate::intake::{OwnCounts, View};
 use crate::readers::ReaderCounts;
 
 /// The whole text.
@@ -17,6 +17,7 @@ pub(super) fn text(format: Format, view: &View) -> String {
     page.one(defined::AGENT_RUNNING, Some(whole(view.scope.is_some().into())));
     let epoch = view.scope.as_ref().map(|scope| whole(scope.epoch.number()));
     page.one(defined::AGENT_EPOCH, epoch);
+    page.agent(&view.agent);
     page.records(view);
     page.node(view);
     page.0.finish();
@@ -26,6 +27,28 @@ pub(super) fn text(format: Format, view: &View) -> String {
 struct Page<'t>(Encoder<'t>);
 
 impl Page<'_> {
+    fn agent(&mut self, counts: &OwnCounts) {
+        let figures = &counts.figures;
+        let ignored = [
+            ("term", figures.stale_terms),
+            ("sequence", figures.stale_orders),
+            ("epoch", figures.stale_epochs),
+        ];
+        let ignored = ignored.map(|(reason, count)| (reason, whole(count)));
+        self.labelled(defined::AGENT_ORDERS_IGNORED_TOTAL, "reason", ignored);
+        for (definition, count) in [
+            (defined::AGENT_MESSAGES_LOST_TOTAL, counts.lost_messages),
+            (defined::AGENT_WINDOWS_DROPPED_TOTAL, figures.dropped_windows),
+            (defined::AGENT_WORKER_EVENTS_IGNORED_TOTAL, figures.stale_workers),
+            (defined::AGENT_WORKER_STARTS_TOTAL, figures.starts),
+            (defined::AGENT_WORKER_KILLS_TOTAL, figures.kills),
+            (defined::AGENT_OUTPUT_LINES_DROPPED_TOTAL, counts.lines_not_echoed),
+            (defined::AGENT_OUTPUT_UNWRITTEN_BYTES_TOTAL, counts.bytes_not_written),
+        ] {
+            self.one(definition, Some(whole(count)));
+        }
+    }
+
     fn records(&mut self, view: &View) {
         let counts = &view.counts;
         let tracker = &counts.tracker;

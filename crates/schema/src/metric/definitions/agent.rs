@@ -79,6 +79,50 @@ pub const AGENT_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Messages to the coordinator for which the way to it had no room.
+pub const AGENT_MESSAGES_LOST_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_messages_lost_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Messages to the coordinator for which the way to it had no room.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Orders of a coordinator that were not obeyed: term (a later leader was heard before), sequence (a later order of the same leader was), epoch (of one that is over, or out of turn).
+pub const AGENT_ORDERS_IGNORED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_orders_ignored_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Orders of a coordinator that were not obeyed: term (a later leader was heard before), sequence (a later order of the same leader was), epoch (of one that is over, or out of turn).",
+    labels: &["reason"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Lines of workers that the agent's own output had no room for; the files have them.
+pub const AGENT_OUTPUT_LINES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_output_lines_dropped_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Lines of workers that the agent's own output had no room for; the files have them.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Output of workers that could not be written to its files.
+pub const AGENT_OUTPUT_UNWRITTEN_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_output_unwritten_bytes_total",
+    unit: Unit::Bytes,
+    kind: MetricKind::Counter,
+    help: "Output of workers that could not be written to its files.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
 /// Mean latency of transfers with the peer, by its rank, in the last report that had any.
 pub const AGENT_PEER_LATENCY_SECONDS: &MetricDefinition = &MetricDefinition {
     name: "telltale_agent_peer_latency_seconds",
@@ -156,6 +200,17 @@ pub const AGENT_RUNNING: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Windows of latencies that a report had no room for.
+pub const AGENT_WINDOWS_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_windows_dropped_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Windows of latencies that a report had no room for.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
 /// Processor time of the worker's own process.
 pub const AGENT_WORKER_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_agent_worker_cpu_seconds_total",
@@ -167,6 +222,28 @@ pub const AGENT_WORKER_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition 
     since: "0.1.0",
 };
 
+/// Starts and ends of workers that are not those of the present epoch.
+pub const AGENT_WORKER_EVENTS_IGNORED_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_worker_events_ignored_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Starts and ends of workers that are not those of the present epoch.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Kills of workers that did not stop when they were asked to.
+pub const AGENT_WORKER_KILLS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_worker_kills_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Kills of workers that did not stop when they were asked to.",
+    labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
 /// Resident memory of the worker's own process.
 pub const AGENT_WORKER_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinition {
     name: "telltale_agent_worker_resident_memory_bytes",
@@ -174,6 +251,17 @@ pub const AGENT_WORKER_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinit
     kind: MetricKind::Gauge,
     help: "Resident memory of the worker's own process.",
     labels: &["rank"],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Workers that were started.
+pub const AGENT_WORKER_STARTS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_worker_starts_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Workers that were started.",
+    labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
 };
