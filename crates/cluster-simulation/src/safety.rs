@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use telltale_cluster::incident::Incident;
 use telltale_cluster::message::{Assignment, Order, ToNode};
 use telltale_cluster::node::{Bar, NodeName};
 use telltale_cluster::policy::{Mode, NoSpare};
@@ -175,6 +176,16 @@ impl Safety {
             let (count, budget) = (self.evictions.len(), self.eviction_budget);
             self.hold(count <= budget, now, || format!("{count} evictions, and {budget} allowed"));
         }
+    }
+
+    /// A coordinator has held an incident for long, and has told this of it last.
+    pub(crate) fn held(&mut self, now: TrueTime, incident: &Incident, told: Option<&Incident>) {
+        let signs = |of: &Incident| (of.signs.len(), of.dropped_signs);
+        let is_told =
+            told.is_some_and(|told| told.id == incident.id && signs(told) == signs(incident));
+        self.hold(is_told, now, || {
+            format!("of incident {} not all is told: {told:?}", incident.id)
+        });
     }
 
     /// A coordinator sends an order.

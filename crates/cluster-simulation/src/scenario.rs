@@ -46,6 +46,9 @@ pub enum Kinds {
     OneFreeze,
     /// Detection names one node with a slot then, for ever.
     OneSuspicion,
+    /// Detection suspects hundreds of links from the middle of the troubled time on, for ever, and one
+    /// worker ends with an exit code at its end.
+    CrashAmongSuspicions,
 }
 
 impl Scenario {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use telltale_cluster::coordinator::Coordinator;
 use telltale_cluster::epoch::Term;
+use telltale_cluster::incident::Incident;
 use telltale_cluster::stored::DecisionNumber;
 use telltale_cluster::time::Moment;
 
@@ -34,6 +35,8 @@ pub(crate) struct Seat {
     /// The decision that is with the store, and until when an answer is waited for.
     pub(crate) storing: Option<(DecisionNumber, Moment)>,
     pub(crate) last_verdicts: Moment,
+    /// What it has told last of an incident.
+    pub(crate) told: Option<Box<Incident>>,
     /// It does nothing any more ([`crate::defect::Defect::LockedUp`]).
     pub(crate) stuck: bool,
 }
@@ -58,6 +61,7 @@ impl Seat {
             rests_until: start,
             storing: None,
             last_verdicts: start,
+            told: None,
             stuck: false,
         }
     }

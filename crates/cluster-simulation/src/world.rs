@@ -116,6 +116,8 @@ pub struct Summary {
     pub processes: u64,
     /// Nodes that lost their slots by a coordinator's own judgement.
     pub evictions: u64,
+    /// Failures that were put down to a node.
+    pub charges: u64,
     /// Terms that began.
     pub terms: u64,
     /// Simulated time.

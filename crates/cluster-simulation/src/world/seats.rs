@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, Output};
 use telltale_cluster::epoch::{Epoch, Revision, Term};
+use telltale_cluster::incident::Standing;
 use telltale_cluster::message::{FromNode, FromNodeBody, Order, Step, ToNode};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::WorkerState;
@@ -21,6 +22,9 @@ use crate::store::Grant;
 
 /// How often a coordinator's time passes.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How long after a sign an incident that is held may be told without it: longer than the store fails.
+const TOLD_WITHIN: Duration = Duration::from_secs(12);
 
 /// How often detection looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -79,6 +83,19 @@ impl World {
         }
         self.look(index, now);
         self.seat_step(index, Input::Tick);
+        self.check_what_is_told(index, now);
+    }
+
+    /// Whoever reads of an incident that is held is told of all its signs.
+    fn check_what_is_told(&mut self, index: usize, now: Moment) {
+        let seat = &self.seats[index];
+        let Some(incident) = seat.coordinator.as_ref().and_then(Coordinator::incident) else {
+            return;
+        };
+        let held = matches!(incident.standing, Standing::Held(_));
+        if held && now.since(incident.last_sign) > TOLD_WITHIN {
+            self.safety.held(self.now, incident, seat.told.as_deref());
+        }
     }
 
     fn seat_pause(&self, index: usize) -> Option<Duration> {
@@ -248,7 +265,8 @@ impl World {
                 self.seats[index].storing = None;
                 self.seats[index].rests_until = now.after(Duration::from_secs(1));
             }
-            Output::Incident(_) | Output::Answer { .. } | Output::Refuse { .. } => {}
+            Output::Incident(incident) => self.seats[index].told = Some(incident),
+            Output::Answer { .. } | Output::Refuse { .. } => {}
         }
     }
 
@@ -272,8 +290,13 @@ impl World {
 
     pub(super) fn store_put(&mut self, seat: usize, life: u64, decision: &Decision) {
         let any_revision = self.defect == Some(Defect::Forgetful);
+        let before = self.store.state().map(|state| state.failures.clone()).unwrap_or_default();
         let (outcome, written) = self.store.put(decision, any_revision);
         if written {
+            let failures = decision.state.failures.iter();
+            let charged =
+                failures.filter(|(node, count)| before.get(*node).is_none_or(|one| one < *count));
+            self.summary.charges += u64::try_from(charged.count()).unwrap_or(u64::MAX);
             self.summary.epochs = decision.state.epoch.number();
             self.summary.evictions +=
                 u64::try_from(decision.why.evicted().len()).unwrap_or(u64::MAX);

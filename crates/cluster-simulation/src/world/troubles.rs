@@ -20,6 +20,9 @@ use crate::store::StoreTrouble;
 /// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
+/// Links that are suspected at once: more than an incident keeps signs.
+const MANY_LINKS: usize = 300;
+
 /// Something that goes wrong at one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trouble {
@@ -77,7 +80,13 @@ impl Scenario {
 impl World {
     pub(super) fn draw_troubles(&mut self) {
         if !matches!(self.scenario.kinds, Kinds::All | Kinds::Coordinators) {
-            let shortly_before = self.scenario.troubled.saturating_sub(Duration::from_millis(1));
+            let mut before = Duration::from_millis(1);
+            if self.scenario.kinds == Kinds::CrashAmongSuspicions {
+                self.suspect_links(self.scenario.troubled / 2);
+                // At any time between two looks at the incident that is held.
+                before += self.random.duration(Duration::ZERO, Duration::from_millis(100));
+            }
+            let shortly_before = self.scenario.troubled.saturating_sub(before);
             self.after(shortly_before, Event::Trouble(Trouble::TheOne));
         }
         let mut gone = 0;
@@ -240,6 +249,7 @@ impl World {
             Kinds::OneDeath => self.host_dies(host, None),
             Kinds::OneFreeze => self.pause_host(host, None),
             Kinds::OneSuspicion => self.suspect(host, None, FOR_EVER),
+            Kinds::CrashAmongSuspicions => self.worker_fails(host, Exit::Code(1)),
             _ => self.worker_fails(host, Exit::Signal(9)),
         }
     }
@@ -326,9 +336,24 @@ impl World {
         self.suspicions.push(Suspicion { suspects, from, until });
     }
 
+    /// Suspects many links after a time, for ever. They are of nodes that are nowhere else, since only their number
+    /// matters and nobody is evicted for a link.
+    fn suspect_links(&mut self, wait: Duration) {
+        let name =
+            |text: String| NodeName::new(&text).expect("a short name without odd characters");
+        let from = self.now.after(wait);
+        for index in 0..MANY_LINKS {
+            let (one, two) = (name(format!("link-{index}-from")), name(format!("link-{index}-to")));
+            let link = Suspect::Link { from: one, to: two, both_ways: true };
+            let suspects = Suspects::One(link);
+            self.suspicions.push(Suspicion { suspects, from, until: from.after(FOR_EVER) });
+        }
+    }
+
     /// What detection says at present.
     pub(super) fn verdicts(&self, now: Moment) -> Vec<Verdict> {
-        let lasting = self.suspicions.iter().filter(|one| one.until > self.now);
+        let lasting =
+            self.suspicions.iter().filter(|one| one.from <= self.now && one.until > self.now);
         let verdict = |one: &Suspicion| {
             let mut suspects = one.suspects.clone();
             if let (Suspects::Ambiguous(all), Some(Defect::AmbiguityIgnored)) =
@@ -337,8 +362,9 @@ impl World {
                 suspects = Suspects::One(all[0].clone());
             }
             let windows = u32::try_from(self.now.since(one.from).as_secs()).unwrap_or(u32::MAX);
+            let is_link = matches!(suspects, Suspects::One(Suspect::Link { .. }));
             Verdict {
-                kind: VerdictKind::SlowNode,
+                kind: if is_link { VerdictKind::SlowLink } else { VerdictKind::SlowNode },
                 suspects,
                 confidence: 1.0,
                 evidence: Vec::new(),
@@ -400,7 +426,7 @@ impl World {
         self.healed = true;
         self.network.heal();
         self.store.trouble = StoreTrouble::None;
-        if self.scenario.kinds != Kinds::OneSuspicion {
+        if !matches!(self.scenario.kinds, Kinds::OneSuspicion | Kinds::CrashAmongSuspicions) {
             self.suspicions.clear();
         }
         for index in 0..self.hosts.len() {
