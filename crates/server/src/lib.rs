@@ -9,6 +9,7 @@ pub mod bounded_file;
 pub mod hosts;
 pub mod listen;
 pub mod log;
+pub mod peer_user;
 pub mod secret_file;
 pub mod stalling;
 pub mod tls;

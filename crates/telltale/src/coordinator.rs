@@ -34,9 +34,7 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
         log::info(&format!("listens for HTTP on {address}"));
     }
     if is_open {
-        log::warn(
-            "every user of this machine can restart the job; --token-file or a socket file changes that",
-        );
+        log::info("no token is asked for: only root and this user may call, from this machine");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)

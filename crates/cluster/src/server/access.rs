@@ -1,5 +1,5 @@
 //! Who may call: whoever has the token or a certificate of the named authority, where one of them is
-//! asked for.
+//! asked for; otherwise our own user and root, on this machine.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -63,6 +63,8 @@ pub(super) enum NodeNames {
 #[derive(Debug)]
 pub(super) struct Access {
     token: Option<Token>,
+    /// Whether callers prove who they are by a certificate.
+    certified: bool,
     pub(super) nodes: NodeNames,
     pub(super) tls: Option<TlsPlan>,
 }
@@ -99,13 +101,20 @@ impl Access {
         } else {
             NodeNames::Certified { domain: files.node_domain.clone() }
         };
-        Ok(Arc::new(Self { token, nodes, tls }))
+        let certified = files.client_authority.is_some();
+        Ok(Arc::new(Self { token, certified, nodes, tls }))
     }
 
-    /// Whether a user of this machine may connect to a socket file: without a token, whoever can
-    /// open the file could restart the job, so only root and our own user may.
+    /// Whether a caller is asked for nothing by which it proves who it is, so that it matters which user
+    /// of this machine it is.
+    pub(super) const fn asks_nothing(&self) -> bool {
+        self.token.is_none() && !self.certified
+    }
+
+    /// Whether a user of this machine may call on a socket file: without a token, whoever can open the
+    /// file could restart the job, so only root and our own user may.
     pub(super) fn lets_in(&self, uid: u32) -> bool {
-        self.token.is_some() || [0, rustix::process::geteuid().as_raw()].contains(&uid)
+        self.token.is_some() || is_ours(uid)
     }
 
     /// Whether a call with this `authorization` header may go on. Certificates were checked when the
@@ -113,4 +122,9 @@ impl Access {
     pub(super) fn admits(&self, header: Option<&str>) -> bool {
         self.token.as_ref().is_none_or(|token| header.is_some_and(|header| token.is_in(header)))
     }
+}
+
+/// Whether a user is root or our own, who may end this process anyway.
+pub(super) fn is_ours(uid: u32) -> bool {
+    [0, rustix::process::geteuid().as_raw()].contains(&uid)
 }

@@ -29,7 +29,7 @@ pub(super) enum Refused {
     Crowded,
     /// The TLS handshake failed: no certificate, an expired one, one of somebody else's.
     Handshake,
-    /// Another user of this machine at a socket file, where no token proves who may call.
+    /// Another user of this machine, where no token proves who may call.
     Stranger,
     /// A call without the token, or with another.
     Token,

@@ -25,6 +25,7 @@ use super::access::Access;
 use super::counters::{Counters, Refused};
 use super::desk::Desk;
 use super::incoming::Connection;
+use super::peer::{Peer, STRANGER};
 use attend::Attend;
 use calls::{Call, Method};
 
@@ -131,6 +132,10 @@ impl Service<http::Request<Body>> for Coordinator {
         let serving = self.0.clone();
         Box::pin(async move {
             serving.counters.calls.add(1);
+            if request.extensions().get::<Peer>().is_some_and(|peer| peer.is_stranger) {
+                serving.counters.refuse(Refused::Stranger);
+                return Ok(Status::permission_denied(STRANGER).into_http());
+            }
             let header = request.headers().get(http::header::AUTHORIZATION);
             if !serving.access.admits(header.and_then(|value| value.to_str().ok())) {
                 serving.counters.refuse(Refused::Token);

@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -19,6 +19,7 @@ use telltale_server::stalling::{Movement, Noting};
 use telltale_wire::exposition::Format;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tonic::transport::server::Connected;
 
 use super::access::Access;
 use super::api;
@@ -27,6 +28,7 @@ use super::desk::Desk;
 use super::incoming::Connection;
 use super::metrics;
 use super::page;
+use super::peer::{Peer, STRANGER};
 
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -90,6 +92,7 @@ pub(super) async fn serve(
 }
 
 async fn drive(connection: Connection, router: Router) {
+    let router = router.layer(Extension(connection.connect_info()));
     let movement = Arc::new(Movement::default());
     let stream = TokioIo::new(Noting::new(connection, Arc::clone(&movement)));
     let serving = http1::Builder::new()
@@ -106,8 +109,13 @@ async fn drive(connection: Connection, router: Router) {
 }
 
 /// Lets a request on that names this machine and shows what it must.
-async fn admit(State(web): State<Web>, request: Request, next: Next) -> Response {
-    match refusal(&web, request.headers()) {
+async fn admit(
+    State(web): State<Web>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match refusal(&web, &peer, request.headers()) {
         Some(refusal) => refusal,
         None => next.run(request).await,
     }
@@ -130,9 +138,13 @@ fn misdirected(web: &Web, headers: &HeaderMap) -> Option<Response> {
     Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
 }
 
-fn refusal(web: &Web, headers: &HeaderMap) -> Option<Response> {
+fn refusal(web: &Web, peer: &Peer, headers: &HeaderMap) -> Option<Response> {
     if let Some(refusal) = misdirected(web, headers) {
         return Some(refusal);
+    }
+    if peer.is_stranger {
+        web.counters.refuse(Refused::Stranger);
+        return Some((StatusCode::FORBIDDEN, format!("{STRANGER}\n")).into_response());
     }
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if !web.access.admits(text(header::AUTHORIZATION)) {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use telltale_server::listen::Listener;
-use telltale_server::log;
+use telltale_server::{log, peer_user};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-use super::access::Access;
+use super::access::{Access, is_ours};
 use super::counters::{Counters, Refused};
 use super::peer::Peer;
 use crate::trust::Spoken;
@@ -52,6 +52,7 @@ pub(super) struct Connection {
     bytes: Bytes,
     /// Until the caller has said its first word.
     greeting: Option<Pin<Box<Sleep>>>,
+    is_stranger: bool,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -115,7 +116,9 @@ fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<
         Speech::Http => Spoken::Http1,
     };
     let tls = entrance.access.tls.as_ref().map(|tls| tls.acceptor(spoken));
+    let asks_nothing = entrance.access.asks_nothing();
     tokio::spawn(async move {
+        let is_stranger = asks_nothing && is_of_another_user(&bytes).await;
         let bytes = match (bytes, tls) {
             (Bytes::Tcp(stream), Some(acceptor)) => match shake_hands(stream, &acceptor).await {
                 Ok(bytes) => bytes,
@@ -130,8 +133,24 @@ fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<
         counters.connections.add(1);
         let greeting = Some(Box::pin(sleep(GREETING_PATIENCE)));
         // Nobody takes it when the program ends.
-        let _ = to_server.send(Ok(Connection { bytes, greeting, _permit: permit })).await;
+        let _ =
+            to_server.send(Ok(Connection { bytes, greeting, is_stranger, _permit: permit })).await;
     });
+}
+
+/// Whether a connection comes from another user of this machine than root and our own, or cannot be
+/// told to come from one of them.
+async fn is_of_another_user(bytes: &Bytes) -> bool {
+    let Bytes::Tcp(stream) = bytes else { return false };
+    let (Ok(local), Ok(remote)) = (stream.local_addr(), stream.peer_addr()) else { return true };
+    let asked = tokio::task::spawn_blocking(move || peer_user::user_of(local, remote)).await;
+    match asked.map_err(io::Error::other).flatten() {
+        Ok(user) => !is_ours(user),
+        Err(error) => {
+            log::debug(|| format!("cannot tell which user connects from {remote}: {error}"));
+            true
+        }
+    }
 }
 
 async fn shake_hands(stream: TcpStream, acceptor: &TlsAcceptor) -> io::Result<Bytes> {
@@ -159,9 +178,12 @@ impl Connected for Connection {
     type ConnectInfo = Peer;
 
     fn connect_info(&self) -> Peer {
-        let Bytes::Tls(stream) = &self.bytes else { return Peer::default() };
-        let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-        Peer { certificate: shown.map(|certificate| Arc::new(certificate.clone().into_owned())) }
+        let shown = match &self.bytes {
+            Bytes::Tls(stream) => stream.get_ref().1.peer_certificates().and_then(<[_]>::first),
+            Bytes::Tcp(_) | Bytes::Unix(_) => None,
+        };
+        let certificate = shown.map(|certificate| Arc::new(certificate.clone().into_owned()));
+        Peer { certificate, is_stranger: self.is_stranger }
     }
 }
 

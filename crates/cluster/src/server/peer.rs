@@ -18,7 +18,13 @@ use crate::node::NodeName;
 pub(super) struct Peer {
     /// What it has shown; nothing where nothing was asked for, and on a socket file.
     pub(super) certificate: Option<Arc<CertificateDer<'static>>>,
+    /// Whether it is another user of this machine, where only our own may call.
+    pub(super) is_stranger: bool,
 }
+
+/// What a stranger is told.
+pub(super) const STRANGER: &str = "without a token only root and the coordinator's own user may call, \
+    on this machine; call as one of them, or give the coordinator and its callers a --token-file";
 
 impl Peer {
     /// Whether it may speak for this node.

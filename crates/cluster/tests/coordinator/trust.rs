@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair,
 use telltale_cluster::message::{Activity, Order};
 use telltale_cluster::protocol::decode::Told;
 use telltale_cluster::server::{AccessError, AccessFiles, Plan, ServeError, Server};
-use telltale_harness::Scratch;
+use telltale_harness::{Scratch, as_user, needs_root};
 use telltale_server::listen::Address;
 use telltale_wire::cluster::message::Mode;
 use telltale_wire::cluster::{CallError, Client};
@@ -92,6 +93,40 @@ fn strangers_get_in_only_where_nothing_is_asked_for() {
             assert_eq!(lets_strangers_in(&running).await, !asked);
             running.end().await;
         }
+    });
+}
+
+#[test]
+fn another_user_of_this_machine_is_told_nothing_without_a_token() {
+    if !needs_root("cluster::trust::another_user_of_this_machine_is_told_nothing_without_a_token") {
+        return;
+    }
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let address = running.http;
+        let ask = move |path: &str, user: u32| {
+            let script = format!(
+                "exec 3<>/dev/tcp/{}/{}; printf 'GET {path} HTTP/1.1\\r\\nHost: {address}\\r\\n\
+                 Connection: close\\r\\n\\r\\n' >&3; cat <&3",
+                address.ip(),
+                address.port()
+            );
+            let mut command = Command::new("bash");
+            command.args(["-c", &script]);
+            let asked = tokio::task::spawn_blocking(move || as_user(user, user, command).output());
+            async move { String::from_utf8(asked.await.unwrap().unwrap().stdout).unwrap() }
+        };
+        for path in ["/metrics", "/api/v1/status"] {
+            let told = ask(path, 61_053).await;
+            assert!(told.starts_with("HTTP/1.1 403 "), "{told}");
+            assert!(told.contains("--token-file"), "{told}");
+        }
+        assert!(ask("/healthz", 61_053).await.starts_with("HTTP/1.1 200 "));
+        let told = ask("/metrics", 0).await;
+        assert!(told.starts_with("HTTP/1.1 200 "), "{told}");
+        assert!(told.contains("refused_total{reason=\"stranger\"} 2\n"), "{told}");
+        running.end().await;
     });
 }
 

@@ -1,6 +1,8 @@
-//! A coordinator at a socket file: root and its own user may call, nobody else without the token.
+//! A coordinator at a socket file and at a port of the loopback: root and its own user may call, nobody
+//! else without the token.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -30,10 +32,15 @@ fn another_user_is_shut_out_where_no_token_tells_who_may_call() {
     {
         return;
     }
-    for has_token in [false, true] {
+    for (has_token, is_port) in [(false, false), (true, false), (false, true), (true, true)] {
         let place = Scratch::new();
         place.set_mode(0o755);
-        let socket = place.join("coordinator.sock");
+        let address = if is_port {
+            let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+            port.expect("a free port").to_string()
+        } else {
+            format!("unix:{}", place.join("coordinator.sock").display())
+        };
         let [own, theirs] = ["own", "theirs"].map(|name| place.join(name));
         written(&own, 0o600);
         written(&theirs, 0o600);
@@ -41,15 +48,14 @@ fn another_user_is_shut_out_where_no_token_tells_who_may_call() {
         let mut command = telltale();
         command.args(["coordinator", "--nodes", "1", "--no-http", "--log-level", "error"]);
         command.arg("--journal").arg(place.join("journal"));
-        command.arg("--listen").arg(format!("unix:{}", socket.display()));
+        command.args(["--listen", &address]);
         if has_token {
             command.arg("--token-file").arg(&own);
         }
         let _coordinator = ChildGuard::spawn(&mut command);
         let ask = |token: Option<&Path>| {
             let mut command = telltale();
-            command.args(["cluster", "status", "--json", "--coordinator"]);
-            command.arg(format!("unix:{}", socket.display()));
+            command.args(["cluster", "status", "--json", "--coordinator", &address]);
             if let Some(token) = token {
                 command.arg("--token-file").arg(token);
             }
@@ -63,6 +69,10 @@ fn another_user_is_shut_out_where_no_token_tells_who_may_call() {
             |token| as_user(STRANGER, STRANGER, ask(token)).output().expect("it runs");
         let without = as_stranger(None);
         assert!(!told(&without) && without.status.code() == Some(2), "{without:?}");
+        if is_port && !has_token {
+            let why = String::from_utf8_lossy(&without.stderr);
+            assert!(why.contains("only root and the coordinator's own user may call"), "{why}");
+        }
         let with = as_stranger(Some(&theirs));
         assert_eq!(told(&with), has_token, "{with:?}");
     }
