@@ -17,4 +17,4 @@ pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;
 pub(crate) use words::hold_sentence;
-pub use words::{duration, mode, mode_of};
+pub use words::{age, duration, mode, mode_of};

@@ -73,7 +73,10 @@ fn of_record(record: &DecisionRecord) -> message::DecisionSummary {
 fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
     let (text, incident) = match why {
         Why::Formed => ("enough nodes are there for the first epoch", None),
-        Why::Incident { incident, .. } => ("an incident is answered", Some(incident.to_string())),
+        Why::Incident { incident, .. } => (
+            "the failure is answered; all stop, and this epoch is prepared",
+            Some(incident.to_string()),
+        ),
         Why::Unanswered { .. } => ("nodes that did not answer are replaced", None),
         Why::Quarantined { .. } => ("a node that failed too often is replaced", None),
         Why::Filled => ("spares have come for vacant slots", None),

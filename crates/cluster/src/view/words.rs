@@ -217,6 +217,15 @@ pub fn duration(nanoseconds: u64) -> String {
     }
 }
 
+/// How long ago something was, which changes too fast to be told in milliseconds: `0.7 s`, `3m05s`.
+#[must_use]
+pub fn age(nanoseconds: u64) -> String {
+    match nanoseconds {
+        0..60_000_000_000 => format!("{:.1} s", nanoseconds as f64 / 1e9),
+        _ => duration(nanoseconds),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +242,14 @@ mod tests {
             (7_800_000_000_000, "2h10m"),
         ] {
             assert_eq!(duration(nanoseconds), expected);
+        }
+    }
+
+    #[test]
+    fn an_age_is_told_in_tenths_of_seconds() {
+        let cases = [(0, "0.0 s"), (665_200_000, "0.7 s"), (185_000_000_000, "3m05s")];
+        for (nanoseconds, expected) in cases {
+            assert_eq!(age(nanoseconds), expected);
         }
     }
 

@@ -8,17 +8,23 @@ use super::{heat, lists};
 
 /// Signs that are listed; those in between are counted.
 const MAX_SIGNS: usize = 20;
+/// What stands where the map would be.
+const NO_MAP: &str =
+    "There is no map of latencies: by then workers had told of no transfers between two nodes.";
 
 /// All that is known of an incident.
 pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
     let incident = &explanation.incident;
     let lasted_ms = incident.last_sign_unix_ms.saturating_sub(incident.opened_unix_ms);
+    let lasted = match lasted_ms {
+        0 => String::new(),
+        _ => format!("; signs came for {}", duration(lasted_ms.saturating_mul(1_000_000))),
+    };
     let heading = format!(
-        "Incident {} of epoch {}, {}; signs came for {}",
+        "Incident {} of epoch {}, {}{lasted}",
         printable(&incident.id),
         incident.epoch,
         lists::moment(incident.opened_unix_ms),
-        duration(lasted_ms.saturating_mul(1_000_000))
     );
     let mut text = Tone::Heading.paint(&heading, style) + "\n";
     text.push_str(&paragraph(&capital(&incident.text), 0, style));
@@ -34,9 +40,10 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
             text.push_str(&paragraph(&format!("    - {}", evidence.text), 6, style));
         }
     }
-    if let Some(matrix) = &explanation.matrix {
-        text.push('\n');
-        text.push_str(&heat::map(matrix, style));
+    text.push('\n');
+    match &explanation.matrix {
+        Some(matrix) => text.push_str(&heat::map(matrix, style)),
+        None => text.push_str(&paragraph(NO_MAP, 0, style)),
     }
     text
 }
@@ -45,10 +52,10 @@ fn signs(incident: &IncidentView, style: &Style) -> String {
     let mut text = Tone::Heading.paint("Signs, in the order they came", style) + "\n";
     let shown = incident.signs.len().min(MAX_SIGNS);
     for sign in &incident.signs[..shown] {
-        let after = sign.at_unix_ms.map(|at_ms| {
-            let after_ms = at_ms.saturating_sub(incident.opened_unix_ms);
-            format!(" (after {})", duration(after_ms.saturating_mul(1_000_000)))
-        });
+        let after_ms = sign.at_unix_ms.map(|at| at.saturating_sub(incident.opened_unix_ms));
+        let after = after_ms
+            .filter(|after_ms| *after_ms > 0)
+            .map(|after_ms| format!(" (after {})", duration(after_ms.saturating_mul(1_000_000))));
         let line = format!("  {}{}", sign.text, after.unwrap_or_default());
         text.push_str(&paragraph(&line, 4, style));
     }

@@ -1,6 +1,6 @@
 //! The job, its nodes and its incidents as text.
 
-use telltale_cluster::view::{IncidentView, NodeView, StatusView, duration};
+use telltale_cluster::view::{IncidentView, NodeView, StatusView, age, duration};
 use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::quantity;
@@ -113,7 +113,7 @@ fn node_row(node: &NodeView) -> Vec<Cell> {
     };
     let workers = node.workers_sentence();
     let failed = node.worker_states.iter().any(|worker| worker.state == "failed");
-    let heard = node.heard_ago_ns.map_or_else(|| String::from("never"), duration);
+    let heard = node.heard_ago_ns.map_or_else(|| String::from("never"), age);
     let busy = node.processors_busy_ratio.map(|ratio| format!("{:.0}%", ratio * 100.0));
     let ill = node.devices.iter().filter(|device| !device.healthy).count();
     let devices = match (node.devices.len(), ill) {

@@ -48,13 +48,20 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
         Failure::ReaderGone => Failure::ReaderGone,
     });
     interrupt.finish_undisturbed();
+    show.story.has_ended = true;
+    // The last page stays, and is not to offer what is over.
+    let redrawn = match &shown {
+        Ok(_) if show.screen.is_repainted() => show.screen.show(&show.story, show.compared()),
+        _ => Ok(()),
+    };
     let ended = show.screen.end();
     let struck = company.strike();
     let is_over = shown?;
+    redrawn?;
     ended?;
     struck?;
     // Else it was asked to end before there was anything to compare.
-    if is_over { show.compare() } else { Ok(Status::Fine) }
+    if is_over { show.compare() } else { show.interrupted() }
 }
 
 /// The demo as it goes.
@@ -123,7 +130,9 @@ impl Show {
         if let Some(digest) = self.undisturbed_digest() {
             self.story.undisturbed(self.began.elapsed(), digest);
         }
-        self.screen.show(&self.story, None)?;
+        if !self.screen.is_repainted() {
+            self.screen.show(&self.story, None)?;
+        }
         Ok(true)
     }
 
@@ -186,6 +195,23 @@ impl Show {
         let (_, first) = self.undisturbed.first()?;
         let same = self.undisturbed.iter().all(|(_, digest)| digest == first);
         first.clone().filter(|_| same)
+    }
+
+    /// How far the training that nobody disturbs has come, while it goes on.
+    fn compared(&self) -> Option<Undisturbed> {
+        let goes_on = self.undisturbed.iter().any(|(_, digest)| digest.is_none());
+        let step = self.undisturbed.iter().map(|(step, _)| *step).min();
+        step.filter(|_| goes_on).map(|step| Undisturbed { step })
+    }
+
+    /// Says that it was asked to end before there was anything to compare.
+    fn interrupted(&self) -> Result<Status, Failure> {
+        self.screen.output.print(if self.screen.json {
+            "{\"event\":\"interrupted\"}\n"
+        } else {
+            "Interrupted: coordinator, agents and workers are ended, and nothing is compared.\n"
+        })?;
+        Ok(Status::Fine)
     }
 
     /// Says whether the weights are the same, as the last line and the exit status.

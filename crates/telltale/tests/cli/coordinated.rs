@@ -28,6 +28,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        Self::with(true)
+    }
+
+    /// The same, where a token is wanted or none.
+    fn with(needs_token: bool) -> Self {
         let place = Scratch::new();
         let token = place.join("token");
         fs::write(&token, TOKEN).unwrap();
@@ -35,7 +40,10 @@ impl Scene {
         let mut command = telltale();
         command.args(["coordinator", "--job", "trial", "--nodes", "3"]);
         command.args(["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-        command.arg("--journal").arg(place.join("journal")).arg("--token-file").arg(&token);
+        command.arg("--journal").arg(place.join("journal"));
+        if needs_token {
+            command.arg("--token-file").arg(&token);
+        }
         let mut coordinator = ChildGuard::spawn(command.stderr(Stdio::piped()));
         let mut lines = BufReader::new(coordinator.child().stderr.take().unwrap()).lines();
         let mut address = |before: &str| {
@@ -162,6 +170,10 @@ fn an_operator_sees_a_job_from_its_forming_to_its_next_epoch() {
         assert!(told.out.contains(&words), "{words}: {told:?}");
     }
     assert!(!told.out.contains('\u{1b}'), "{told:?}");
+    let map = scene.json(&["explain"])["matrix"].is_object();
+    let no_map = "told of no transfers between two nodes.\n";
+    assert_eq!(told.out.ends_with(no_map), !map, "{told:?}");
+    assert!(!told.out.contains(" 0 ns"), "{told:?}");
     let incidents = scene.cluster(&["incidents"]);
     assert_eq!(incidents.status, Some(0), "none is open: {incidents:?}");
 }

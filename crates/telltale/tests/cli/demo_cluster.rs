@@ -87,6 +87,7 @@ fn a_person_gets_a_line_for_each_thing_and_the_verdict_as_the_last_one() {
         "epoch 1 runs on node-a, node-b, node-c, node-d",
         "KILLED node-c (rank 2) after step 2",
         "node-c out; ",
+        ": the failure is answered; all stop, and this epoch is prepared",
         "runs on node-a, node-b, node-e, node-d; no spare is left",
         "every rank has done 40 steps; weights ",
     ] {
@@ -95,6 +96,8 @@ fn a_person_gets_a_line_for_each_thing_and_the_verdict_as_the_last_one() {
     assert!(
         lines.last().unwrap().starts_with("The weights after 40 steps are identical, bit for bit")
     );
+    let end = &lines[lines.len() - 3..];
+    assert!(end.iter().all(|line| line.chars().count() <= 80), "{end:#?}");
     assert!(lines.iter().all(|line| !line.contains('\x1b')));
     assert_empty(place.path());
 }
@@ -108,6 +111,8 @@ fn ctrl_c_ends_it_at_any_time_and_nothing_is_left() {
         assert!(!children(demo.child.id()).is_empty());
         demo.child.interrupt();
         assert_eq!(demo.status(), Some(0), "after {name}");
+        let last: Value = serde_json::from_str(demo.rest().last().unwrap()).unwrap();
+        assert_eq!(last["event"], "interrupted", "after {name}");
         assert_eq!(processes(place.path()), Vec::<String>::new(), "after {name}");
         assert_empty(place.path());
     }

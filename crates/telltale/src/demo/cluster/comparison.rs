@@ -46,21 +46,20 @@ impl Comparison {
         let times = self.seconds().map_or_else(String::new, |[given_up, ran, stepped]| {
             format!(
                 "The dead node was given up after {given_up:.1} s, all workers ran again after \
-                 {ran:.1} s, and\nthe first step was done after {stepped:.1} s.\n"
+                 {ran:.1} s,\nand the first step was done after {stepped:.1} s.\n"
             )
         });
         let steps = self.steps;
         if self.is_same() {
             return format!(
-                "{times}The weights after {steps} steps are identical, bit for bit, with a node killed \
-                 and without.\n"
+                "{times}The weights after {steps} steps are identical, bit for bit, in both runs.\n"
             );
         }
         let [with, without] = [&self.with, &self.without]
             .map(|digest| digest.as_deref().unwrap_or("not even the same on all ranks"));
         format!(
-            "{times}The weights after {steps} steps DIFFER: {with} with a node killed, {without} \
-             without.\n"
+            "{times}With a node killed they are {with},\nwithout {without}.\n\
+             The weights after {steps} steps DIFFER between the two runs.\n"
         )
     }
 
@@ -74,39 +73,25 @@ mod tests {
     use super::*;
 
     const IDENTICAL: &str =
-        "The weights after 160 steps are identical, bit for bit, with a node killed and without.\n";
+        "The weights after 160 steps are identical, bit for bit, in both runs.\n";
+
+    const NO_ONE: &str = "not even the same on all ranks";
+
+    fn differ(with: &str, without: &str) -> String {
+        format!(
+            "With a node killed they are {with},\nwithout {without}.\n\
+             The weights after 160 steps DIFFER between the two runs.\n"
+        )
+    }
 
     #[test]
     fn only_the_same_weights_on_all_ranks_of_both_are_identical() {
         let cases = [
             (Some("a1"), Some("a1"), true, IDENTICAL),
-            (
-                Some("a1"),
-                Some("b2"),
-                false,
-                "The weights after 160 steps DIFFER: a1 with a node killed, b2 without.\n",
-            ),
-            (
-                None,
-                Some("b2"),
-                false,
-                "The weights after 160 steps DIFFER: not even the same on all ranks with a node \
-                 killed, b2 without.\n",
-            ),
-            (
-                Some("a1"),
-                None,
-                false,
-                "The weights after 160 steps DIFFER: a1 with a node killed, not even the same on all \
-                 ranks without.\n",
-            ),
-            (
-                None,
-                None,
-                false,
-                "The weights after 160 steps DIFFER: not even the same on all ranks with a node \
-                 killed, not even the same on all ranks without.\n",
-            ),
+            (Some("a1"), Some("b2"), false, &differ("a1", "b2")),
+            (None, Some("b2"), false, &differ(NO_ONE, "b2")),
+            (Some("a1"), None, false, &differ("a1", NO_ONE)),
+            (None, None, false, &differ(NO_ONE, NO_ONE)),
         ];
         for (with, without, is_identical, text) in cases {
             let [owned_with, owned_without] = [with, without].map(|it| it.map(str::to_owned));
@@ -128,8 +113,8 @@ mod tests {
         let digest = Some(String::from("a1"));
         let comparison =
             Comparison { steps: 160, with: digest.clone(), without: digest, recovery: Some(times) };
-        let expected = "The dead node was given up after 4.6 s, all workers ran again after 5.2 s, \
-                        and\nthe first step was done after 6.1 s.\n";
+        let expected = "The dead node was given up after 4.6 s, all workers ran again after 5.2 s,\n\
+                        and the first step was done after 6.1 s.\n";
         assert_eq!(comparison.text(), format!("{expected}{IDENTICAL}"));
         let json = comparison.json();
         let seconds = ["seconds_to_give_up", "seconds_to_run", "seconds_to_step"];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telltale_smi::{Style, Tone};
+use telltale_smi::{Style, Tone, paragraph};
 use telltale_wire::cluster::message::NodeState;
 
 use super::story::{NodeStory, Story};
@@ -11,8 +11,10 @@ use super::story::{NodeStory, Story};
 const BAR: usize = 20;
 /// Rows that are not for events: heading, nodes and what is between.
 const ROWS_BESIDE_EVENTS: usize = 6;
-/// Events that are always shown.
+/// Lines of events that are always shown.
 const LEAST_EVENTS: usize = 4;
+/// Where the words of an event begin, behind its times.
+const WORDS_OF_AN_EVENT: usize = 19;
 
 /// How far the training that nobody disturbs has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(super) fn page(
     style: &Style,
 ) -> String {
     let mut lines = vec![(Tone::Faint, title(story))];
+    let width = style.width.unwrap_or(usize::MAX);
+    let cut = |text: String| text.chars().take(width).collect::<String>();
     let heading = format!(
         "{:8} {:9} {:>4} {:>5} {:>9}  {:BAR$}  {:>6}  {:>7}",
         "NODE", "IS", "RANK", "EPOCH", "STEP", "", "LOSS", "HEARD"
@@ -43,20 +47,34 @@ pub(super) fn page(
     let room = rows.map_or(usize::MAX, |rows| {
         rows.saturating_sub(story.nodes.len() + ROWS_BESIDE_EVENTS).max(LEAST_EVENTS)
     });
-    let first = story.events.len().saturating_sub(room);
-    for event in &story.events[first..] {
+    let lines = lines.into_iter().map(|(tone, text)| (tone, cut(text)));
+    let painted = lines.chain(latest(story, room, style));
+    painted.map(|(tone, text)| tone.paint(&text, style) + "\n").collect()
+}
+
+/// The lines of the latest events that fit whole into `room`, each event wrapped below its words.
+fn latest(story: &Story, room: usize, style: &Style) -> Vec<(Tone, String)> {
+    let mut shown = Vec::new();
+    for event in story.events.iter().rev() {
         let tone = if event.what.is_trouble() { Tone::Warning } else { Tone::Plain };
-        lines.push((tone, event.line()));
+        let text = paragraph(&event.line(), WORDS_OF_AN_EVENT, style);
+        let lines: Vec<_> = text.lines().map(|line| (tone, line.to_owned())).collect();
+        if shown.len() + lines.len() > room {
+            break;
+        }
+        shown.extend(lines.into_iter().rev());
     }
-    let width = style.width.unwrap_or(usize::MAX);
-    let cut = |text: String| text.chars().take(width).collect::<String>();
-    let painted = lines.into_iter().map(|(tone, text)| tone.paint(&cut(text), style) + "\n");
-    painted.collect()
+    shown.reverse();
+    shown
 }
 
 fn title(story: &Story) -> String {
     let epoch = story.view.epoch;
-    format!("Ctrl-C ends this demo: one GPT on four nodes, of which one dies (epoch {epoch})")
+    let what = "one GPT on four nodes, of which one dies";
+    match story.has_ended {
+        false => format!("Ctrl-C ends this demo: {what} (epoch {epoch})"),
+        true => format!("This demo has ended: {what} (epoch {epoch})"),
+    }
 }
 
 fn row(story: &Story, place: usize, style: &Style) -> (Tone, String) {
@@ -126,8 +144,30 @@ mod tests {
         );
         assert_eq!(lines.len(), 11, "four events in 13 rows: {page}");
         assert!(lines[10].ends_with("resumed after step 4"), "{page}");
-        let narrow = Style { width: Some(30), ..Style::PLAIN };
-        let page = super::page(&swapped(), None, None, &narrow);
-        assert!(page.lines().all(|line| line.chars().count() <= 30), "{page}");
+    }
+
+    #[test]
+    fn events_are_wrapped_and_only_whole_ones_are_shown() {
+        let narrow = Style { width: Some(60), ..Style::PLAIN };
+        let page = super::page(&swapped(), None, Some(13), &narrow);
+        assert!(page.lines().all(|line| line.chars().count() <= 60), "{page}");
+        let lines: Vec<&str> = page.lines().collect();
+        assert_eq!(
+            lines[6..],
+            [
+                " 11.00 s  +7.00 s  b is not heard any more",
+                " 11.00 s  +7.00 s  epoch 2 runs on a, c; no spare is left",
+                " 13.00 s  +9.00 s  step 5 is done in epoch 2, resumed after",
+                "                   step 4",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_demo_that_has_ended_is_not_offered_to_be_ended() {
+        let mut story = swapped();
+        assert!(page(&story, None, None, &Style::PLAIN).starts_with("Ctrl-C ends this demo: "));
+        story.has_ended = true;
+        assert!(page(&story, None, None, &Style::PLAIN).starts_with("This demo has ended: "));
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Story {
     stepped: u64,
     failed: usize,
     trained: bool,
+    /// Nothing more happens.
+    pub(super) has_ended: bool,
 }
 
 /// What is known of a node.
@@ -71,6 +73,7 @@ impl Story {
             stepped: 0,
             failed: 0,
             trained: false,
+            has_ended: false,
         };
         story.happened(Duration::ZERO, What::Started { nodes: slots, spares });
         story

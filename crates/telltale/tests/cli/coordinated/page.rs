@@ -1,8 +1,11 @@
 //! The coordinator's page in a browser.
 
+use std::path::PathBuf;
+
 use super::{Scene, TOKEN};
 use crate::page::browser::Browser;
 
+const ASKS: &str = "document.getElementById('access').open";
 const LIVE: &str = "document.getElementById('connection').dataset.state === 'live'";
 
 /// A matrix as a coordinator tells one: node b is slow with everybody, and one pair is new.
@@ -28,13 +31,25 @@ fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
     browser.open(&scene.http);
     browser.until("document.getElementById('problem').textContent.includes('token is needed')");
     let shown = browser.text("document.querySelector('main').innerText");
-    assert!(!shown.contains("node-a"), "{shown}");
+    assert!(!shown.contains("Nodes") && !shown.contains("node-a"), "{shown}");
+    assert_eq!(browser.text("document.getElementById('connection').textContent"), "token needed");
+    // Whoever closes the dialog is not asked again, and finds the button.
+    assert_eq!(browser.value(ASKS), true);
+    browser.press("Escape");
+    let turn = "performance.getEntriesByType('resource').length";
+    let before = browser.value(turn);
+    browser.until(&format!("{turn} > {before}"));
+    assert_eq!(browser.value(ASKS), false);
     // The browser itself complains of each refusal; nothing else does.
     assert!(browser.complaints.iter().all(|text| text.contains("401")), "{:?}", browser.complaints);
     browser.complaints.clear();
 
     browser.value("document.getElementById('token-button').click()");
-    browser.value("document.getElementById('token').focus()");
+    browser.write("another-word-that-is-wrong");
+    browser.press("Enter");
+    // A wrong one is asked for again, where the focus is.
+    browser.until("document.getElementById('access-why').textContent.includes('is not the')");
+    browser.until(ASKS);
     browser.write(TOKEN);
     browser.press("Enter");
     browser.until(LIVE);
@@ -55,6 +70,45 @@ fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
     browser.until(&later);
     assert_eq!(browser.complaints, Vec::<String>::new());
     assert!(browser.requests.iter().all(|address| address.starts_with(&scene.http)));
+}
+
+/// Tables that are cut off, and words in them that are broken where they should not be.
+const CUT: &str = "[
+    ...[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth),
+    ...[...document.querySelectorAll('td.whole')].filter((one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        return range.getClientRects().length !== 1;
+    }),
+].map((one) => one.textContent)";
+
+#[test]
+fn where_no_token_is_wanted_none_is_asked_for_and_a_phone_shows_every_row() {
+    let Some(mut browser) = Browser::start("cli::coordinated::phone") else { return };
+    let mut scene = Scene::with(false);
+    scene.attend_and_run();
+    let killed = scene.holder(1);
+    scene.kill(&killed);
+    scene.until_it_runs();
+    browser.open(&scene.http);
+    browser.until(LIVE);
+    browser.until("document.querySelectorAll('#nodes tbody tr').length === 4");
+    browser.until("document.querySelectorAll('#incidents tbody tr').length === 1");
+    assert_eq!(browser.value(ASKS), false);
+    assert_eq!(browser.value("document.getElementById('token-button').checkVisibility()"), false);
+    let pictures = std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from);
+    for (width, height, phone) in [(1280, 900, false), (400, 800, true)] {
+        browser.window(width, height, phone);
+        browser.picture(pictures.as_deref(), &format!("cluster-{width}"));
+        assert_eq!(browser.value(CUT), serde_json::json!([]), "at {width}");
+        let shown = "[...document.querySelectorAll('#nodes th')].filter((one) => \
+             one.checkVisibility()).map((one) => one.textContent).join(' ')";
+        let more = browser.text(shown).contains("Address");
+        assert_eq!(more, !phone, "at {width}");
+    }
+    // What is done has the whole width.
+    let least = "document.querySelector('#incidents td.line').clientWidth > 300";
+    assert_eq!(browser.value(least), true);
 }
 
 #[test]

@@ -3,16 +3,36 @@
 const KEY = "telltale-coordinator-token";
 const at = (id) => document.getElementById(id);
 
+// A coordinator that wants a token, and was given none or another.
+export class TokenNeeded extends Error {}
+
+// Whether the dialog has opened by itself since there was another token: whoever closes it is left alone.
+let wasAsked = false;
+
+// Asks for the token, once, and says why.
+export function askForToken(why) {
+  at("token-button").hidden = false;
+  at("access-why").textContent = why;
+  if (wasAsked || at("access").open) return;
+  wasAsked = true;
+  at("access").showModal();
+  at("token").focus();
+}
+
 // Sets the dialog up; `changed` is called when there is another token, or none any more.
 export function access(changed) {
   const dialog = at("access");
   const use = (token) => {
     if (token) sessionStorage.setItem(KEY, token);
     else sessionStorage.removeItem(KEY);
+    // Whoever forgets a token wants no dialog; one that is wrong is asked for again.
+    wasAsked = !token;
     at("token").value = "";
     dialog.close();
     changed();
   };
+  // Where no token is wanted and none is kept there is nothing to do with it.
+  at("token-button").hidden = !sessionStorage.getItem(KEY);
   at("token-button").addEventListener("click", () => dialog.showModal());
   at("access-close").addEventListener("click", () => dialog.close());
   at("token-forget").addEventListener("click", () => use(""));
@@ -34,7 +54,7 @@ export async function ask(path) {
     throw new Error("the coordinator cannot be reached");
   }
   if (answer.status === 401) {
-    throw new Error(token ? "this is not the coordinator's token" : "the coordinator's token is needed");
+    throw new TokenNeeded(token ? "this is not the coordinator's token" : "the coordinator's token is needed");
   }
   const told = await answer.json().catch(() => ({}));
   if (!answer.ok) {

@@ -22,6 +22,7 @@ export function showIncident(told) {
   at("verdicts").replaceChildren(...(found.length ? found : [element("li", {}, "Nothing was suspected.")]));
   const map = told.matrix;
   at("map").hidden = !map;
+  at("no-map").hidden = Boolean(map);
   if (!map) return;
   const more = map.left_out ? ` ${map.left_out} nodes are left out.` : "";
   at("map-note").textContent = `${moment(map.at_unix_ms)}.${more}`;

@@ -1,9 +1,9 @@
 // The page: asks the coordinator again and again, and shows what it says. Nothing is decided here,
 // and nothing can be ordered.
 
-import { access, ask } from "./access.js";
+import { TokenNeeded, access, ask, askForToken } from "./access.js";
 import { showIncident } from "./incident.js";
-import { bytes, duration, element, moment, table } from "./tables.js";
+import { age, bytes, duration, element, moment, table } from "./tables.js";
 
 // Milliseconds from one look to the next.
 const LOOK = 2000;
@@ -13,24 +13,24 @@ let chosen;
 let turn = 0;
 
 const nodeColumns = [
-  ["Node", "", (node) => node.name],
+  ["Node", "whole", (node) => node.name],
   ["State", "", (node) => state(node)],
   ["Slot", "number", (node) => node.slot ?? ""],
-  ["First rank", "number", (node) => node.first_rank ?? ""],
+  ["First rank", "number more", (node) => node.first_rank ?? ""],
   ["Workers", "", (node) => workers(node)],
-  ["Heard", "number", (node) => (node.heard_ago_ns === undefined ? "never" : duration(node.heard_ago_ns))],
+  ["Heard", "number", (node) => (node.heard_ago_ns === undefined ? "never" : age(node.heard_ago_ns))],
   ["Failures", "number", (node) => node.failures],
   ["CPU", "number", (node) => (node.processors_busy_ratio === undefined ? "" : `${Math.round(node.processors_busy_ratio * 100)}%`)],
-  ["Memory", "number", (node) => (node.memory_used_bytes === undefined ? "" : bytes(node.memory_used_bytes))],
-  ["Address", "", (node) => node.address ?? ""],
+  ["Memory", "number more", (node) => (node.memory_used_bytes === undefined ? "" : bytes(node.memory_used_bytes))],
+  ["Address", "more", (node) => node.address ?? ""],
 ];
 
 const incidentColumns = [
   ["Incident", "", (incident) => choice(incident)],
-  ["Opened", "", (incident) => moment(incident.opened_unix_ms)],
-  ["Epoch", "number", (incident) => incident.epoch],
+  ["Opened", "whole", (incident) => moment(incident.opened_unix_ms)],
+  ["Epoch", "number more", (incident) => incident.epoch],
   ["Standing", "", (incident) => element("td", { class: ["collecting", "held"].includes(incident.standing) ? "alarm" : undefined }, incident.standing)],
-  ["What is done", "", (incident) => incident.text],
+  ["What is done", "line", (incident) => incident.text],
 ];
 
 function state(node) {
@@ -93,6 +93,7 @@ async function look() {
     const told = shown ? await ask(`incidents/${encodeURIComponent(shown)}`).catch(() => undefined) : undefined;
     // A later look was faster.
     if (mine !== turn) return;
+    at("shown").hidden = false;
     showStatus(job);
     keepingFocus(() => {
       table(at("nodes"), nodeColumns, nodes, "No node has registered.");
@@ -106,8 +107,10 @@ async function look() {
     if (mine !== turn) return;
     at("problem").textContent = error.message;
     at("problem").hidden = false;
-    at("connection").dataset.state = "lost";
-    at("connection").textContent = "no answer";
+    const needsToken = error instanceof TokenNeeded;
+    at("connection").dataset.state = needsToken ? "withheld" : "lost";
+    at("connection").textContent = needsToken ? "token needed" : "no answer";
+    if (needsToken) askForToken(error.message);
   }
 }
 

@@ -32,6 +32,11 @@ export function duration(ns) {
   return `${Math.floor(seconds / 3600)}h${two(Math.floor(seconds / 60) % 60)}m`;
 }
 
+// How long ago something was, which changes too fast to be told in milliseconds.
+export function age(ns) {
+  return ns < 6e10 ? `${(ns / 1e9).toFixed(1)} s` : duration(ns);
+}
+
 // A moment in UTC, as the command line has it.
 export function moment(unixMs) {
   return `${new Date(unixMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
