@@ -8,7 +8,7 @@ use std::time::Duration;
 use telltale_wire::cluster::{CallError, Client};
 use thiserror::Error;
 
-use crate::reach::{CoordinatorAddress, Credentials, ReachError, reach};
+use crate::reach::{CoordinatorAddress, Credentials, ReachError, Trouble, reach};
 
 /// How often one question may be passed on from one coordinator to another.
 pub const MAX_REFERRALS: usize = 4;
@@ -36,6 +36,9 @@ pub enum AskError {
         /// The last one that was asked.
         address: CoordinatorAddress,
     },
+    /// The way to the one that leads broke while it had the call, which it may have carried out.
+    #[error(transparent)]
+    Broken(Trouble),
     /// The one that leads refused, or what it said cannot be used.
     #[error(transparent)]
     Call(CallError),
@@ -99,11 +102,21 @@ impl Operator {
                     let outcome = tokio::time::timeout(patience, call(&mut client)).await;
                     match outcome.map_err(late)? {
                         Err(CallError::NotLeader { leader }) => leader,
-                        other => return other.map_err(AskError::Call),
+                        other => {
+                            return other.map_err(|error| match self.trouble(&address, &error) {
+                                Some(trouble) => AskError::Broken(trouble),
+                                None => AskError::Call(error),
+                            });
+                        }
                     }
                 }
                 Err(CallError::NotLeader { leader }) => leader,
-                Err(other) => return Err(AskError::Call(other)),
+                Err(other) => {
+                    return Err(match self.trouble(&address, &other) {
+                        Some(trouble) => AskError::Reach(trouble.into()),
+                        None => AskError::Call(other),
+                    });
+                }
             };
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {
@@ -112,5 +125,9 @@ impl Operator {
             }
         }
         Err(AskError::NobodyLeads { address })
+    }
+
+    fn trouble(&self, address: &CoordinatorAddress, error: &CallError) -> Option<Trouble> {
+        Trouble::of_call(address, &self.credentials, error)
     }
 }

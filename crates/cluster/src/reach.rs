@@ -4,6 +4,7 @@
 //! without TLS only to a socket file or to this machine.
 
 mod keyring;
+mod trouble;
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -15,9 +16,12 @@ use telltale_server::tls::MAX_CERTIFICATES_BYTES;
 use telltale_server::token::{Token, TokenError};
 use telltale_wire::cluster::Client;
 use thiserror::Error;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 pub use keyring::Keyring;
+pub use trouble::Trouble;
 
 /// How long a connection on which nothing comes is kept before the other end is asked, and how long
 /// it may take to answer: a host that is gone says nothing.
@@ -46,6 +50,10 @@ pub struct Access {
 pub struct Credentials {
     tls: Option<ClientTlsConfig>,
     token: Option<Token>,
+    /// Where the authority was read.
+    authority: Option<PathBuf>,
+    /// Whether we have a certificate of our own.
+    has_identity: bool,
 }
 
 /// Why the files are of no use.
@@ -60,6 +68,9 @@ pub enum AccessError {
         #[source]
         source: io::Error,
     },
+    /// The authority's file is of something else.
+    #[error("no certificate in {0}; name the file with the authority's, in PEM")]
+    NoCertificate(PathBuf),
     /// A certificate of our own without an authority to check the coordinator's by.
     #[error("a certificate is for TLS; name the coordinator's authority too")]
     IdentityAlone,
@@ -68,23 +79,26 @@ pub enum AccessError {
         "certificates and key cannot be used for TLS; give them in PEM, the key of the certificate"
     )]
     Unfit(#[source] tonic::transport::Error),
+    /// The token's file cannot be read. Whoever calls has the coordinator's token and makes none.
+    #[error("cannot read the token file {path}; copy the coordinator's")]
+    TokenFile {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// The token cannot be used.
     #[error(transparent)]
-    Token(#[from] TokenError),
+    Token(TokenError),
 }
 
 /// Why a coordinator was not reached.
 #[derive(Debug, Error)]
 pub enum ReachError {
-    /// Nobody answers at the port.
-    #[error("no coordinator answers at {address}; does one listen there, and with TLS or without?")]
-    Silent {
-        /// Where.
-        address: CoordinatorAddress,
-        /// What went wrong.
-        #[source]
-        source: tonic::transport::Error,
-    },
+    /// There is no connection, or it does not carry a call.
+    #[error(transparent)]
+    Trouble(#[from] Trouble),
     /// Nothing is at the path of a socket file.
     #[error("no coordinator is at {path}; start one with `telltale coordinator`")]
     Missing {
@@ -174,10 +188,8 @@ async fn channel(
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true);
-    endpoint
-        .connect()
-        .await
-        .map_err(|source| ReachError::Silent { address: address.clone(), source })
+    let connected = endpoint.connect().await;
+    connected.map_err(|error| Trouble::of(address, credentials, &error).into())
 }
 
 /// A socket file must be root's, ours, or that of its directory's owner, who could replace it anyhow.
@@ -210,7 +222,11 @@ impl Access {
             (None, None) => None,
             (None, Some(_)) => return Err(AccessError::IdentityAlone),
             (Some(authority), identity) => {
-                let authority = Certificate::from_pem(read(authority)?);
+                let pem = read(authority)?;
+                if !CertificateDer::pem_slice_iter(&pem).any(|found| found.is_ok()) {
+                    return Err(AccessError::NoCertificate(authority.clone()));
+                }
+                let authority = Certificate::from_pem(pem);
                 let tls = ClientTlsConfig::new().ca_certificate(authority);
                 let tls = match identity {
                     Some((certificate, key)) => {
@@ -224,8 +240,13 @@ impl Access {
                 Some(tls)
             }
         };
-        let token = self.token_file.as_deref().map(Token::read).transpose()?;
-        Ok(Credentials { tls, token })
+        let token = self.token_file.as_deref().map(Token::read).transpose();
+        let token = token.map_err(|error| match error {
+            TokenError::Read { path, source } => AccessError::TokenFile { path, source },
+            other => AccessError::Token(other),
+        })?;
+        let (authority, has_identity) = (self.authority.clone(), self.identity.is_some());
+        Ok(Credentials { tls, token, authority, has_identity })
     }
 }
 
@@ -278,7 +299,7 @@ mod tests {
         let mute = listener.local_addr().unwrap().to_string();
         drop(listener);
         let silent = outcome(&address(&mute), &credentials);
-        assert!(silent.starts_with("no coordinator answers at 127.0.0.1:"), "{silent}");
+        assert_eq!(silent, format!("nobody listens at {mute}; does a coordinator run there?"));
     }
 
     #[test]
@@ -288,5 +309,14 @@ mod tests {
         assert!(matches!(access.load(), Err(AccessError::IdentityAlone)));
         let access = Access { authority: Some("/nowhere".into()), ..Access::default() };
         assert!(matches!(access.load(), Err(AccessError::Read { .. })));
+        let access = Access { token_file: Some("/nowhere".into()), ..Access::default() };
+        let refused = access.load().unwrap_err().to_string();
+        assert_eq!(refused, "cannot read the token file /nowhere; copy the coordinator's");
+        let scratch = Scratch::new();
+        let file = scratch.join("key.pem");
+        std::fs::write(&file, "-----BEGIN PRIVATE KEY-----\n").unwrap();
+        let access = Access { authority: Some(file.clone()), ..Access::default() };
+        let refused = access.load().unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("no certificate in {}", file.display())), "{refused}");
     }
 }

@@ -11,10 +11,11 @@ use telltale_server::tls::MAX_CERTIFICATES_BYTES;
 use telltale_server::{bounded_file, log};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
-use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
+use tokio_rustls::rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
 /// How often the files are looked at.
@@ -146,6 +147,17 @@ impl TlsPlan {
             Spoken::Grpc => held.grpc,
             Spoken::Http1 => held.http1,
             Spoken::Http => held.http,
+        })
+    }
+
+    /// Whether our own certificate is for a server of this name.
+    pub(crate) fn has_name(&self, host: &str) -> bool {
+        let Ok(name) = ServerName::try_from(host) else { return false };
+        let held = self.held();
+        let first = CertificateDer::pem_slice_iter(&held.read.certificate).find_map(Result::ok);
+        first.is_some_and(|first| {
+            ParsedCertificate::try_from(&first)
+                .is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())
         })
     }
 

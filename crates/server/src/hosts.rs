@@ -32,8 +32,8 @@ impl Hosts {
     }
 }
 
-/// The host of an authority; none where it is malformed.
-fn host(authority: &str) -> Option<&str> {
+/// The host of an authority, a host with or without a port; none where it is malformed.
+pub fn host(authority: &str) -> Option<&str> {
     if authority.contains(['@', '/', '\\', ' ', ',']) {
         return None;
     }

@@ -3,9 +3,9 @@
 mod devices;
 
 use std::ffi::OsString;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use telltale_cluster::agent::Identity;
 use telltale_cluster::attend::{AgentPlan, Ending, Signals, attend};
@@ -30,6 +30,8 @@ use crate::sockets::sockets;
 const LOG_CCL: &str = "TELLTALE_LOG_CCL";
 /// The agent's socket in its state directory.
 const SOCKET: &str = "agent.sock";
+/// How long after coordinators' names could not be resolved that is tried again.
+const RESOLVE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
@@ -51,8 +53,15 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
         .build()
         .map_err(|error| Failure::because(&error))?;
     let ending = runtime.block_on(async {
-        let signals = Signals::listen().map_err(|error| Failure::because(&error))?;
-        let (plan, _files) = plan(arguments)?;
+        let mut signals = Signals::listen().map_err(|error| Failure::because(&error))?;
+        let address = match arguments.address.clone() {
+            Some(address) => address,
+            None => tokio::select! {
+                address = own_address(&arguments.coordinator) => address?,
+                () = signals.next() => return Ok(Ending::Asked),
+            },
+        };
+        let (plan, _files) = plan(arguments, address)?;
         attend(plan, signals).await.map_err(|error| Failure::because(&error))
     })?;
     match ending {
@@ -65,7 +74,10 @@ pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
 }
 
 /// Everything that the agent needs, and the socket files that are its own.
-fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failure> {
+fn plan(
+    arguments: AgentArguments,
+    address: HostAddress,
+) -> Result<(AgentPlan, Vec<SocketFile>), Failure> {
     let policy = arguments.policy();
     let tls = arguments.trust.http_tls();
     let keyring = Keyring::load(arguments.trust.access());
@@ -76,13 +88,11 @@ fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failu
         Some(node) => node,
         None => host_name()?,
     };
-    let address = match arguments.address {
-        Some(address) => address,
-        None => own_address(&arguments.coordinator)?,
-    };
     let state = arguments.state.map_or_else(|| usual_state(&node), Ok)?;
     let state = std::path::absolute(state).map_err(|error| Failure::because(&error))?;
     let incarnation = incarnation();
+    // Several agents of one host have a colon and more behind its name.
+    let host = node.as_str().split(':').next().unwrap_or_default().to_owned();
     let socket = Address::Unix(state.join(SOCKET));
     let (listeners, files) = listen(&state, &socket, &arguments.listen)?;
     let workers = arguments.workers;
@@ -108,7 +118,7 @@ fn plan(arguments: AgentArguments) -> Result<(AgentPlan, Vec<SocketFile>), Failu
         coordinators: arguments.coordinator,
         keyring,
         listeners,
-        http: ServerOptions { token, tls, ..ServerOptions::default() },
+        http: ServerOptions { token, tls, hosts: vec![host] },
         readers,
         devices: devices(arguments.node_service),
         stays: arguments.stay,
@@ -185,24 +195,47 @@ fn host_name() -> Result<NodeName, Failure> {
     })
 }
 
-/// The address by which this machine reaches the first coordinator: nothing is sent for that.
-fn own_address(coordinators: &[CoordinatorAddress]) -> Result<HostAddress, Failure> {
-    let ports = coordinators.iter().filter_map(|coordinator| match coordinator {
-        CoordinatorAddress::Port(port) => Some(port),
-        CoordinatorAddress::Unix(_) => None,
-    });
-    let mut found = ports.filter_map(|port| {
-        let any = if port.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
-        let socket = UdpSocket::bind(any).ok()?;
-        socket.connect(port).ok()?;
-        HostAddress::new(&socket.local_addr().ok()?.ip().to_string()).ok()
-    });
-    found.next().ok_or_else(|| {
-        Failure::Told(String::from(
-            "this machine's own address cannot be found out; say with --address where other nodes \
-             reach it",
-        ))
-    })
+/// The address by which this machine reaches the first coordinator: nothing is sent for that. Names
+/// that cannot be resolved may be later, as a coordinator that is not reached may be.
+async fn own_address(coordinators: &[CoordinatorAddress]) -> Result<HostAddress, Failure> {
+    let mut told = None;
+    loop {
+        let mut unresolved = Vec::new();
+        for coordinator in coordinators {
+            let CoordinatorAddress::Port(port) = coordinator else { continue };
+            match tokio::net::lookup_host(port).await {
+                Ok(mut found) => {
+                    if let Some(own) = found.find_map(towards) {
+                        return Ok(own);
+                    }
+                }
+                Err(error) => unresolved.push(format!("cannot resolve {port}: {error}")),
+            }
+        }
+        if unresolved.is_empty() {
+            return Err(Failure::Told(String::from(
+                "this machine's own address cannot be found out; say with --address where other \
+                 nodes reach it",
+            )));
+        }
+        let text = unresolved.join("; ") + "; tries again";
+        if told.as_ref() != Some(&text) {
+            log::warn(&text);
+            told = Some(text);
+        }
+        tokio::time::sleep(RESOLVE_AGAIN).await;
+    }
+}
+
+/// The address that packets to `there` come from.
+fn towards(there: SocketAddr) -> Option<HostAddress> {
+    let any: SocketAddr = match there {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(there).ok()?;
+    HostAddress::new(&socket.local_addr().ok()?.ip().to_string()).ok()
 }
 
 fn usual_state(node: &NodeName) -> Result<PathBuf, Failure> {

@@ -516,7 +516,14 @@ pub(crate) fn definition() -> clap::Command {
 /// Prints the completion script for a shell.
 pub(crate) fn print_completions(arguments: &CompletionArguments) -> Result<Status, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut definition(), "telltale", &mut script);
+    // What the program only starts by itself is nobody's to complete.
+    let all = definition();
+    let shown = all.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
+    let mut offered = clap::Command::new("telltale")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(all.get_arguments().cloned())
+        .subcommands(shown);
+    clap_complete::generate(arguments.shell, &mut offered, "telltale", &mut script);
     io::Write::write_all(&mut io::stdout(), &script)?;
     Ok(Status::Fine)
 }

@@ -143,7 +143,15 @@ impl Asking {
     fn status(&self) -> Result<Shown, AskError> {
         let answer =
             self.runtime.block_on(self.operator.ask(async |client| client.status().await))?;
-        let view = StatusView::from(&answer);
+        let open = match &answer.open_incident {
+            Some(id) => {
+                let ask = self.operator.ask(async |client| client.incident(Some(id)).await);
+                // It may be closed by now, and is not what was asked for.
+                self.runtime.block_on(ask).ok().and_then(|found| found.incident)
+            }
+            None => None,
+        };
+        let view = StatusView::from(&answer).with_incident(open.as_ref());
         let status = if view.is_well() { Status::Fine } else { Status::Firing };
         Ok(Shown::new(&view, lists::status(&view, &self.output.style()), status))
     }

@@ -4,6 +4,7 @@ use std::io;
 
 use sd_notify::NotifyState;
 use telltale_cluster::server::Server;
+use telltale_schema::text::with_causes;
 use telltale_server::listen::Address;
 use telltale_server::log;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,7 +24,10 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
     let configuration = arguments.configuration().map_err(|error| Failure::because(&error))?;
     log::set_level(configuration.log_level);
     std::panic::set_hook(Box::new(|panic| log::error(&format!("a part failed: {panic}"))));
-    let plan = configuration.plan().map_err(|error| Failure::because(&error))?;
+    let plan = configuration.plan().map_err(|error| match error.is_usage() {
+        true => Failure::Usage(with_causes(&error)),
+        false => Failure::because(&error),
+    })?;
     let proves = plan.access.token.is_some() || plan.access.client_authority.is_some();
     let is_open = !proves && plan.grpc.iter().any(|address| matches!(address, Address::Tcp(_)));
     let server = Server::bind(plan).map_err(|error| Failure::because(&error))?;

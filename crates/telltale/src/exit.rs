@@ -37,6 +37,9 @@ pub(crate) enum Failure {
     /// Whoever read our output has gone, which is nobody's fault.
     #[error("the reader of the output has gone")]
     ReaderGone,
+    /// The arguments, or a file's settings, make no sense together.
+    #[error("{0}")]
+    Usage(String),
     /// Anything else.
     #[error("{0}")]
     Told(String),
@@ -69,6 +72,10 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
             ExitCode::from(1)
         }
         Ok(Status::Nothing) => ExitCode::from(2),
+        Err(Failure::Usage(text)) => {
+            tell(&format!("telltale: {text}"));
+            ExitCode::from(USAGE)
+        }
         Err(Failure::Told(text)) => {
             tell(&format!("telltale: {text}"));
             ExitCode::from(2)

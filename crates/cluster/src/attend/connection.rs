@@ -20,7 +20,7 @@ use crate::node::NodeName;
 use crate::operator::MAX_REFERRALS;
 use crate::protocol::ProtocolError;
 use crate::protocol::decode::{Told, coordinator_message};
-use crate::reach::{CoordinatorAddress, Keyring, ReachError, reach};
+use crate::reach::{CoordinatorAddress, Credentials, Keyring, ReachError, Trouble, reach};
 
 /// Messages that may wait to be sent.
 const MAX_WAITING_MESSAGES: usize = 64;
@@ -70,6 +70,8 @@ enum Lost {
     },
     #[error("{address} has ended the stream")]
     Ended { address: CoordinatorAddress },
+    #[error("lost the coordinator at {address}; workers go on, and it is tried again")]
+    Gone { address: CoordinatorAddress },
 }
 
 /// Keeps up a way for ever. To be started as a task of its own.
@@ -77,6 +79,16 @@ pub(super) fn keep(target: Target) -> mpsc::Receiver<Brought> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
     tokio::spawn(async move { Keeping { target, sender, told: Refrain::default() }.run().await });
     receiver
+}
+
+impl Lost {
+    /// What a call's error means: that there is no way, or what the coordinator said.
+    fn by(address: &CoordinatorAddress, credentials: &Credentials, error: CallError) -> Self {
+        match Trouble::of_call(address, credentials, &error) {
+            Some(trouble) => Self::Reach(trouble.into()),
+            None => Self::Call(error),
+        }
+    }
 }
 
 struct Keeping {
@@ -128,11 +140,13 @@ impl Keeping {
     }
 
     async fn begin(&mut self, address: &CoordinatorAddress) -> Result<Orders, Lost> {
-        let mut client = reach(address, &self.target.keyring.now(), PATIENCE).await?;
+        let credentials = self.target.keyring.now();
+        let mut client = reach(address, &credentials, PATIENCE).await?;
         let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
         let attended = client.attend(ReceiverStream::new(messages));
         let late = |_| Lost::Late { address: address.clone() };
-        let orders = tokio::time::timeout(PATIENCE, attended).await.map_err(late)??;
+        let orders = tokio::time::timeout(PATIENCE, attended).await.map_err(late)?;
+        let orders = orders.map_err(|error| Lost::by(address, &credentials, error))?;
         // The agent is gone when nobody listens, and `run` looks.
         let _ = self.sender.send(Brought::Connected(sender)).await;
         Ok(orders)
@@ -145,8 +159,15 @@ impl Keeping {
         let lost = loop {
             let message = match orders.next().await {
                 Ok(Some(message)) => message,
+                Ok(None) if was_heard => break Lost::Gone { address: address.clone() },
                 Ok(None) => break Lost::Ended { address: address.clone() },
-                Err(error) => break error.into(),
+                Err(error) => {
+                    let lost = Lost::by(address, &self.target.keyring.now(), error);
+                    break match lost {
+                        Lost::Reach(_) if was_heard => Lost::Gone { address: address.clone() },
+                        other => other,
+                    };
+                }
             };
             if !was_heard {
                 was_heard = true;

@@ -38,7 +38,9 @@ pub(super) async fn forward(
     };
     let outcome = match outcome {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(AskError::Late { .. })) | Err(_) if is_given.get() => Err(Unmet::PerhapsGiven),
+        Ok(Err(AskError::Late { .. } | AskError::Broken(_))) | Err(_) if is_given.get() => {
+            Err(Unmet::PerhapsGiven)
+        }
         Ok(Err(error @ AskError::Call(_))) => Err(Unmet::Refused(with_causes(&error))),
         Ok(Err(error)) => Err(Unmet::Unreached(with_causes(&error))),
         Err(_) => Err(Unmet::NotGiven),

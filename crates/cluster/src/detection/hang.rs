@@ -34,7 +34,7 @@ pub(super) struct Patience {
 pub(super) struct Hangs {
     groups: BTreeMap<GroupId, Group>,
     entries: usize,
-    /// Since when the system says that a worker is stopped.
+    /// Since when the system says that a worker is stopped, and it has done nothing.
     stopped: BTreeMap<Rank, Moment>,
     left: BTreeSet<Rank>,
     no_place: u64,
@@ -109,16 +109,29 @@ impl Hangs {
             let awaits = awaits.filter(|rank| *rank != progress.rank).collect();
             let (finished, transferred) = (progress.finished, progress.transferred);
             let at = At { entered, finished, awaits, transferred };
-            self.move_to(now, progress.group, progress.rank, at, observation.excused);
+            let has_moved =
+                self.move_to(now, progress.group, progress.rank, at, observation.excused);
+            // One that is stopped and continued again and again is slow, and does not stand still.
+            if has_moved && let Some(since) = self.stopped.get_mut(&progress.rank) {
+                *since = now;
+            }
         }
     }
 
-    fn move_to(&mut self, now: Moment, group: GroupId, rank: Rank, at: At, is_excused: bool) {
+    /// Says whether the rank has moved on since what it reported before.
+    fn move_to(
+        &mut self,
+        now: Moment,
+        group: GroupId,
+        rank: Rank,
+        at: At,
+        is_excused: bool,
+    ) -> bool {
         let is_known = self.groups.get(&group).is_some_and(|held| held.ranks.contains_key(&rank));
         if !is_known {
             if self.entries >= MAX_ENTRIES {
                 self.no_place += 1;
-                return;
+                return false;
             }
             self.entries += 1;
         }
@@ -138,6 +151,7 @@ impl Hangs {
             group.last_move = group.last_move.max(now);
         }
         group.ranks.insert(rank, at);
+        has_moved && is_known
     }
 
     /// Who is suspected of what stands still.

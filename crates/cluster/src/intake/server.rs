@@ -127,6 +127,8 @@ struct App {
     wishes: mpsc::Sender<Wish>,
     token: Option<Token>,
     hosts: Hosts,
+    /// Whose certificate's names are ours too.
+    tls: Option<Arc<TlsPlan>>,
     /// Bytes of bodies, in KiB.
     bodies: Arc<Semaphore>,
     own_uid: u32,
@@ -172,6 +174,7 @@ impl Server {
             wishes,
             token: options.token,
             hosts: Hosts::new(&options.hosts),
+            tls: tls.clone(),
             bodies: Arc::new(Semaphore::new(MAX_BODIES_KIB)),
             own_uid: rustix::process::geteuid().as_raw(),
         };

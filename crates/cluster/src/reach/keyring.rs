@@ -93,6 +93,6 @@ mod tests {
         // A certificate that is half written is found out before it is used.
         std::fs::write(&authority, "-----BEGIN CERTIFICATE-----\nAAAA").unwrap();
         let access = Access { authority: Some(authority), ..Access::default() };
-        assert!(matches!(Keyring::load(access), Err(AccessError::Unfit(_))));
+        assert!(matches!(Keyring::load(access), Err(AccessError::NoCertificate(_))));
     }
 }

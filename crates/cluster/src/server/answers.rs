@@ -156,15 +156,24 @@ impl Engine {
 
     fn census(&self) -> Census {
         let mut census = Census::default();
-        for (_, state) in self.coordinator.nodes() {
+        for (node, state) in self.coordinator.nodes() {
             *match state {
                 NodeState::Active => &mut census.active,
                 NodeState::Standby => &mut census.standby,
                 NodeState::Silent => &mut census.silent,
                 NodeState::Barred(_) => &mut census.barred,
             } += 1;
+            // One that is drained works until a spare has come.
+            let works = matches!(state, NodeState::Barred(_)) && self.holds_and_is_heard(node);
+            census.active += usize::from(works);
         }
         census
+    }
+
+    fn holds_and_is_heard(&self, node: &NodeName) -> bool {
+        let holds = self.coordinator.state().is_some_and(|it| it.map.slot_of(node).is_some());
+        let heard = self.roster.facts(node).map(|facts| self.clock.now().since(facts.heard));
+        holds && heard.is_some_and(|ago| ago < self.policy.keep_alive)
     }
 }
 

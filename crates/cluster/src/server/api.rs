@@ -39,7 +39,7 @@ fn answer<View: Serialize>(asked: Result<View, AskError>) -> Response {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => {
             let status = match &error {
-                AskError::NoIncident => StatusCode::NOT_FOUND,
+                AskError::NoIncident | AskError::NoneYet => StatusCode::NOT_FOUND,
                 _ => StatusCode::SERVICE_UNAVAILABLE,
             };
             let leader = match &error {

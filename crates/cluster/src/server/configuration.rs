@@ -207,6 +207,9 @@ pub enum ConfigurationError {
     /// Nobody said how many nodes there are.
     #[error("on how many nodes does the job run? Say so with --nodes, or `nodes` in [job]")]
     NoNodes,
+    /// The job runs on no node.
+    #[error("a job cannot run on 0 nodes; say on how many with --nodes, or `nodes` in [job]")]
+    ZeroNodes,
     /// A node cannot run as many workers.
     #[error("a node cannot run {0} workers; 1 to 1024 are possible")]
     Workers(u32),
@@ -236,6 +239,14 @@ pub enum ConfigurationError {
     /// A ratio is none.
     #[error("meaningful_ratio is {0}, and must be from 1 to 1000")]
     Ratio(f32),
+}
+
+impl ConfigurationError {
+    /// Whether what was asked for makes no sense, or is not all there; else a file is at fault.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        !matches!(self, Self::Read { .. } | Self::Text { .. })
+    }
 }
 
 impl Default for JobOptions {
@@ -327,6 +338,9 @@ impl Configuration {
         let workers = self.job.workers;
         let workers = WorkersPerNode::new(workers).ok_or(ConfigurationError::Workers(workers))?;
         let slots = self.job.nodes.ok_or(ConfigurationError::NoNodes)?;
+        if slots == 0 {
+            return Err(ConfigurationError::ZeroNodes);
+        }
         let policy = self.policy.policy()?;
         Ok(Plan {
             job: Job { name: self.job.name.clone(), slots, workers },
@@ -494,6 +508,7 @@ mod tests {
         let rest = "[store]\njournal = \"j\"\n";
         let cases = [
             ("", "how many nodes"),
+            ("[job]\nnodes = 0\n", "0 nodes"),
             ("[job]\nnodes = 4\n", "where are decisions"),
             (
                 "[job]\nnodes = 4\n[store]\njournal = \"j\"\netcd = [\"http://a:1\"]\n",

@@ -56,6 +56,9 @@ pub enum AskError {
     /// There is no such incident.
     #[error("no incident has this number; `telltale cluster incidents` lists them")]
     NoIncident,
+    /// There is no incident at all.
+    #[error("no incident is known")]
+    NoneYet,
     /// The order is not carried out.
     #[error(transparent)]
     Refused(#[from] OrderRefused),
@@ -114,7 +117,12 @@ impl Desk {
     /// # Errors
     /// When there is none, or this coordinator does not lead, or ends.
     pub async fn incident(&self, id: String) -> Result<message::GetIncidentResponse, AskError> {
-        self.ask(|reply| Question::Incident(id, reply)).await
+        let any = id.is_empty();
+        let found = self.ask(|reply| Question::Incident(id, reply)).await;
+        found.map_err(|error| match error {
+            AskError::NoIncident if any => AskError::NoneYet,
+            error => error,
+        })
     }
 
     /// Who runs which ranks.
@@ -166,9 +174,9 @@ impl From<AskError> for Status {
         match error {
             AskError::NotLeading { leader } => not_leading(leader.as_deref()),
             AskError::Refused(OrderRefused::NotLeading) => not_leading(None),
-            AskError::NoIncident | AskError::Refused(OrderRefused::UnknownNode { .. }) => {
-                Self::not_found(text)
-            }
+            AskError::NoIncident
+            | AskError::NoneYet
+            | AskError::Refused(OrderRefused::UnknownNode { .. }) => Self::not_found(text),
             AskError::Refused(OrderRefused::NotStarted) => Self::failed_precondition(text),
             AskError::Refused(OrderRefused::TooMany) => Self::resource_exhausted(text),
             AskError::Refused(OrderRefused::NotStored) | AskError::Ending => {

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use telltale_wire::cluster::message::sign::Kind;
-use telltale_wire::cluster::message::{GetIncidentResponse, Incident, IncidentStanding, Sign};
+use telltale_wire::cluster::message::{
+    GetIncidentResponse, Incident, IncidentStanding, Sign, VerdictKind,
+};
 
 use super::evidence::VerdictView;
 use super::matrix::MatrixView;
@@ -95,12 +97,31 @@ impl From<&Incident> for IncidentView {
     }
 }
 
+/// What is suspected, where nothing is known to have failed.
+fn suspected(incident: &Incident) -> Vec<VerdictKind> {
+    let kinds = incident.signs.iter().map(|sign| match &sign.kind {
+        Some(Kind::Suspected(verdict)) => Some(verdict.kind()),
+        _ => None,
+    });
+    kinds.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Whether a hang is suspected.
+pub(super) fn hangs(incident: &Incident) -> bool {
+    let hangs = [VerdictKind::CommunicationHang, VerdictKind::NonCommunicationHang];
+    incident.signs.iter().any(|sign| match &sign.kind {
+        Some(Kind::Suspected(verdict)) => hangs.contains(&verdict.kind()),
+        _ => false,
+    })
+}
+
 fn sentence(incident: &Incident) -> String {
     let standing = match incident.standing() {
         IncidentStanding::Unspecified => words::UNKNOWN.to_owned(),
         IncidentStanding::Collecting => "signs are still collected".to_owned(),
         IncidentStanding::Held => {
-            format!("nothing is done: {}", words::hold_sentence(incident.hold()))
+            let why = words::held(incident.hold(), &suspected(incident));
+            format!("nothing is done: {why}")
         }
         IncidentStanding::Answered => {
             format!("answered by epoch {}", incident.answered_by_epoch)

@@ -1,7 +1,7 @@
 //! The job at a glance.
 
 use serde::Serialize;
-use telltale_wire::cluster::message::{GetStatusResponse, JobOutcome, JobPhase};
+use telltale_wire::cluster::message::{GetStatusResponse, Incident, JobOutcome, JobPhase};
 
 use super::words;
 
@@ -57,6 +57,8 @@ pub struct StatusView {
     /// The number of the incident that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_incident: Option<String>,
+    /// Whether a hang is suspected in it.
+    pub hangs: bool,
     /// How long this coordinator has led.
     pub led_for_ns: u64,
     /// Where decisions are stored, for a person.
@@ -91,6 +93,7 @@ impl From<&GetStatusResponse> for StatusView {
             counted_evictions: status.counted_evictions,
             eviction_budget: status.eviction_budget,
             open_incident: status.open_incident.clone(),
+            hangs: false,
             led_for_ns: status.led_for_ns,
             store: status.store.clone(),
             version: status.version.clone(),
@@ -99,6 +102,14 @@ impl From<&GetStatusResponse> for StatusView {
 }
 
 impl StatusView {
+    /// Takes in the incident that is open, of which the status itself has only the number.
+    #[must_use]
+    pub fn with_incident(self, open: Option<&Incident>) -> Self {
+        let is_it = |incident: &&Incident| self.open_incident.as_ref() == Some(&incident.id);
+        let hangs = open.filter(is_it).is_some_and(super::incident::hangs);
+        Self { hangs, ..self }
+    }
+
     /// Whether nothing is wrong: the job runs or has finished, and no incident is open.
     #[must_use]
     pub fn is_well(&self) -> bool {
@@ -123,9 +134,44 @@ impl StatusView {
                 }
                 None => format!("stops its workers for epoch {}", self.epoch),
             },
-            ("committed", _) if self.runs => "runs".to_owned(),
+            ("committed", _) if self.runs => match &self.open_incident {
+                Some(incident) if self.hangs => format!("runs, but hangs (incident {incident})"),
+                _ => "runs".to_owned(),
+            },
             ("committed", _) => "starts its workers".to_owned(),
             (other, _) => other.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use telltale_wire::cluster::message::{Sign, Verdict, VerdictKind, sign};
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_hangs_is_not_told_as_one_that_runs() {
+        let status = GetStatusResponse {
+            phase: JobPhase::Committed.into(),
+            runs: true,
+            open_incident: Some("1-1".to_owned()),
+            ..GetStatusResponse::default()
+        };
+        let incident = |id: &str, kind: VerdictKind| {
+            let verdict = Verdict { kind: kind.into(), ..Verdict::default() };
+            let sign = Sign { kind: Some(sign::Kind::Suspected(verdict)) };
+            Incident { id: id.to_owned(), signs: vec![sign], ..Incident::default() }
+        };
+        let hang = VerdictKind::NonCommunicationHang;
+        for (open, expected) in [
+            (None, "runs"),
+            (Some(incident("1-1", hang)), "runs, but hangs (incident 1-1)"),
+            (Some(incident("1-1", VerdictKind::SlowNode)), "runs"),
+            (Some(incident("1-2", hang)), "runs"),
+        ] {
+            let view = StatusView::from(&status).with_incident(open.as_ref());
+            assert_eq!(view.sentence(), expected);
         }
     }
 }

@@ -113,11 +113,33 @@ pub(super) fn hold_of(word: &str) -> HoldReason {
     known.find(|one| hold(*one) == Some(word)).unwrap_or_default()
 }
 
+/// Why nothing is done, as the end of a sentence that begins with "nothing is done:". `suspected` has
+/// what is suspected, where nothing has failed.
+pub(super) fn held(hold: HoldReason, suspected: &[VerdictKind]) -> &'static str {
+    let are_links = suspected.iter().all(|kind| *kind == VerdictKind::SlowLink);
+    match (hold, suspected) {
+        (HoldReason::Mode, []) => {
+            return "in mode observe nothing is restarted; `telltale cluster mode recover` has it \
+                    answered";
+        }
+        (_, []) => {}
+        (HoldReason::Mode | HoldReason::Unsure, _) if are_links => return "links are not replaced",
+        (HoldReason::Mode, _) => {
+            return "a node that only hangs or is slow is left alone; `telltale cluster mode act` has \
+                    it replaced";
+        }
+        _ => {}
+    }
+    hold_sentence(hold)
+}
+
 /// Why nothing is done, as a sentence without its beginning and end.
 pub(crate) fn hold_sentence(hold: HoldReason) -> &'static str {
     match hold {
         HoldReason::Unspecified => "for a reason that this version does not know",
-        HoldReason::Mode => "the mode does not allow to act on it",
+        HoldReason::Mode => {
+            "the mode does not allow to act on it; `telltale cluster mode` sets another"
+        }
         HoldReason::Grace => "the coordinator has not led for long enough",
         HoldReason::MassSilence => {
             "so many nodes are silent at once that the coordinator may be cut off itself"
@@ -242,6 +264,23 @@ mod tests {
             (7_800_000_000_000, "2h10m"),
         ] {
             assert_eq!(duration(nanoseconds), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_done_for_the_mode_is_told_with_what_helps() {
+        let [node, link] = [VerdictKind::SlowNode, VerdictKind::SlowLink];
+        for (hold, suspected, expected) in [
+            (HoldReason::Mode, &[][..], "`telltale cluster mode recover`"),
+            (HoldReason::Mode, &[node], "`telltale cluster mode act`"),
+            (HoldReason::Mode, &[node, link], "`telltale cluster mode act`"),
+            (HoldReason::Mode, &[link], "links are not replaced"),
+            (HoldReason::Unsure, &[link], "links are not replaced"),
+            (HoldReason::Unsure, &[node], "no single node is named"),
+            (HoldReason::NoSpare, &[node], "there is no spare"),
+        ] {
+            let said = held(hold, suspected);
+            assert!(said.contains(expected), "{expected}: {said}");
         }
     }
 

@@ -6,4 +6,5 @@ mod lives;
 mod node;
 mod operators;
 mod running;
+mod troubles;
 mod trust;

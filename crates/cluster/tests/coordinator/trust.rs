@@ -29,7 +29,7 @@ use crate::running::{Running, get, get_at, plan, run, until, within};
 const TOKEN: &str = "a-token-of-the-tests";
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
+pub(crate) fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = scratch.join(name);
     std::fs::write(&path, text).unwrap();
@@ -132,26 +132,31 @@ fn another_user_of_this_machine_is_told_nothing_without_a_token() {
 
 /// When a certificate is good: from and until so many seconds from now.
 #[derive(Clone, Copy)]
-struct Good(i64, i64);
+pub(crate) struct Good(pub(crate) i64, pub(crate) i64);
 
-const ALWAYS: Good = Good(-86_400, 86_400);
+pub(crate) const ALWAYS: Good = Good(-86_400, 86_400);
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
+    /// Its own certificate, as PEM.
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
     /// A certificate and its key, as PEM.
-    fn sign(&self, good: Good) -> (String, String) {
+    pub(crate) fn sign(&self, good: Good) -> (String, String) {
         self.sign_for(good, &["localhost"])
     }
 
     /// The same for one with these names.
-    fn sign_for(&self, good: Good, names: &[&str]) -> (String, String) {
+    pub(crate) fn sign_for(&self, good: Good, names: &[&str]) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();

@@ -106,6 +106,26 @@ fn a_stopped_process_is_named_where_nobody_tells_of_progress() {
 }
 
 #[test]
+fn who_is_seen_stopped_and_goes_on_all_the_same_does_not_hang() {
+    // Stopped for most of the time, and so at each look, and continued in between.
+    let report = |done: u64| {
+        move |node| {
+            let stopped = only_stopped(&[2])(node)?;
+            Some(Observation { progress: vec![progress(node, 0, done, done)], ..stopped })
+        }
+    };
+    let mut job = Job::of(4);
+    for done in 1..=40 {
+        let verdicts = job.second(report(done));
+        assert!(verdicts.is_empty(), "{done}: {verdicts:?}");
+    }
+    // And then for good.
+    let (seconds, said) = job.seconds_until_verdict(60, report(40)).expect("it hangs");
+    assert_eq!(said, [certain(VerdictKind::NonCommunicationHang, "node c")]);
+    assert!((4..=8).contains(&seconds), "{seconds} s");
+}
+
+#[test]
 fn who_waits_elsewhere_is_not_the_cause() {
     // Group 1 is {a, b} and group 2 is {b, c}: a waits for b, b waits for c.
     let report = |node| {

@@ -44,7 +44,7 @@ Examples:
 pub(crate) struct AgentArguments {
     /// Where a coordinator is: HOST:PORT or unix:PATH; again for each of several
     #[arg(long, value_name = "ADDRESS", required = true, env = "TELLTALE_COORDINATOR")]
-    #[arg(value_delimiter = ',')]
+    #[arg(value_delimiter = ',', value_parser = super::cluster::coordinator_address)]
     pub(crate) coordinator: Vec<CoordinatorAddress>,
     /// This node's name [default: the host's]
     #[arg(long, value_name = "NAME", value_parser = NodeName::new)]

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use telltale_cluster::reach::{Access, CoordinatorAddress};
 use telltale_cluster::view;
+use telltale_server::listen::AddressError;
 use telltale_wire::cluster::message::Mode;
 
 use super::seconds;
@@ -47,6 +48,7 @@ pub(crate) struct Whom {
     /// Where coordinators are: unix:PATH, ADDRESS:PORT or NAME:PORT, with commas between several
     #[arg(long, value_name = "ADDRESS", global = true, value_delimiter = ',')]
     #[arg(env = "TELLTALE_COORDINATOR", default_value = "127.0.0.1:9440")]
+    #[arg(value_parser = coordinator_address)]
     pub(crate) coordinator: Vec<CoordinatorAddress>,
     /// The file with the coordinator's token
     #[arg(long, value_name = "FILE", global = true, env = "TELLTALE_COORDINATOR_TOKEN_FILE")]
@@ -109,7 +111,7 @@ pub(crate) struct IncidentsArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
     /// Its number, as `incidents` has it [default: the newest]
-    #[arg(value_name = "INCIDENT")]
+    #[arg(value_name = "INCIDENT", value_parser = incident_number)]
     pub(crate) incident: Option<String>,
 }
 
@@ -133,6 +135,25 @@ pub(crate) struct ModeArguments {
     /// and replace nodes that are not heard. `act`: also replace a node that is only suspected
     #[arg(value_name = "MODE", value_parser = modes())]
     pub(crate) mode: Mode,
+}
+
+/// Parses where a coordinator is.
+pub(super) fn coordinator_address(text: &str) -> Result<CoordinatorAddress, String> {
+    text.parse().map_err(|error| match error {
+        AddressError::Form(_) => {
+            String::from("write NAME:9440, 127.0.0.1:9440, [::1]:9440 or unix:PATH")
+        }
+        error => error.to_string(),
+    })
+}
+
+/// Parses the number of an incident: two numbers with a hyphen between them.
+fn incident_number(text: &str) -> Result<String, String> {
+    let is_number = |part: &str| part.parse::<u64>().is_ok();
+    match text.split_once('-') {
+        Some((term, number)) if is_number(term) && is_number(number) => Ok(text.to_owned()),
+        _ => Err(String::from("an incident's number is like 1-2; `incidents` lists them")),
+    }
 }
 
 fn modes() -> impl TypedValueParser<Value = Mode> {

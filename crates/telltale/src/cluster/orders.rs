@@ -30,7 +30,11 @@ pub(super) fn restart(asking: &Asking, wait: Option<Duration>) -> Result<Status,
 
 pub(super) fn drain(asking: &Asking, node: &str) -> Result<Status, Failure> {
     let ordered = asking.ask(async |client: &mut Client| client.drain(node).await);
-    let done = format!("{} leaves as soon as a spare can take its slot", printable(node));
+    let status = asking.ask(async |client: &mut Client| client.status().await);
+    // Where that is not known nothing is said of it.
+    let none = status.is_ok_and(|status| status.standby_nodes == 0);
+    let none = if none { "; there is none now" } else { "" };
+    let done = format!("{} leaves as soon as a spare can take its slot{none}", printable(node));
     told(asking, ordered, &done)
 }
 

@@ -46,12 +46,13 @@ fn bash_completes_commands_and_their_options() {
         complete_words telltale serve --st
         complete_words telltale config ch
         complete_words telltale demo --workload ""
+        complete_words telltale worker-
     "#;
     let arguments = ["--norc", "--noprofile"];
     let found = completed("cli::completions::bash", "bash", &arguments, program).unwrap();
     let lines: Vec<&str> = found.lines().collect();
     assert!(lines[0].contains("-F _telltale") && lines[0].ends_with(" telltale"), "{found}");
-    assert_eq!(lines[1..], ["health help", "--state-dir", "check", "gpt trace"], "{found}");
+    assert_eq!(lines[1..], ["health help", "--state-dir", "check", "gpt trace", ""], "{found}");
 }
 
 #[test]

@@ -143,6 +143,7 @@ fn an_operator_sees_a_job_from_its_forming_to_its_next_epoch() {
     assert_eq!(scene.cluster(&["nodes"]).out, "no node has registered\n");
     let none = scene.cluster(&["explain"]);
     assert_eq!((none.status, none.out.as_str()), (Some(1), ""), "{none:?}");
+    none.complains(1, &["no incident is known"]);
     assert_eq!(scene.cluster(&["incidents"]).out, "no incident is known\n");
 
     scene.attend_and_run();
@@ -227,8 +228,8 @@ fn who_asks_wrongly_is_told_why() {
     assert_eq!(json.status, Some(1), "{json:?}");
     assert!(json.out.starts_with("{\"refused\":"), "{json:?}");
     let ask = |more: &[&str]| said(telltale().args(["cluster", "status"]).args(more));
-    ask(&["--coordinator", &scene.grpc]).complains(2, &["token"]);
-    ask(&["--coordinator", "127.0.0.1:1"]).complains(2, &["no coordinator answers at 127.0.0.1:1"]);
+    ask(&["--coordinator", &scene.grpc]).complains(2, &["wants its token: --token-file"]);
+    ask(&["--coordinator", "127.0.0.1:1"]).complains(2, &["nobody listens at 127.0.0.1:1"]);
     // Of several, those that are there are found.
     let several = format!("127.0.0.1:1,{}", scene.grpc);
     let found = said(
@@ -238,7 +239,20 @@ fn who_asks_wrongly_is_told_why() {
     );
     assert_eq!(found.status, Some(1), "{found:?}");
     assert!(found.out.starts_with("Job trial: "), "{found:?}");
-    for wrong in [&["mode", "fast"][..], &["drain"], &["--coordinator", "here", "status"]] {
-        assert_eq!(said(telltale().arg("cluster").args(wrong)).status, Some(64), "{wrong:?}");
+    for (wrong, words) in [
+        (&["mode", "fast"][..], "observe"),
+        (&["drain"], "NODE"),
+        (&["explain", "abc"], "like 1-2"),
+        (&["--coordinator", "here", "status"], "NAME:9440"),
+    ] {
+        let said = said(telltale().arg("cluster").args(wrong));
+        assert!(said.status == Some(64) && said.err.contains(words), "{words}: {said:?}");
+    }
+    for (wrong, words) in [
+        (&["--journal", "/nowhere"][..], "on how many nodes"),
+        (&["--journal", "/nowhere", "--nodes", "0"], "0 nodes"),
+        (&["--nodes", "2"], "where are decisions"),
+    ] {
+        said(telltale().arg("coordinator").args(wrong)).complains(64, &[words]);
     }
 }

@@ -5,6 +5,7 @@ mod devices;
 mod etcd;
 mod files;
 mod job;
+mod lost;
 mod network;
 mod orders;
 mod pytorch;

@@ -34,9 +34,10 @@ pub enum CallError {
         /// The address of the one that does, as far as this one knows.
         leader: Option<String>,
     },
-    /// The coordinator refused, or could not be reached.
-    #[error("the coordinator did not answer the call: {}", .0.message())]
-    Refused(#[source] Box<Status>),
+    /// The coordinator refused, or could not be reached. The status is no source: its text is that of
+    /// gRPC, with what is said here once more.
+    #[error("the coordinator refused the call: {}", .0.message())]
+    Refused(Box<Status>),
     /// What came is no answer.
     #[error("the coordinator's answer cannot be used")]
     Answer(#[from] MessageError),

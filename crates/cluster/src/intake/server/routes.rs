@@ -20,10 +20,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
 use telltale_schema::text::with_causes;
+use telltale_server::hosts::host;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Peer;
 use super::{ANSWER_MARGIN, App, MAX_BODY_BYTES, NodeOrder, ORDER_PATIENCE, Unmet, Wish, answers};
+use crate::trust::TlsPlan;
 
 /// What the original answers; its clients look at nothing else.
 const PROCESSED: &[u8] = br#"{"message":"Processed"}"#;
@@ -114,12 +116,19 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
     if second.is_some() || !is_named {
         return Err(Problem::new(StatusCode::BAD_REQUEST, "a request names its host, once"));
     }
-    if [in_target, in_header].into_iter().flatten().all(|host| app.hosts.has(host)) {
+    if [in_target, in_header].into_iter().flatten().all(|authority| is_ours(app, authority)) {
         return Ok(());
     }
-    let detail =
-        "this name is not one of this agent; use its address, or add the name to its hosts";
+    let detail = "this name is not one of this agent's; use its address, its --node name, or a DNS \
+                  name of its certificate";
     Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
+}
+
+/// Whether `authority` names this agent. A browser is held off by the certificate's names as well: it
+/// speaks TLS with nobody else under them.
+fn is_ours(app: &App, authority: &str) -> bool {
+    let is_of = |tls: &Arc<TlsPlan>| host(authority).is_some_and(|host| tls.has_name(host));
+    app.hosts.has(authority) || app.tls.as_ref().is_some_and(is_of)
 }
 
 fn peer(request: &Request) -> Peer {

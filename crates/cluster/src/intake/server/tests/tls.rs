@@ -26,7 +26,9 @@ impl Authority {
     /// A certificate that ends now, or in a day, and its key.
     fn sign(&self, is_over: bool) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![String::from("localhost")]).unwrap();
+        let mut params =
+            CertificateParams::new(vec![String::from("localhost"), String::from("node-0.lab")])
+                .unwrap();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let now = date_time_ymd(1970, 1, 1) + now;
         params.not_before = now - 2 * DAY;
@@ -133,6 +135,21 @@ fn a_certificate_of_the_client_authority_is_as_good_as_a_token() {
         assert!(refused.contains(alert), "{refused}");
     }
     assert_eq!(status(&open.ask(Some(&own), &order).unwrap()), 200, "it goes on");
+}
+
+#[test]
+fn the_names_of_its_certificate_are_the_agent_s_and_others_are_not() {
+    let callers = Authority::new();
+    let open = Open::new(false, Some(&callers));
+    let own = callers.sign(false);
+    let asked = |host: &str| {
+        let text = format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        status(&open.ask(Some(&own), text.as_bytes()).unwrap())
+    };
+    assert_eq!(
+        (asked("node-0.lab:9442"), asked("NODE-0.lab"), asked("node-1.lab")),
+        (200, 200, 421)
+    );
 }
 
 #[test]

@@ -1,0 +1,43 @@
+//! Agents whose coordinator is not there: they say so in words, and go on.
+
+use std::fs::{self, File};
+use std::process::Command;
+
+use telltale_harness::{ChildGuard, Scratch, wait_until};
+
+use crate::job::{Job, PATIENCE};
+
+#[test]
+fn an_agent_whose_coordinator_goes_away_says_so_once_and_keeps_its_workers() {
+    let mut job = Job::start(1, &["sleep", "600"]);
+    job.add("a", &[]);
+    wait_until("the worker to run", PATIENCE, || job.agent_log("a").contains("starts ranks"));
+    job.kill_coordinator(0);
+    let lost = "; workers go on, and it is tried again";
+    wait_until("its loss to be told", PATIENCE, || job.agent_log("a").contains(lost));
+    wait_until("why it is not reached", PATIENCE, || {
+        job.agent_log("a").contains("nobody listens at")
+    });
+    let log = job.agent_log("a");
+    assert_eq!(log.matches(lost).count(), 1, "{log}");
+    assert!(!log.contains("stops its workers") && !log.contains("Kind"), "{log}");
+}
+
+#[test]
+fn a_coordinator_s_name_that_nobody_knows_yet_is_tried_again() {
+    let place = Scratch::new();
+    let log = place.join("log");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
+    command.args(["agent", "--coordinator", "no-such-host.invalid:9440", "--node-service", "off"]);
+    command.arg("--state").arg(place.join("state")).args(["--", "true"]);
+    let mut agent = ChildGuard::spawn(command.stderr(File::create(&log).unwrap()));
+    wait_until("it to be told", PATIENCE, || {
+        let told = fs::read_to_string(&log).unwrap();
+        told.contains("cannot resolve no-such-host.invalid:9440: ")
+            && told.contains("; tries again")
+    });
+    // It goes on until it is asked to end.
+    agent.interrupt();
+    let status = agent.wait_within("the agent to end", PATIENCE);
+    assert_eq!(status.code(), Some(0), "{}", fs::read_to_string(&log).unwrap());
+}
