@@ -16,7 +16,16 @@ const MAX_INCIDENTS: usize = 100;
 const NEWEST: &str = "newest";
 
 pub(super) async fn status(State(web): State<Web>) -> Response {
-    answer(web.desk.status().await.map(|status| StatusView::from(&status)))
+    let asked = async {
+        let status = web.desk.status().await?;
+        let open = match &status.open_incident {
+            // It may be closed by now, and is not what was asked for.
+            Some(id) => web.desk.incident(id.clone()).await.ok().and_then(|found| found.incident),
+            None => None,
+        };
+        Ok(StatusView::from(&status).with_incident(open.as_ref()))
+    };
+    answer(asked.await)
 }
 
 pub(super) async fn nodes(State(web): State<Web>) -> Response {

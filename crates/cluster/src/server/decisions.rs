@@ -48,7 +48,7 @@ impl Decisions {
 /// What was decided, for the log.
 pub(super) fn sentence(decision: &Decision) -> String {
     let summary = summary(&decision.why, &decision.state.phase);
-    let incident = summary.incident.map(|id| format!(", {id}")).unwrap_or_default();
+    let incident = summary.incident.map(|id| format!(" (incident {id})")).unwrap_or_default();
     let evicted = match summary.evicted.as_slice() {
         [] => String::new(),
         nodes => format!("; replaced: {}", nodes.join(", ")),
@@ -74,7 +74,7 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
     let (text, incident) = match why {
         Why::Formed => ("enough nodes are there for the first epoch", None),
         Why::Incident { incident, .. } => (
-            "the failure is answered; all stop, and this epoch is prepared",
+            "the failure is answered: all stop, and this epoch is prepared",
             Some(incident.to_string()),
         ),
         Why::Unanswered { .. } => ("nodes that did not answer are replaced", None),
@@ -149,7 +149,8 @@ mod tests {
         let cases = [
             (
                 sentence(&decision(why, Phase::Preparing)),
-                "epoch 7: an incident is answered, 2-3; replaced: a, b",
+                "epoch 7: the failure is answered: all stop, and this epoch is prepared (incident 2-3); \
+                 replaced: a, b",
             ),
             (
                 sentence(&decision(Why::Over(Outcome::GivenUp), over)),

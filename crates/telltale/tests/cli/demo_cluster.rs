@@ -87,7 +87,7 @@ fn a_person_gets_a_line_for_each_thing_and_the_verdict_as_the_last_one() {
         "epoch 1 runs on node-a, node-b, node-c, node-d",
         "KILLED node-c (rank 2) after step 2",
         "node-c out; ",
-        ": the failure is answered; all stop, and this epoch is prepared",
+        ": the failure is answered: all stop, and this epoch is prepared",
         "runs on node-a, node-b, node-e, node-d; no spare is left",
         "every rank has done 40 steps; weights ",
     ] {

@@ -57,7 +57,8 @@ function choice(incident) {
 
 function standing(job) {
   if (job.phase === "over") return job.outcome === "finished" ? "finished" : "given up";
-  if (job.phase === "committed") return job.runs ? "runs" : "starts its workers";
+  if (job.phase === "committed" && job.runs) return job.hangs ? `runs, but hangs (incident ${job.open_incident})` : "runs";
+  if (job.phase === "committed") return "starts its workers";
   if (job.phase === "preparing") return job.waits_for ? `waits: ${job.waits_for.replaceAll("_", " ")}` : "stops its workers";
   return "waits for nodes";
 }
