@@ -29,6 +29,8 @@ pub enum Defect {
     RanksSorted,
     /// 10: a node that comes back is told to run, though it has no slot.
     ReturnedIsActive,
+    /// 7: a node that has lost its slot is not told so, and goes on with what it runs.
+    StragglersLeft,
     /// 10: without a spare the job silently gets smaller.
     SilentlyShrunk,
     /// 13: a new leader knows nothing of what was decided before.
@@ -51,7 +53,7 @@ pub enum Defect {
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::LockedUp,
         Self::SilenceIgnored,
         Self::VerdictsUnread,
@@ -61,6 +63,7 @@ impl Defect {
         Self::MasterKept,
         Self::RanksSorted,
         Self::ReturnedIsActive,
+        Self::StragglersLeft,
         Self::SilentlyShrunk,
         Self::Forgetful,
         Self::FinishedIsFailed,

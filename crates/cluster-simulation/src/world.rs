@@ -267,13 +267,19 @@ impl World {
     fn is_well(&self) -> bool {
         let Some(stored) = self.store.state().filter(|_| self.healed) else { return false };
         match stored.phase {
-            Phase::Committed(_) => !self.suspect_has_slot(stored) && self.runs_as(stored),
-            Phase::Over(_) => {
-                let mut awake = self.hosts.iter().filter(|host| self.now >= host.paused_until);
-                awake.all(|host| host.processes.is_empty())
+            Phase::Committed(_) => {
+                let mut running = self.awake().flat_map(|host| &host.processes);
+                !self.suspect_has_slot(stored)
+                    && self.runs_as(stored)
+                    && running.all(|process| process.epoch == stored.epoch)
             }
+            Phase::Over(_) => self.awake().all(|host| host.processes.is_empty()),
             Phase::Forming | Phase::Preparing => false,
         }
+    }
+
+    fn awake(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(|host| self.now >= host.paused_until)
     }
 
     fn why_not_well(&self) -> String {

@@ -25,9 +25,9 @@ fn the_suite_finds_what_can_be_found() {
     assert!(all.ours.precision() >= PROMISED, "{all}");
     assert!(all.ours.recall() >= PROMISED, "{all}");
     assert!(ambiguous <= ambiguous_at_best, "{ambiguous} sets, {ambiguous_at_best} at best");
-    // In noise, what could be told may look as if it could not: 1 of 50 sets at most.
-    assert!(ambiguous_beyond * 50 <= ambiguous, "{ambiguous_beyond} of {ambiguous}");
-    println!("{ambiguous_beyond} sets named where one explanation is smallest");
+    assert_eq!(ambiguous_beyond, 0, "sets named where one explanation is smallest");
+    let (precision, recall) = (all.ours.plain_precision(), all.ours.plain_recall());
+    println!("with nothing set apart: precision {precision:.4}, recall {recall:.4}");
     println!("{} cases with more explanations than were tried", all.ours.untried);
     // On the same data, the original's rule misses most.
     assert!(all.original.recall() < 0.5, "{all}");

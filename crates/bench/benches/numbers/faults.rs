@@ -88,7 +88,12 @@ fn lose_a_node(training: &mut Training, round: u32, how: Signal) -> f64 {
     training.until("the node to be a spare", |training| {
         let nodes = training.ask(async |client| client.nodes().await);
         let mut nodes = nodes.into_iter().flat_map(|answer| answer.nodes);
-        nodes.any(|one| one.name == node && one.state() == NodeState::Standby && one.workers > 0)
+        let Some(found) = nodes.find(|one| one.name == node) else { return false };
+        if found.state() == NodeState::Barred {
+            // It was killed in the rounds before, too.
+            training.ask(async |client| client.readmit(&node).await);
+        }
+        found.state() == NodeState::Standby && found.workers > 0
     });
     (decided_ms - at_ms) as f64 * 1e6
 }

@@ -88,6 +88,9 @@ impl World {
             self.start_unfenced(index, message.epoch, &assignment.clone());
             return;
         }
+        if let (Some(Defect::StragglersLeft), Order::Standby) = (self.defect, &message.order) {
+            return;
+        }
         self.agent_step(index, AgentInput::Order(message));
     }
 

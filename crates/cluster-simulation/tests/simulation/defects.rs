@@ -16,9 +16,10 @@ const SEEDS: u64 = 400;
 /// What the checkers say of a defect.
 const fn sign(defect: Defect) -> &'static str {
     match defect {
-        Defect::LockedUp | Defect::SilenceIgnored | Defect::VerdictsUnread => {
-            "the job does not run again"
-        }
+        Defect::LockedUp
+        | Defect::SilenceIgnored
+        | Defect::VerdictsUnread
+        | Defect::StragglersLeft => "the job does not run again",
         Defect::EveryReportEvicts | Defect::AmbiguityIgnored => {
             "was evicted, and nothing was wrong"
         }

@@ -78,6 +78,48 @@ impl Incidents {
         (!nodes.is_empty()).then(|| record(id, &file.content))
     }
 
+    /// Takes in who was replaced while the epoch was prepared that answers an incident.
+    pub(super) fn replaced(&mut self, epoch: Epoch, nodes: &[NodeName]) -> Option<IncidentRecord> {
+        let (id, file) = self.answered_by(epoch)?;
+        let told = file.content.incident.as_mut()?;
+        told.evicted.extend(nodes.iter().map(|node| node.as_str().to_owned()));
+        Some(record(id, &file.content))
+    }
+
+    /// Takes in who did not answer meanwhile, and was replaced. That is what had failed: whoever was
+    /// only likely to be the cause has failed with it.
+    pub(super) fn unanswering(
+        &mut self,
+        unix_ms: u64,
+        epoch: Epoch,
+        nodes: &[NodeName],
+    ) -> Option<IncidentRecord> {
+        self.replaced(epoch, nodes)?;
+        let (id, file) = self.answered_by(epoch)?;
+        let told = file.content.incident.as_mut()?;
+        if !told.cause_is_certain {
+            told.cause = match nodes {
+                [one] => Some(one.as_str().to_owned()),
+                _ => None,
+            };
+            // What the way of ending tells is sure; what only the order of failures told is not.
+            let crash = message::VerdictKind::Crash;
+            file.content.verdicts.retain(|held| held.kind() != crash || held.confidence >= 1.0);
+        }
+        let silent: Vec<_> = nodes.iter().map(|node| silent(node, unix_ms)).collect();
+        file.explain(&silent, None);
+        Some(record(id, &file.content))
+    }
+
+    fn answered_by(&mut self, epoch: Epoch) -> Option<(IncidentId, &mut File)> {
+        let mut newest = self.files.iter_mut().rev();
+        let found = newest.find(|(_, file)| {
+            let told = file.content.incident.as_ref();
+            told.is_some_and(|told| told.answered_by_epoch == epoch.number())
+        });
+        found.map(|(id, file)| (*id, file))
+    }
+
     /// Takes in what detection has seen: for the incident that it was asked for, else for those of that
     /// epoch that are open.
     pub(super) fn saw(&mut self, clock: &Clock, seen: &Seen) -> Option<IncidentRecord> {
@@ -152,6 +194,21 @@ impl File {
     }
 }
 
+/// The verdict that a node is gone.
+fn silent(node: &NodeName, unix_ms: u64) -> message::Verdict {
+    let kind = message::SuspectKind::Node.into();
+    let suspect = message::Suspect { kind, node: node.as_str().to_owned(), ..Default::default() };
+    message::Verdict {
+        kind: message::VerdictKind::NodeSilent.into(),
+        suspects: vec![suspect],
+        is_certain: true,
+        confidence: 1.0,
+        windows: 1,
+        first_seen_unix_ms: unix_ms,
+        ..Default::default()
+    }
+}
+
 /// What the store is given, cut until it fits.
 fn record(id: IncidentId, content: &GetIncidentResponse) -> IncidentRecord {
     let mut content = content.clone();
@@ -177,6 +234,9 @@ mod tests {
     use super::*;
     use crate::detection::{DetectionCounts, LatencyCell, LatencyMatrix};
     use crate::epoch::Term;
+    use crate::incident::Sign;
+    use crate::observation::WorkerEnd;
+    use crate::rank::Rank;
     use crate::time::Moment;
     use crate::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
@@ -227,5 +287,39 @@ mod tests {
         let last = Seen { incident: Some(id(2)), ..look(3, "next") };
         assert_eq!(incidents.saw(&clock, &last), None);
         assert_eq!(suspects(&incidents, 2), all("present"));
+    }
+
+    #[test]
+    fn who_does_not_answer_is_the_cause_and_not_who_failed_with_it() {
+        let survivor = NodeName::new("survivor").unwrap();
+        let dead = NodeName::new("dead").unwrap();
+        let code = |code| {
+            let (clock, mut incidents) = (Clock::start(), Incidents::default());
+            let id = IncidentId { term: Term::new(1), number: 1 };
+            let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+            let (node, rank, at) = (survivor.clone(), Rank(0), Moment::from_ns(0));
+            let end = WorkerEnd::Code(code);
+            incident.add(Moment::from_ns(0), Sign::WorkerFailed { node, rank, end, at });
+            incident.standing = Standing::Answered(Epoch::new(2));
+            incidents.stands(&clock, &incident);
+            let mut seen = look(1, "survivor");
+            seen.verdicts[0].kind = VerdictKind::Crash;
+            seen.verdicts[0].confidence = if end.is_cause() { 1.0 } else { 0.7 };
+            incidents.saw(&clock, &Seen { incident: Some(id), ..seen });
+            let gone = std::slice::from_ref(&dead);
+            assert_eq!(incidents.unanswering(7, Epoch::new(3), gone), None);
+            incidents.unanswering(7, Epoch::new(2), gone).unwrap();
+            let found = incidents.get("1-1").unwrap();
+            let told = found.incident.unwrap();
+            assert_eq!(told.evicted, ["dead"]);
+            let named = found.verdicts.iter().map(|verdict| {
+                (verdict.kind(), verdict.suspects[0].node.clone(), verdict.confidence >= 1.0)
+            });
+            (told.cause, named.collect::<Vec<_>>())
+        };
+        let of_dead = (message::VerdictKind::NodeSilent, "dead".to_owned(), true);
+        assert_eq!(code(1), (Some("dead".to_owned()), vec![of_dead.clone()]));
+        let of_survivor = (message::VerdictKind::Crash, "survivor".to_owned(), true);
+        assert_eq!(code(139), (Some("survivor".to_owned()), vec![of_survivor, of_dead]));
     }
 }

@@ -87,10 +87,22 @@ impl Engine {
             StoreOutcome::Stored(_) => {
                 let why = &decision.why;
                 log::info(&decisions::sentence(decision));
-                self.decisions.add(decision, self.clock.unix_ms(self.clock.now()));
-                if let Why::Incident { incident, evicted } = why
-                    && let Some(record) = self.incidents.evicted(*incident, evicted)
-                {
+                let unix_ms = self.clock.unix_ms(self.clock.now());
+                self.decisions.add(decision, unix_ms);
+                let epoch = decision.state.epoch;
+                let record = match why {
+                    Why::Incident { incident, evicted } => {
+                        self.incidents.evicted(*incident, evicted)
+                    }
+                    Why::Unanswered { evicted } => {
+                        self.incidents.unanswering(unix_ms, epoch, evicted)
+                    }
+                    Why::Quarantined { node } => {
+                        self.incidents.replaced(epoch, std::slice::from_ref(node))
+                    }
+                    _ => None,
+                };
+                if let Some(record) = record {
                     self.store.keep(record);
                 }
             }
