@@ -172,8 +172,9 @@ fn the_demo_of_a_cluster_repaints_a_row_for_each_node_until_ctrl_c() {
     let test = "the_demo_of_a_cluster_repaints_a_row_for_each_node_until_ctrl_c";
     for size in [(80, 24), (30, 8)] {
         let Some((frames, _)) = demo_of(test, size, "A=b", "demo --cluster") else { return };
-        let last = frames.last().unwrap();
-        assert!(last[0].starts_with("Ctrl-C ends this demo: one GPT"), "{last:#?}");
+        let (first, last) = (&frames[0], frames.last().unwrap());
+        assert!(first[0].starts_with("Ctrl-C ends this demo: one GPT"), "{first:#?}");
+        assert!(last[0].starts_with("This demo has ended: one GPT"), "{last:#?}");
         assert!(last[1].starts_with("NODE     IS        RANK"), "{last:#?}");
         assert!(last[2].starts_with("node-a") && last[5].starts_with("node-d"), "{last:#?}");
     }

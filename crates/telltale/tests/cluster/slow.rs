@@ -92,7 +92,9 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
         ["from", "to"].map(|end| nodes[cell[end].as_u64().expect("a place") as usize].as_str())
     });
     let ends: Vec<_> = ends.collect();
-    assert!(ends.contains(&[Some("b"), Some("d")]), "{matrix:#}");
+    // One way may be beyond doubt some looks before the other.
+    let is_it = |ends: &[_; 2]| [["b", "d"], ["d", "b"]].iter().any(|it| it.map(Some) == *ends);
+    assert!(ends.iter().any(is_it), "{matrix:#}");
     let is_marked =
         |figure: &str| figure.strip_suffix('!').is_some_and(|it| it.parse::<f64>().is_ok());
     assert!(map.split_whitespace().any(is_marked), "{map}");
