@@ -2,6 +2,7 @@
 //!
 //! Each output has one source and one generator. Nothing is written outside the listed outputs.
 
+pub mod json_schema;
 pub mod metrics;
 pub mod protobuf;
 
@@ -69,6 +70,7 @@ pub enum GenerateError {
 pub fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     let mut outputs = metrics::outputs(root)?;
     outputs.extend(protobuf::outputs(root)?);
+    outputs.extend(json_schema::outputs());
     Ok(outputs)
 }
 

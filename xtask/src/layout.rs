@@ -24,6 +24,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, LayoutError> {
     for package in map::NO_ASYNC_RUNTIME {
         findings.extend(dependencies::check_no_async(package, &dependencies::tree(root, package)?));
     }
+    findings.extend(dependencies::check_shipped(&dependencies::tree(root, "telltale")?));
     findings.extend(unsafe_code::check(&files));
     findings.extend(absences::check(&files));
     findings.extend(described::check(&files));

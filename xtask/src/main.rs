@@ -35,7 +35,7 @@ enum Chore {
     },
     /// Run what every change must pass, as .ci/run does, but install nothing
     Ci,
-    /// Write the files that are made from others: metric definitions, protobuf messages
+    /// Write the files that are made from others: metric definitions, protobuf messages, JSON Schemas
     Generate {
         /// Write nothing; fail when a file is stale
         #[arg(long)]

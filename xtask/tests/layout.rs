@@ -12,12 +12,15 @@ fn the_repository_follows_the_map() {
 
 /// The findings about a workspace that has what the map asks for, with `changed` in it instead.
 ///
-/// `changed` is a package's name and its dependencies, each `name` or `name kind`.
+/// `changed` is a package's name and its dependencies, each `name`, `name kind` or `name optional`.
 fn dependency_findings(changed: &str, dependencies: &[&str]) -> Vec<String> {
     let package = |name: &str, dependencies: &[&str]| {
         let lines: Vec<String> = dependencies
             .iter()
             .map(|line| match line.split_once(' ') {
+                Some((name, "optional")) => {
+                    format!(r#"{{"name":"{name}","kind":null,"optional":true}}"#)
+                }
                 Some((name, kind)) => format!(r#"{{"name":"{name}","kind":"{kind}"}}"#),
                 None => format!(r#"{{"name":"{line}","kind":null}}"#),
             })
@@ -39,6 +42,7 @@ fn dependency_findings(changed: &str, dependencies: &[&str]) -> Vec<String> {
 fn dependencies_that_the_map_allows_pass() {
     for (package, uses) in [
         ("telltale-schema", &["serde", "thiserror", "telltale-harness dev", "proptest dev"][..]),
+        ("telltale-schema", &["serde", "schemars optional"]),
         ("telltale-runtime", &["telltale-ledger", "telltale-wire", "rustix", "telltale-node dev"]),
         ("telltale", &["telltale-smi", "telltale-emulator", "clap"]),
         ("telltale-bench", &["telltale-smi", "telltale-harness", "telltale"]),
@@ -52,6 +56,8 @@ fn dependencies_that_the_map_forbids_are_found() {
     for (package, uses, expected) in [
         ("telltale-schema", "telltale-ledger", "must not depend on telltale-ledger"),
         ("telltale-schema", "rustix", "must do no I/O, so it must not use rustix"),
+        ("telltale-schema", "rustix optional", "must do no I/O, so it must not use rustix"),
+        ("telltale-schema", "schemars", "must do no I/O, so it must not use schemars"),
         ("telltale-ledger", "telltale-wire build", "must not depend on telltale-wire"),
         ("telltale-node", "telltale-runtime", "must not depend on telltale-runtime"),
         ("telltale-emulator", "telltale-trace", "must not depend on telltale-trace"),
@@ -73,6 +79,14 @@ fn an_async_runtime_anywhere_below_is_found() {
     let bad = format!("{fine}tokio v1.40.0\n");
     let findings = dependencies::check_no_async("telltale-runtime", &bad);
     assert!(findings[0].message.contains("built with tokio"), "{findings:?}");
+}
+
+#[test]
+fn the_maker_of_schemas_in_the_shipped_program_is_found() {
+    let fine = "telltale v0.1.0 (/somewhere)\nserde v1.0.0\n";
+    assert!(dependencies::check_shipped(fine).is_empty());
+    let findings = dependencies::check_shipped(&format!("{fine}schemars v1.2.0 (*)\n"));
+    assert!(findings[0].message.contains("must do without schemars"), "{findings:?}");
 }
 
 /// The messages of the findings about one file.

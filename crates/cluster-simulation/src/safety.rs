@@ -51,6 +51,8 @@ pub(crate) struct Safety {
     /// Until when an operator's order may show.
     ordered_until: TrueTime,
     ordered_out: BTreeSet<NodeName>,
+    /// Until when a node that has left in order may lose its slot for that.
+    left: BTreeMap<NodeName, TrueTime>,
 }
 
 impl Safety {
@@ -73,6 +75,7 @@ impl Safety {
             troubled_until: TrueTime::default(),
             ordered_until: TrueTime::default(),
             ordered_out: BTreeSet::new(),
+            left: BTreeMap::new(),
         }
     }
 
@@ -103,6 +106,11 @@ impl Safety {
         if let Some(node) = out {
             self.ordered_out.insert(node.clone());
         }
+    }
+
+    /// A node's agent has ended in order, and said so. That costs no eviction, unless the word was lost.
+    pub(crate) fn left(&mut self, node: &NodeName, now: TrueTime) {
+        self.left.insert(node.clone(), now.after(EXCUSE));
     }
 
     /// A decision was stored.
@@ -161,6 +169,9 @@ impl Safety {
             }
             let ordered = matches!(state.barred.get(node), Some(Bar::Draining | Bar::Removed));
             if ordered && self.ordered_out.contains(node) {
+                continue;
+            }
+            if self.left.get(node).is_some_and(|until| now <= *until) {
                 continue;
             }
             let excused = self.excused.get(node).is_some_and(|until| now <= *until);

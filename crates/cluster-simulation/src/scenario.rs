@@ -42,6 +42,8 @@ pub enum Kinds {
     OneCrash,
     /// One node with a slot loses power then, for ever.
     OneDeath,
+    /// The agent of one node with a slot is asked to end then, and is not started again.
+    OneDeparture,
     /// One node with a slot stands still then, for ever.
     OneFreeze,
     /// Detection names one node with a slot then, for ever.
@@ -74,6 +76,8 @@ impl Scenario {
             budget_window: Duration::from_secs(60),
             restart_budget: 1000,
             failures_to_quarantine: count(&mut random, 2, 8),
+            // Suspicions of some seconds are to matter.
+            continuity_windows: 5,
             prepare_deadline: Duration::from_secs(6),
             no_spare,
             // Few ports, so that the range is gone round.

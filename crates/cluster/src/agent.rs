@@ -93,7 +93,10 @@ pub enum AgentInput {
         /// What they told.
         observation: Observation,
     },
-    /// Time has passed. To be given about ten times a second.
+    /// The agent was asked to end, and its workers will. It says so, and then nothing more; it starts and
+    /// obeys nothing from here on.
+    Leave,
+    /// Time has passed. To be given at the time that [`Agent::due`] tells, or more often.
     Tick,
 }
 
@@ -178,6 +181,8 @@ pub struct Agent {
     epoch: Epoch,
     connected: bool,
     registered: bool,
+    /// Whether it has said goodbye.
+    leaving: bool,
     sequence: u64,
     next_message: Moment,
     observed: Observation,
@@ -202,6 +207,7 @@ impl Agent {
             epoch: Epoch::NONE_RAN,
             connected: false,
             registered: false,
+            leaving: false,
             sequence: 0,
             next_message: now,
             observed: Observation::default(),
@@ -231,6 +237,7 @@ impl Agent {
                 self.connected = false;
                 self.registered = false;
             }
+            AgentInput::Order(_) if self.leaving => {}
             AgentInput::Order(message) => self.obey(now, message, outputs),
             AgentInput::WorkerStarted { epoch, local } => {
                 self.worker_started(now, (epoch, local), outputs);
@@ -248,6 +255,7 @@ impl Agent {
                     self.observe(observation);
                 }
             }
+            AgentInput::Leave => self.leave(outputs),
             AgentInput::Tick => {
                 self.kill_the_slow(now, outputs);
                 self.end_rest(now, outputs);
@@ -263,6 +271,12 @@ impl Agent {
             Task::Committed { epoch, .. } => Some(epoch),
             _ => None,
         }
+    }
+
+    /// Whether a coordinator knows it, as far as it was told.
+    #[must_use]
+    pub const fn is_attended(&self) -> bool {
+        self.connected && self.registered
     }
 
     /// Why nothing is started yet, if it rests after workers that ended soon.
@@ -289,6 +303,15 @@ impl Agent {
         self.figures
     }
 
+    /// When it has something to do next if nothing happens: to tell, to kill, or to end a rest. It may be
+    /// past already.
+    #[must_use]
+    pub fn due(&self) -> Option<Moment> {
+        let word = self.may_tell().then_some(self.next_message);
+        let kill = self.workers.kill_at.filter(|_| self.workers.any_alive());
+        [word, kill, self.resting.until()].into_iter().flatten().min()
+    }
+
     /// What it says that it does. Until all workers are started it only prepares, so that a new
     /// leader tells it again.
     fn activity(&self) -> Activity {
@@ -302,9 +325,14 @@ impl Agent {
         }
     }
 
+    /// Whether there is somebody to tell, and something.
+    fn may_tell(&self) -> bool {
+        self.connected && !self.leaving && self.task != Task::Clearing
+    }
+
     /// Registers or reports, when it is time.
     fn tell(&mut self, now: Moment, outputs: &mut Vec<AgentOutput>) {
-        if !self.connected || self.task == Task::Clearing || now < self.next_message {
+        if !self.may_tell() || now < self.next_message {
             return;
         }
         let activity = self.activity();
@@ -325,6 +353,14 @@ impl Agent {
             let registration = Registration { address, workers, activity };
             self.send(FromNodeBody::Register(registration), outputs);
         }
+    }
+
+    /// Says goodbye, to a coordinator that knows it.
+    fn leave(&mut self, outputs: &mut Vec<AgentOutput>) {
+        if self.is_attended() && !self.leaving {
+            self.send(FromNodeBody::Leave, outputs);
+        }
+        self.leaving = true;
     }
 
     /// Adds to what the next report tells.

@@ -42,11 +42,9 @@ use connection::{Brought, Target};
 
 pub use ending::{Ending, Signals, SignalsError};
 
-/// How often the machine is told that time has passed.
-const TICK: Duration = Duration::from_millis(100);
 /// How often workers are looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the last report may take to be on its way.
+/// How long the last word may take to be on its way.
 const FAREWELL: Duration = Duration::from_millis(200);
 
 /// Everything an agent needs to know before it begins.
@@ -185,19 +183,20 @@ impl Driver {
         signals: &mut Signals,
         stays: bool,
     ) -> Ending {
-        let mut ticks = tokio::time::interval(TICK);
         let mut looks = tokio::time::interval(LOOK);
-        for interval in [&mut ticks, &mut looks] {
-            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        }
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let due = self.agent.due().map_or(LOOK, |due| due.since(self.now()));
             tokio::select! {
                 event = self.supervisor.event() => self.worker_event(event),
                 Some(brought) = brought.recv() => self.take(brought),
                 Some(wish) = wishes.recv() => self.forward(wish),
-                () = signals.next() => return Ending::Asked,
+                () = signals.next() => {
+                    self.say_goodbye(&mut brought).await;
+                    return Ending::Asked;
+                }
                 _ = looks.tick() => self.look(),
-                _ = ticks.tick() => self.step(AgentInput::Tick),
+                () = tokio::time::sleep(due) => self.step(AgentInput::Tick),
             }
             if let Some(reason) = self.unfit.take() {
                 // Nothing is obeyed any more; the report of it is to be on its way.
@@ -205,11 +204,46 @@ impl Driver {
                 return Ending::CannotRun(reason);
             }
             if let Some(outcome) = self.over.take() {
-                log::info(&format!("the job is over: {}", told(outcome)));
+                // Whoever has run nothing may have come to run it once more.
+                let advice = match self.agent.figures().starts {
+                    0 => {
+                        "; `telltale cluster restart` runs it once more, with agents that --stay or are \
+                         started after that"
+                    }
+                    _ => "",
+                };
+                log::info(&format!("the job is over: {}{advice}", told(outcome)));
                 if !stays {
                     return Ending::Over(outcome);
                 }
             }
+        }
+    }
+
+    /// Tells the coordinator that this agent ends, and waits until it is heard, though not for long:
+    /// whoever asked it to end does not wait for a coordinator.
+    async fn say_goodbye(&mut self, brought: &mut mpsc::Receiver<Brought>) {
+        if !self.agent.is_attended() {
+            return;
+        }
+        self.step(AgentInput::Leave);
+        let heard = async {
+            loop {
+                match brought.recv().await {
+                    Some(Brought::Order(message)) => match message.order {
+                        Order::Standby | Order::Evict => return true,
+                        // It follows another, and does not know whom it was told of.
+                        Order::Register => return false,
+                        _ => {}
+                    },
+                    Some(Brought::Connected(_) | Brought::Disconnected) | None => return false,
+                }
+            }
+        };
+        if !tokio::time::timeout(FAREWELL, heard).await.unwrap_or(false) {
+            log::warn(
+                "the coordinator has not heard in time that this agent ends; it will miss it",
+            );
         }
     }
 

@@ -8,6 +8,7 @@ mod budget;
 mod evictions;
 mod incidents;
 mod leadership;
+mod leaving;
 mod membership;
 mod operator;
 mod other_job;

@@ -198,9 +198,10 @@ impl Detector {
         let settings = self.settings;
         let is_due = self.last_window.is_none_or(|last| now.since(last) >= settings.window);
         if is_due {
+            let elapsed = self.last_window.map_or(settings.window, |last| now.since(last));
             self.last_window = Some(now);
             self.matrix.look();
-            self.waiting.look();
+            self.waiting.look(elapsed);
             let findings = self.slow_findings();
             // Who cannot be told now often can be in a few windows, and nobody waits for an answer.
             let certain = settings.settling_windows;

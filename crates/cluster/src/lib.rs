@@ -14,6 +14,7 @@ pub mod group;
 pub mod incident;
 pub mod intake;
 pub mod latency;
+pub mod lookout;
 pub mod message;
 pub mod node;
 pub mod observation;

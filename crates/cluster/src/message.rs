@@ -37,6 +37,9 @@ pub enum FromNodeBody {
     Report(Report),
     /// What became of an order.
     Acknowledge(Acknowledgement),
+    /// My agent was asked to end, and my workers end with it: nobody needs to wait for my silence. The last
+    /// word of an incarnation.
+    Leave,
 }
 
 /// What a node says about itself when it registers.

@@ -31,10 +31,12 @@ pub enum AskError {
     #[error(transparent)]
     Reach(#[from] ReachError),
     /// None of them leads now.
-    #[error("no coordinator leads; {address} does not, and names no other that does")]
+    #[error("no coordinator leads; {address} says: {said}")]
     NobodyLeads {
         /// The last one that was asked.
         address: CoordinatorAddress,
+        /// What it says of that.
+        said: String,
     },
     /// The way to the one that leads broke while it had the call, which it may have carried out.
     #[error(transparent)]
@@ -89,6 +91,7 @@ impl Operator {
         call: &mut impl AsyncFnMut(&mut Client) -> Result<Answer, CallError>,
     ) -> Result<Answer, AskError> {
         let patience = self.patience;
+        let mut last = (address.clone(), String::new());
         for _ in 0..=MAX_REFERRALS {
             let mut client = reach(&address, &self.credentials, patience).await?;
             // One that stands still takes connections and never answers. It is asked something
@@ -96,12 +99,12 @@ impl Operator {
             // being given to both.
             let silent = |_| ReachError::Late { address: address.clone(), patience };
             let found = tokio::time::timeout(patience, client.status()).await.map_err(silent)?;
-            let leader = match found {
+            let (leader, said) = match found {
                 Ok(_) => {
                     let late = |_| AskError::Late { address: address.clone(), patience };
                     let outcome = tokio::time::timeout(patience, call(&mut client)).await;
                     match outcome.map_err(late)? {
-                        Err(CallError::NotLeader { leader }) => leader,
+                        Err(CallError::NotLeader { leader, said }) => (leader, said),
                         other => {
                             return other.map_err(|error| match self.trouble(&address, &error) {
                                 Some(trouble) => AskError::Broken(trouble),
@@ -110,7 +113,7 @@ impl Operator {
                         }
                     }
                 }
-                Err(CallError::NotLeader { leader }) => leader,
+                Err(CallError::NotLeader { leader, said }) => (leader, said),
                 Err(other) => {
                     return Err(match self.trouble(&address, &other) {
                         Some(trouble) => AskError::Reach(trouble.into()),
@@ -120,11 +123,12 @@ impl Operator {
             };
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
             {
-                Some(leader) => address = leader,
-                None => return Err(AskError::NobodyLeads { address }),
+                Some(leader) => last = (std::mem::replace(&mut address, leader), said),
+                None => return Err(AskError::NobodyLeads { address, said }),
             }
         }
-        Err(AskError::NobodyLeads { address })
+        let (address, said) = last;
+        Err(AskError::NobodyLeads { address, said })
     }
 
     fn trouble(&self, address: &CoordinatorAddress, error: &CallError) -> Option<Trouble> {

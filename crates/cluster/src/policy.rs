@@ -88,8 +88,11 @@ pub struct Policy {
     pub budget_window: Duration,
     /// Failures of a node within [`Policy::budget_window`] after which it is quarantined.
     pub failures_to_quarantine: u32,
-    /// In how many looks in a row a suspicion must be seen before a node is replaced for it.
+    /// In how many looks in a row a node must be suspected before it is replaced for that. What is slow for some
+    /// seconds costs less than a restart of all; faults worth one last from half a minute to hours.
     pub continuity_windows: u32,
+    /// In how many looks in a row a job must hang before it is restarted for that.
+    pub hang_windows: u32,
     /// When more than this share of the active nodes, and more than one, is silent at once, the
     /// coordinator rather than they is cut off, and nobody is replaced.
     pub mass_silence_share: f64,
@@ -116,7 +119,8 @@ impl Default for Policy {
             eviction_budget: 8,
             budget_window: Duration::from_secs(3600),
             failures_to_quarantine: 3,
-            continuity_windows: 5,
+            continuity_windows: 30,
+            hang_windows: 5,
             mass_silence_share: 0.5,
             no_spare: NoSpare::Hold,
             // Above what is registered for services and below Linux's ephemeral ports (32768 and up,

@@ -19,9 +19,11 @@ mod http;
 mod incidents;
 mod incoming;
 mod metrics;
+mod moderation;
 mod page;
 mod peer;
 mod roster;
+mod standing;
 
 use std::future::Future;
 use std::io;
@@ -41,6 +43,7 @@ use crate::store::{self, Place};
 pub use crate::trust::TrustError;
 pub use access::{AccessError, AccessFiles};
 pub use desk::{AskError, Desk};
+pub use moderation::Moderation;
 
 use access::Access;
 use counters::Counters;
@@ -48,6 +51,7 @@ use engine::Engine;
 use grpc::{Gate, Serving};
 use http::Web;
 use incoming::{Entrance, Speech, accept};
+use standing::Standing;
 
 /// Events that may wait for the coordinator's task.
 const MAX_EVENTS: usize = 4096;
@@ -192,10 +196,10 @@ impl Server {
         let counters = Arc::new(Counters::default());
         let (to_engine, events) = mpsc::channel(MAX_EVENTS);
         let desk = Desk::new(to_engine);
-        let (leads, leading) = watch::channel(false);
+        let (stands, standing) = watch::channel(Standing::default());
         let (stopping, stopped) = watch::channel(false);
         let store = store::open(plan.store.clone());
-        let engine = Engine::new(&plan, store, Arc::clone(&counters), leads)?;
+        let engine = Engine::new(&plan, store, Arc::clone(&counters), stands)?;
         let serving = Serving {
             desk: desk.clone(),
             access: Arc::clone(&access),
@@ -208,7 +212,7 @@ impl Server {
             access: Arc::clone(&access),
             counters: Arc::clone(&counters),
             hosts: Arc::new(Hosts::new(&plan.names)),
-            leads: leading.clone(),
+            stands: standing.clone(),
         };
         let room = Arc::new(Semaphore::new(plan.connections));
         let mut servers = JoinSet::new();
@@ -219,13 +223,13 @@ impl Server {
             let stopped = stopped.clone();
             match speech {
                 Speech::Grpc => {
-                    let routes = grpc::routes(serving.clone(), leading.clone());
+                    let routes = grpc::routes(serving.clone(), standing.clone());
                     servers.spawn(grpc::serve(connections, routes, stopped));
                 }
                 Speech::Http => {
-                    let router = http::router(web.clone());
+                    let web = web.clone();
                     servers.spawn(async move {
-                        http::serve(connections, router, stopped).await;
+                        http::serve(connections, web, stopped).await;
                         Ok(())
                     });
                 }

@@ -15,6 +15,7 @@ mod journal;
 mod kept;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -77,6 +78,10 @@ pub enum Event {
     /// Something is wrong, for a person to read. The store goes on trying; for a decision there is an
     /// answer besides.
     Trouble(Trouble),
+    /// An incident was not kept, for a person to read. Decisions may be stored all the same.
+    Unkept(Trouble),
+    /// What was wrong is so no more: something was written, or read where another leads.
+    Mended,
 }
 
 /// What a leader begins with.
@@ -131,6 +136,8 @@ struct Link {
     commands: mpsc::Receiver<Command>,
     events: mpsc::Sender<Event>,
     authority: Authority,
+    /// Whether the coordinator's task was told of a trouble last.
+    troubled: AtomicBool,
 }
 
 /// Opens a store, in a task of its own. While another coordinator leads, this one waits.
@@ -150,7 +157,12 @@ fn linked() -> (Store, Link) {
     let (to_actor, commands) = mpsc::channel(MAX_COMMANDS);
     let (to_coordinator, events) = mpsc::channel(MAX_EVENTS);
     let authority = Authority::default();
-    let link = Link { commands, events: to_coordinator, authority: authority.clone() };
+    let link = Link {
+        commands,
+        events: to_coordinator,
+        authority: authority.clone(),
+        troubled: AtomicBool::new(false),
+    };
     let store = Store {
         commands: to_actor,
         events,
@@ -230,7 +242,20 @@ impl Link {
 
     /// Tells of a trouble, unless too much waits to be read already.
     fn complain(&self, trouble: impl Into<Trouble>) {
+        self.troubled.store(true, Ordering::Relaxed);
         let _ = self.events.try_send(Event::Trouble(trouble.into()));
+    }
+
+    /// Tells that an incident was not kept, unless too much waits to be read already.
+    fn leave_out(&self, trouble: impl Into<Trouble>) {
+        let _ = self.events.try_send(Event::Unkept(trouble.into()));
+    }
+
+    /// Tells that all is well again, if there was a trouble.
+    async fn is_well(&self) {
+        if self.troubled.swap(false, Ordering::Relaxed) {
+            self.tell(Event::Mended).await;
+        }
     }
 
     /// Lets time pass while this coordinator does not lead; says whether to go on.

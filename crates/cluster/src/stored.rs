@@ -133,6 +133,11 @@ pub enum Why {
         /// Which.
         node: NodeName,
     },
+    /// Agents that were asked to end have given up their slots.
+    Left {
+        /// Whose.
+        nodes: Vec<NodeName>,
+    },
     /// Spares have come for vacant slots.
     Filled,
     /// No spare has come, and the job goes on with fewer slots.
@@ -155,6 +160,7 @@ impl Why {
             Self::Incident { evicted, .. } | Self::Unanswered { evicted } => evicted,
             Self::Quarantined { node } => std::slice::from_ref(node),
             Self::Formed
+            | Self::Left { .. }
             | Self::Filled
             | Self::Shrunk
             | Self::Prepared

@@ -16,5 +16,5 @@ pub use incident::{ExplanationView, IncidentView, SignView};
 pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;
-pub(crate) use words::hold_sentence;
 pub use words::{age, duration, mode, mode_of};
+pub(crate) use words::{held, hold_sentence};

@@ -91,7 +91,8 @@ fn body() -> impl Strategy<Value = FromNodeBody> {
     prop_oneof![
         1 => register.prop_map(FromNodeBody::Register),
         1 => report.prop_map(FromNodeBody::Report),
-        6 => acknowledge.prop_map(FromNodeBody::Acknowledge)
+        6 => acknowledge.prop_map(FromNodeBody::Acknowledge),
+        1 => Just(FromNodeBody::Leave)
     ]
 }
 

@@ -15,6 +15,7 @@ mod incoming;
 mod options;
 mod ports;
 mod probe;
+mod reach;
 mod report;
 mod stop;
 mod watch;
@@ -52,7 +53,8 @@ pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};
 pub use history::query_history;
 pub use options::{GrpcOptions, OptionsError, SOCKET_NAME};
-pub use probe::{Health, HealthEndpoint, HealthError, HealthTls, ask_health};
+pub use probe::{Health, HealthEndpoint, HealthError, ask_health};
+pub use reach::{PreparedTls, ReachError, TlsToPort, reach};
 pub use report::report_process;
 use stop::until_stop;
 

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 /// pair of PCI address and `asic_id` is the key where both are there, never an ordinal or a
 /// board id alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct ChipIdentity {
     /// N of the driver's `tenstorrent!N`. Can change at a reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,10 @@
 pub mod calendar;
 pub mod chip;
 pub mod clock;
+pub mod fleet;
 pub mod history;
+#[cfg(feature = "json-schema")]
+mod json_schema;
 pub mod memory;
 pub mod metric;
 pub mod moment;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What an allocation is for. The discriminants are the codes in ledgers and on the wire: they
 /// are never reused, new kinds are added at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
 pub enum MemoryKind {
@@ -30,6 +31,7 @@ pub enum MemoryKind {
 
 /// The physical memory a kind lives in. Addresses are unique within one device and space only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemorySpace {
     /// The chip's DRAM.
@@ -105,6 +107,7 @@ impl MemorySpace {
 
 /// What one process has recorded for one device and kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct MemoryUsage {
     /// Bytes allocated and not freed.
     pub live_bytes: u64,

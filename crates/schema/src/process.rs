@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 
 /// A process, told apart from any other that ever had the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct ProcessIdentity {
     /// The kernel's boot id (`/proc/sys/kernel/random/boot_id`), as 16 bytes.
     #[serde(with = "boot_id_text")]
+    #[cfg_attr(feature = "json-schema", schemars(with = "crate::json_schema::BootId"))]
     pub boot_id: [u8; 16],
     /// The inode number of the PID namespace in which `pid` counts.
     pub pid_namespace: u64,

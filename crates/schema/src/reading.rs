@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 
 /// Why there is no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Absence {
     /// This hardware, firmware or driver does not offer it.
@@ -102,6 +103,8 @@ impl Absence {
 
 /// A value and when it was taken, or why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "json-schema", schemars(rename = "Reading_of_{T}"))]
 #[serde(untagged)]
 pub enum Reading<T> {
     /// What the source said.

@@ -5,6 +5,7 @@
 
 mod container;
 mod device;
+mod fitness;
 mod held;
 mod process;
 mod programs;
@@ -13,6 +14,7 @@ pub use container::{AllocatedDevices, Container, Pod};
 pub use device::{
     Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
 };
+pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
 pub use process::{
     MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
@@ -30,6 +32,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// One machine at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
@@ -56,6 +59,7 @@ pub struct Snapshot {
 
 /// How one source did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct SourceStatus {
     /// The source: `tenstorrent`, `ledgers`, `endpoints`, `regions`, `processes`, and on
     /// a node of Kubernetes `pods` and `kubelet`.
@@ -70,6 +74,7 @@ pub struct SourceStatus {
 
 /// One thing that a source could not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct SourceError {
     /// What was being read: a path, a socket, a device.
     pub subject: String,

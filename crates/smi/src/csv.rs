@@ -36,9 +36,9 @@ pub fn devices(snapshot: &Snapshot) -> String {
                 device.identity.board_type.name().to_owned(),
                 architecture.unwrap_or_default().to_owned(),
                 device.identity.pci.map(|pci| pci.to_string()).unwrap_or_default(),
-                field(&telemetry.temperature_celsius),
-                field(&telemetry.power_watts),
-                field(&telemetry.aiclk_hertz),
+                value(&telemetry.temperature_celsius),
+                value(&telemetry.power_watts),
+                value(&telemetry.aiclk_hertz),
                 used(device, MemorySpace::Dram),
                 capacity(device, MemorySpace::Dram),
                 used(device, MemorySpace::L1),
@@ -58,14 +58,14 @@ pub fn processes(snapshot: &Snapshot) -> String {
     for process in &snapshot.processes {
         let user = match process.user.value() {
             Some(user) => user.clone(),
-            None => field(&process.uid),
+            None => value(&process.uid),
         };
         let who = [
             snapshot.taken_at.0.to_string(),
             process.pid.map(|pid| pid.to_string()).unwrap_or_default(),
             user,
             process.name.clone(),
-            field(&process.command),
+            value(&process.command),
             process.state.name().to_owned(),
         ];
         for held in rows::devices(&process.devices) {
@@ -95,7 +95,7 @@ pub fn processes(snapshot: &Snapshot) -> String {
     text
 }
 
-fn field<T: ToString>(reading: &Reading<T>) -> String {
+fn value<T: ToString>(reading: &Reading<T>) -> String {
     reading.value().map(T::to_string).unwrap_or_default()
 }
 
@@ -138,11 +138,11 @@ pub fn history(answer: &HistoryAnswer) -> String {
 }
 
 fn used(device: &Device, space: MemorySpace) -> String {
-    device.space(space).map(|usage| field(&usage.used_bytes)).unwrap_or_default()
+    device.space(space).map(|usage| value(&usage.used_bytes)).unwrap_or_default()
 }
 
 fn capacity(device: &Device, space: MemorySpace) -> String {
-    device.space(space).map(|usage| field(&usage.capacity_bytes)).unwrap_or_default()
+    device.space(space).map(|usage| value(&usage.capacity_bytes)).unwrap_or_default()
 }
 
 pub(crate) fn row(fields: &[String], to: &mut String) {
@@ -153,6 +153,11 @@ pub(crate) fn row(fields: &[String], to: &mut String) {
         to.push_str(&quoted(&printable(field)));
     }
     to.push_str("\r\n");
+}
+
+/// One field as it stands in a row.
+pub fn field(text: &str) -> String {
+    quoted(&printable(text))
 }
 
 fn quoted(field: &str) -> String {

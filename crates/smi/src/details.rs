@@ -6,10 +6,11 @@ use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{
     Container, Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse,
-    Snapshot, Telemetry,
+    Snapshot, SourceStatus, Telemetry,
 };
 use telltale_schema::text::printable;
 
+use crate::machine::Machine;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text::{cut, painted, width, wrapped};
@@ -29,27 +30,36 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
 }
 
 /// A paragraph for each thing a source could not read.
-pub(crate) fn complaints(snapshot: &Snapshot, style: &Style) -> String {
+pub(crate) fn complaints(machines: &[Machine<'_>], style: &Style) -> String {
     let mut page = String::new();
-    let mut complain = |text: String| page.push_str(&painted(&text, Tone::Warning, style));
-    for source in &snapshot.sources {
-        for error in &source.errors {
-            complain(format!(
-                "{}: {}: {} ({})",
-                source.name,
-                printable(&error.subject),
-                error.reason.words(),
-                printable(&error.detail)
-            ));
-        }
-        if source.errors_dropped > 0 {
-            complain(format!("{}: {} more errors", source.name, source.errors_dropped));
+    for machine in machines {
+        for source in &machine.snapshot.sources {
+            for line in complaints_of(source) {
+                page.push_str(&painted(&machine.line(&line), Tone::Warning, style));
+            }
         }
     }
     match page.is_empty() {
         true => page,
         false => format!("\n{page}"),
     }
+}
+
+fn complaints_of(source: &SourceStatus) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for error in &source.errors {
+        lines.push(format!(
+            "{}: {}: {} ({})",
+            source.name,
+            printable(&error.subject),
+            error.reason.words(),
+            printable(&error.detail)
+        ));
+    }
+    if source.errors_dropped > 0 {
+        lines.push(format!("{}: {} more errors", source.name, source.errors_dropped));
+    }
+    lines
 }
 
 /// The columns that the names in the details take.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::snapshot::Device;
 use telltale_schema::text::printable;
 
+use crate::machine::Machine;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text;
@@ -20,12 +21,13 @@ pub(crate) enum Idle {
 }
 
 /// One row a device, the columns of the original tool; without a device, a sentence. How many
-/// were left out is said below.
-pub(crate) fn section(snapshot: &Snapshot, idle: Idle, style: &Style) -> String {
-    if snapshot.devices.is_empty() {
+/// were left out is said below. Machines that have names are told apart by a first column.
+pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> String {
+    let devices: usize = machines.iter().map(|machine| machine.snapshot.devices.len()).sum();
+    if devices == 0 {
         return text::painted("No device is to be seen.", Tone::Faint, style);
     }
-    let mut table = Table::new(vec![
+    let columns = [
         Column::left("ID", 0),
         Column::left("ARCH", 6),
         Column::right("TEMP", 3),
@@ -35,15 +37,19 @@ pub(crate) fn section(snapshot: &Snapshot, idle: Idle, style: &Style) -> String 
         Column::left("CAPACITY", 2),
         Column::right("L1 USED", 1),
         Column::left("CAPACITY", 2),
-    ]);
+    ];
+    let mut table = Table::new(Machine::column(machines).into_iter().chain(columns).collect());
     let mut left_out = 0;
-    let held: BTreeSet<usize> =
-        snapshot.processes.iter().flat_map(|one| &one.devices).map(|one| one.device).collect();
-    for (at, device) in snapshot.devices.iter().enumerate() {
-        if idle == Idle::LeftOut && !held.contains(&at) && is_idle(device) {
-            left_out += 1;
-        } else {
-            table.push(row(device));
+    for machine in machines {
+        let snapshot = machine.snapshot;
+        let held: BTreeSet<usize> =
+            snapshot.processes.iter().flat_map(|one| &one.devices).map(|one| one.device).collect();
+        for (at, device) in snapshot.devices.iter().enumerate() {
+            if idle == Idle::LeftOut && !held.contains(&at) && is_idle(device) {
+                left_out += 1;
+            } else {
+                table.push(machine.cell().into_iter().chain(row(device)).collect());
+            }
         }
     }
     let words = match left_out {
@@ -52,7 +58,7 @@ pub(crate) fn section(snapshot: &Snapshot, idle: Idle, style: &Style) -> String 
         many => format!("{many} idle devices are left out; a taller window shows them"),
     };
     let words = text::painted(&words, Tone::Faint, style);
-    if left_out == snapshot.devices.len() { words } else { table.render(style) + &words }
+    if left_out == devices { words } else { table.render(style) + &words }
 }
 
 /// Whether nobody is known to hold the device, and nothing on it is in use.

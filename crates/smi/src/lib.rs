@@ -8,7 +8,9 @@ mod columns;
 pub mod csv;
 mod details;
 mod devices;
+mod fleet;
 mod history;
+mod machine;
 mod metrics;
 mod notes;
 mod processes;
@@ -23,6 +25,7 @@ mod text;
 pub use alerts::{AlertRow, RuleRow, alerts, rules};
 pub use columns::{Columns, ColumnsError, RowsOf};
 pub use details::details;
+pub use fleet::{fleet, fleet_within};
 pub use history::history;
 pub use report::{choices, report};
 pub use style::{Style, Tone};
@@ -30,6 +33,7 @@ pub use summary::summary;
 pub use table::{Cell, Column, Side, Table};
 
 use devices::Idle;
+use machine::Machine;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::printable;
 
@@ -47,11 +51,16 @@ pub fn overview_within(snapshot: &Snapshot, rows: usize, style: &Style) -> Strin
 }
 
 fn page(snapshot: &Snapshot, idle: Idle, style: &Style) -> String {
-    let mut page = devices::section(snapshot, idle, style);
+    tables(&[Machine::only(snapshot)], idle, style)
+}
+
+/// The tables of these machines, and what they do not show.
+fn tables(machines: &[Machine<'_>], idle: Idle, style: &Style) -> String {
+    let mut page = devices::section(machines, idle, style);
     page.push('\n');
-    page.push_str(&processes::section(snapshot, style));
-    page.push_str(&notes::section(snapshot, style));
-    page.push_str(&details::complaints(snapshot, style));
+    page.push_str(&processes::section(machines, style));
+    page.push_str(&notes::section(machines, style));
+    page.push_str(&details::complaints(machines, style));
     page
 }
 

@@ -4,6 +4,7 @@ use telltale_schema::quantity;
 use telltale_schema::snapshot::{Device, Holder, KindMemory, Snapshot};
 use telltale_schema::text::printable;
 
+use crate::machine::Machine;
 use crate::style::{Style, Tone};
 use crate::text;
 
@@ -11,10 +12,15 @@ use crate::text;
 const MOST_NAMED: usize = 8;
 
 /// A line for each thing, after an empty one; nothing if the tables say it all.
-pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
-    let others = closed(snapshot).into_iter().chain(withheld(snapshot));
-    let lines = snapshot.devices.iter().flat_map(of_device).chain(others);
-    let page: String = lines.map(|line| text::painted(&line, Tone::Warning, style)).collect();
+pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
+    let mut page = String::new();
+    for machine in machines {
+        let snapshot = machine.snapshot;
+        let others = closed(snapshot).into_iter().chain(withheld(snapshot));
+        for line in snapshot.devices.iter().flat_map(of_device).chain(others) {
+            page.push_str(&text::painted(&machine.line(&line), Tone::Warning, style));
+        }
+    }
     if page.is_empty() { page } else { format!("\n{page}") }
 }
 

@@ -8,22 +8,26 @@ use telltale_schema::snapshot::{
 };
 use telltale_schema::text::printable;
 
+use crate::machine::Machine;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::{rows, text};
 
-/// The table, or a sentence that says why there is none.
-pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
-    if snapshot.processes.is_empty() {
+/// The table, or a sentence that says why there is none. Machines that have names are told apart by
+/// a first column.
+pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
+    if machines.iter().all(|machine| machine.snapshot.processes.is_empty()) {
         let held = |device: &Device| device.holders.value().is_some_and(|list| !list.is_empty());
-        let withheld = snapshot.withheld_processes > 0;
-        let words = match withheld || snapshot.devices.iter().any(held) {
+        let hides = |snapshot: &Snapshot| {
+            snapshot.withheld_processes > 0 || snapshot.devices.iter().any(held)
+        };
+        let words = match machines.iter().any(|machine| hides(machine.snapshot)) {
             true => "No process that is visible from here holds a device or has recorded memory.",
             false => "No process holds a device or has recorded memory.",
         };
         return text::painted(words, Tone::Faint, style);
     }
-    let mut table = Table::new(vec![
+    let columns = [
         Column::right("PID", 0),
         Column::left("USER", 4),
         Column::left("DEVICE", 2),
@@ -32,10 +36,14 @@ pub(crate) fn section(snapshot: &Snapshot, style: &Style) -> String {
         Column::right("BUFFERS", 5),
         Column::right("UP", 6),
         Column::left("COMMAND", 3),
-    ]);
-    for process in &snapshot.processes {
-        for held in rows::devices(&process.devices) {
-            table.push(row(snapshot, process, held));
+    ];
+    let mut table = Table::new(Machine::column(machines).into_iter().chain(columns).collect());
+    for machine in machines {
+        for process in &machine.snapshot.processes {
+            for held in rows::devices(&process.devices) {
+                let row = row(machine.snapshot, process, held);
+                table.push(machine.cell().into_iter().chain(row).collect());
+            }
         }
     }
     table.render(style)

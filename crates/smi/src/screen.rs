@@ -12,7 +12,9 @@ mod filter_line;
 mod frame;
 mod graph;
 mod keys;
+mod machines;
 mod menu;
+mod past;
 mod pointer;
 mod process_pane;
 mod row;
@@ -32,10 +34,13 @@ use std::sync::Arc;
 
 use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
+use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 
 use filter_line::FilterLine;
+use machines::Machines;
 use menu::Menu;
+use past::Past;
 use pointer::Pointer;
 use row::{Row, RowId, Who};
 use series::History;
@@ -51,6 +56,12 @@ pub struct Screen {
     /// The machine, and what the filter leaves of it.
     snapshot: Option<Arc<Snapshot>>,
     shown: Option<Arc<Snapshot>>,
+    /// The past, while it is looked at.
+    past: Option<Past>,
+    /// The machines that the snapshot was put together from, where there are several.
+    fleet: Option<Arc<Fleet>>,
+    /// Whose the processes are that are shown.
+    machines: Machines,
     now: Timestamp,
     history: History,
     rows: Vec<Row>,
@@ -96,12 +107,16 @@ impl Screen {
     /// A view that has not seen a snapshot yet.
     #[must_use]
     pub fn new(settings: Settings, terms: Terms, filter: Option<Query>) -> Self {
+        let machines = Machines::only(&terms.host);
         Self {
             settings,
             terms,
             filter,
             snapshot: None,
             shown: None,
+            past: None,
+            fleet: None,
+            machines,
             now: Timestamp::default(),
             history: History::default(),
             rows: Vec::new(),
@@ -123,6 +138,14 @@ impl Screen {
         self.history.push(&snapshot, who);
         self.snapshot = Some(snapshot);
         self.select();
+    }
+
+    /// Shows these machines together from now on.
+    pub fn update_fleet(&mut self, fleet: Arc<Fleet>, now: Timestamp) {
+        self.terms.host = machines::words(&fleet);
+        let (snapshot, _) = machines::together(&fleet, None);
+        self.fleet = Some(fleet);
+        self.update(Arc::new(snapshot), now);
     }
 
     /// Tells the time, by which a snapshot is old. Gives whether it is too old: then something
@@ -159,9 +182,15 @@ impl Screen {
 
     /// Applies the filter, then makes the rows.
     fn select(&mut self) {
-        self.shown = match (&self.snapshot, &self.filter) {
+        if let Some(fleet) = &self.fleet {
+            let (shown, machines) = machines::together(fleet, self.filter.as_ref());
+            self.shown = Some(Arc::new(shown));
+            self.machines = machines;
+            return self.arrange();
+        }
+        self.shown = match (self.displayed(), &self.filter) {
             (Some(snapshot), Some(filter)) => Some(Arc::new(filter.select(snapshot))),
-            (snapshot, _) => snapshot.clone(),
+            (snapshot, _) => snapshot.cloned(),
         };
         self.arrange();
     }
@@ -169,7 +198,7 @@ impl Screen {
     /// Makes the rows, and finds what was selected among them.
     fn arrange(&mut self) {
         let Some(shown) = &self.shown else { return };
-        self.rows = row::rows(shown, &self.settings, &self.terms.host, &self.turned);
+        self.rows = row::rows(shown, &self.settings, &self.machines, &self.turned);
         let rows = &self.rows;
         self.selected.find(rows.len(), |at| rows[at].id.clone());
         let devices = &shown.devices;

@@ -8,8 +8,11 @@ mod doctor;
 mod events;
 mod health;
 mod history;
+mod hosts;
 mod man;
+mod record;
 mod serve;
+mod smi;
 mod top;
 mod worker;
 
@@ -23,12 +26,9 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use telltale_emulator::{Fault, MachineKind};
 use telltale_query::Query;
-use telltale_schema::moment::Moment;
-use telltale_smi::{Columns, ColumnsError, RowsOf};
 
 use crate::exit::{self, Failure, Status};
 use crate::gpt::Print;
-use crate::smi::ColumnsFormat;
 
 pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
@@ -38,8 +38,11 @@ pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use health::HealthArguments;
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
+pub(crate) use hosts::HostsArguments;
 pub(crate) use man::ManArguments;
+pub(crate) use record::RecordArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
+pub(crate) use smi::SmiArguments;
 pub(crate) use top::{ScreenArguments, TopArguments};
 pub(crate) use worker::{GuardArguments, HoldArguments};
 
@@ -56,8 +59,8 @@ struct Line {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show devices, the memory in use on them, and the processes that hold it
-    #[command(after_help = SMI_HELP)]
-    Smi(SmiArguments),
+    #[command(after_help = smi::SMI_HELP)]
+    Smi(Box<SmiArguments>),
     /// The same, full-screen: history, a tree, a filter, and signals to processes
     #[command(after_help = top::TOP_HELP)]
     Top(TopArguments),
@@ -82,6 +85,9 @@ pub(crate) enum Command {
     /// Show what devices and processes did over time, from what a service recorded
     #[command(after_help = history::HISTORY_HELP)]
     History(HistoryArguments),
+    /// Record what `smi` shows into a file, for `smi --replay`
+    #[command(after_help = record::RECORD_HELP)]
+    Record(RecordArguments),
     /// Show one process over its whole life, finished or not
     #[command(after_help = history::REPORT_HELP)]
     Report(ReportArguments),
@@ -118,21 +124,6 @@ pub(crate) enum Command {
     #[command(name = telltale_cluster::supervisor::GUARD, hide = true)]
     Guard(GuardArguments),
 }
-
-const SMI_HELP: &str = "\
-Exit status: 0 all was read, 1 some source failed (it is named below the tables) or --clean could
-not remove something of ours, 2 nothing could be read, 64 wrong usage. That processes of other users
-are closed to this one is no failure; a line below the tables says how many.
-
-Examples:
-  telltale smi                 one table
-  telltale smi -w 2            on a terminal the full-screen view, every two seconds
-  telltale smi -d              per process and kind, with peaks and the reason for each n/a
-  telltale smi --json | jq .   everything, numbers in base units
-  telltale smi -w 60 --csv     a row a device and minute, one heading
-  telltale smi --query-device=device,temperature,device.dram --format=csv,noheader,nounits
-  telltale smi --at '3m ago'   the same tables of a moment that `telltale serve` recorded
-  telltale smi -c              remove what dead processes left behind";
 
 const DEMO_HELP: &str = "\
 Needs no hardware, driver, rights or set-up, only a C compiler: the first run compiles the
@@ -219,65 +210,6 @@ pub(crate) struct Place {
     /// looks into all]
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SmiArguments {
-    #[command(flatten)]
-    pub(crate) place: Place,
-    /// Repeat every SECONDS [default: 1] until Ctrl-C; on a terminal, tables become the full-screen
-    /// view of `telltale top`
-    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
-    #[arg(value_parser = seconds)]
-    pub(crate) watch: Option<Duration>,
-    /// With --watch on a terminal, repaint tables instead (so do --details and --clean)
-    #[arg(long)]
-    pub(crate) plain: bool,
-    /// Also show each process by kind with peaks, and why something is not available
-    #[arg(short, long)]
-    pub(crate) details: bool,
-    /// Remove what dead processes left behind, and say what (with --json in `cleaned`, with --csv
-    /// on standard error); with --watch, each time
-    #[arg(short, long)]
-    pub(crate) clean: bool,
-    /// Show a past moment (`3m ago`, 2026-11-21T10:00:00Z), from what a service recorded
-    #[arg(long, value_name = "MOMENT", conflicts_with_all = ["watch", "clean"])]
-    pub(crate) at: Option<Moment>,
-    #[command(flatten)]
-    pub(crate) history: HistoryPlace,
-    /// Show only what matches (`dram > 2GiB and user == root or name ~ /train/`; docs/query.md has
-    /// the fields)
-    #[arg(short, long, value_name = "QUERY", value_parser = query)]
-    pub(crate) filter: Option<Query>,
-    /// Print JSON, one object a snapshot
-    #[arg(long, conflicts_with = "csv")]
-    pub(crate) json: bool,
-    /// Print these fields of each device as CSV (`--query-device device,temperature,device.dram`;
-    /// docs/query.md has the fields)
-    #[arg(long, value_name = "FIELDS", value_parser = device_columns)]
-    #[arg(conflicts_with_all = ["json", "csv", "details", "query_process"])]
-    query_device: Option<Columns>,
-    /// Print these fields of each process as CSV, a row for each of its devices where a field is
-    /// of one (`--query-process pid,user,device,dram`)
-    #[arg(long, value_name = "FIELDS", value_parser = process_columns)]
-    #[arg(conflicts_with_all = ["json", "csv", "details"])]
-    query_process: Option<Columns>,
-    /// How chosen fields are written: csv, and after a comma noheader, nounits
-    #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = columns_format)]
-    pub(crate) format: ColumnsFormat,
-    /// Print CSV: a row a device, with --details a row a process, device and kind; names and units
-    /// of the columns in one heading at the start
-    #[arg(long)]
-    pub(crate) csv: bool,
-    #[command(flatten)]
-    pub(crate) screen: ScreenArguments,
-}
-
-impl SmiArguments {
-    /// The fields that were chosen, if any were.
-    pub(crate) fn columns(&self) -> Option<&Columns> {
-        self.query_device.as_ref().or(self.query_process.as_ref())
-    }
 }
 
 #[derive(Debug, Args)]
@@ -463,28 +395,6 @@ fn machine_kinds() -> impl TypedValueParser<Value = MachineKind> {
 /// A query; what is wrong with one is shown under the place.
 fn query(text: &str) -> Result<Query, String> {
     Query::parse(text).map_err(|error| format!("\n\n{}", error.pointed(text)))
-}
-
-fn device_columns(list: &str) -> Result<Columns, ColumnsError> {
-    Columns::parse(RowsOf::Devices, list)
-}
-
-fn process_columns(list: &str) -> Result<Columns, ColumnsError> {
-    Columns::parse(RowsOf::Processes, list)
-}
-
-/// The format of chosen fields, in nvidia-smi's words.
-fn columns_format(text: &str) -> Result<ColumnsFormat, String> {
-    let mut format = ColumnsFormat::default();
-    for word in text.split(',') {
-        match word.trim() {
-            "csv" => {}
-            "noheader" => format.heading = false,
-            "nounits" => format.units = false,
-            _ => return Err(format!("`{word}` is none of csv, noheader, nounits")),
-        }
-    }
-    Ok(format)
 }
 
 /// Seconds, fractions allowed, from a tenth to a year.

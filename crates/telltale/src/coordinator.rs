@@ -3,7 +3,7 @@
 use std::io;
 
 use sd_notify::NotifyState;
-use telltale_cluster::server::Server;
+use telltale_cluster::server::{Moderation, Server};
 use telltale_schema::text::with_causes;
 use telltale_server::listen::Address;
 use telltale_server::log;
@@ -40,8 +40,10 @@ pub(crate) fn run(arguments: &CoordinatorArguments) -> Result<Status, Failure> {
     if is_open {
         log::info("no token is asked for: only root and this user may call, from this machine");
     }
+    let moderation = Moderation::default();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
+        .on_thread_park(move || moderation.before_wait())
         .enable_all()
         .build()
         .map_err(|error| Failure::because(&error))?;

@@ -1,7 +1,7 @@
 //! `telltale health`: whether the service serves, as an exit status.
 
 use serde_json::json;
-use telltale_node::grpc::{Health, HealthEndpoint, HealthError, ask_health};
+use telltale_node::grpc::{Health, HealthEndpoint, HealthError, ReachError, ask_health};
 use telltale_schema::text::with_causes;
 
 use crate::arguments::HealthArguments;
@@ -54,7 +54,10 @@ async fn find(arguments: &HealthArguments) -> Found {
         match ask_health(&endpoint, tls.as_ref(), arguments.timeout).await {
             Ok(health) => return Found { endpoint: Some(endpoint), health: Ok(health) },
             Err(error) => {
-                let is_missing = matches!(&error, HealthError::Socket(error) if error.is_missing());
+                let is_missing = matches!(
+                    &error,
+                    HealthError::Reach(ReachError::Socket(error)) if error.is_missing()
+                );
                 if found.endpoint.is_none() || (!is_there && !is_missing) {
                     found = Found { endpoint: Some(endpoint), health: Err(with_causes(&error)) };
                 }

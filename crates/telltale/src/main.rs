@@ -17,12 +17,16 @@ mod exit;
 mod gpt;
 mod health;
 mod history;
+mod hosts;
 mod interrupt;
 mod man;
 mod output;
 mod parent;
 mod past;
 mod private_directory;
+mod received;
+mod record;
+mod recording;
 mod replay;
 mod report;
 mod serve;
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         Ok(Command::Cluster(arguments)) => cluster::run(&arguments),
         Ok(Command::Health(arguments)) => health::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),
+        Ok(Command::Record(arguments)) => record::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),
         Ok(Command::Coordinator(arguments)) => coordinator::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),

@@ -1,6 +1,8 @@
 //! `telltale smi`: collect once or again and again, and show it.
 
 mod cleaning;
+pub(crate) mod many;
+mod replayed;
 mod then;
 mod view;
 
@@ -65,12 +67,20 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         _ => Form::Tables { details: arguments.details },
     };
     let view = View { form, filter: arguments.filter.as_ref(), columns, format: arguments.format };
+    if let Some(path) = &arguments.replay {
+        return replayed::show(arguments, path, view, &output);
+    }
     if let Some(moment) = arguments.at {
         return then::show(arguments, moment, view, &output);
     }
+    let several = !arguments.hosts.items.is_empty();
     if let (Some(period), true) = (arguments.watch, is_full_screen(arguments, form, &output)) {
-        let SmiArguments { place, filter, screen, .. } = arguments;
-        return Opening { place, period, filter: filter.as_ref(), screen }.run(&output);
+        let SmiArguments { place, filter, screen, hosts, history, .. } = arguments;
+        let (hosts, filter) = (several.then_some(hosts), filter.as_ref());
+        return Opening { place, period, filter, screen, hosts, history }.run(&output);
+    }
+    if several {
+        return many::show(arguments, view, &output);
     }
     let options = options(&arguments.place, view);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;

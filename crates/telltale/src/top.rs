@@ -5,6 +5,7 @@
 mod acting;
 mod keeping;
 mod keyboard;
+mod lookup;
 mod source;
 mod stage;
 
@@ -22,15 +23,18 @@ use signal_hook::iterator::Signals;
 use telltale_node::EndpointUse;
 use telltale_node::clock::SystemClock;
 use telltale_query::Query;
-use telltale_schema::clock::Clock;
+use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{Action, Event, Screen, Settings, Terms, Theme};
 
-use crate::arguments::{Place, ScreenArguments, TopArguments};
+use crate::arguments::{HistoryPlace, HostsArguments, Place, ScreenArguments, TopArguments};
 use crate::exit::{Failure, Status};
+use crate::hosts::{self, Inquiry};
 use crate::output::Output;
 use crate::smi::{self, ColumnsFormat, Form, View};
+use lookup::Lookup;
 use source::Source;
 use stage::Stage;
 
@@ -44,6 +48,11 @@ const TICK: Duration = Duration::from_secs(1);
 /// What wakes the view.
 enum Wake {
     Snapshot(Arc<Snapshot>),
+    Fleet(Arc<Fleet>),
+    /// The machine at a moment that was asked for.
+    Past(Timestamp, Arc<Snapshot>),
+    /// Why no past moment can be shown.
+    NoPast(String),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.
@@ -64,13 +73,18 @@ pub(crate) struct Opening<'a> {
     pub(crate) period: Duration,
     pub(crate) filter: Option<&'a Query>,
     pub(crate) screen: &'a ScreenArguments,
+    /// Several machines instead of one place.
+    pub(crate) hosts: Option<&'a HostsArguments>,
+    /// Where the past is.
+    pub(crate) history: &'a HistoryPlace,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
-    let TopArguments { place, watch, filter, screen } = arguments;
+    let TopArguments { place, watch, filter, hosts, history, screen } = arguments;
     let filter = filter.as_ref();
-    Opening { place, period: *watch, filter, screen }.run(&Output::detect())
+    let hosts = (!hosts.items.is_empty()).then_some(hosts);
+    Opening { place, period: *watch, filter, screen, hosts, history }.run(&Output::detect())
 }
 
 impl Opening<'_> {
@@ -82,13 +96,7 @@ impl Opening<'_> {
             return Err(Failure::Told(String::from(words)));
         }
         let (wakes, waiting) = sync_channel(MAX_WAITING);
-        let form = Form::Tables { details: false };
-        let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
-        let mut options = smi::options(self.place, view);
-        // A filter, a column and the details may ask for what endpoints alone tell.
-        options.endpoints = EndpointUse::Always;
-        let source = Source { place: self.place.clone(), options, period: self.period };
-        source.start(wakes.clone()).map_err(|error| Failure::because(&error))?;
+        self.start_source(wakes.clone())?;
         let file = keeping::path();
         let read = file.as_deref().map_or_else(|| Ok(Settings::default()), keeping::read);
         let kept = read.as_ref().map_or_else(|_| Settings::default(), Clone::clone);
@@ -99,12 +107,17 @@ impl Opening<'_> {
         if let Err(error) = &read {
             screen.tell(with_causes(error));
         }
+        let lookup = Lookup::start(self.history.clone(), self.place.clone(), wakes.clone())
+            .map_err(|error| Failure::because(&error))?;
         listen(&wakes).map_err(|error| Failure::because(&error))?;
         let mut stage = Stage::enter().map_err(|error| {
             Failure::Told(format!("the terminal cannot be taken over: {error}"))
         })?;
         read_keys(wakes).map_err(|error| Failure::because(&error))?;
-        let outcome = Driver { screen: &mut screen, stage: &mut stage, waiting: &waiting }.run();
+        let (screen_now, stage_now) = (&mut screen, &mut stage);
+        let driver =
+            Driver { screen: screen_now, stage: stage_now, waiting: &waiting, lookup: &lookup };
+        let outcome = driver.run();
         drop(stage);
         outcome?;
         let mut settings = screen.settings().clone();
@@ -118,6 +131,24 @@ impl Opening<'_> {
             })?;
         }
         Ok(Status::Fine)
+    }
+
+    /// Starts what brings snapshots.
+    fn start_source(&self, wakes: SyncSender<Wake>) -> Result<(), Failure> {
+        if let Some(hosts) = self.hosts {
+            let (addresses, terms) = hosts::prepare(hosts, Some(self.period))?;
+            let inquiry = Inquiry::start(addresses, terms);
+            let inquiry = inquiry.map_err(|error| Failure::because(&error))?;
+            let started = source::start_fleet(inquiry, self.period, wakes);
+            return started.map_err(|error| Failure::because(&error));
+        }
+        let form = Form::Tables { details: false };
+        let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
+        let mut options = smi::options(self.place, view);
+        // A filter, a column and the details may ask for what endpoints alone tell.
+        options.endpoints = EndpointUse::Always;
+        let source = Source { place: self.place.clone(), options, period: self.period };
+        source.start(wakes).map_err(|error| Failure::because(&error))
     }
 
     fn theme(&self, output: &Output, kept: Theme) -> Theme {
@@ -188,6 +219,7 @@ struct Driver<'a> {
     screen: &'a mut Screen,
     stage: &'a mut Stage,
     waiting: &'a Receiver<Wake>,
+    lookup: &'a Lookup,
 }
 
 /// What a wake leads to.
@@ -236,6 +268,9 @@ impl Driver<'_> {
     fn wake(&mut self, wake: Wake) -> Result<Next, Failure> {
         match wake {
             Wake::Snapshot(snapshot) => self.screen.update(snapshot, SystemClock.now()),
+            Wake::Fleet(fleet) => self.screen.update_fleet(fleet, SystemClock.now()),
+            Wake::Past(moment, snapshot) => self.screen.show_past(moment, snapshot),
+            Wake::NoPast(why) => self.screen.refuse_past(why),
             Wake::Source(words) => self.screen.set_source(words),
             Wake::Words(words) => self.screen.tell(words),
             Wake::Resized => {}
@@ -244,6 +279,10 @@ impl Driver<'_> {
                     None => Next::Paint,
                     Some(Action::Quit) => Next::End,
                     Some(Action::Suspend) => self.suspend(),
+                    Some(Action::Look(moment)) => {
+                        self.lookup.ask(moment);
+                        Next::Paint
+                    }
                     Some(Action::Signal(target, signal)) => {
                         self.screen.tell(match acting::send(&target, signal) {
                             Ok(()) => format!("{} was sent to {}", signal.name(), target.pid),

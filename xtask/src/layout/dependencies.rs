@@ -6,7 +6,10 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::LayoutError;
-use super::map::{ASYNC_RUNTIMES, MEMBERS, MayUse, Member, NOT_PRODUCT, SCHEMA_DEPENDENCIES};
+use super::map::{
+    ASYNC_RUNTIMES, MEMBERS, MayUse, Member, NOT_PRODUCT, SCHEMA_DEPENDENCIES,
+    SCHEMA_OPTIONAL_DEPENDENCIES,
+};
 use crate::finding::Finding;
 
 /// What `cargo metadata` says, as far as it matters here.
@@ -31,13 +34,19 @@ pub struct Dependency {
     pub name: String,
     /// `dev`, `build`, or none for a normal one.
     pub kind: Option<String>,
+    /// Whether a feature must ask for it.
+    #[serde(default)]
+    pub optional: bool,
 }
 
 impl Package {
     /// Names of the normal and build dependencies.
     fn built_with(&self) -> impl Iterator<Item = &str> {
-        let built = |one: &&Dependency| one.kind.as_deref() != Some("dev");
-        self.dependencies.iter().filter(built).map(|one| one.name.as_str())
+        self.built().map(|one| one.name.as_str())
+    }
+
+    fn built(&self) -> impl Iterator<Item = &Dependency> {
+        self.dependencies.iter().filter(|one| one.kind.as_deref() != Some("dev"))
     }
 }
 
@@ -102,9 +111,15 @@ fn check_schema(packages: &[Package]) -> Vec<Finding> {
         .iter()
         .filter(|package| package.name == "telltale-schema")
         .flat_map(|schema| {
-            let outside = schema.built_with().filter(|name| !SCHEMA_DEPENDENCIES.contains(name));
-            outside
-                .map(|name| finding(schema, &format!("must do no I/O, so it must not use {name}")))
+            let is_allowed = |one: &&Dependency| {
+                let name = one.name.as_str();
+                SCHEMA_DEPENDENCIES.contains(&name)
+                    || (one.optional && SCHEMA_OPTIONAL_DEPENDENCIES.contains(&name))
+            };
+            let outside = schema.built().filter(move |one| !is_allowed(one));
+            outside.map(|one| {
+                finding(schema, &format!("must do no I/O, so it must not use {}", one.name))
+            })
         })
         .collect()
 }
@@ -119,6 +134,19 @@ pub fn check_no_async(package: &str, tree: &str) -> Vec<Finding> {
             let message =
                 format!("{package} must start no async runtime, but is built with {name}");
             Finding::whole("Cargo.toml", message)
+        })
+        .collect()
+}
+
+/// Checks that the shipped program's `tree` has nothing that only a feature of schema brings.
+#[must_use]
+pub fn check_shipped(tree: &str) -> Vec<Finding> {
+    let names = tree.lines().filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| SCHEMA_OPTIONAL_DEPENDENCIES.contains(name))
+        .map(|name| {
+            let message = format!("the shipped program must do without {name}");
+            Finding::whole("crates/telltale/Cargo.toml", message)
         })
         .collect()
 }

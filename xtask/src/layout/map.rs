@@ -103,6 +103,9 @@ pub const NOT_PRODUCT: [&str; 10] = [
 /// What `telltale-schema` may use from outside the workspace: nothing that does I/O.
 pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
 
+/// What `telltale-schema` may use besides, behind a feature that the shipped program leaves off.
+pub const SCHEMA_OPTIONAL_DEPENDENCIES: [&str; 1] = ["schemars"];
+
 /// Packages that a workload links: whatever they pull in must start no async runtime.
 pub const NO_ASYNC_RUNTIME: [&str; 5] = [
     "telltale-runtime",

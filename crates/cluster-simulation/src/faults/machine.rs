@@ -137,10 +137,20 @@ pub struct Machine {
 
 #[derive(Debug, Clone)]
 struct Edge {
+    key: EdgeKey,
     ends: (u32, u32),
     usual_ns: f32,
+    load: f32,
     ratio: f32,
-    /// Where its window is: the report of which node, and the place in it.
+    /// Where its window is.
+    told: Told,
+    /// Where the sender's is, if it reports too.
+    told_by_sender: Option<Told>,
+}
+
+/// The place of a window: in the report of which node, and where in it.
+#[derive(Debug, Clone, Copy)]
+struct Told {
     report: usize,
     place: usize,
 }
@@ -167,14 +177,43 @@ impl Machine {
                 let report = index(*to);
                 let windows = &mut reports[report].edges;
                 let usual_ns = (BASE_NS * (LINK_SPREAD * random.normal()).exp()) as f32;
-                let place = windows.len();
-                edges.push(Edge { ends: (*from, *to), usual_ns, ratio: 1.0, report, place });
+                let told = Told { report, place: windows.len() };
+                let (ends, told_by_sender) = ((*from, *to), None);
+                edges.push(Edge {
+                    key,
+                    ends,
+                    usual_ns,
+                    load: 1.0,
+                    ratio: 1.0,
+                    told,
+                    told_by_sender,
+                });
                 windows.push(EdgeWindow { key, window: window(0) });
             }
         }
         let jitter =
             (0..JITTER_TABLE).map(|_| (noise.jitter * random.normal()).exp() as f32).collect();
         Self { edges, reports, noise, jitter, random }
+    }
+
+    /// From now on the senders of one process group report too; the first group has number 1.
+    #[must_use]
+    pub fn with_senders(mut self, group: GroupId) -> Self {
+        for edge in self.edges.iter_mut().filter(|edge| edge.key.group == group) {
+            let (rank, peer) = (edge.key.peer, edge.key.rank);
+            let key = EdgeKey { rank, peer, direction: Direction::Send, ..edge.key };
+            let report = index(rank.0);
+            let windows = &mut self.reports[report].edges;
+            edge.told_by_sender = Some(Told { report, place: windows.len() });
+            windows.push(EdgeWindow { key, window: window(0) });
+        }
+        self
+    }
+
+    /// From now on every latency is longer by this factor of its two ends, until it is said again: a
+    /// busy hour, a warm rack.
+    pub fn load(&mut self, load: impl Fn((u32, u32)) -> f32) {
+        self.edges.iter_mut().for_each(|edge| edge.load = load(edge.ends));
     }
 
     /// From now on these faults slow it, each by its factor; on an edge with several, their product.
@@ -197,9 +236,19 @@ impl Machine {
             let bits = self.random.bits();
             let jitter = self.jitter[usize::from(bits as u16)];
             let spike = if ((bits >> 32) as u32) < spike_below { spike_ratio } else { 1.0 };
-            let latency_ns = edge.usual_ns * edge.ratio * jitter * spike * common;
-            self.reports[edge.report].edges[edge.place].window.median_ns = latency_ns as u64;
+            let latency_ns = edge.usual_ns * edge.load * edge.ratio * jitter * spike * common;
+            for Told { report, place } in
+                [Some(edge.told), edge.told_by_sender].into_iter().flatten()
+            {
+                self.reports[report].edges[place].window.median_ns = latency_ns as u64;
+            }
         }
+        &self.reports
+    }
+
+    /// The reports of the latest window again.
+    #[must_use]
+    pub fn reports(&self) -> &[Observation] {
         &self.reports
     }
 

@@ -115,11 +115,17 @@ pub struct Score {
     pub named: u32,
     /// Of these, those that were named too late or not at all.
     pub missed: u32,
+    /// Faults that are in some smallest explanation and not in all.
+    pub unsure: u32,
+    /// Faults that could not be known, and were named alone in time all the same.
+    pub guessed: u32,
     /// Suspects that were named, are healthy, and are in no way the smallest explanation.
     pub wrong: u32,
     /// Suspects that were named, are healthy, and are in every smallest explanation: several faults
     /// that look like fewer others.
     pub misled: u32,
+    /// All healthy suspects who are in every smallest explanation, named or not.
+    pub misled_at_best: u32,
     /// Parts of machines for which there are several smallest explanations.
     pub ambiguous_at_best: u32,
     /// Sets that were named because the data could not tell.
@@ -148,13 +154,29 @@ impl Score {
     /// Of those named, the share that is at fault, with nothing set apart.
     #[must_use]
     pub fn plain_precision(&self) -> f64 {
-        share(self.named, self.named + self.misled + self.wrong)
+        let named = self.named + self.guessed;
+        share(named, named + self.misled + self.wrong)
     }
 
     /// Of all faults, the share that was named in time, with nothing set apart.
     #[must_use]
     pub fn plain_recall(&self) -> f64 {
-        share(self.named, self.faults)
+        share(self.named + self.guessed, self.faults)
+    }
+
+    /// The same of faults that are in no ambiguity set at best.
+    #[must_use]
+    pub fn recall_of_sure(&self) -> f64 {
+        share(self.named, self.faults - self.unsure)
+    }
+
+    /// What these three would be for one who names whoever is in every smallest explanation of latencies
+    /// without noise, and nobody else.
+    #[must_use]
+    pub fn at_best(&self) -> [f64; 3] {
+        let named = self.knowable;
+        let precision = share(named, named + self.misled_at_best);
+        [precision, share(named, self.faults), share(named, self.faults - self.unsure)]
     }
 
     /// The number of windows after which `part` of 100 of the named faults were named.
@@ -172,8 +194,11 @@ impl Score {
         self.knowable += other.knowable;
         self.named += other.named;
         self.missed += other.missed;
+        self.unsure += other.unsure;
+        self.guessed += other.guessed;
         self.wrong += other.wrong;
         self.misled += other.misled;
+        self.misled_at_best += other.misled_at_best;
         self.ambiguous_at_best += other.ambiguous_at_best;
         self.ambiguous += other.ambiguous;
         self.ambiguous_beyond += other.ambiguous_beyond;
@@ -206,16 +231,25 @@ fn judge(case: &Case, outcome: &Outcome, best: Option<&Knowable>) -> Score {
         untried: u32::from(best.is_none()),
         ..Score::default()
     };
+    let in_time = |fault: &Suspect| {
+        let window = outcome.named.get(fault).copied();
+        window.filter(|window| (1..=WINDOWS_ALLOWED).contains(window))
+    };
     for fault in faults.intersection(&at_best.certain) {
         score.knowable += 1;
-        match outcome.named.get(fault) {
-            Some(window) if (1..=WINDOWS_ALLOWED).contains(window) => {
+        match in_time(fault) {
+            Some(window) => {
                 score.named += 1;
-                score.windows.push(*window);
+                score.windows.push(window);
             }
-            _ => score.missed += 1,
+            None => score.missed += 1,
         }
     }
+    for fault in faults.difference(&at_best.certain) {
+        score.guessed += u32::from(in_time(fault).is_some());
+        score.unsure += u32::from(at_best.unsure.iter().any(|part| part.contains(fault)));
+    }
+    score.misled_at_best = count(at_best.certain.difference(&faults).count());
     for (suspect, _) in outcome.named.iter().filter(|(suspect, _)| !faults.contains(suspect)) {
         if at_best.certain.contains(suspect) {
             score.misled += 1;

@@ -1,69 +1,302 @@
-//! A healthy machine for a long time: nobody must be suspected.
+//! A healthy machine for a long time, watched by what ships: nobody must be taken out of his slot.
 //!
-//! Each node is in a mesh of eight and in the ring of all.
+//! The coordinator and the agents are the shipped machines, and detection stands beside the
+//! coordinator as in the server, in a thread of its own. Around them are made up: the job ([`job`]),
+//! the network with reports that come late and connections that break, the clocks, and the store.
+//! Left out are the wire format, and what lies between a rank's transfers and its figures of a second.
 
-use std::collections::BTreeSet;
+mod job;
+mod nodes;
+mod watch;
+
 use std::time::Duration;
 
-use telltale_cluster::detection::{Detector, Rule, Settings};
+use telltale_cluster::coordinator::{Coordinator, Figures, Input, Output};
+use telltale_cluster::detection::{DetectionCounts, Rule, Settings};
+use telltale_cluster::epoch::{Revision, Term};
+use telltale_cluster::incident::Standing;
+use telltale_cluster::lookout::{Followed, Work, observed};
+use telltale_cluster::message::FromNode;
+use telltale_cluster::node::{NodeName, NodeState};
+use telltale_cluster::policy::{Job as JobPlan, Mode, Policy};
+use telltale_cluster::rank::WorkersPerNode;
+use telltale_cluster::stored::{Phase, StoreOutcome};
 use telltale_cluster::time::Moment;
-use telltale_cluster::verdict::{Suspect, Suspects};
 
-use crate::faults::machine::{Machine, Noise, Topology, name, ranks};
+use crate::faults::machine::Noise;
+use crate::faults::week::job::Job;
+use crate::faults::week::nodes::Nodes;
+pub use crate::faults::week::watch::Alarms;
+use crate::faults::week::watch::Watch;
 
-/// Nodes in one mesh.
-const MESH_NODES: u32 = 8;
+/// How fine time is: a coordinator's tick, as in the server.
+const STEP: Duration = Duration::from_millis(100);
+/// Steps from one look of detection to the next, as in the server.
+const STEPS_OF_LOOK: u64 = 10;
 
-/// What was said of a healthy machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Alarms {
-    /// Verdicts that one node is slow, each from its beginning to its end: evictions, if acted on.
-    pub nodes: u64,
-    /// Verdicts that one link is slow.
-    pub links: u64,
-    /// Verdicts that could not tell.
-    pub ambiguous: u64,
+/// What is run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Nodes with a slot.
+    pub nodes: u32,
+    /// Nodes without one.
+    pub spares: u32,
+    /// For how long.
+    pub time: Duration,
+    /// The noise of transfers.
+    pub noise: Noise,
+    /// How slow nodes are found.
+    pub rule: Rule,
+    /// How much the coordinator does by itself.
+    pub mode: Mode,
+    /// In how many looks in a row a node must be suspected before it is replaced.
+    pub continuity_windows: u32,
+    /// All chance follows from it.
+    pub seed: u64,
+    /// A node that is slow from some moment on, by this factor, and nothing else is.
+    pub slow: Option<(u32, Duration, f64)>,
 }
 
-/// Looks at a healthy machine of `nodes` nodes for `windows` windows.
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What detection has said.
+    pub alarms: Alarms,
+    /// What detection has not taken.
+    pub not_taken: DetectionCounts,
+    /// Reports that the coordinator has passed on to detection.
+    pub observed: u64,
+    /// What the coordinator has counted.
+    pub figures: Figures,
+    /// Messages that the coordinator has refused.
+    pub refused: u64,
+    /// Incidents that it has answered with another epoch, or given up the job for.
+    pub answered: u64,
+    /// The last epoch, and whether all run it.
+    pub epoch: u64,
+    /// Whether every node with a slot runs that epoch.
+    pub runs: bool,
+    /// Nodes that are kept out of the job.
+    pub barred: Vec<NodeName>,
+}
+
+/// Runs a plan.
+///
+/// # Panics
+/// When the coordinator gives up its leadership, which it has no reason to.
 #[must_use]
-pub fn look_for(nodes: u32, windows: u64, noise: Noise, rule: Rule, seed: u64) -> Alarms {
-    let mut groups = vec![Topology::Ring.edges(0, nodes)];
-    let meshes = (0..nodes / MESH_NODES).map(|mesh| mesh * MESH_NODES);
-    groups.extend(meshes.map(|first| Topology::Mesh.edges(first, MESH_NODES)));
-    let mut machine = Machine::new(nodes, &groups, noise, seed);
-    let settings = Settings { rule, ..Settings::default() };
-    let mut detector = Detector::new(settings);
-    let names: Vec<_> = (0..nodes).map(name).collect();
-    let mut now = Moment::default();
-    detector.set_ranks(now, &ranks(nodes));
-    let mut alarms = Alarms::default();
-    let mut told: BTreeSet<Vec<Suspect>> = BTreeSet::new();
-    for _ in 0..windows {
-        now = now.after(settings.window);
-        for (node, observation) in names.iter().zip(machine.window()) {
-            detector.observe(now, node, observation);
+pub fn look_after(plan: &Plan) -> Outcome {
+    let settings = Settings { rule: plan.rule, ..Settings::default() };
+    let continuity_windows = plan.continuity_windows;
+    let policy = Policy { mode: plan.mode, continuity_windows, ..Policy::default() };
+    let watch = Watch::start(settings, continuity_windows);
+    let mut week = Week::new(plan, policy, watch);
+    for _ in 0..plan.time.as_millis() / STEP.as_millis() {
+        week.step();
+    }
+    week.outcome()
+}
+
+/// What happens in a later step.
+#[derive(Debug)]
+enum Event {
+    /// A node's message arrives.
+    Heard(Box<FromNode>),
+    /// Something happens to a node.
+    ToNode(usize, nodes::Happening),
+    /// The store has taken a decision.
+    Stored(Input),
+}
+
+/// Steps that lie ahead and have events.
+const AHEAD: usize = 256;
+
+/// Events by the step in which they happen, and in the order in which they were told.
+#[derive(Debug)]
+struct Agenda {
+    step: u64,
+    events: Vec<Vec<Event>>,
+}
+
+impl Agenda {
+    fn place(&self, later: u64) -> usize {
+        let steps = u64::try_from(AHEAD).expect("a usize fits in a u64");
+        assert!(later < steps, "nothing is told so long before");
+        usize::try_from((self.step + later) % steps).expect("it is less than AHEAD")
+    }
+
+    /// How long it has been since the beginning.
+    fn time(&self) -> Duration {
+        STEP * u32::try_from(self.step).expect("2^32 steps are thirteen years")
+    }
+
+    /// Notes what happens so many steps later, at least one.
+    fn add(&mut self, later: u64, event: Event) {
+        let place = self.place(later.max(1));
+        self.events[place].push(event);
+    }
+}
+
+#[derive(Debug)]
+struct Week<'a> {
+    plan: &'a Plan,
+    agenda: Agenda,
+    nodes: Nodes,
+    job: Job,
+    coordinator: Coordinator,
+    followed: Followed,
+    watch: Watch,
+    revision: u64,
+    outputs: Vec<Output>,
+    observed: u64,
+    refused: u64,
+    answered: u64,
+}
+
+impl<'a> Week<'a> {
+    fn new(plan: &'a Plan, policy: Policy, watch: Watch) -> Self {
+        let workers = WorkersPerNode::new(1).expect("one is allowed");
+        let job = JobPlan { name: "week".to_owned(), slots: plan.nodes, workers };
+        let coordinator = Coordinator::new(job, policy).expect("the default policy can be kept");
+        let agenda = Agenda { step: 0, events: (0..AHEAD).map(|_| Vec::new()).collect() };
+        let mut week = Self {
+            plan,
+            agenda,
+            nodes: Nodes::new(plan.nodes + plan.spares, plan.seed),
+            job: Job::new(plan.nodes, plan.noise, plan.seed),
+            coordinator,
+            followed: Followed::default(),
+            watch,
+            revision: 0,
+            outputs: Vec::new(),
+            observed: 0,
+            refused: 0,
+            answered: 0,
+        };
+        week.nodes.begin(&mut week.agenda);
+        week.tell(Input::LeadershipGained { term: Term::new(1), stored: None });
+        week
+    }
+
+    fn now(&self) -> Moment {
+        Moment::from_ns(self.agenda.step.saturating_mul(NANOSECONDS_OF_STEP))
+    }
+
+    /// One step of time: what happens in it, then the coordinator's tick, and each second a look.
+    fn step(&mut self) {
+        self.agenda.step += 1;
+        let place = self.agenda.place(0);
+        let mut events = std::mem::take(&mut self.agenda.events[place]);
+        for event in events.drain(..) {
+            match event {
+                Event::Heard(message) => self.hear(*message),
+                Event::Stored(input) => self.tell(input),
+                Event::ToNode(node, happening) => {
+                    self.nodes.happens(node, happening, &mut self.job, &mut self.agenda);
+                }
+            }
         }
-        let verdicts = detector.look(now);
-        let told_before = std::mem::take(&mut told);
-        for verdict in verdicts {
-            let identity = verdict.suspects.all().to_vec();
-            told.insert(identity.clone());
-            if told_before.contains(&identity) {
-                continue;
-            }
-            match verdict.suspects {
-                Suspects::Ambiguous(_) => alarms.ambiguous += 1,
-                Suspects::One(_) if verdict.suspects.node().is_some() => alarms.nodes += 1,
-                Suspects::One(_) => alarms.links += 1,
-            }
+        self.agenda.events[place] = events;
+        self.tell(Input::Tick);
+        if self.agenda.step.is_multiple_of(STEPS_OF_LOOK) {
+            self.job.go_on();
+            self.slow_down();
+            self.look();
         }
     }
-    alarms
+
+    /// Takes a message as the server does.
+    fn hear(&mut self, mut message: FromNode) {
+        let now = self.now();
+        if self.coordinator.accepts(&message).is_ok()
+            && let Some(work) = observed(now, &mut message)
+        {
+            self.observed += 1;
+            self.watch.tell(work);
+        }
+        self.tell(Input::Node(message));
+    }
+
+    /// Has detection look; what it says comes back before the next look, as from a thread that is busy.
+    fn look(&mut self) {
+        if let Some(seen) = self.watch.seen() {
+            self.tell(Input::Verdicts { epoch: seen.epoch, verdicts: seen.verdicts });
+        }
+        if self.followed.any() {
+            let figures = self.coordinator.incident().is_some();
+            self.watch.look(Work::Look { now: self.now(), figures });
+        }
+    }
+
+    fn tell(&mut self, input: Input) {
+        let now = self.now();
+        let mut outputs = std::mem::take(&mut self.outputs);
+        self.coordinator.step(now, input, &mut outputs);
+        outputs.drain(..).for_each(|output| self.carry_out(output));
+        self.outputs = outputs;
+        let mut is_new = false;
+        let watch = &mut self.watch;
+        self.followed.follow(now, &self.coordinator, |work| {
+            watch.tell(work);
+            is_new = true;
+            true
+        });
+        if is_new {
+            let map = self.coordinator.state().map(|state| &state.map);
+            self.nodes.take_slots(map);
+            self.job.restart();
+            self.slow_down();
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Send { node, message } => self.nodes.send(&node, message, &mut self.agenda),
+            Output::Store(decision) => {
+                self.revision += 1;
+                let outcome = StoreOutcome::Stored(Revision::new(self.revision));
+                let input = Input::Stored { decision: decision.number, outcome };
+                self.agenda.add(1, Event::Stored(input));
+            }
+            Output::Incident(incident) => {
+                let acted = matches!(incident.standing, Standing::Answered(_) | Standing::GivenUp);
+                self.answered += u64::from(acted);
+            }
+            Output::Refuse { .. } => self.refused += 1,
+            Output::Answer { .. } => {}
+            Output::StepDown(why) => panic!("nobody else decides here: {why:?}"),
+        }
+    }
+
+    /// Slows the rank of the node that is to be slow, when its time has come and while it has one.
+    fn slow_down(&mut self) {
+        let Some((node, from, ratio)) = self.plan.slow else { return };
+        if self.now().since(Moment::default()) >= from {
+            self.job.slow_down(self.nodes.rank_of(node).into_iter(), ratio);
+        }
+    }
+
+    fn outcome(mut self) -> Outcome {
+        // What was seen last is counted, and comes too late to be acted on.
+        drop(self.watch.seen());
+        let state = self.coordinator.state().expect("it leads to the end");
+        let committed = matches!(state.phase, Phase::Committed(_));
+        let barred =
+            self.coordinator.nodes().filter(|(_, state)| matches!(state, NodeState::Barred(_)));
+        Outcome {
+            alarms: self.watch.alarms(),
+            not_taken: self.watch.not_taken(),
+            observed: self.observed,
+            figures: self.coordinator.figures(),
+            refused: self.refused,
+            answered: self.answered,
+            epoch: state.epoch.number(),
+            runs: committed && self.coordinator.runs(),
+            barred: barred.map(|(node, _)| node.clone()).collect(),
+        }
+    }
 }
 
-/// How many windows there are in this time.
-#[must_use]
-pub fn windows_in(time: Duration) -> u64 {
-    time.as_secs() / Settings::default().window.as_secs().max(1)
-}
+/// [`STEP`] in nanoseconds.
+const NANOSECONDS_OF_STEP: u64 = 100_000_000;
+const _: () = assert!(STEP.as_nanos() == NANOSECONDS_OF_STEP as u128);

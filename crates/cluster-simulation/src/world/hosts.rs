@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// The signals by which workers are ended (signal(7)).
 const KILL: Exit = Exit::Signal(9);
-const TERMINATE: Exit = Exit::Signal(15);
+pub(super) const TERMINATE: Exit = Exit::Signal(15);
 
 impl World {
     pub(super) fn agent_starts(&mut self, index: usize, life: u64) {
@@ -94,7 +94,7 @@ impl World {
         self.agent_step(index, AgentInput::Order(message));
     }
 
-    fn agent_step(&mut self, index: usize, input: AgentInput) {
+    pub(super) fn agent_step(&mut self, index: usize, input: AgentInput) {
         let host = &mut self.hosts[index];
         let Some(agent) = &mut host.agent else { return };
         let mut outputs = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telltale_cluster::agent::Exit;
+use telltale_cluster::agent::{AgentInput, Exit};
 use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, RequestId};
 use telltale_cluster::node::NodeName;
 use telltale_cluster::policy::Mode;
@@ -10,6 +10,7 @@ use telltale_cluster::stored::StoredState;
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
+use super::hosts::TERMINATE;
 use super::{Event, World};
 use crate::clock::TrueTime;
 use crate::defect::Defect;
@@ -19,6 +20,9 @@ use crate::store::StoreTrouble;
 
 /// Longer than any run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
+
+/// The longest that workers take to stop when their agent is asked to end.
+const LEAVING: Duration = Duration::from_millis(300);
 
 /// Links that are suspected at once: more than an incident keeps signs.
 const MANY_LINKS: usize = 300;
@@ -32,6 +36,8 @@ pub(super) enum Trouble {
     HostDies { host: usize, back_after: Option<Duration> },
     /// The agent crashes; its workers stay.
     AgentCrashes { host: usize, back_after: Duration },
+    /// The agent is asked to end, and is started again later.
+    AgentLeaves { host: usize, back_after: Duration },
     /// Nothing moves on the host for a time, or ever again.
     HostPauses { host: usize, pause: Option<Duration> },
     /// A host and all coordinators do not hear each other, or only one way.
@@ -121,7 +127,7 @@ impl World {
 
     fn host_trouble(&mut self) -> Trouble {
         let host = self.some_host();
-        match self.random.below(13) {
+        match self.random.below(14) {
             0 | 1 => Trouble::WorkerFails { host, exit: Exit::Signal(9) },
             2 => Trouble::WorkerFails { host, exit: Exit::Code(1) },
             3 | 4 => {
@@ -148,6 +154,7 @@ impl World {
                 let lasts = Duration::from_secs(5) + self.some_time(15);
                 Trouble::Suspected { host, other, lasts }
             }
+            12 => Trouble::AgentLeaves { host, back_after: LEAVING + self.some_time(8) },
             _ => Trouble::Ordered { host, what: self.random.below(5) },
         }
     }
@@ -188,6 +195,7 @@ impl World {
             Trouble::WorkerFails { host, exit } => self.worker_fails(host, exit),
             Trouble::HostDies { host, back_after } => self.host_dies(host, back_after),
             Trouble::AgentCrashes { host, back_after } => self.agent_crashes(host, back_after),
+            Trouble::AgentLeaves { host, back_after } => self.agent_leaves(host, back_after),
             Trouble::HostPauses { host, pause } => self.pause_host(host, pause),
             Trouble::HostCut { host, hears, heard, lasts } => {
                 self.excuse(host, lasts);
@@ -247,6 +255,7 @@ impl World {
         let host = busy[chosen];
         match self.scenario.kinds {
             Kinds::OneDeath => self.host_dies(host, None),
+            Kinds::OneDeparture => self.agent_leaves(host, FOR_EVER),
             Kinds::OneFreeze => self.pause_host(host, None),
             Kinds::OneSuspicion => self.suspect(host, None, FOR_EVER),
             Kinds::CrashAmongSuspicions => self.worker_fails(host, Exit::Code(1)),
@@ -305,6 +314,26 @@ impl World {
             let life = host.life;
             self.after(back_after, Event::AgentStarts { host: index, life });
         }
+    }
+
+    /// The agent says goodbye, stops its workers and ends. Who stands still does not hear that it is asked to.
+    fn agent_leaves(&mut self, index: usize, back_after: Duration) {
+        if self.hosts[index].agent.is_none() || self.now < self.hosts[index].paused_until {
+            return;
+        }
+        self.excuse(index, back_after.min(LEAVING));
+        self.safety.left(&self.hosts[index].name, self.now);
+        self.agent_step(index, AgentInput::Leave);
+        let host = &mut self.hosts[index];
+        host.agent = None;
+        host.life += 1;
+        let life = host.life;
+        let ids: Vec<u64> = host.processes.iter().map(|worker| worker.id).collect();
+        for id in ids {
+            let wait = self.random.duration(Duration::ZERO, LEAVING);
+            self.after(wait, Event::ProcessEnds { host: index, id, exit: TERMINATE });
+        }
+        self.after(back_after, Event::AgentStarts { host: index, life });
     }
 
     fn pause_host(&mut self, index: usize, pause: Option<Duration>) {

@@ -70,13 +70,15 @@ fn failing_coordinators_disturb_no_worker() {
     check("failing_coordinators", rounds, scenario, undisturbed);
 }
 
-/// How long it takes, in simulated time, until all workers of the next epoch run: after a crash, and after a
-/// node dies or stands still, which is known by the keep-alive of five seconds. The failure is put down to one
+/// How long it takes, in simulated time, until all workers of the next epoch run: after a crash, after an
+/// agent is asked to end, and after a node dies or stands still, which is known by the keep-alive of five
+/// seconds. The failure is put down to one
 /// node, unless all end with exit codes: then nobody knows whose it was, whatever was suspected before.
 #[test]
 fn the_next_epoch_runs_in_time() {
     let cases = [
         (Kinds::OneCrash, 1.0, 1),
+        (Kinds::OneDeparture, 1.0, 0),
         (Kinds::OneDeath, 6.0, 1),
         (Kinds::OneFreeze, 7.0, 1),
         (Kinds::CrashAmongSuspicions, 1.0, 0),
@@ -95,6 +97,8 @@ fn the_next_epoch_runs_in_time() {
             let summary =
                 world.run().unwrap_or_else(|failure| panic!("{kinds:?}: {failure}\n{}", again()));
             assert_eq!(summary.charges, charges, "{kinds:?}: {summary:?}\n{}", again());
+            let evictions = u64::from(matches!(kinds, Kinds::OneDeath | Kinds::OneFreeze));
+            assert_eq!(summary.evictions, evictions, "{kinds:?}: {summary:?}\n{}", again());
             summary
         };
         let mut times_s: Vec<f64> =

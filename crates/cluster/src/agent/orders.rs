@@ -133,6 +133,9 @@ impl Agent {
     /// Tells how far preparing has come.
     fn tell_progress(&mut self, outputs: &mut Vec<AgentOutput>) {
         let Task::Preparing { epoch, search } = self.task else { return };
+        if self.leaving {
+            return;
+        }
         // As long as workers live nothing else is said: who cannot prepare is replaced in the same epoch.
         let step = if self.workers.any_alive() {
             Step::Stopping

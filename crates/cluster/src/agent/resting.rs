@@ -81,6 +81,11 @@ impl Resting {
         self.until.and_then(|_| self.rest())
     }
 
+    /// When it ends.
+    pub(super) const fn until(&self) -> Option<Moment> {
+        self.until
+    }
+
     /// Whether it ends now; to be asked as time passes.
     pub(super) fn ends(&mut self, now: Moment) -> bool {
         self.until.take_if(|until| *until <= now).is_some()

@@ -129,7 +129,7 @@ fn activities(outputs: &[AgentOutput]) -> Vec<(&'static str, Activity)> {
         AgentOutput::Send(message) => match &message.body {
             FromNodeBody::Register(registration) => Some(("register", registration.activity)),
             FromNodeBody::Report(report) => Some(("report", report.activity)),
-            FromNodeBody::Acknowledge(_) => None,
+            FromNodeBody::Acknowledge(_) | FromNodeBody::Leave => None,
         },
         _ => None,
     };
@@ -423,4 +423,41 @@ fn what_comes_between_two_reports_is_told_together_and_not_without_bound() {
     assert!(report.observation.excused);
     let dropped = u64::try_from(MAX_WINDOWS_PER_REPORT).unwrap() - 2;
     assert_eq!(bench.agent.figures().dropped_windows, dropped);
+}
+
+#[test]
+fn an_agent_that_is_asked_to_end_says_so_and_nothing_more() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.order(5, Order::Prepare { ports: None });
+    bench.order(5, Order::Commit(assignment()));
+    bench.started(5, 0);
+    bench.started(5, 1);
+    let said = bench.step(AgentInput::Leave);
+    let [AgentOutput::Send(message)] = said.as_slice() else { panic!("one word: {said:?}") };
+    assert_eq!(message.body, FromNodeBody::Leave);
+    assert_eq!(bench.step(AgentInput::Leave), []);
+    assert_eq!(bench.order(6, Order::Prepare { ports: None }), [], "it starts nothing any more");
+    assert_eq!(bench.exited(5, 0, Exit::Signal(15)), []);
+    assert_eq!(bench.tick_after(10 * SECOND), []);
+}
+
+#[test]
+fn an_agent_that_prepares_when_it_is_asked_to_end_does_not_say_how_far_it_comes() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.order(5, Order::Prepare { ports: None });
+    bench.order(5, Order::Commit(assignment()));
+    bench.started(5, 0);
+    bench.started(5, 1);
+    bench.order(6, Order::Prepare { ports: None });
+    bench.step(AgentInput::Leave);
+    bench.exited(5, 0, Exit::Signal(15));
+    assert_eq!(bench.exited(5, 1, Exit::Signal(15)), []);
+}
+
+#[test]
+fn an_agent_that_nobody_knows_ends_without_a_word() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.step(AgentInput::Disconnected);
+    assert_eq!(bench.step(AgentInput::Leave), []);
+    assert_eq!(bench.step(AgentInput::Connected), [], "nor does it register again");
 }

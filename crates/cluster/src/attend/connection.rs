@@ -70,6 +70,10 @@ enum Lost {
     },
     #[error("{address} has ended the stream")]
     Ended { address: CoordinatorAddress },
+    #[error(
+        "{address} does not take this agent, for the reason that is told above; the other addresses are tried"
+    )]
+    Refused { address: CoordinatorAddress },
     #[error("lost the coordinator at {address}; workers go on, and it is tried again")]
     Gone { address: CoordinatorAddress },
 }
@@ -77,7 +81,8 @@ enum Lost {
 /// Keeps up a way for ever. To be started as a task of its own.
 pub(super) fn keep(target: Target) -> mpsc::Receiver<Brought> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
-    tokio::spawn(async move { Keeping { target, sender, told: Refrain::default() }.run().await });
+    let (told, refused) = (Refrain::default(), Refrain::default());
+    tokio::spawn(async move { Keeping { target, sender, told, refused }.run().await });
     receiver
 }
 
@@ -94,10 +99,13 @@ impl Lost {
 struct Keeping {
     target: Target,
     sender: mpsc::Sender<Brought>,
+    /// Why there is no way.
     told: Refrain,
+    /// Why messages were not taken.
+    refused: Refrain,
 }
 
-/// What was told last of why there is no way to each address, so as not to repeat it each second.
+/// What was told last of each address, so as not to repeat it each second, or with each connection.
 #[derive(Debug, Default)]
 struct Refrain(BTreeMap<String, String>);
 
@@ -124,10 +132,10 @@ impl Keeping {
                 Err(lost) => (lost, false),
             };
             let leader = match &lost {
-                Lost::Call(CallError::NotLeader { leader }) => leader.clone(),
+                Lost::Call(CallError::NotLeader { leader, .. }) => leader.clone(),
                 _ => None,
             };
-            if let Some(text) = self.told.news(&address, &lost) {
+            if let Some(text) = self.told.news(&address, with_causes(&lost)) {
                 log::warn(&text);
             }
             match leader.and_then(|leader| leader.parse().ok()).filter(|leader| *leader != address)
@@ -152,10 +160,10 @@ impl Keeping {
         Ok(orders)
     }
 
-    /// Passes on orders until the way is lost. Says whether anything came.
+    /// Passes on orders until the way is lost. Says whether any came: whoever is only refused, for
+    /// another job say, comes again and again.
     async fn hear(&mut self, address: &CoordinatorAddress, mut orders: Orders) -> (Lost, bool) {
         let mut was_heard = false;
-        let mut refused: Option<String> = None;
         let lost = loop {
             let message = match orders.next().await {
                 Ok(Some(message)) => message,
@@ -169,13 +177,14 @@ impl Keeping {
                     };
                 }
             };
-            if !was_heard {
-                was_heard = true;
-                log::info(&format!("attends to the coordinator at {address}"));
-                self.told.forget();
-            }
             match coordinator_message(message) {
                 Ok(Told::Order { node, message }) if node == self.target.node => {
+                    if !was_heard {
+                        was_heard = true;
+                        log::info(&format!("attends to the coordinator at {address}"));
+                        self.told.forget();
+                        self.refused.forget();
+                    }
                     if self.sender.send(Brought::Order(message)).await.is_err() {
                         break Lost::Ended { address: address.clone() };
                     }
@@ -185,9 +194,11 @@ impl Keeping {
                 Ok(Told::Refused { reason, .. }) => {
                     // Who is refused registers again each second.
                     let text = format!("the coordinator refused a message: {reason}");
-                    if refused.as_ref() != Some(&text) {
+                    if let Some(text) = self.refused.news(address, text) {
                         log::warn(&text);
-                        refused = Some(text);
+                    }
+                    if !was_heard && self.target.addresses.len() > 1 {
+                        break Lost::Refused { address: address.clone() };
                     }
                 }
                 Err(source) => break Lost::Protocol { address: address.clone(), source },
@@ -202,8 +213,8 @@ impl Keeping {
 
 impl Refrain {
     /// What is to be told of `address`, if it has not been told of it last.
-    fn news(&mut self, address: &CoordinatorAddress, lost: &Lost) -> Option<String> {
-        let (address, text) = (address.to_string(), with_causes(lost));
+    fn news(&mut self, address: &CoordinatorAddress, text: String) -> Option<String> {
+        let address = address.to_string();
         if self.0.get(&address) == Some(&text) {
             return None;
         }
@@ -229,29 +240,4 @@ fn scattered(rest: Duration) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_address_is_told_of_once_until_one_is_heard() {
-        let addresses = ["127.0.0.1:1", "127.0.0.1:2"].map(|text| text.parse().unwrap());
-        let mut told = Refrain::default();
-        let news = |told: &mut Refrain| {
-            let mut is_news = |address: &&CoordinatorAddress| {
-                let lost = Lost::Late { address: (*address).clone() };
-                told.news(address, &lost).is_some()
-            };
-            addresses.iter().filter(|address| is_news(address)).count()
-        };
-        assert_eq!([news(&mut told), news(&mut told), news(&mut told)], [2, 0, 0]);
-        let ended = Lost::Ended { address: addresses[0].clone() };
-        assert!(told.news(&addresses[0], &ended).is_some(), "for another reason");
-        told.forget();
-        assert_eq!(news(&mut told), 2);
-        for port in 1..=u16::MAX {
-            let other = format!("127.0.0.1:{port}").parse().unwrap();
-            let _ = told.news(&other, &Lost::Ended { address: other.clone() });
-        }
-        assert!(told.0.len() <= MAX_TOLD_ADDRESSES);
-    }
-}
+mod tests;

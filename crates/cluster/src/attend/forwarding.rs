@@ -50,12 +50,121 @@ pub(super) async fn forward(
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::future::{Ready, pending, ready};
     use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
+    use std::thread::JoinHandle;
 
-    use tokio::sync::oneshot;
+    use prost::Message as _;
+    use telltale_wire::cluster::message::GetStatusResponse;
+    use telltale_wire::cluster::{Payload, RawCodec, SERVICE};
+    use tokio::sync::{Notify, oneshot};
+    use tonic::body::Body;
+    use tonic::codegen::{BoxFuture, Bytes, Service, http};
+    use tonic::server::{Grpc, NamedService, UnaryService};
+    use tonic::transport::server::TcpIncoming;
+    use tonic::{Request, Response, Status};
 
     use super::*;
     use crate::reach::{CoordinatorAddress, Credentials};
+
+    /// A coordinator that leads, and answers no order.
+    #[derive(Debug, Clone)]
+    struct Mute {
+        given: Arc<Notify>,
+    }
+
+    struct TellStatus;
+
+    impl UnaryService<Bytes> for TellStatus {
+        type Response = Payload;
+        type Future = Ready<Result<Response<Payload>, Status>>;
+
+        fn call(&mut self, _: Request<Bytes>) -> Self::Future {
+            let own = GetStatusResponse::default().encode_to_vec();
+            ready(Ok(Response::new(Payload { shared: Bytes::new(), own })))
+        }
+    }
+
+    impl NamedService for Mute {
+        const NAME: &'static str = SERVICE;
+    }
+
+    impl Service<http::Request<Body>> for Mute {
+        type Response = http::Response<Body>;
+        type Error = Infallible;
+        type Future = BoxFuture<http::Response<Body>, Infallible>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+            let given = Arc::clone(&self.given);
+            Box::pin(async move {
+                if request.uri().path().ends_with("/GetStatus") {
+                    return Ok(Grpc::new(RawCodec).unary(TellStatus, request).await);
+                }
+                given.notify_one();
+                pending().await
+            })
+        }
+    }
+
+    /// Starts one, with its connections, that ends once an order has come if it `breaks`, else when it is
+    /// told to.
+    fn mute(breaks: bool) -> (CoordinatorAddress, oneshot::Sender<()>, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string().parse().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let (end, ended) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let given = Arc::new(Notify::new());
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                let mute = Mute { given: Arc::clone(&given) };
+                let server = tonic::transport::Server::builder().add_service(mute);
+                tokio::select! {
+                    served = server.serve_with_incoming(TcpIncoming::from(listener)) => served.unwrap(),
+                    () = given.notified(), if breaks => {}
+                    _ = ended => {}
+                }
+            });
+        });
+        (address, end, thread)
+    }
+
+    /// What becomes of an order that a coordinator has taken and nobody answers.
+    fn given(breaks: bool, step: Duration, patience: Duration) -> Option<Unmet> {
+        let (address, end, thread) = mute(breaks);
+        let operator = Operator::new(vec![address], Credentials::default(), step);
+        let (answer, answered) = oneshot::channel();
+        let wish = Wish { order: NodeOrder::Remove, answer };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let unmet = runtime.block_on(async {
+            forward(operator, NodeName::new("a").unwrap(), wish, patience).await;
+            answered.await.unwrap().err()
+        });
+        // One that broke has gone.
+        let _ = end.send(());
+        thread.join().unwrap();
+        unmet
+    }
+
+    #[test]
+    fn an_order_that_was_given_and_not_answered_may_be_carried_out() {
+        let (short, long) = (Duration::from_secs(1), Duration::from_secs(3600));
+        for (what, breaks, step, patience) in [
+            ("the coordinator takes too long", false, short, long),
+            ("whoever ordered waits no longer", false, long, short),
+            ("the way breaks", true, long, long),
+        ] {
+            assert_eq!(given(breaks, step, patience), Some(Unmet::PerhapsGiven), "{what}");
+        }
+    }
 
     /// What becomes of an order that three coordinators are tried with that stand still.
     fn tried(step: Duration, patience: Duration, is_awaited: bool) -> Option<Unmet> {

@@ -189,10 +189,10 @@ impl Leadership {
             )
         };
         // A job that hangs has nothing to lose by a restart, even in the same places.
-        let continuity = scene.policy.continuity_windows;
+        let lasting = scene.policy.hang_windows;
         let act = self.state.mode == Mode::Act;
         let mut hangs = self.suspicions.iter().filter(hangs);
-        restart |= act && !self.in_doubt(scene) && hangs.any(|one| one.windows >= continuity);
+        restart |= act && !self.in_doubt(scene) && hangs.any(|one| one.windows >= lasting);
         Answer { lost, suspected, hold, restart }
     }
 

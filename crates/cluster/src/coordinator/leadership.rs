@@ -50,6 +50,8 @@ pub(super) struct Leadership {
     pub(super) unheard: BTreeSet<NodeName>,
     /// Members with a slot whose workers have all ended well in this epoch.
     pub(super) finished: BTreeSet<NodeName>,
+    /// Members whose agents were asked to end, and that have a slot, or will once a decision is stored.
+    pub(super) leaving: BTreeSet<NodeName>,
     pub(super) round: Round,
     pub(super) incident: Option<Incident>,
     /// The incident for which the present epoch is being prepared, and whether it is known better since
@@ -104,6 +106,7 @@ impl Leadership {
             silent: BTreeSet::new(),
             unheard: BTreeSet::new(),
             finished: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             round: Round::default(),
             incident: None,
             answered: None,
@@ -195,6 +198,12 @@ impl Leadership {
         self.state.map.slot_of(node).is_some()
     }
 
+    /// Whether the decision that is on its way to the store gives a node a slot.
+    pub(super) fn is_given_slot(&self, node: &NodeName) -> bool {
+        let pending = self.pending.as_ref();
+        pending.is_some_and(|(decision, _)| decision.state.map.slot_of(node).is_some())
+    }
+
     /// Sends an order about the current epoch.
     pub(super) fn send(&mut self, scene: &mut Scene<'_>, node: &NodeName, order: Order) {
         self.sequence += 1;
@@ -253,12 +262,12 @@ impl Leadership {
                 }
             }
         }
-        let decided = match self.state.phase {
+        let decided = self.release_leaving(scene).or_else(|| match self.state.phase {
             Phase::Forming => self.form(scene),
             Phase::Preparing => self.prepare_on(scene),
             Phase::Committed(_) => self.watch(scene),
             Phase::Over(_) => None,
-        };
+        });
         if let Some((why, state)) = decided {
             self.propose(scene, why, state, None);
         }

@@ -13,7 +13,7 @@ use crate::message::{Activity, FromNode, FromNodeBody, Order, Registration, Repo
 use crate::node::{Bar, HostAddress, Incarnation, NodeName};
 use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
 use crate::policy::Policy;
-use crate::rank::{Rank, WorkersPerNode};
+use crate::rank::{Rank, Slot, WorkersPerNode};
 use crate::stored::Phase;
 use crate::time::Moment;
 
@@ -102,6 +102,10 @@ impl Leadership {
                 self.note_heard(scene, &node, sequence);
                 self.acknowledged(scene, &node, acknowledgement, is_late);
             }
+            FromNodeBody::Leave => {
+                self.note_heard(scene, &node, sequence);
+                self.leave(scene, &node);
+            }
         }
     }
 
@@ -124,21 +128,17 @@ impl Leadership {
             FromNodeBody::Report(report) => report.activity.running() == Some(self.state.epoch),
             _ => false,
         };
-        if !(committed && of_this_epoch && self.has_slot(&message.node)) {
-            return Err(Stale::Epoch);
-        }
+        let slot = self.state.map.slot_of(&message.node).filter(|_| committed && of_this_epoch);
+        let slot = slot.ok_or(Stale::Epoch)?;
         match &message.body {
-            FromNodeBody::Report(report) if !self.are_own(&message.node, report) => {
-                Err(Stale::Ranks)
-            }
+            FromNodeBody::Report(report) if !self.are_own(slot, report) => Err(Stale::Ranks),
             _ => Ok(()),
         }
     }
 
-    /// Whether a report is of exactly the ranks of the node's slot, in their order.
-    fn are_own(&self, node: &NodeName, report: &Report) -> bool {
+    /// Whether a report is of exactly the ranks of a slot, in their order.
+    fn are_own(&self, slot: Slot, report: &Report) -> bool {
         let map = &self.state.map;
-        let Some(slot) = map.slot_of(node) else { return false };
         let first = map.first_rank(slot).0;
         let ranks = (first..first + map.workers_per_node().get()).map(Rank);
         report.observation.workers.iter().map(|worker| worker.rank).eq(ranks)
@@ -166,9 +166,28 @@ impl Leadership {
         let new_life = former.is_some_and(|former| former.incarnation != incarnation);
         self.note_heard(scene, node, sequence);
         self.unheard.remove(node);
+        self.leaving.remove(node);
         self.refresh_spare(scene, node);
         self.send(scene, node, Order::Welcome);
+        if let (Phase::Over(outcome), Activity::Idle) = (&self.state.phase, activity) {
+            // It would wait for ever for a job that is over; once is enough for one that stays.
+            let outcome = *outcome;
+            self.send(scene, node, Order::Stop(outcome));
+        }
         self.heed_activity(scene, node, activity, new_life);
+    }
+
+    /// Whoever has come to a slot and is not known any more, since it went away while that was being stored,
+    /// counts as heard just now: its silence is noticed as any other's.
+    pub(super) fn expect_holders(&mut self, scene: &Scene<'_>) {
+        let holders = self.state.map.holders().map(|(_, node)| node);
+        let strangers = holders.filter(|node| !self.members.contains_key(*node));
+        let strangers: Vec<NodeName> = strangers.cloned().collect();
+        for node in strangers {
+            self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
+            self.unheard.insert(node.clone());
+            self.members.insert(node, Member::unheard(scene.now));
+        }
     }
 
     /// Marks that a node was heard, which ends its silence.
@@ -195,15 +214,15 @@ impl Leadership {
             return;
         }
         let committed = matches!(self.state.phase, Phase::Committed(_));
-        if !committed || running != Some(self.state.epoch) || !self.has_slot(node) {
+        if !committed || running != Some(self.state.epoch) {
             return;
         }
-        if !self.are_own(node, report) {
+        let Some(slot) = self.state.map.slot_of(node) else { return };
+        if !self.are_own(slot, report) {
             scene.figures.foreign_ranks += 1;
             scene.refuse(node.clone(), Stale::Ranks);
             return;
         }
-        self.started(node);
         if let Some(sign) = self.failure(scene, node, report, Some(self.state.epoch)) {
             self.sign(scene, sign);
         }
@@ -220,7 +239,8 @@ impl Leadership {
         if answered.is_none() || report.activity.running() != answered {
             return;
         }
-        if self.are_own(node, report)
+        if let Some(slot) = self.state.map.slot_of(node)
+            && self.are_own(slot, report)
             && let Some(sign) = self.failure(scene, node, report, answered)
         {
             self.sign_late(scene, sign);
@@ -275,7 +295,7 @@ impl Leadership {
                 }
             }
             (Phase::Committed(_), Some(_)) => match activity {
-                Activity::Committed(running) if running == epoch => self.started(node),
+                Activity::Committed(running) if running == epoch => self.round.forget(node),
                 Activity::Preparing(prepared) if prepared == epoch && !new_life => {
                     if self.round.is_first_word(node) {
                         self.commit_to(scene, node);
@@ -330,9 +350,7 @@ impl Leadership {
     fn fell_silent(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
         self.spares.remove(node);
         if !self.has_slot(node) {
-            // It registers again when it comes back.
-            self.members.remove(node);
-            self.overdue.remove(node);
+            self.forget(node);
             return;
         }
         self.silent.insert(node.clone());
@@ -345,13 +363,22 @@ impl Leadership {
         }
     }
 
+    /// Forgets a node without a slot. It registers again when it comes back.
+    pub(super) fn forget(&mut self, node: &NodeName) {
+        self.members.remove(node);
+        self.spares.remove(node);
+        self.overdue.remove(node);
+        self.leaving.remove(node);
+    }
+
     /// Sees anew whether a node could take a slot.
     pub(super) fn refresh_spare(&mut self, scene: &Scene<'_>, node: &NodeName) {
         let able = self.members.get(node).is_some_and(|member| {
             let registered = member.registered.as_ref();
             !member.silent && registered.is_some_and(|one| one.workers >= scene.job.workers)
         });
-        if able && !self.has_slot(node) && !self.state.barred.contains_key(node) {
+        let stays = !self.leaving.contains(node) && !self.state.barred.contains_key(node);
+        if able && stays && !self.has_slot(node) {
             self.spares.insert(node.clone());
         } else {
             self.spares.remove(node);

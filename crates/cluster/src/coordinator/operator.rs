@@ -66,7 +66,7 @@ pub enum OrderRefused {
     #[error("{MAX_WAITING_ORDERS} orders wait already; try again when the store answers")]
     TooMany,
     /// The store does not take decisions.
-    #[error("the decision could not be stored; see the coordinator's log for the store's answer")]
+    #[error("the decision could not be stored; `telltale cluster status` says why")]
     NotStored,
 }
 
@@ -122,6 +122,7 @@ impl Leadership {
 
     fn known(&self, node: &NodeName) -> Result<(), OrderRefused> {
         let known = self.members.contains_key(node)
+            || self.has_slot(node)
             || self.state.barred.contains_key(node)
             || self.state.failures.contains_key(node);
         if known { Ok(()) } else { Err(OrderRefused::UnknownNode { node: node.clone() }) }
@@ -138,19 +139,26 @@ impl Leadership {
         next.barred.insert(node.clone(), bar);
         let spare = self.spares.iter().any(|spare| spare != node);
         if self.has_slot(node) && (bar == Bar::Removed || spare) {
-            return Ok(self.without(scene, next, node));
+            return Ok(self.without(scene, next, std::slice::from_ref(node)));
         }
         Ok(next)
     }
 
-    /// `next` with a node taken out: in a new epoch if one is committed.
-    fn without(&self, scene: &Scene<'_>, mut next: StoredState, node: &NodeName) -> StoredState {
+    /// `next` with nodes taken out: in a new epoch if one is committed.
+    pub(super) fn without(
+        &self,
+        scene: &Scene<'_>,
+        mut next: StoredState,
+        nodes: &[NodeName],
+    ) -> StoredState {
         if matches!(next.phase, Phase::Committed(_)) {
             next.epoch = next.epoch.next();
             next.phase = Phase::Preparing;
             next.restarts = next.restarts.saturating_add(1);
         }
-        next.map.vacate(node);
+        for node in nodes {
+            next.map.vacate(node);
+        }
         if next.phase == Phase::Preparing {
             self.fill(scene, &mut next);
         }
@@ -164,7 +172,7 @@ impl Leadership {
         }
         let mut draining = self.state.barred.iter().filter(|(_, bar)| **bar == Bar::Draining);
         let (node, _) = draining.find(|(node, _)| self.has_slot(node))?;
-        let next = self.without(scene, self.state.clone(), node);
+        let next = self.without(scene, self.state.clone(), std::slice::from_ref(node));
         Some((Why::Ordered, next))
     }
 }

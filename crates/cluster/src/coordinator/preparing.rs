@@ -144,6 +144,10 @@ impl Leadership {
         self.ends_other_job &= why != Why::Reset;
         let former = std::mem::replace(&mut self.state, next);
         self.waits_for = None;
+        self.expect_holders(scene);
+        let left: Vec<NodeName> =
+            self.leaving.iter().filter(|node| !self.has_slot(node)).cloned().collect();
+        left.iter().for_each(|node| self.forget(node));
         if former.map.digest() != self.state.map.digest()
             || former.map.slot_count() != self.state.map.slot_count()
             || former.barred != self.state.barred
@@ -155,6 +159,8 @@ impl Leadership {
             self.suspicions.clear();
             // Only now, since signs may have come while the decision was being stored.
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
+            // Who fails before a departure is stored may have missed whoever leaves.
+            let cause = cause.filter(|cause| cause.certain || !matches!(why, Why::Left { .. }));
             self.charge = cause.filter(|cause| self.has_slot(&cause.node));
             self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
         } else {

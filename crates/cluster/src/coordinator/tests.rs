@@ -2,6 +2,7 @@
 
 mod failover;
 mod faults;
+mod leaving;
 mod operators;
 
 use std::collections::{BTreeMap, BTreeSet};

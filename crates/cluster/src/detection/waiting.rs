@@ -5,6 +5,7 @@
 //! time is compared with the others', and that comparison with what it used to be.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::detection::finding::Finding;
 use crate::detection::history::{Change, Level};
@@ -15,6 +16,12 @@ use crate::latency::{Collective, SizeBucket, WaitKey, WaitWindow};
 use crate::rank::Rank;
 use crate::verdict::{Evidence, VerdictKind};
 
+/// The least share of all time that everybody must lose to one rank before it is named. Ranks whose computing
+/// differs by some percent from one hour to the next change short waits by any factor, and hold up nobody: a rank
+/// that computes for most of a step and takes 1.5 times as long costs others a quarter of theirs.
+const MEANINGFUL_LOSS: f32 = 0.1;
+/// Looks over which the rate of collectives is smoothed.
+const RATE_LOOKS: f32 = 8.0;
 /// Keys that are kept at once.
 const MAX_KEYS: usize = 1_000_000;
 
@@ -33,6 +40,9 @@ struct Wait {
     node: u32,
     value: f32,
     is_fresh: bool,
+    /// Collectives in the latest window, and how many there are in a nanosecond.
+    count: u32,
+    rate: f32,
     usual: Level,
     /// How much slower than usual it is.
     time: Change,
@@ -64,6 +74,7 @@ impl Waiting {
             }
             // The mean, since the waiting may all be in one of a step's collectives.
             wait.value = (window.mean_ns.max(1) as f64).ln() as f32;
+            wait.count = window.count;
             wait.is_fresh = true;
         }
     }
@@ -78,8 +89,9 @@ impl Waiting {
         *self = Self { no_place: self.no_place, ..Self::default() };
     }
 
-    /// Takes in what was reported since the last look.
-    pub(super) fn look(&mut self) {
+    /// Takes in what was reported since the last look, which is so long ago.
+    pub(super) fn look(&mut self, elapsed: Duration) {
+        let elapsed_ns = elapsed.as_nanos().max(1) as f32;
         for class in self.classes.values_mut() {
             let mut values: Vec<f32> =
                 class.values().filter(|wait| wait.is_fresh).map(|wait| wait.value).collect();
@@ -89,7 +101,7 @@ impl Waiting {
             }
             values.sort_unstable_by(f32::total_cmp);
             for wait in class.values_mut() {
-                wait.push(others_low(&values, wait.value));
+                wait.push(others_low(&values, wait.value), elapsed_ns);
             }
         }
     }
@@ -106,7 +118,8 @@ impl Waiting {
                     .filter(|(_, other)| other.is_slower(meaningful))
                     .map(|(rank, other)| (*rank, other))
                     .collect();
-                if slower.len() * 2 < class.len() - 1 {
+                let lost = middle(slower.iter().map(|(_, other)| other.lost_share()).collect());
+                if slower.len() * 2 < class.len() - 1 || lost < MEANINGFUL_LOSS {
                     continue;
                 }
                 held_up.extend(slower.iter().map(|(other, _)| (*other, *rank)));
@@ -132,6 +145,8 @@ impl Wait {
             node,
             value: 0.0,
             is_fresh: false,
+            count: 0,
+            rate: 0.0,
             usual: Level::new(),
             time: Change::new(),
             usual_lead: Level::new(),
@@ -139,9 +154,12 @@ impl Wait {
         }
     }
 
-    /// Takes one window, in which the others spent `others`.
-    fn push(&mut self, others: f32) {
+    /// Takes one window of this length, in which the others spent `others` on each collective.
+    fn push(&mut self, others: f32, elapsed_ns: f32) {
         self.is_fresh = false;
+        let rate = self.count as f32 / elapsed_ns;
+        let is_first = self.rate == 0.0;
+        self.rate += (rate - self.rate) / if is_first { 1.0 } else { RATE_LOOKS };
         compare(&mut self.usual, &mut self.time, self.value);
         compare(&mut self.usual_lead, &mut self.lead, others - self.value);
     }
@@ -152,6 +170,14 @@ impl Wait {
 
     fn is_slower(&self, meaningful: f32) -> bool {
         self.time.level().is_some_and(|level| level >= meaningful)
+    }
+
+    /// The share of all time that it spends more in these collectives than usual.
+    fn lost_share(&self) -> f32 {
+        let (Some(usual), Some(level)) = (self.usual.centre(), self.time.level()) else {
+            return 0.0;
+        };
+        usual.exp() * level.exp_m1() * self.rate
     }
 }
 
@@ -179,11 +205,12 @@ fn others_low(sorted: &[f32], own: f32) -> f32 {
     sorted[if is_own_before { quartile + 1 } else { quartile }]
 }
 
+fn middle(mut values: Vec<f32>) -> f32 {
+    values.sort_unstable_by(f32::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
 fn waits_least(group: GroupId, suspect: &Wait, slower: &[(Rank, &Wait)]) -> Evidence {
-    let middle = |mut values: Vec<f32>| {
-        values.sort_unstable_by(f32::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(0.0)
-    };
     let usual = slower.iter().filter_map(|(_, wait)| wait.usual.centre()).collect();
     Evidence::WaitsLeast {
         group,

@@ -92,6 +92,7 @@ fn body(body: Option<node_message::Body>) -> Result<(FromNodeBody, Option<Vitals
         node_message::Body::Acknowledgement(one) => {
             (FromNodeBody::Acknowledge(acknowledgement(&one)?), None)
         }
+        node_message::Body::Leave(_) => (FromNodeBody::Leave, None),
     })
 }
 

@@ -12,7 +12,7 @@ use crate::message::{
 use crate::node::NodeName;
 use crate::vitals::Vitals;
 
-pub(crate) use incident::{hold, incident, matrix, verdict};
+pub(crate) use incident::{hold, incident, matrix, verdict, verdict_kind};
 pub(crate) use report::{nanoseconds, vitals, worker};
 
 /// Bytes of a refusal's reason, what an agent takes.
@@ -34,6 +34,7 @@ pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMe
         FromNodeBody::Acknowledge(one) => {
             node_message::Body::Acknowledgement(acknowledgement(*one))
         }
+        FromNodeBody::Leave => node_message::Body::Leave(message::Leave {}),
     };
     message::NodeMessage {
         node: from.node.as_str().to_owned(),

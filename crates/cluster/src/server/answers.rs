@@ -29,6 +29,7 @@ impl Engine {
         };
         let incident = self.coordinator.incident().map(|incident| incident.id);
         let led_for = self.leading.map(|(since, _)| self.clock.now().since(since));
+        let (store_trouble, troubled_for) = self.store_trouble().unzip();
         Some(message::GetStatusResponse {
             job: self.job.name.clone(),
             slots: state.map.slot_count(),
@@ -62,6 +63,8 @@ impl Engine {
                 .waits_for()
                 .map_or(message::HoldReason::Unspecified, encode::hold)
                 .into(),
+            store_trouble: store_trouble.unwrap_or_default(),
+            store_troubled_for_ns: troubled_for.map(encode::nanoseconds),
         })
     }
 

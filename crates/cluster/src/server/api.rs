@@ -52,7 +52,7 @@ fn answer<View: Serialize>(asked: Result<View, AskError>) -> Response {
                 _ => StatusCode::SERVICE_UNAVAILABLE,
             };
             let leader = match &error {
-                AskError::NotLeading { leader } => leader.clone(),
+                AskError::NotLeading(standing) => standing.leader.clone(),
                 _ => None,
             };
             json(status, &Problem { error: error.to_string(), leader })

@@ -138,6 +138,7 @@ pub struct PolicyOptions {
     pub budget_window_seconds: f64,
     pub failures_to_quarantine: u32,
     pub continuity_windows: u32,
+    pub hang_windows: u32,
     pub mass_silence_share: f64,
     /// How few nodes the job may shrink to when no spare comes; it waits for one if this is not set.
     pub shrink_to_nodes: Option<u32>,
@@ -285,6 +286,7 @@ impl Default for PolicyOptions {
             budget_window_seconds: policy.budget_window.as_secs_f64(),
             failures_to_quarantine: policy.failures_to_quarantine,
             continuity_windows: policy.continuity_windows,
+            hang_windows: policy.hang_windows,
             mass_silence_share: policy.mass_silence_share,
             shrink_to_nodes: None,
             shrink_after_seconds: 60.0,
@@ -436,6 +438,7 @@ impl PolicyOptions {
             budget_window: seconds("budget_window_seconds", self.budget_window_seconds)?,
             failures_to_quarantine: self.failures_to_quarantine,
             continuity_windows: self.continuity_windows,
+            hang_windows: self.hang_windows,
             mass_silence_share: self.mass_silence_share,
             no_spare,
             least_port: self.least_port,

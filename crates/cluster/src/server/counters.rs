@@ -29,6 +29,8 @@ pub(super) enum Refused {
     Crowded,
     /// The TLS handshake failed: no certificate, an expired one, one of somebody else's.
     Handshake,
+    /// What came on a connection is not what its port speaks: no HTTP/2 for gRPC, no HTTP/1.1 else.
+    Garbage,
     /// Another user of this machine, where no token proves who may call.
     Stranger,
     /// A call without the token, or with another.
@@ -53,9 +55,10 @@ pub(super) enum Refused {
 
 impl Refused {
     /// All of them, with their names in the metrics.
-    pub(super) const ALL: [(Self, &'static str); 12] = [
+    pub(super) const ALL: [(Self, &'static str); 13] = [
         (Self::Crowded, "crowded"),
         (Self::Handshake, "handshake"),
+        (Self::Garbage, "garbage"),
         (Self::Stranger, "stranger"),
         (Self::Token, "token"),
         (Self::NotLeading, "not_leading"),

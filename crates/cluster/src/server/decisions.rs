@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use telltale_wire::cluster::message;
 
 use crate::message::Outcome;
+use crate::node::NodeName;
 use crate::protocol::encode;
 use crate::store::{DecisionRecord, Kept};
 use crate::stored::{Decision, Phase, Why};
@@ -79,6 +80,7 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
         ),
         Why::Unanswered { .. } => ("nodes that did not answer are replaced", None),
         Why::Quarantined { .. } => ("a node that failed too often is replaced", None),
+        Why::Left { .. } => ("agents that were asked to end have given up their slots", None),
         Why::Filled => ("spares have come for vacant slots", None),
         Why::Shrunk => ("no spare has come, and the job goes on with fewer nodes", None),
         Why::Prepared => ("everybody is prepared", None),
@@ -91,8 +93,11 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
         number: 0,
         epoch: 0,
         phase: phase(to).into(),
-        why: text.to_owned(),
-        evicted: why.evicted().iter().map(|node| node.as_str().to_owned()).collect(),
+        why: match why {
+            Why::Left { nodes } => format!("{text}: {}", names(nodes).join(", ")),
+            _ => text.to_owned(),
+        },
+        evicted: names(why.evicted()),
         incident,
         stored_unix_ms: 0,
     }
@@ -116,13 +121,16 @@ pub(super) fn outcome(from: &Phase) -> message::JobOutcome {
     }
 }
 
+fn names(nodes: &[NodeName]) -> Vec<String> {
+    nodes.iter().map(|node| node.as_str().to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::coordinator::OperatorOrder;
     use crate::epoch::{Epoch, Revision, Term};
     use crate::incident::IncidentId;
-    use crate::node::NodeName;
     use crate::policy::{Job, Mode};
     use crate::rank::WorkersPerNode;
     use crate::stored::{DecisionNumber, StoreOutcome, StoredState};
@@ -155,6 +163,13 @@ mod tests {
             (
                 sentence(&decision(Why::Over(Outcome::GivenUp), over)),
                 "epoch 7: the job is over: its restarts are used up",
+            ),
+            (
+                sentence(&decision(
+                    Why::Left { nodes: vec![name("a"), name("b")] },
+                    Phase::Preparing,
+                )),
+                "epoch 7: agents that were asked to end have given up their slots: a, b",
             ),
             (OperatorOrder::Drain(name("a")).to_string(), "drain node a"),
             (OperatorOrder::SetMode(Mode::Observe).to_string(), "set the mode to observe"),

@@ -6,6 +6,7 @@ use tonic::Status;
 use tonic::metadata::MetadataValue;
 
 use super::roster::{Orders, StreamId};
+use super::standing::Standing;
 use crate::coordinator::{OperatorOrder, OrderRefused};
 use crate::protocol::decode::NodeWord;
 
@@ -48,11 +49,8 @@ pub(super) enum Question {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AskError {
     /// Another coordinator leads, or none.
-    #[error("this coordinator does not lead; ask the one that does")]
-    NotLeading {
-        /// Where that is, as far as it is known.
-        leader: Option<String>,
-    },
+    #[error("{}", .0.refusal())]
+    NotLeading(Standing),
     /// There is no such incident.
     #[error("no incident has this number; `telltale cluster incidents` lists them")]
     NoIncident,
@@ -172,8 +170,8 @@ impl From<AskError> for Status {
     fn from(error: AskError) -> Self {
         let text = error.to_string();
         match error {
-            AskError::NotLeading { leader } => not_leading(leader.as_deref()),
-            AskError::Refused(OrderRefused::NotLeading) => not_leading(None),
+            AskError::NotLeading(standing) => not_leading(&standing),
+            AskError::Refused(OrderRefused::NotLeading) => not_leading(&Standing::default()),
             AskError::NoIncident
             | AskError::NoneYet
             | AskError::Refused(OrderRefused::UnknownNode { .. }) => Self::not_found(text),
@@ -187,12 +185,9 @@ impl From<AskError> for Status {
 }
 
 /// The refusal of a coordinator that does not lead.
-pub(super) fn not_leading(leader: Option<&str>) -> Status {
-    let mut status = Status::failed_precondition(match leader {
-        Some(leader) => format!("this coordinator does not lead; the one at {leader} does"),
-        None => String::from("this coordinator does not lead, and knows nobody who does"),
-    });
-    let value = MetadataValue::try_from(leader.unwrap_or_default());
+pub(super) fn not_leading(standing: &Standing) -> Status {
+    let mut status = Status::failed_precondition(standing.refusal());
+    let value = MetadataValue::try_from(standing.leader.as_deref().unwrap_or_default());
     let empty = MetadataValue::from_static("");
     status.metadata_mut().insert(telltale_wire::cluster::LEADER_METADATA, value.unwrap_or(empty));
     status

@@ -2,6 +2,7 @@
 //! handle. It carries inputs to the machine and outputs away, and decides nothing itself.
 
 mod outputs;
+mod store_trouble;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -10,38 +11,42 @@ use std::time::Duration;
 
 use telltale_server::log;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::clock::Clock;
 use super::counters::{Counters, Refused};
 use super::decisions::Decisions;
 use super::desk::{AskError, Event, Question, Reply, not_leading};
-use super::detecting::{Detection, Seen, Work};
+use super::detecting::Detection;
 use super::incidents::Incidents;
 use super::roster::{Orders, Roster, StreamId};
+use super::standing::Standing;
 use super::{Plan, ServeError};
 use crate::coordinator::{
     Coordinator, Input, OperatorOrder, OtherJob, Output, RequestId, check_stored,
 };
 use crate::detection::DetectionCounts;
-use crate::epoch::{Epoch, Term};
+use crate::epoch::Term;
 use crate::incident::{Hold, IncidentId};
-use crate::message::{FromNode, FromNodeBody};
+use crate::lookout::{self, Followed, Seen, Work};
 use crate::node::NodeName;
-use crate::observation::Observation;
 use crate::policy::{Job, Policy};
 use crate::protocol::decode::NodeWord;
 use crate::protocol::encode;
 use crate::store::{Authority, Event as StoreEvent, Gained, Store};
-use crate::stored::{Decision, Phase};
+use crate::stored::Decision;
 use crate::time::Moment;
+use store_trouble::StoreTrouble;
 
 /// How often the machine is told that time has passed.
 const TICK: Duration = Duration::from_millis(100);
-/// How often detection looks; also the window of its slow verdicts.
-const LOOK: Duration = Duration::from_secs(1);
+/// The least time between two looks of detection, whatever its settings say.
+const LEAST_LOOK: Duration = Duration::from_millis(1);
 /// How often nodes that are gone are forgotten.
 const PRUNE: Duration = Duration::from_secs(60);
+/// How long events are left to gather when all were taken in: to be woken for each of ten thousand reports
+/// a second costs more than to take them.
+const REST: Duration = Duration::from_millis(2);
 /// Events that are taken in at once before the clock is looked at again.
 const BATCH: usize = 256;
 
@@ -73,17 +78,21 @@ pub(super) struct Engine {
     store: Store,
     authority: Authority,
     detection: Detection,
+    /// How often detection looks: once a window of its slow verdicts.
+    window: Duration,
     looking: bool,
-    /// The epoch that detection was told of, while it is committed.
-    observed: Option<Epoch>,
+    followed: Followed,
     leader: Option<String>,
     waiting: BTreeMap<RequestId, Reply<telltale_wire::cluster::message::OrderResponse>>,
     requests: u64,
     storing: Option<Box<Decision>>,
+    /// When that was given to the store.
+    given: Moment,
+    trouble: Option<StoreTrouble>,
     outputs: Vec<Output>,
     /// What the log was last told that an epoch waits for.
     waits_for: Option<Hold>,
-    leads: watch::Sender<bool>,
+    stands: watch::Sender<Standing>,
     /// Why it cannot go on.
     failed: Option<ServeError>,
 }
@@ -93,7 +102,7 @@ impl Engine {
         plan: &Plan,
         store: Store,
         counters: Arc<Counters>,
-        leads: watch::Sender<bool>,
+        stands: watch::Sender<Standing>,
     ) -> Result<Self, ServeError> {
         let mut coordinator = Coordinator::new(plan.job.clone(), plan.policy.clone())?;
         if plan.resets_other_job {
@@ -115,15 +124,18 @@ impl Engine {
             authority: store.authority(),
             store,
             detection,
+            window: plan.detection.window.max(LEAST_LOOK),
             looking: false,
-            observed: None,
+            followed: Followed::default(),
             leader: None,
             waiting: BTreeMap::new(),
             requests: 0,
             storing: None,
+            given: Moment::default(),
+            trouble: None,
             outputs: Vec::new(),
             waits_for: None,
-            leads,
+            stands,
             failed: None,
         })
     }
@@ -134,8 +146,9 @@ impl Engine {
         mut events: mpsc::Receiver<Event>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let [mut tick, mut look, mut prune] = [every(TICK), every(LOOK), every(PRUNE)];
+        let [mut tick, mut look, mut prune] = [every(TICK), every(self.window), every(PRUNE)];
         let mut batch = Vec::with_capacity(BATCH);
+        let mut rested = Instant::now();
         tokio::pin!(stop);
         let outcome = loop {
             tokio::select! {
@@ -152,10 +165,14 @@ impl Engine {
                 _ = tick.tick() => {
                     self.heed_authority();
                     self.step(Input::Tick);
+                    self.tell_standing();
                 }
                 _ = look.tick() => self.look(),
                 _ = prune.tick() => self.prune(),
-                _ = events.recv_many(&mut batch, BATCH) => {
+                _ = after(rested, events.recv_many(&mut batch, BATCH)) => {
+                    if batch.len() < BATCH {
+                        rested = Instant::now() + REST;
+                    }
                     batch.drain(..).for_each(|event| self.take(event));
                 }
             }
@@ -163,8 +180,8 @@ impl Engine {
                 break Err(error);
             }
         };
-        self.leads.send_replace(false);
-        self.roster.end(&not_leading(None));
+        self.stands.send_replace(Standing::default());
+        self.roster.end(&not_leading(&Standing::default()));
         // Decisions that are under way are stored before this returns.
         self.store.close().await;
         outcome
@@ -197,7 +214,7 @@ impl Engine {
         } else {
             self.counters.refuse(Refused::NotLeading);
             // A stream that is gone needs no refusal.
-            let _ = orders.try_send(Err(not_leading(self.leader.as_deref())));
+            let _ = orders.try_send(Err(not_leading(&self.standing())));
         }
     }
 
@@ -228,8 +245,8 @@ impl Engine {
         }
         let mut message = word.message;
         if self.coordinator.accepts(&message).is_ok()
-            && let Some((node, observation)) = observed(&mut message)
-            && !self.detection.tell(Work::Observed { now, node, observation })
+            && let Some(work) = lookout::observed(now, &mut message)
+            && !self.detection.tell(work)
         {
             self.counters.unobserved.add(1);
         }
@@ -244,29 +261,12 @@ impl Engine {
         outputs.drain(..).for_each(|output| self.carry_out(now, output));
         self.outputs = outputs;
         self.tell_waiting();
-        self.follow_epoch(now);
-    }
-
-    /// Tells detection of an epoch that is committed.
-    fn follow_epoch(&mut self, now: Moment) {
-        let state = self.coordinator.state();
-        let committed = state.filter(|state| matches!(state.phase, Phase::Committed(_)));
-        let Some(state) = committed else {
-            self.observed = None;
-            return;
-        };
-        if self.observed == Some(state.epoch) {
-            return;
-        }
-        let (epoch, map) = (state.epoch, Box::new(state.map.clone()));
-        // When there is no room for it now, there is with the next step.
-        if self.detection.tell(Work::Ranks { now, epoch, map }) {
-            self.observed = Some(epoch);
-        }
+        let (followed, detection) = (&mut self.followed, &self.detection);
+        followed.follow(now, &self.coordinator, |work| detection.tell(work));
     }
 
     fn look(&mut self) {
-        if self.observed.is_none() {
+        if !self.followed.any() {
             return;
         }
         let figures = self.incidents.any_open();
@@ -280,7 +280,7 @@ impl Engine {
 
     /// Sees a last time what is wrong, while detection still knows the epoch of an incident.
     fn look_a_last_time(&mut self, now: Moment, incident: IncidentId) {
-        if self.observed.is_some() {
+        if self.followed.any() {
             // Without room the incident stays as it was explained until now.
             let _ = self.detection.tell(Work::LastLook { now, incident });
         }
@@ -319,9 +319,11 @@ impl Engine {
                     self.fail_for(other);
                 }
             }
-            StoreEvent::Trouble(trouble) => {
+            StoreEvent::Trouble(trouble) => self.note_trouble(&trouble),
+            StoreEvent::Unkept(trouble) => {
                 log::error(&telltale_schema::text::with_causes(&trouble));
             }
+            StoreEvent::Mended => self.forget_trouble(),
         }
     }
 
@@ -337,9 +339,10 @@ impl Engine {
         self.decisions.restore(&kept);
         self.leading = Some((self.clock.now(), term));
         self.leader = None;
+        self.trouble = None;
         self.looking = false;
         self.step(Input::LeadershipGained { term, stored });
-        self.leads.send_replace(self.coordinator.leads());
+        self.tell_standing();
     }
 
     fn lose(&mut self, why: &str) {
@@ -348,8 +351,8 @@ impl Engine {
         }
         self.storing = None;
         self.step(Input::LeadershipLost);
-        self.leads.send_replace(false);
-        self.roster.end(&not_leading(self.leader.as_deref()));
+        self.tell_standing();
+        self.roster.end(&not_leading(&self.standing()));
     }
 
     fn answer(&mut self, question: Question) {
@@ -372,13 +375,12 @@ impl Engine {
 
     /// Answers one who may have gone, if this coordinator leads.
     fn reply<T>(&self, reply: Reply<T>, answer: impl FnOnce(&Self) -> Option<T>) {
-        let refused = || self.not_leading().unwrap_or(AskError::NotLeading { leader: None });
+        let refused = || AskError::NotLeading(self.standing());
         drop(reply.send(answer(self).ok_or_else(refused)));
     }
 
     fn not_leading(&self) -> Option<AskError> {
-        let leader = self.leader.clone();
-        (!self.coordinator.leads()).then_some(AskError::NotLeading { leader })
+        (!self.coordinator.leads()).then(|| AskError::NotLeading(self.standing()))
     }
 
     fn order(
@@ -408,13 +410,12 @@ impl Engine {
     }
 }
 
-/// What detection is given of a report; the coordinator needs only how the workers are.
-fn observed(message: &mut FromNode) -> Option<(NodeName, Observation)> {
-    let FromNodeBody::Report(report) = &mut message.body else { return None };
-    let workers = report.observation.workers.clone();
-    let whole = std::mem::take(&mut report.observation);
-    report.observation = Observation { workers: workers.clone(), ..Observation::default() };
-    Some((message.node.clone(), Observation { workers, ..whole }))
+/// Waits for something, but not before a moment.
+async fn after<T>(moment: Instant, wait: impl Future<Output = T>) -> T {
+    if Instant::now() < moment {
+        sleep_until(moment).await;
+    }
+    wait.await
 }
 
 fn every(period: Duration) -> Interval {

@@ -26,6 +26,7 @@ use super::counters::{Counters, Refused};
 use super::desk::Desk;
 use super::incoming::Connection;
 use super::peer::{Peer, STRANGER};
+use super::standing::Standing;
 use attend::Attend;
 use calls::{Call, Method};
 
@@ -60,18 +61,18 @@ pub(super) struct Serving {
 struct Coordinator(Serving);
 
 /// Every service on a port.
-pub(super) fn routes(serving: Serving, mut leads: watch::Receiver<bool>) -> Routes {
+pub(super) fn routes(serving: Serving, mut stands: watch::Receiver<Standing>) -> Routes {
     let (reporter, health) = tonic_health::server::health_reporter();
     // The empty name says that the program runs; the service's, that it leads.
     tokio::spawn(async move {
         loop {
-            let status = if *leads.borrow_and_update() {
+            let status = if stands.borrow_and_update().leads {
                 ServingStatus::Serving
             } else {
                 ServingStatus::NotServing
             };
             reporter.set_service_status(SERVICE, status).await;
-            if leads.changed().await.is_err() {
+            if stands.changed().await.is_err() {
                 return;
             }
         }

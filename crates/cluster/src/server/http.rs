@@ -29,6 +29,7 @@ use super::incoming::Connection;
 use super::metrics;
 use super::page;
 use super::peer::{Peer, STRANGER};
+use super::standing::Standing;
 
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -44,11 +45,11 @@ pub(super) struct Web {
     pub(super) access: Arc<Access>,
     pub(super) counters: Arc<Counters>,
     pub(super) hosts: Arc<Hosts>,
-    pub(super) leads: watch::Receiver<bool>,
+    pub(super) stands: watch::Receiver<Standing>,
 }
 
 /// Everything that is answered.
-pub(super) fn router(web: Web) -> Router {
+fn router(web: Web) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(tell_metrics))
         .route("/api/v1/status", get(api::status))
@@ -72,16 +73,18 @@ pub(super) fn router(web: Web) -> Router {
 /// Serves connections until it is time to stop.
 pub(super) async fn serve(
     mut connections: mpsc::Receiver<io::Result<Connection>>,
-    router: Router,
+    web: Web,
     mut stop: watch::Receiver<bool>,
 ) {
+    let counters = Arc::clone(&web.counters);
+    let router = router(web);
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             taken = connections.recv() => match taken {
                 Some(Ok(connection)) => {
-                    running.spawn(drive(connection, router.clone()));
+                    running.spawn(drive(connection, router.clone(), Arc::clone(&counters)));
                 }
                 Some(Err(_)) => {}
                 None => return,
@@ -91,7 +94,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn drive(connection: Connection, router: Router) {
+async fn drive(connection: Connection, router: Router, counters: Arc<Counters>) {
     let router = router.layer(Extension(connection.connect_info()));
     let movement = Arc::new(Movement::default());
     let stream = TokioIo::new(Noting::new(connection, Arc::clone(&movement)));
@@ -102,8 +105,12 @@ async fn drive(connection: Connection, router: Router) {
         .max_headers(MAX_HEADERS)
         .serve_connection(stream, TowerToHyperService::new(router));
     tokio::select! {
-        // How it ends is the caller's business.
-        _ = serving => {}
+        served = serving => match served {
+            Err(error) if error.is_parse_too_large() => counters.refuse(Refused::TooLarge),
+            Err(error) if error.is_parse() => counters.refuse(Refused::Garbage),
+            // How it ends else is the caller's business.
+            Ok(()) | Err(_) => {}
+        },
         () = movement.stalls(PATIENCE) => {}
     }
 }
@@ -157,12 +164,9 @@ fn refusal(web: &Web, peer: &Peer, headers: &HeaderMap) -> Option<Response> {
 }
 
 async fn tell_ready(State(web): State<Web>) -> Response {
-    let leads = *web.leads.borrow();
-    if leads {
-        (StatusCode::OK, "leads\n").into_response()
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "does not lead\n").into_response()
-    }
+    let standing = web.stands.borrow().clone();
+    let status = if standing.leads { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, format!("{standing}\n")).into_response()
 }
 
 async fn tell_metrics(State(web): State<Web>, headers: HeaderMap) -> Response {

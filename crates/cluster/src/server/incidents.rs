@@ -7,9 +7,9 @@ use telltale_wire::cluster::decode::Bounded as _;
 use telltale_wire::cluster::message::{self, GetIncidentResponse};
 
 use super::clock::Clock;
-use super::detecting::Seen;
 use crate::epoch::Epoch;
 use crate::incident::{Incident, IncidentId, Standing};
+use crate::lookout::Seen;
 use crate::node::NodeName;
 use crate::protocol::encode;
 use crate::store::{IncidentRecord, Kept, MAX_INCIDENT_BYTES, MAX_KEPT_INCIDENTS};

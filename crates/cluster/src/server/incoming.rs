@@ -26,6 +26,8 @@ use crate::trust::Spoken;
 const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 /// How long nobody is accepted after accepting failed, as it does while descriptors are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// What a caller's first words are where HTTP/2 is spoken (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Connections that wait to be served.
 const MAX_WAITING: usize = 64;
 
@@ -52,6 +54,10 @@ pub(super) struct Connection {
     bytes: Bytes,
     /// Until the caller has said its first word.
     greeting: Option<Pin<Box<Sleep>>>,
+    /// What is still to come of its preface. Whoever serves gRPC ends a connection without one, and tells
+    /// nobody.
+    preface: &'static [u8],
+    counters: Arc<Counters>,
     is_stranger: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -111,9 +117,9 @@ fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<
     };
     let to_server = to_server.clone();
     let counters = Arc::clone(&entrance.counters);
-    let spoken = match entrance.speech {
-        Speech::Grpc => Spoken::Grpc,
-        Speech::Http => Spoken::Http1,
+    let (spoken, preface) = match entrance.speech {
+        Speech::Grpc => (Spoken::Grpc, PREFACE),
+        Speech::Http => (Spoken::Http1, &[][..]),
     };
     let tls = entrance.access.tls.as_ref().map(|tls| tls.acceptor(spoken));
     let asks_nothing = entrance.access.asks_nothing();
@@ -132,9 +138,10 @@ fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<
         };
         counters.connections.add(1);
         let greeting = Some(Box::pin(sleep(GREETING_PATIENCE)));
+        let connection =
+            Connection { bytes, greeting, preface, counters, is_stranger, _permit: permit };
         // Nobody takes it when the program ends.
-        let _ =
-            to_server.send(Ok(Connection { bytes, greeting, is_stranger, _permit: permit })).await;
+        let _ = to_server.send(Ok(connection)).await;
     });
 }
 
@@ -200,6 +207,18 @@ impl Connection {
             Bytes::Unix(stream) => Pin::new(stream),
         }
     }
+
+    /// Compares what came with what is to come first, and counts a connection on which it is not that.
+    fn hear(&mut self, said: &[u8]) {
+        let (expected, later) = self.preface.split_at(self.preface.len().min(said.len()));
+        self.preface = if said.starts_with(expected) {
+            later
+        } else {
+            self.counters.refuse(Refused::Garbage);
+            log::debug(|| String::from("a connection for gRPC was of another protocol"));
+            &[]
+        };
+    }
 }
 
 impl AsyncRead for Connection {
@@ -208,7 +227,9 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         let outcome = self.stream().poll_read(context, buffer);
+        self.hear(&buffer.filled()[before..]);
         match (&outcome, &mut self.greeting) {
             (Poll::Ready(_), _) => self.greeting = None,
             (Poll::Pending, Some(greeting)) => {

@@ -225,7 +225,7 @@ impl Facts {
                     self.vitals = Some(vitals);
                 }
             }
-            FromNodeBody::Acknowledge(_) => {}
+            FromNodeBody::Acknowledge(_) | FromNodeBody::Leave => {}
         }
     }
 }

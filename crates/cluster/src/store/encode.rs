@@ -98,6 +98,7 @@ fn why(why: &Why) -> message::Why {
         }),
         Why::Unanswered { evicted } => Wire::Unanswered(message::Nodes { nodes: names(evicted) }),
         Why::Quarantined { node } => Wire::Quarantined(node.as_str().to_owned()),
+        Why::Left { nodes } => Wire::Left(message::Nodes { nodes: names(nodes) }),
         Why::Filled => Wire::Filled(nothing),
         Why::Shrunk => Wire::Shrunk(nothing),
         Why::Prepared => Wire::Prepared(nothing),

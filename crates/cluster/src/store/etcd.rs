@@ -9,6 +9,7 @@ mod keys;
 mod lease;
 mod members;
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
@@ -116,13 +117,13 @@ pub enum EtcdSettingsError {
 /// What is wrong with etcd.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdError {
-    /// It is out of reach, or refuses.
-    #[error("etcd could not {step}: {}; {}", status.message(), remedy(status))]
+    /// It is out of reach, or refuses. What the last member said is no source: its text is that of gRPC,
+    /// with what is said here once more.
+    #[error("etcd could not {step}: {}; {}", said(status), remedy(status))]
     Refused {
         /// What was asked.
         step: &'static str,
         /// What the last member said.
-        #[source]
         status: Box<tonic::Status>,
     },
     /// What is stored makes no sense.
@@ -146,6 +147,16 @@ pub enum EtcdError {
     /// The lease is gone.
     #[error("etcd has ended the lease, so this coordinator leads no longer")]
     Gone,
+}
+
+/// What a member said, and what lies at the bottom of it where none was reached. What is between the two
+/// says the same in words of gRPC.
+fn said(status: &tonic::Status) -> String {
+    let root = std::iter::successors(status.source(), |cause| (*cause).source()).last();
+    match root.map(ToString::to_string).filter(|root| !status.message().contains(root)) {
+        Some(root) => format!("{}: {root}", status.message()),
+        None => status.message().to_owned(),
+    }
 }
 
 /// What to do about an answer; etcd's texts are those of its `rpctypes/error.go`.

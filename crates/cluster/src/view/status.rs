@@ -63,6 +63,12 @@ pub struct StatusView {
     pub led_for_ns: u64,
     /// Where decisions are stored, for a person.
     pub store: String,
+    /// What is wrong there, and what helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store_trouble: Option<String>,
+    /// How long that has been so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store_troubled_for_ns: Option<u64>,
     /// The version of the program that answers.
     pub version: String,
 }
@@ -96,6 +102,8 @@ impl From<&GetStatusResponse> for StatusView {
             hangs: false,
             led_for_ns: status.led_for_ns,
             store: status.store.clone(),
+            store_trouble: Some(status.store_trouble.clone()).filter(|text| !text.is_empty()),
+            store_troubled_for_ns: status.store_troubled_for_ns,
             version: status.version.clone(),
         }
     }
@@ -110,11 +118,12 @@ impl StatusView {
         Self { hangs, ..self }
     }
 
-    /// Whether nothing is wrong: the job runs or has finished, and no incident is open.
+    /// Whether nothing is wrong: the job runs or has finished, no incident is open, and decisions can
+    /// be stored, without which nothing is mended.
     #[must_use]
     pub fn is_well(&self) -> bool {
         let finished = self.outcome == words::outcome(JobOutcome::Finished);
-        (self.runs || finished) && self.open_incident.is_none()
+        (self.runs || finished) && self.open_incident.is_none() && self.store_trouble.is_none()
     }
 
     /// How the job stands, in a few words.
@@ -149,6 +158,21 @@ mod tests {
     use telltale_wire::cluster::message::{Sign, Verdict, VerdictKind, sign};
 
     use super::*;
+
+    #[test]
+    fn without_a_store_not_all_is_well() {
+        let is_well = |trouble: &str| {
+            let store_trouble = trouble.to_owned();
+            let status = GetStatusResponse {
+                phase: JobPhase::Committed.into(),
+                runs: true,
+                store_trouble,
+                ..GetStatusResponse::default()
+            };
+            StatusView::from(&status).is_well()
+        };
+        assert_eq!([is_well(""), is_well("cannot write")], [true, false]);
+    }
 
     #[test]
     fn a_job_that_hangs_is_not_told_as_one_that_runs() {

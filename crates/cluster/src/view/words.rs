@@ -115,7 +115,7 @@ pub(super) fn hold_of(word: &str) -> HoldReason {
 
 /// Why nothing is done, as the end of a sentence that begins with "nothing is done:". `suspected` has
 /// what is suspected, where nothing has failed.
-pub(super) fn held(hold: HoldReason, suspected: &[VerdictKind]) -> &'static str {
+pub(crate) fn held(hold: HoldReason, suspected: &[VerdictKind]) -> &'static str {
     let are_links = suspected.iter().all(|kind| *kind == VerdictKind::SlowLink);
     match (hold, suspected) {
         (HoldReason::Mode, []) => {

@@ -2,6 +2,7 @@
 //! and nothing is lost by them.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use prost::Message as _;
@@ -15,6 +16,7 @@ use telltale_wire::cluster::message::{
     node_message::Body,
 };
 use telltale_wire::cluster::{CallError, MAX_NODE_MESSAGE_BYTES, Payload, RawCodec, SERVICE};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_stream::StreamExt as _;
 use tonic::Code;
 
@@ -128,6 +130,47 @@ fn bytes_that_are_no_message_are_refused_and_the_next_message_is_taken() {
         until("the one that was whole is taken", known, |known| *known == 3).await;
         let status = client.status().await.unwrap();
         assert_eq!((status.epoch, status.runs), (epoch.number(), true));
+        running.end().await;
+    });
+}
+
+/// Says this to a port and waits until it has heard the end.
+async fn shout(port: SocketAddr, words: &[u8]) {
+    let mut stream = tokio::net::TcpStream::connect(port).await.unwrap();
+    // A port that has heard enough may be gone before everything is said.
+    let _ = stream.write_all(words).await;
+    let _ = within("the connection ends", stream.read_to_end(&mut Vec::new())).await;
+}
+
+#[test]
+fn what_is_not_the_protocol_of_a_port_is_counted() {
+    run(async {
+        let scratch = Scratch::new();
+        let running = Running::start(plan(scratch.path(), 2)).await;
+        let before = running.metrics("refused_total").await;
+        let head = [b"GET / HTTP/1.1\r\nX: ".as_slice(), &[b'x'; 64 << 10], b"\r\n\r\n"].concat();
+        for (port, words) in [
+            (running.grpc, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".as_slice()),
+            (running.grpc, b"PRI * HTTP/1.0\r\n\r\nSM\r\n\r\n"),
+            (
+                running.grpc,
+                &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, 0x5a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            ),
+            (running.http, b"\x00\xff\xfe nothing of the kind\r\n\r\n"),
+            (running.http, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            (running.http, &head),
+        ] {
+            shout(port, words).await;
+        }
+        let counted = || async {
+            let now = running.metrics("refused_total").await;
+            ["garbage", "too_large"].map(|one| now[one] - before[one])
+        };
+        until("each is counted", counted, |counted| *counted == [5, 1]).await;
+        // Whoever speaks as he should is none of them.
+        let mut client = running.client();
+        assert_eq!(client.status().await.unwrap().job, "job");
+        assert_eq!(counted().await, [5, 1]);
         running.end().await;
     });
 }

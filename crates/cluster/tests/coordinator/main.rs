@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
 mod hostile;
+mod late;
 mod lives;
 mod node;
 mod operators;
 mod running;
 mod troubles;
 mod trust;
+mod unstored;

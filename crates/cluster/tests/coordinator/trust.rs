@@ -244,9 +244,10 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
             let told = alert(running.grpc, &ours, identity).await;
             assert!(told.contains(reason), "{name}: {told}");
         }
-        let (_, text) = get_at(metrics, "/metrics").await;
         let counted = "telltale_coordinator_refused_total{reason=\"handshake\"} 8\n";
-        assert!(text.contains(counted), "{text}");
+        let ask = || get_at(metrics.clone(), "/metrics");
+        // The alert goes out before it is counted.
+        until("all to be counted", ask, |(_, text)| text.contains(counted)).await;
         assert!(client(&running, &ours, Some(&good)).status().await.is_ok(), "nothing was lost");
         running.end().await;
     });

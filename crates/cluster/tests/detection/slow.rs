@@ -144,6 +144,21 @@ fn who_is_late_to_collectives_is_named_even_of_two() {
 }
 
 #[test]
+fn who_computes_a_few_percent_longer_holds_nobody_up() {
+    // Everybody waits half as long again for node b, and loses a twentieth of the time.
+    let mut job = Job::of(8);
+    for second in 0..120 {
+        let late_ns = if second < 40 { 0 } else { 1_000_000 };
+        let verdicts = job.second(|node| {
+            let mut report = collective(node, 1, late_ns, second);
+            report.waits[0].window.count = 50;
+            Some(report)
+        });
+        assert_eq!(said(&verdicts), [], "{second} s");
+    }
+}
+
+#[test]
 fn when_everybody_takes_longer_in_collectives_nobody_is_late() {
     let mut job = Job::of(4);
     for second in 0..80 {
@@ -195,6 +210,27 @@ fn below_the_latency_threshold_nothing_is_slow() {
             let slow = job.detector.matrix(&[]).cells.iter().any(|cell| cell.is_slow);
             assert_eq!(slow, is_named, "{case}");
         }
+    }
+}
+
+/// The original calls seconds milliseconds: whatever is compared with a latency that a person has in mind
+/// is a thousandfold.
+#[test]
+fn latencies_in_the_originals_unit_are_below_the_threshold() {
+    for (divisor, is_named) in [(1, true), (1000, false)] {
+        let latency_threshold = Duration::from_micros(200);
+        let settings = Settings { latency_threshold, ..Settings::default() };
+        let mut job = Job::with((0..8).map(|node| format!("node-{node}")).collect(), settings);
+        let named = (0..60).any(|second| {
+            let times = if second < 40 { 1.0 } else { 3.0 };
+            let report = |node| {
+                let mut observation = mesh(node, 8, 5, times, second);
+                observation.edges.iter_mut().for_each(|edge| edge.window.median_ns /= divisor);
+                Some(observation)
+            };
+            !job.second(report).is_empty()
+        });
+        assert_eq!(named, is_named, "of latencies by {divisor}");
     }
 }
 

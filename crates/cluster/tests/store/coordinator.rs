@@ -16,6 +16,12 @@ pub(crate) struct Coordinator {
     pub(crate) store: Store,
     /// Troubles that it was told of.
     pub(crate) troubles: Vec<String>,
+    /// How often it was told that all is well again.
+    /// What was told of incidents that were not kept.
+    pub(crate) unkept: Vec<String>,
+    pub(crate) mended: usize,
+    /// Whether it was told of a trouble last.
+    pub(crate) is_troubled: bool,
     /// Who leads, as it was told last.
     pub(crate) leader: Option<String>,
     /// What is stored while another leads, as it was told last.
@@ -28,6 +34,9 @@ impl Coordinator {
         Self {
             store: open(place.clone()),
             troubles: Vec::new(),
+            unkept: Vec::new(),
+            mended: 0,
+            is_troubled: false,
             leader: None,
             standby: None,
             number: 0,
@@ -38,9 +47,17 @@ impl Coordinator {
     pub(crate) async fn event_until(&mut self, until: Instant) -> Option<Event> {
         loop {
             match timeout_at(until, self.store.event()).await.ok()? {
-                Some(Event::Trouble(trouble)) => self.troubles.push(trouble.to_string()),
+                Some(Event::Trouble(trouble)) => {
+                    self.troubles.push(trouble.to_string());
+                    self.is_troubled = true;
+                }
+                Some(Event::Unkept(trouble)) => self.unkept.push(trouble.to_string()),
                 Some(Event::Leader(leader)) => self.leader = leader,
                 Some(Event::Standby(state)) => self.standby = Some(*state),
+                Some(Event::Mended) => {
+                    self.mended += 1;
+                    self.is_troubled = false;
+                }
                 Some(event) => return Some(event),
                 None => panic!("the store has ended; {:?}", self.troubles),
             }

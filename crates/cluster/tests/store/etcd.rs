@@ -101,6 +101,8 @@ fn decisions_go_on_when_any_member_is_killed_or_stands_still() {
             loop {
                 match one.event_until(until).await.expect("it leads again") {
                     Event::Stored { outcome: StoreOutcome::Stored(revision), .. } => {
+                        // Also when it was stored before, and nobody had heard of it.
+                        assert!(!one.is_troubled, "{:?}", one.troubles);
                         last = revision;
                         break;
                     }

@@ -111,7 +111,9 @@ async fn fills_the_disk(directory: &Path) {
     assert!(leader.troubles.iter().any(|text| text.contains("make room")));
     std::fs::remove_file(&ballast).unwrap();
     let decision = leader.decides(term, last, 3);
+    assert_eq!(leader.mended, 0);
     revision(leader.stores(&decision).await);
+    assert_eq!(leader.mended, 1, "once");
     leader.store.close().await;
     let mut next = Coordinator::start(&place(&directory.join("state")));
     let stored = next.gains().await.stored.map(|(state, _)| state.epoch);

@@ -1,29 +1,17 @@
 //! Asks a service whether it serves, as probes do (grpc.health.v1). Nothing else is asked, so that
 //! anyone who may connect gets an answer.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tonic::Status;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::connect::{ConnectError, channel};
-use super::options::{OptionsError, read};
+use super::reach::{ReachError, TlsToPort, way};
 
 /// Where a service is asked.
 pub use telltale_server::listen::Remote as HealthEndpoint;
-
-/// The files that TLS to a port takes, all PEM.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealthTls {
-    /// The authority that the service's certificate descends from.
-    pub authority: PathBuf,
-    /// Our own certificate and its key, where the service wants one.
-    pub identity: Option<(PathBuf, PathBuf)>,
-}
 
 /// What a service says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,24 +25,9 @@ pub enum Health {
 /// Why nothing is known of a service.
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
-    /// Nobody, or nobody to be trusted, is at the socket.
+    /// There is no way to it.
     #[error(transparent)]
-    Socket(#[from] ConnectError),
-    /// Nobody is at the port.
-    #[error("no service answers at {endpoint}; does one listen there, and with TLS or without?")]
-    Port {
-        /// The port.
-        endpoint: HealthEndpoint,
-        /// What went wrong.
-        #[source]
-        source: tonic::transport::Error,
-    },
-    /// A file for TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] OptionsError),
-    /// A socket file has no TLS.
-    #[error("TLS is for ports; {0} is a socket file")]
-    TlsOnSocket(HealthEndpoint),
+    Reach(#[from] ReachError),
     /// It took too long.
     #[error("{endpoint} did not answer within {} s", .patience.as_secs_f64())]
     Late {
@@ -80,21 +53,19 @@ pub enum HealthError {
 /// When it cannot be reached or does not answer within `patience`, connecting included.
 pub async fn ask_health(
     endpoint: &HealthEndpoint,
-    tls: Option<&HealthTls>,
+    tls: Option<&TlsToPort>,
     patience: Duration,
 ) -> Result<Health, HealthError> {
     let late = |_| HealthError::Late { endpoint: endpoint.clone(), patience };
     tokio::time::timeout(patience, ask(endpoint, tls)).await.map_err(late)?
 }
 
-async fn ask(endpoint: &HealthEndpoint, tls: Option<&HealthTls>) -> Result<Health, HealthError> {
-    let channel = match (endpoint, tls) {
-        (HealthEndpoint::Unix(path), None) => channel(path).await?,
-        (HealthEndpoint::Unix(_), Some(_)) => {
-            return Err(HealthError::TlsOnSocket(endpoint.clone()));
-        }
-        (HealthEndpoint::Port(port), tls) => port_channel(port, tls).await?,
-    };
+async fn ask(endpoint: &HealthEndpoint, tls: Option<&TlsToPort>) -> Result<Health, HealthError> {
+    if let (HealthEndpoint::Unix(_), Some(_)) = (endpoint, tls) {
+        return Err(ReachError::TlsOnSocket(endpoint.clone()).into());
+    }
+    let tls = tls.map(TlsToPort::prepare).transpose().map_err(ReachError::Tls)?;
+    let channel = way(endpoint, tls.as_ref()).await?;
     // The empty name is the whole server.
     let request = HealthCheckRequest { service: String::new() };
     let answer = HealthClient::new(channel).check(request).await.map_err(|status| {
@@ -104,22 +75,6 @@ async fn ask(endpoint: &HealthEndpoint, tls: Option<&HealthTls>) -> Result<Healt
         ServingStatus::Serving => Health::Serving,
         _ => Health::NotServing,
     })
-}
-
-async fn port_channel(port: &str, tls: Option<&HealthTls>) -> Result<Channel, HealthError> {
-    let failed =
-        |source| HealthError::Port { endpoint: HealthEndpoint::Port(port.to_owned()), source };
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let mut endpoint = Endpoint::from_shared(format!("{scheme}://{port}")).map_err(failed)?;
-    if let Some(tls) = tls {
-        let authority = Certificate::from_pem(read(&tls.authority)?);
-        let mut config = ClientTlsConfig::new().ca_certificate(authority);
-        if let Some((certificate, key)) = &tls.identity {
-            config = config.identity(Identity::from_pem(read(certificate)?, read(key)?));
-        }
-        endpoint = endpoint.tls_config(config).map_err(OptionsError::Tls)?;
-    }
-    endpoint.connect().await.map_err(failed)
 }
 
 #[cfg(test)]

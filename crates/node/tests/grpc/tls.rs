@@ -9,7 +9,8 @@ use rcgen::{
 };
 use telltale_harness::Scratch;
 use telltale_node::grpc::{
-    GrpcOptions, GrpcService, Health, HealthEndpoint, HealthError, HealthTls, ask_health,
+    GrpcOptions, GrpcService, Health, HealthEndpoint, HealthError, ReachError, TlsToPort,
+    ask_health,
 };
 use telltale_schema::snapshot::Snapshot;
 use telltale_server::listen::{Address, Listener};
@@ -190,19 +191,19 @@ fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
     let mine = ours.client(VALID);
     let certificate = written(&scratch, "mine.pem", &mine.certificate);
     let key = written(&scratch, "mine.key", &mine.key);
-    let asked = |served: &Served, tls: &HealthTls| {
+    let asked = |served: &Served, tls: &TlsToPort| {
         let port = served.address.expect("a TCP port").port();
         let endpoint = HealthEndpoint::Port(format!("localhost:{port}"));
         wait(ask_health(&endpoint, Some(tls), PATIENCE))
     };
     let open = served(&options(&scratch, &ours.server(VALID), None));
-    let mut tls = HealthTls { authority, identity: None };
+    let mut tls = TlsToPort { authority, identity: None };
     assert_eq!(asked(&open, &tls).unwrap(), Health::Serving);
     let stranger = written(&scratch, "stranger.pem", &other.pem);
-    let believer = HealthTls { authority: stranger, identity: None };
-    assert!(matches!(asked(&open, &believer), Err(HealthError::Port { .. })));
-    let nothing = HealthTls { authority: "/nonexistent".into(), identity: None };
-    assert!(matches!(asked(&open, &nothing), Err(HealthError::Tls(_))));
+    let believer = TlsToPort { authority: stranger, identity: None };
+    assert!(matches!(asked(&open, &believer), Err(HealthError::Reach(ReachError::Port { .. }))));
+    let nothing = TlsToPort { authority: "/nonexistent".into(), identity: None };
+    assert!(matches!(asked(&open, &nothing), Err(HealthError::Reach(ReachError::Tls(_)))));
     let closed = served(&options(&scratch, &ours.server(VALID), Some(&ours)));
     assert!(asked(&closed, &tls).is_err(), "without a certificate");
     tls.identity = Some((certificate, key));

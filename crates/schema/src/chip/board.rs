@@ -20,6 +20,7 @@ pub struct ParseIdError(pub String);
 
 /// A chip generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Architecture {
     /// Grayskull; the driver dropped it in 2.2.
@@ -34,6 +35,7 @@ pub enum Architecture {
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BoardType {
     /// Wormhole, one chip.

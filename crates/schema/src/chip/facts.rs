@@ -6,6 +6,7 @@ use super::{Architecture, BoardType};
 
 /// Where a fact comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FactSource {
     /// Our table of boards (from tt-umd's SoC descriptors): right for the harvesting the board
@@ -27,6 +28,7 @@ impl FactSource {
 
 /// Static facts of one chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct ChipFacts {
     /// The chip generation.
     pub architecture: Architecture,

@@ -8,6 +8,7 @@ use super::BoardType;
 
 /// Where a chip sits in a Galaxy, printed `T1:N0` to `T4:N7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct GalaxyPosition {
     /// The tray, 1 to 4.
     pub tray: u8,

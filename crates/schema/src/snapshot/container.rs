@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A container, as told by the process's cgroup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Container {
     /// The container's id.
     pub id: String,
@@ -19,6 +20,7 @@ pub struct Container {
 
 /// A pod by its names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Pod {
     /// The namespace it is in.
     pub namespace: String,
@@ -34,6 +36,7 @@ pub struct Pod {
 
 /// Devices of one kind that are allocated to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct AllocatedDevices {
     /// The resource of a device plugin, or the driver of a claim.
     pub resource: String,

@@ -10,6 +10,7 @@ use crate::reading::Reading;
 
 /// One chip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Device {
     /// How the chip is shown: `251732099`, `251732099R`, `T1:N0`.
     pub id: String,
@@ -30,6 +31,7 @@ pub struct Device {
 
 /// A process that has a device open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Holder {
     /// Its pid in our PID namespace; none when it is not visible from here.
     pub pid: Option<u32>,
@@ -41,6 +43,7 @@ pub struct Holder {
 
 /// Use and capacity of one memory space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct SpaceUsage {
     /// The space.
     pub space: MemorySpace,
@@ -56,6 +59,7 @@ pub struct SpaceUsage {
 /// The parts of one kind of memory on one device, in bytes.
 /// `processes + unattributed + ghost = total`, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct KindMemory {
     /// The kind.
     pub kind: MemoryKind,
@@ -74,6 +78,7 @@ pub struct KindMemory {
 
 /// What a chip's sensors say, in base units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Telemetry {
     /// ASIC temperature.
     pub temperature_celsius: Reading<f64>,
@@ -111,6 +116,7 @@ pub struct Telemetry {
 
 /// Which way data moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrafficDirection {
     /// From the host to the device.
@@ -121,6 +127,7 @@ pub enum TrafficDirection {
 
 /// One PCIe traffic counter of one on-chip network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct PcieTraffic {
     /// The driver's name without the network's digit.
     pub counter: String,

@@ -6,6 +6,7 @@ use crate::memory::{MemoryKind, MemorySpace, MemoryUsage};
 
 /// A device that a process holds or has recorded memory for.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct HeldDevice {
     /// The device's place in [`super::Snapshot::devices`].
     pub device: usize,
@@ -26,6 +27,7 @@ pub struct HeldDevice {
 
 /// How much is known of a process's memory on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Accounting {
     /// All: the process itself accounts for the device, by ledger or endpoint.
@@ -42,6 +44,7 @@ pub enum Accounting {
 
 /// What one process has of one kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct HeldKind {
     /// The kind.
     pub kind: MemoryKind,
@@ -52,6 +55,7 @@ pub struct HeldKind {
 
 /// Figures of one kind, in JSON those that are known. Which they are depends on who tells them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum HeldUsage {
     /// What the process recorded.
@@ -65,6 +69,7 @@ pub enum HeldUsage {
 
 /// What one process has in one memory space of a device: its kinds of that space, added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct HeldSpace {
     /// The space.
     pub space: MemorySpace,
@@ -77,6 +82,7 @@ pub struct HeldSpace {
 
 /// What one process recorded for one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct KindUsage {
     /// The kind.
     pub kind: MemoryKind,

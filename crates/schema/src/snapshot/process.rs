@@ -10,6 +10,7 @@ use crate::snapshot::{Container, HeldDevice};
 
 /// One process that holds a device or has recorded memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Process {
     /// Who it is, where we could find out.
     pub identity: Option<ProcessIdentity>,
@@ -40,11 +41,13 @@ pub struct Process {
     pub faults: RecordingFaults,
     /// Whatever else its endpoint reports; the same from snapshot to snapshot until it is asked again.
     #[serde(with = "shared")]
+    #[cfg_attr(feature = "json-schema", schemars(with = "Vec<MetricSample>"))]
     pub metrics: Arc<[MetricSample]>,
 }
 
 /// Where a process's memory figures come from, in the order of trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessSource {
     /// Its own ledger.
@@ -92,6 +95,7 @@ impl ProcessState {
 
 /// Whether a process lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessState {
     /// It lives.
@@ -104,6 +108,7 @@ pub enum ProcessState {
 
 /// What went wrong in one process's recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct RecordingFaults {
     /// Frees of an address that was freed before and not allocated again.
     pub double_frees: u64,
@@ -117,6 +122,7 @@ pub struct RecordingFaults {
 
 /// One value of a metric that a process describes itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct MetricSample {
     /// The metric's name.
     pub name: String,
@@ -132,6 +138,7 @@ pub struct MetricSample {
 
 /// A value of a self-described metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetricValue {
     /// A count that only grows.

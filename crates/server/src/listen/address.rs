@@ -25,7 +25,7 @@ pub enum Address {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// It is neither form.
-    #[error("{0:?} is no address; write 127.0.0.1:9435, [::1]:9435 or unix:PATH")]
+    #[error("{0:?} is no address; write 127.0.0.1:PORT, [::1]:PORT or unix:PATH")]
     Form(String),
     /// The kernel takes no such path.
     #[error("the path {0:?} is empty or longer than the {MAX_PATH_BYTES} bytes of a socket's path")]
@@ -91,5 +91,9 @@ mod tests {
         for bad in ["", "9435", "localhost:9435", "127.0.0.1", "unix:", "unix:a\0b", "/a", &long] {
             assert!(bad.parse::<Address>().is_err(), "{bad}");
         }
+        // Programs with other ports of their own say this too.
+        let told = "9440".parse::<Address>().unwrap_err().to_string();
+        let expected = r#""9440" is no address; write 127.0.0.1:PORT, [::1]:PORT or unix:PATH"#;
+        assert_eq!(told, expected);
     }
 }

@@ -14,19 +14,37 @@ use super::settings::Figure;
 use super::theme::Role;
 use super::{Focus, Screen};
 use crate::style::Tone;
+use crate::text;
 
 /// Where the figures of a device are, in its part of a row.
 struct Columns {
+    id: u16,
     bar: u16,
     bytes: u16,
 }
 
+/// Cells of an id at least, and of a graph where ids are long.
+const ID_WIDTH: u16 = 12;
+const GRAPH_WIDTH: u16 = 6;
+/// Cells of temperature, power and clock.
+const SENSORS: [(&str, u16); 3] = [("TEMP", 5), ("POWER", 7), ("CLOCK", 9)];
+
 impl Columns {
-    fn within(width: u16) -> Self {
-        match width {
-            0..100 => Self { bar: 8, bytes: 0 },
-            _ => Self { bar: 12, bytes: 10 },
-        }
+    /// For devices whose longest id takes so many cells: they are rather read than bars are wide.
+    fn within(width: u16, longest: u16) -> Self {
+        let sensors: u16 = SENSORS.iter().map(|(_, width)| width).sum();
+        let of = |bar, bytes| {
+            let columns = Self { id: 0, bar, bytes };
+            let room = width.saturating_sub(2 * columns.memory() + sensors + 2 + GRAPH_WIDTH);
+            Self { id: longest.min(room).max(ID_WIDTH), ..columns }
+        };
+        let wide = of(12, 10);
+        if width < 100 || wide.id < longest { of(8, 0) } else { wide }
+    }
+
+    /// Cells of one memory space.
+    fn memory(&self) -> u16 {
+        self.bar + 5 + self.bytes + 1
     }
 }
 
@@ -46,7 +64,8 @@ impl Screen {
             canvas.text(inside.x, inside.y, inside.width, words, Role::Faint);
             return;
         }
-        let columns = Columns::within(width);
+        let longest = shown.devices.iter().map(|device| text::width(&device.id)).max();
+        let columns = Columns::within(width, cells(longest.unwrap_or(0)));
         for at in 0..across.min(shown.devices.len()) {
             let x = area.x + width * cells(at);
             self.device_heading(canvas, Rect::new(x, area.y, width, 1), &columns);
@@ -63,7 +82,7 @@ impl Screen {
             let row = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
             self.device_row(canvas, row, device, &columns);
             if at == self.device.at() {
-                let id = Rect { width: 12.min(row.width), ..row };
+                let id = Rect { width: columns.id.min(row.width), ..row };
                 let focused = self.focus == Focus::Devices;
                 canvas.look(id, if focused { Role::Selected } else { Role::Remembered });
             }
@@ -74,13 +93,13 @@ impl Screen {
     }
 
     fn device_heading(&self, canvas: &mut Canvas<'_>, area: Rect, columns: &Columns) {
-        let memory = columns.bar + 5 + columns.bytes + 1;
+        let memory = columns.memory();
         let mut x = area.x;
-        for (title, width) in [("DEVICE", 13), ("DRAM", memory), ("L1", memory)] {
+        for (title, width) in [("DEVICE", columns.id + 1), ("DRAM", memory), ("L1", memory)] {
             canvas.text(x, area.y, width, title, Role::Heading);
             x += width;
         }
-        for (title, width) in [("TEMP", 5), ("POWER", 7), ("CLOCK", 9)] {
+        for (title, width) in SENSORS {
             canvas.right(x, area.y, width, title, Role::Heading);
             x += width;
         }
@@ -91,11 +110,11 @@ impl Screen {
 
     fn device_row(&self, canvas: &mut Canvas<'_>, area: Rect, device: &Device, columns: &Columns) {
         let y = area.y;
-        canvas.text(area.x, y, 12, &device.id, Role::Plain);
-        let mut x = area.x + 13;
+        canvas.text(area.x, y, columns.id, &device.id, Role::Plain);
+        let mut x = area.x + columns.id + 1;
         for space in [MemorySpace::Dram, MemorySpace::L1] {
             memory(canvas, (x, y), columns, device, space);
-            x += columns.bar + 5 + columns.bytes + 1;
+            x += columns.memory();
         }
         let telemetry = &device.telemetry;
         let temperature =
@@ -105,7 +124,7 @@ impl Screen {
             .aiclk_hertz
             .value()
             .map_or_else(absent, |hertz| (format!("{} MHz", hertz / 1_000_000), Role::Plain));
-        for ((text, role), width) in [(temperature, 5), (power, 7), (clock, 9)] {
+        for ((text, role), (_, width)) in [temperature, power, clock].into_iter().zip(SENSORS) {
             canvas.right(x, y, width, &text, role);
             x += width;
         }

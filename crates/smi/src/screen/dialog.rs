@@ -10,7 +10,7 @@ use super::theme::Role;
 use super::{Mode, Page, Screen};
 use crate::text::width;
 
-const HELP: [(&str, &str); 22] = [
+const HELP: [(&str, &str); 23] = [
     ("F1 h ?", "this page"),
     ("F10 q", "end; Ctrl-Z stops until `fg`"),
     ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
@@ -25,6 +25,7 @@ const HELP: [(&str, &str); 22] = [
     ("F2 S", "choose columns and their order"),
     ("F9 k", "send a signal to the selected process"),
     ("g", "graphs of DRAM, L1, temperature, power or clock"),
+    ("[ ] { }", "back and forth in time, by one step or 60; p: now"),
     ("e", "what could not be read, and why"),
     ("C", "next theme: default, colour-blind, monochrome"),
     ("", ""),
@@ -68,7 +69,7 @@ impl Screen {
         if !matches!(self.mode, Mode::Page(Page::Errors, _)) {
             return Vec::new();
         }
-        let sources = self.snapshot.as_ref().map_or(&[][..], |it| &it.sources);
+        let sources = self.displayed().map_or(&[][..], |it| &it.sources);
         let mut lines = Vec::new();
         for source in sources {
             for error in &source.errors {

@@ -1,5 +1,6 @@
 //! What reaches the view from a keyboard and a mouse, and what it asks of whoever drives it.
 
+use telltale_schema::clock::Timestamp;
 use telltale_schema::process::ProcessIdentity;
 
 use super::signal::Signal;
@@ -69,6 +70,8 @@ pub enum Action {
     Quit,
     /// Give the terminal back and stop, as Ctrl-Z has it.
     Suspend,
+    /// Find the machine at this past moment.
+    Look(Timestamp),
     /// Send a signal, if the process is still the one that was shown.
     Signal(Target, Signal),
 }

@@ -147,7 +147,7 @@ impl Screen {
                 false => format!("{} of {} {what}", number(some), number(all)),
             }
         };
-        let time = self.snapshot.as_ref().map_or_else(String::new, |it| time_of_day(it));
+        let time = self.displayed().map_or_else(String::new, |it| time_of_day(it));
         let words = [
             time,
             of(devices, all_devices, "devices"),
@@ -156,7 +156,9 @@ impl Screen {
             self.source.clone(),
         ];
         let mut wrong = Vec::new();
-        if let Some(late) = self.late_seconds() {
+        if let Some(words) = self.past_words() {
+            wrong.push(words);
+        } else if let Some(late) = self.late_seconds() {
             let ago = quantity::span(late as f64);
             wrong.push(format!("NOTHING NEW FOR {ago}"));
         }
@@ -174,7 +176,7 @@ impl Screen {
 
     /// What sources could not read.
     pub(super) fn errors(&self) -> usize {
-        let sources = self.snapshot.as_ref().map_or(&[][..], |it| &it.sources);
+        let sources = self.displayed().map_or(&[][..], |it| &it.sources);
         sources.iter().map(|source| source.errors.len()).sum()
     }
 

@@ -68,6 +68,9 @@ impl Screen {
     }
 
     fn browse(&mut self, key: Key) -> Option<Action> {
+        if let Some(action) = self.key_in_time(key) {
+            return action;
+        }
         match key {
             Key::Char('q') | Key::Function(10) => return Some(Action::Quit),
             Key::Char('h' | '?') | Key::Function(1) => self.mode = Mode::Page(Page::Help, 0),
@@ -161,6 +164,13 @@ impl Screen {
         if self.terms.readonly {
             return self.tell("signals are refused: this view was opened with --readonly");
         }
+        if self.fleet.is_some() {
+            return self
+                .tell("signals are for processes of one machine: open `telltale top` there");
+        }
+        if self.past_words().is_some() {
+            return self.tell("signals are for the present; p goes on with it");
+        }
         let Some((_, place)) = self.selected_process() else {
             return self.tell("select a process first");
         };
@@ -224,11 +234,11 @@ impl Screen {
 
     /// The number of processes that are shown, and of all.
     pub(super) fn counts(&self) -> [usize; 4] {
-        let count = |of: &Option<Arc<telltale_schema::snapshot::Snapshot>>| {
-            of.as_ref().map_or([0, 0], |it| [it.devices.len(), it.processes.len()])
+        let count = |of: Option<&Arc<telltale_schema::snapshot::Snapshot>>| {
+            of.map_or([0, 0], |it| [it.devices.len(), it.processes.len()])
         };
         let [[devices, processes], [all_devices, all_processes]] =
-            [count(&self.shown), count(&self.snapshot)];
+            [count(self.shown.as_ref()), count(self.displayed())];
         [devices, all_devices, processes, all_processes]
     }
 }

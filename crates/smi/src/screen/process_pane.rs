@@ -9,12 +9,14 @@ use super::column::Column;
 use super::frame::Places;
 use super::row::{Row, RowId};
 use super::theme::Role;
-use super::{Focus, Screen};
+use super::{Focus, SMALLEST, Screen};
 
 /// Cells between two columns.
 const GAP: u16 = 1;
 /// Cells of the tree's own column at least.
 const TREE_WIDTH: u16 = 34;
+/// Cells that a machine's name has at most before the id of its device.
+const MOST_HOST_WIDTH: u16 = 24;
 
 impl Screen {
     pub(super) fn process_pane(
@@ -84,9 +86,13 @@ impl Screen {
             wanted.retain(|column| !said.contains(column));
             wanted.insert(0, Column::Command);
         }
-        let least = |column: Column| match self.is_tree_column(column) {
-            true => TREE_WIDTH,
-            false => column.width(),
+        // Of several machines, a device has the name of its own before its id.
+        let spare =
+            if self.fleet.is_some() { area.width.saturating_sub(SMALLEST.0) / 2 } else { 0 };
+        let least = |column: Column| match column {
+            column if self.is_tree_column(column) => TREE_WIDTH,
+            Column::Device => column.width() + spare.min(MOST_HOST_WIDTH),
+            column => column.width(),
         };
         let mut columns = Vec::new();
         let mut used = 0;

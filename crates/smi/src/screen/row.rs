@@ -7,6 +7,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{HeldDevice, Process, Snapshot};
 
 use super::column::{self, SortKey};
+use super::machines::Machines;
 use super::settings::Settings;
 use crate::rows;
 
@@ -110,10 +111,13 @@ pub(super) fn sum(devices: &[HeldDevice], space: MemorySpace) -> Option<u64> {
 pub(super) fn rows(
     snapshot: &Snapshot,
     settings: &Settings,
-    host: &str,
+    machines: &Machines,
     turned: &HashSet<RowId>,
 ) -> Vec<Row> {
-    if settings.tree { tree(snapshot, settings, host, turned) } else { list(snapshot, settings) }
+    match settings.tree {
+        true => tree(snapshot, settings, machines, turned),
+        false => list(snapshot, settings),
+    }
 }
 
 fn list(snapshot: &Snapshot, settings: &Settings) -> Vec<Row> {
@@ -163,7 +167,12 @@ struct Group {
     below: Vec<usize>,
 }
 
-fn tree(snapshot: &Snapshot, settings: &Settings, host: &str, turned: &HashSet<RowId>) -> Vec<Row> {
+fn tree(
+    snapshot: &Snapshot,
+    settings: &Settings,
+    machines: &Machines,
+    turned: &HashSet<RowId>,
+) -> Vec<Row> {
     let all = snapshot.processes.iter().enumerate();
     let mut processes: Vec<Row> = all
         .map(|(place, process)| Row {
@@ -173,10 +182,13 @@ fn tree(snapshot: &Snapshot, settings: &Settings, host: &str, turned: &HashSet<R
         .collect();
     sort(&mut processes, snapshot, settings);
     let mut rows = Vec::new();
-    let everything: Vec<usize> = (0..processes.len()).collect();
-    let top = Group { id: String::from("host"), label: host.to_owned(), below: everything };
     let mut levels = Levels { snapshot, processes: &processes, turned, rows: &mut rows };
-    levels.group(&top, 0);
+    for (host, [from, to]) in machines.places(snapshot.processes.len()) {
+        let is_there =
+            |at: &usize| processes[*at].process.is_some_and(|place| (from..to).contains(&place));
+        let below: Vec<usize> = (0..processes.len()).filter(is_there).collect();
+        levels.group(&Group { id: format!("host\n{host}"), label: host.to_owned(), below }, 0);
+    }
     rows
 }
 

@@ -20,7 +20,7 @@ use crate::snapshots::{empty, idle_device, troubled};
 const IDENTITY: ProcessIdentity =
     ProcessIdentity { boot_id: [7; 16], pid_namespace: 1, pid: 17, start_time_ticks: 99 };
 
-fn terms() -> Terms {
+pub(crate) fn terms() -> Terms {
     Terms {
         host: String::from("node-7"),
         readonly: false,
@@ -48,7 +48,7 @@ fn screen() -> Screen {
     screen_with(Settings::default(), terms(), machine())
 }
 
-fn press(screen: &mut Screen, keys: &[Key]) -> Option<Action> {
+pub(crate) fn press(screen: &mut Screen, keys: &[Key]) -> Option<Action> {
     let mut last = None;
     for key in keys {
         last = screen.event(Event::Key(*key));
@@ -68,7 +68,7 @@ fn painted(screen: &mut Screen, columns: u16, rows: u16) -> TestBackend {
     terminal.backend().clone()
 }
 
-fn page(screen: &mut Screen, columns: u16, rows: u16) -> String {
+pub(crate) fn page(screen: &mut Screen, columns: u16, rows: u16) -> String {
     painted(screen, columns, rows).to_string()
 }
 
@@ -199,6 +199,43 @@ fn signals_are_refused_where_they_are_not_wanted_or_not_safe() {
     let mut screen = screen_with(Settings::default(), terms(), troubled());
     press(&mut screen, &[Key::Char('k')]);
     assert!(page(&mut screen, 80, 24).contains("cannot be told from another"));
+}
+
+#[test]
+fn the_past_is_shown_until_the_present_is_wanted() {
+    let second = 1_000_000_000;
+    let now = 1_700_000_000 * second;
+    let today = Snapshot { taken_at: Timestamp(now), ..machine() };
+    let mut screen = screen_with(Settings::default(), terms(), today);
+    let look = |at| Some(Action::Look(Timestamp(at)));
+    let back = [Key::Char('[')];
+    assert_eq!(press(&mut screen, &back), look(now - second));
+    assert_eq!(press(&mut screen, &back), look(now - 2 * second));
+    assert_eq!(press(&mut screen, &[Key::Char('{')]), look(now - 62 * second));
+    assert!(page(&mut screen, 80, 24).contains("LOOKING BACK"));
+    let then = |at: u64| Arc::new(Snapshot { taken_at: Timestamp(at), ..machine() });
+    // An answer to what is not asked for any more.
+    screen.show_past(Timestamp(now - second), then(now - second));
+    assert!(page(&mut screen, 80, 24).contains("LOOKING BACK"));
+    let idle = Snapshot { devices: vec![idle_device("251732100")], ..empty() };
+    let idle = Snapshot { taken_at: Timestamp(now - 62 * second), ..idle };
+    screen.show_past(Timestamp(now - 62 * second), Arc::new(idle));
+    check("screen-past", &page(&mut screen, 80, 24));
+    // The present goes on meanwhile, unseen.
+    screen.update(then(now + second), Timestamp(now + second));
+    let shown = page(&mut screen, 80, 24);
+    assert!(shown.contains("PAST: 1m03s ago") && shown.contains("251732100"), "{shown}");
+    press(&mut screen, &[Key::Char('k')]);
+    assert!(page(&mut screen, 80, 24).contains("signals are for the present"));
+    assert_eq!(press(&mut screen, &[Key::Char(']')]), look(now - 61 * second));
+    assert_eq!(press(&mut screen, &[Key::Char('}'), Key::Char('}')]), None);
+    assert!(!page(&mut screen, 80, 24).contains("PAST"));
+    press(&mut screen, &back);
+    screen.refuse_past("there is no history");
+    let shown = page(&mut screen, 80, 24);
+    assert!(shown.contains("there is no history") && !shown.contains("LOOKING"), "{shown}");
+    press(&mut screen, &[Key::Char('['), Key::Char('p')]);
+    assert!(page(&mut screen, 80, 24).contains("251732099"));
 }
 
 #[test]

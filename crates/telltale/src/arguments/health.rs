@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use telltale_node::grpc::{HealthEndpoint, HealthTls};
+use telltale_node::grpc::{HealthEndpoint, TlsToPort};
 
 use super::{Place, seconds};
 
@@ -50,8 +50,8 @@ pub(crate) struct HealthArguments {
 
 impl HealthArguments {
     /// The files for TLS, if it is wanted.
-    pub(crate) fn tls(&self) -> Option<HealthTls> {
+    pub(crate) fn tls(&self) -> Option<TlsToPort> {
         let authority = self.authority.clone()?;
-        Some(HealthTls { authority, identity: self.certificate.clone().zip(self.key.clone()) })
+        Some(TlsToPort { authority, identity: self.certificate.clone().zip(self.key.clone()) })
     }
 }

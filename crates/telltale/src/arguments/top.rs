@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use telltale_query::Query;
 
-use super::{Place, query, seconds};
+use super::{HistoryPlace, HostsArguments, Place, query, seconds};
 
 pub(super) const TOP_HELP: &str = "\
 Snapshots come from the service of this machine where there is one, else they are made here. h shows
@@ -16,6 +16,7 @@ Exit status: 0 it was ended, 2 it could not begin, 64 wrong usage.
 Examples:
   telltale top
   telltale top --filter 'dram > 2GiB and user == root'
+  telltale top --hosts node1,node2,@rack3
   telltale top --readonly --theme colour-blind";
 
 #[derive(Debug, Args)]
@@ -28,6 +29,10 @@ pub(crate) struct TopArguments {
     /// Show only what matches (docs/query.md has the fields)
     #[arg(short, long, value_name = "QUERY", value_parser = query)]
     pub(crate) filter: Option<Query>,
+    #[command(flatten)]
+    pub(crate) hosts: HostsArguments,
+    #[command(flatten)]
+    pub(crate) history: HistoryPlace,
     #[command(flatten)]
     pub(crate) screen: ScreenArguments,
 }

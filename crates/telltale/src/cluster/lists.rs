@@ -65,6 +65,11 @@ pub(super) fn status(status: &StatusView, style: &Style) -> String {
     if let Some(master) = &status.master {
         lines.insert(2, ("rank 0", format!("at {master}")));
     }
+    if let Some(trouble) = &status.store_trouble {
+        let time = status.store_troubled_for_ns.map(|time| format!(", for {}", age(time)));
+        let text = format!("fails{}: {}", time.unwrap_or_default(), printable(trouble));
+        lines.insert(0, ("store", text));
+    }
     let mut text = tone.paint(heading.as_str(), style) + "\n";
     for (name, value) in lines {
         text.push_str(&paragraph(&format!("  {name:<11}{value}"), 13, style));
@@ -164,5 +169,33 @@ pub(super) fn incidents(incidents: &[IncidentView], style: &Style) -> String {
     match incidents {
         [] => String::from("no incident is known\n"),
         _ => table.render(style),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use telltale_wire::cluster::message::{GetStatusResponse, JobPhase};
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_fails_is_told_first() {
+        let told = |trouble: &str| {
+            let answer = GetStatusResponse {
+                job: "trial".to_owned(),
+                phase: JobPhase::Committed.into(),
+                runs: true,
+                store: "journal in /j".to_owned(),
+                store_trouble: trouble.to_owned(),
+                store_troubled_for_ns: (!trouble.is_empty()).then_some(12_000_000_000),
+                ..GetStatusResponse::default()
+            };
+            status(&StatusView::from(&answer), &Style::PLAIN)
+        };
+        let text = told("cannot write the journal /j/journal; make room on its disk");
+        let line =
+            "  store      fails, for 12.0 s: cannot write the journal /j/journal; make room on";
+        assert!(text.lines().nth(1).is_some_and(|told| told.starts_with(line)), "{text}");
+        assert!(!told("").contains("fails"));
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use telltale_node::configuration::Layers;
-use telltale_node::grpc::{Health, HealthEndpoint, HealthError, ask_health};
+use telltale_node::grpc::{Health, HealthEndpoint, HealthError, ReachError, ask_health};
 use telltale_node::history::{DatabaseError, Reader};
 use telltale_schema::text::with_causes;
 
@@ -41,7 +41,7 @@ fn answering(place: &Place) -> Finding {
                 let what = format!("answers on {shown} and has no recent snapshot");
                 worst = Some(Finding::new("service", Verdict::Broken, what));
             }
-            Err(HealthError::Socket(error)) if error.is_missing() => {}
+            Err(HealthError::Reach(ReachError::Socket(error))) if error.is_missing() => {}
             Err(error) => {
                 let what = format!("{shown}: {}", with_causes(&error));
                 worst.get_or_insert(Finding::new("service", Verdict::Broken, what));

@@ -13,6 +13,8 @@ use telltale_wire::telemetry::{CallError, Client};
 
 use super::Wake;
 use crate::arguments::Place;
+use crate::hosts::Inquiry;
+use crate::smi::many::FIRST_FRAME;
 use crate::sockets::sockets;
 
 /// How long we collect before the service is looked for again.
@@ -45,6 +47,31 @@ impl Drop for Farewell<'_> {
         // A view that has ended need not be told.
         let _ = self.wakes.send(Wake::SourceEnded(std::mem::take(&mut self.why)));
     }
+}
+
+/// Starts a thread that passes on what several machines said last.
+pub(super) fn start_fleet(
+    inquiry: Inquiry,
+    period: Duration,
+    wakes: SyncSender<Wake>,
+) -> std::io::Result<()> {
+    let thread = thread::Builder::new().name(String::from("source"));
+    thread.spawn(move || {
+        let why = String::from("asking hosts ended by a fault of telltale");
+        let _farewell = Farewell { wakes: &wakes, why };
+        let every = format!("every {} s", period.as_secs_f64());
+        if wakes.send(Wake::Source(every)).is_err() {
+            return;
+        }
+        inquiry.wait(FIRST_FRAME);
+        let mut due = Instant::now();
+        while wakes.send(Wake::Fleet(Arc::new(inquiry.now()))).is_ok() {
+            // A late one is skipped, not made up for.
+            due = (due + period).max(Instant::now());
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+    })?;
+    Ok(())
 }
 
 impl Source {

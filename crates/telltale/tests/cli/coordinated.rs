@@ -255,4 +255,7 @@ fn who_asks_wrongly_is_told_why() {
     ] {
         said(telltale().arg("coordinator").args(wrong)).complains(64, &[words]);
     }
+    let no_address = said(telltale().args(["coordinator", "--nodes", "2", "--listen", "9440"]));
+    let told = no_address.err.contains("write 127.0.0.1:PORT, ");
+    assert!(no_address.status == Some(64) && told, "{no_address:?}");
 }

@@ -73,8 +73,9 @@ fn what_the_dead_left_is_told_with_the_command_that_removes_it() {
     let _machine = emulate("n150", &root, &[]);
     let mut replay =
         Running::start(telltale().args(["replay", "train", "--loop", "--root"]).arg(&root));
-    wait_until("a record", PATIENCE, || {
-        snapshot(&root).processes.iter().any(|one| one.known_by.is_some())
+    wait_until("a record of memory", PATIENCE, || {
+        let processes = snapshot(&root).processes;
+        processes.iter().flat_map(|one| &one.devices).any(|held| !held.kinds.is_empty())
     });
     replay.child.kill();
     let said = doctor(&root, &["--json"]);

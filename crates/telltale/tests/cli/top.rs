@@ -5,7 +5,7 @@ use std::fs;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, children, said, telltale};
+use crate::command::{PATIENCE, Running, children, said, telltale};
 use crate::terminal::{HIDE_CURSOR, SHOW_CURSOR, Terminal};
 
 const ALTERNATE: &str = "\x1b[?1049h";
@@ -32,7 +32,7 @@ impl View {
             Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
         let program = env!("CARGO_BIN_EXE_telltale");
         let line = format!(
-            "env LC_ALL=C XDG_CONFIG_HOME={0}/c {program} {command} --root {0}/m; \
+            "STATE={0}/state; env LC_ALL=C XDG_CONFIG_HOME={0}/c {program} {command} --root {0}/m; \
              echo ended with $?; stty -a",
             place.path().display()
         );
@@ -107,6 +107,27 @@ fn plain_tables_are_repainted_as_before() {
     // The shell is interrupted as well, so that nothing follows.
     let (_, text) = view.terminal.end();
     assert!(!text.contains(ALTERNATE) && text.contains(SHOW_CURSOR), "{text}");
+}
+
+#[test]
+fn the_view_goes_back_in_what_a_service_recorded() {
+    let test = "the_view_goes_back_in_what_a_service_recorded";
+    let command = "top -w 0.2 --state-dir $STATE";
+    let Some(mut view) = View::open(test, command, None) else { return };
+    view.shows("251732099R");
+    // There is no history yet.
+    view.terminal.type_in(b"[");
+    view.shows("serve`");
+    let mut serve = telltale();
+    serve.args(["serve", "--http", "off", "--interval", "0.1", "--root"]);
+    serve.arg(view.place.join("m")).arg("--state-dir").arg(view.place.join("state"));
+    let _service = Running::start(serve.env("TELLTALE_HISTORY_WRITE_SECONDS", "1"));
+    wait_until("the past", PATIENCE, || {
+        view.terminal.type_in(b"[");
+        view.terminal.text().contains("PAST:")
+    });
+    view.terminal.type_in(b"pq");
+    view.expect_end();
 }
 
 #[test]

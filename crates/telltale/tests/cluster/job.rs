@@ -232,6 +232,13 @@ impl Job {
         self.agents.remove(at).1.kill();
     }
 
+    /// Asks an agent to end, as `systemctl stop` does, and waits until it has.
+    pub(crate) fn stop_agent(&mut self, node: &str) -> ExitStatus {
+        let at = self.agents.iter().position(|(name, _)| name == node).expect("it was added");
+        self.agents[at].1.terminate();
+        self.wait_ended(node)
+    }
+
     /// Kills a coordinator.
     pub(crate) fn kill_coordinator(&mut self, index: usize) {
         self.coordinators[index].kill();

@@ -52,6 +52,25 @@ fn workers_see_the_coordinator_s_job_and_agents_of_another_are_refused() {
 }
 
 #[test]
+fn an_agent_that_comes_to_a_finished_job_ends_and_one_that_comes_after_a_restart_runs_it() {
+    let mut job = Job::start(1, &WORKER);
+    job.add("a", &[]);
+    job.worker("a", 1, 0);
+    std::fs::write(job.path("finish"), "").expect("a scratch file");
+    assert!(job.wait_ended("a").success());
+    job.add("late", &[]);
+    assert!(job.wait_ended("late").success());
+    let told = job.agent_log("late");
+    let words = "the job is over: every rank has finished; `telltale cluster restart` runs it";
+    assert!(told.contains(words), "{told}");
+    std::fs::remove_file(job.path("finish")).expect("it was written");
+    assert!(job.cluster(&["restart"]).status.success());
+    job.add("a", &[]);
+    job.worker("a", 2, 0);
+    finish(job);
+}
+
+#[test]
 fn the_spare_takes_the_ranks_of_an_agent_that_was_killed() {
     let mut job = Job::start(2, &WORKER);
     ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
@@ -68,6 +87,30 @@ fn the_spare_takes_the_ranks_of_an_agent_that_was_killed() {
     job.kill_agent("a");
     job.wait_printed("c", 2, 0, "epoch 2 rank 0 of 2");
     job.wait_printed("b", 2, 1, "epoch 2 rank 1 of 2");
+    finish(job);
+}
+
+#[test]
+fn an_agent_that_is_asked_to_end_gives_its_ranks_to_the_spare_and_costs_nothing() {
+    let mut job = Job::start(2, &WORKER);
+    ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
+    job.worker("a", 1, 0);
+    job.worker("b", 1, 1);
+    job.add("c", &[]);
+    job.wait_attends("c");
+    job.stop_agent("a");
+    job.wait_printed("c", 2, 0, "epoch 2 rank 0 of 2");
+    job.wait_printed("b", 2, 1, "epoch 2 rank 1 of 2");
+    let log = job.coordinator_log();
+    let wanted = "epoch 2: agents that were asked to end have given up their slots: a";
+    assert!(log.contains(wanted), "{log}");
+    assert!(!job.agent_log("a").contains("has not heard"), "it was heard");
+    let [status, incidents] = [["status"], ["incidents"]].map(|what| job.json(&what));
+    assert_eq!(incidents.as_array().map(Vec::len), Some(0), "{incidents}");
+    assert_eq!(status["epoch"], 2);
+    // It may come back as any other.
+    job.add("a", &[]);
+    wait_until("it to be a spare", PATIENCE, || job.node("a")["state"] == "standby");
     finish(job);
 }
 

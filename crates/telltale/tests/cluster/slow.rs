@@ -103,4 +103,6 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
     let incidents = training.job.json(&["incidents"]);
     assert_eq!(incidents[0]["evicted"], json!([]), "{incidents:#}");
     assert_eq!(training.job.json(&["status"])["epoch"], 1);
+    let log = training.job.coordinator_log();
+    assert!(log.contains("is held: links are not replaced"), "{log}");
 }

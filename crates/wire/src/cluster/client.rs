@@ -29,10 +29,12 @@ pub struct Orders(Streaming<Bytes>);
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Another coordinator leads, or none.
-    #[error("this coordinator does not lead")]
+    #[error("{said}")]
     NotLeader {
         /// The address of the one that does, as far as this one knows.
         leader: Option<String>,
+        /// What it says of that.
+        said: String,
     },
     /// The coordinator refused, or could not be reached. The status is no source: its text is that of
     /// gRPC, with what is said here once more.
@@ -49,7 +51,8 @@ impl From<Status> for CallError {
         match (status.code(), leader) {
             (Code::FailedPrecondition, Some(leader)) => {
                 let leader = leader.to_str().ok().filter(|leader| !leader.is_empty());
-                Self::NotLeader { leader: leader.map(str::to_owned) }
+                let leader = leader.map(str::to_owned);
+                Self::NotLeader { leader, said: status.message().to_owned() }
             }
             _ => Self::Refused(Box::new(status)),
         }

@@ -182,7 +182,7 @@ pub struct Failures {
 /// Why something was decided.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Why {
-    #[prost(oneof = "why::Why", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "why::Why", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub why: ::core::option::Option<why::Why>,
 }
 /// Nested message and enum types in `Why`.
@@ -219,6 +219,9 @@ pub mod why {
         /// Another job was stored, and was ended.
         #[prost(message, tag = "10")]
         Reset(super::Nothing),
+        /// The agents of these nodes had ended in order.
+        #[prost(message, tag = "11")]
+        Left(super::Nodes),
     }
 }
 /// An incident that was answered with a new epoch.

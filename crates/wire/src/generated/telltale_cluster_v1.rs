@@ -14,7 +14,7 @@ pub struct NodeMessage {
     #[prost(uint64, tag = "3")]
     pub sequence: u64,
     /// What it tells.
-    #[prost(oneof = "node_message::Body", tags = "4, 5, 6")]
+    #[prost(oneof = "node_message::Body", tags = "4, 5, 6, 7")]
     pub body: ::core::option::Option<node_message::Body>,
 }
 /// Nested message and enum types in `NodeMessage`.
@@ -31,8 +31,15 @@ pub mod node_message {
         /// What became of an order.
         #[prost(message, tag = "6")]
         Acknowledgement(super::Acknowledgement),
+        /// I end, and so do my workers.
+        #[prost(message, tag = "7")]
+        Leave(super::Leave),
     }
 }
+/// The last word of an agent that was asked to end: its slot may be given to a spare at once. It is
+/// answered by the order to stand by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Leave {}
 /// What a node says about itself when it registers.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Registration {
@@ -488,6 +495,12 @@ pub struct GetStatusResponse {
     /// With JOB_PHASE_PREPARING: what else than its nodes it waits for.
     #[prost(enumeration = "HoldReason", tag = "26")]
     pub waits_for: i32,
+    /// What is wrong with the store, and what helps; empty where nothing is.
+    #[prost(string, tag = "27")]
+    pub store_trouble: ::prost::alloc::string::String,
+    /// How long that has been so.
+    #[prost(uint64, optional, tag = "28")]
+    pub store_troubled_for_ns: ::core::option::Option<u64>,
 }
 /// What ListNodes is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

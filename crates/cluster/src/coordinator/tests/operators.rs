@@ -26,6 +26,36 @@ fn a_removed_node_leaves_at_once_and_stays_away() {
 }
 
 #[test]
+fn a_job_that_is_over_tells_whoever_comes_and_can_be_restarted_with_nobody_there() {
+    let mut cluster = Cluster::formed(1, &["a"], Policy::default());
+    for local in 0..2 {
+        cluster.end("a", local, WorkerState::Finished);
+    }
+    let finished = crate::message::Outcome::Finished;
+    assert_eq!(cluster.state().phase, Phase::Over(finished));
+    let told = |cluster: &mut Cluster, before: usize| {
+        let orders = cluster.orders.split_off(before).into_iter();
+        orders.map(|(node, message)| (node.as_str().to_owned(), message.order)).collect::<Vec<_>>()
+    };
+    let before = cluster.orders.len();
+    cluster.register("late");
+    cluster.pass(3 * SECOND);
+    // Once is enough: one that stays is told nothing more.
+    let expected = [Order::Welcome, Order::Stop(finished)].map(|order| ("late".to_owned(), order));
+    assert_eq!(told(&mut cluster, before), expected);
+    // Agents have ended. Those that are started after the order run the next epoch.
+    cluster.lose("a");
+    cluster.lose("late");
+    cluster.pass(20 * SECOND);
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    cluster.pass(20 * SECOND);
+    assert_eq!((cluster.epoch(), &cluster.state().phase), (2, &Phase::Preparing));
+    cluster.register("a");
+    cluster.pass(SECOND);
+    assert!(cluster.coordinator.runs(), "{}", cluster.map());
+}
+
+#[test]
 fn an_order_that_cannot_be_carried_out_is_refused() {
     let mut cluster = Cluster::leading(1, Policy::default());
     let unknown = OrderRefused::UnknownNode { node: name("x") };

@@ -71,19 +71,23 @@ fn sign(from: &Sign, unix_ms: UnixMs<'_>) -> message::Sign {
     message::Sign { kind: Some(kind) }
 }
 
-/// A verdict.
-pub(crate) fn verdict(from: &Verdict, unix_ms: UnixMs<'_>) -> message::Verdict {
+/// The kind of a verdict.
+pub(crate) const fn verdict_kind(from: VerdictKind) -> message::VerdictKind {
     use message::VerdictKind as Wire;
-    let kind = match from.kind {
+    match from {
         VerdictKind::Crash => Wire::Crash,
         VerdictKind::NodeSilent => Wire::NodeSilent,
         VerdictKind::CommunicationHang => Wire::CommunicationHang,
         VerdictKind::NonCommunicationHang => Wire::NonCommunicationHang,
         VerdictKind::SlowNode => Wire::SlowNode,
         VerdictKind::SlowLink => Wire::SlowLink,
-    };
+    }
+}
+
+/// A verdict.
+pub(crate) fn verdict(from: &Verdict, unix_ms: UnixMs<'_>) -> message::Verdict {
     message::Verdict {
-        kind: kind.into(),
+        kind: verdict_kind(from.kind).into(),
         suspects: from.suspects.all().iter().map(suspect).collect(),
         is_certain: matches!(from.suspects, Suspects::One(_)),
         confidence: from.confidence,

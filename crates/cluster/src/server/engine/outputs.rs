@@ -1,25 +1,25 @@
 //! What the machine wants done, done: sent, stored, answered, told.
 
 use telltale_server::log;
-use telltale_wire::cluster::message::OrderResponse;
+use telltale_wire::cluster::message::{OrderResponse, VerdictKind};
 
 use super::Engine;
 use crate::coordinator::{Output, StepDown};
-use crate::incident::{Incident, Standing};
+use crate::incident::{Incident, Sign, Standing};
 use crate::message::ToNode;
 use crate::node::NodeName;
 use crate::protocol::encode;
 use crate::server::decisions;
 use crate::stored::{Decision, StoreOutcome, Why};
 use crate::time::Moment;
-use crate::view::hold_sentence;
+use crate::view::{held, hold_sentence};
 
 impl Engine {
     pub(super) fn carry_out(&mut self, now: Moment, output: Output) {
         match output {
             Output::Send { node, message } => self.send(&node, &message),
             Output::Store(decision) => {
-                self.storing = Some(decision.clone());
+                (self.storing, self.given) = (Some(decision.clone()), now);
                 self.store.store(decision);
             }
             Output::Incident(incident) => self.tell_incident(now, &incident),
@@ -63,7 +63,7 @@ impl Engine {
                 log::warn(&format!("incident {id} in epoch {}", incident.epoch))
             }
             Standing::Held(hold) => {
-                let hold = hold_sentence(encode::hold(*hold));
+                let hold = held(encode::hold(*hold), &suspected(incident));
                 log::warn(&format!("incident {id} is held: {hold}; {explain}"));
             }
             Standing::Answered(epoch) => {
@@ -127,4 +127,13 @@ impl Engine {
             state.epoch
         ));
     }
+}
+
+/// What is suspected, where nothing is known to have failed.
+fn suspected(incident: &Incident) -> Vec<VerdictKind> {
+    let kinds = incident.signs.iter().map(|sign| match sign {
+        Sign::Suspected(verdict) => Some(encode::verdict_kind(verdict.kind)),
+        _ => None,
+    });
+    kinds.collect::<Option<_>>().unwrap_or_default()
 }

@@ -1,8 +1,9 @@
 //! The streams of agents: what comes is checked and handed to the coordinator's task, what goes is
 //! what that puts into the stream's queue.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use telltale_server::log;
@@ -27,6 +28,8 @@ use crate::protocol::encode;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 /// What a message counts for at least: what it takes in memory besides its bytes.
 const LEAST_SHARE_BYTES: usize = 512;
+/// Agents of other jobs of which it is remembered that they were logged.
+const MAX_TOLD_JOBS: usize = 1024;
 /// Messages of one stream that are refused before the stream is ended.
 const MAX_REFUSALS: u32 = 64;
 
@@ -35,6 +38,8 @@ const MAX_REFUSALS: u32 = 64;
 pub(in super::super) struct Gate {
     next: AtomicU64,
     bytes: Arc<Semaphore>,
+    /// Agents of other jobs that were logged: they come again and again.
+    other_jobs: Mutex<BTreeSet<String>>,
 }
 
 /// A call of Attend.
@@ -49,13 +54,26 @@ struct Reader {
     /// Whose message came last, who may be at the other end: the next is mostly of the same.
     known: Option<NodeName>,
     refusals: u32,
-    /// Whether it was logged that an agent of another job comes on this stream.
-    other_job_is_told: bool,
 }
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { next: AtomicU64::new(0), bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)) }
+        Self {
+            next: AtomicU64::new(0),
+            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
+            other_jobs: Mutex::default(),
+        }
+    }
+}
+
+impl Gate {
+    /// Whether this was not told yet, as far as that is remembered.
+    fn is_news(&self, reason: &str) -> bool {
+        let mut told = self.other_jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() >= MAX_TOLD_JOBS && !told.contains(reason) {
+            told.clear();
+        }
+        told.insert(reason.to_owned())
     }
 }
 
@@ -74,15 +92,7 @@ impl StreamingService<Bytes> for Attend {
             if !serving.desk.tell(Event::Opened { stream, orders: orders.clone() }).await {
                 return Err(Status::unavailable("the coordinator is ending"));
             }
-            let reader = Reader {
-                serving,
-                stream,
-                orders,
-                peer,
-                known: None,
-                refusals: 0,
-                other_job_is_told: false,
-            };
+            let reader = Reader { serving, stream, orders, peer, known: None, refusals: 0 };
             tokio::spawn(reader.read(request.into_inner()));
             Ok(Response::new(ReceiverStream::new(to_send)))
         })
@@ -186,8 +196,7 @@ impl Reader {
             "node {node} was started for the job {job:?}, and this coordinator runs {own:?}; give its \
              agent that --job or none, or another --coordinator"
         );
-        if !self.other_job_is_told {
-            self.other_job_is_told = true;
+        if self.serving.gate.is_news(&reason) {
             log::warn(&reason);
         }
         self.refuse(Refused::Job, Some(node), &reason)
@@ -225,5 +234,19 @@ impl Reader {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_of_another_job_is_logged_once_however_often_it_comes() {
+        let gate = Gate::default();
+        let news = ["a", "b", "a", "b", "a"].map(|reason| gate.is_news(reason));
+        assert_eq!(news, [true, true, false, false, false]);
+        (0..2 * MAX_TOLD_JOBS).for_each(|number| assert!(gate.is_news(&number.to_string())));
+        assert!(gate.other_jobs.lock().unwrap().len() <= MAX_TOLD_JOBS);
     }
 }

@@ -105,7 +105,10 @@ impl Seat {
                     self.known = None;
                     return Some(led);
                 }
-                Ok(None) => self.told = None,
+                Ok(None) => {
+                    self.told = None;
+                    link.is_well().await;
+                }
                 Err(error) => self.complain(link, error),
             }
             if !link.pause(LOOK).await {
@@ -277,19 +280,26 @@ impl Seat {
                 if certain { StoreOutcome::Failed } else { StoreOutcome::Unknown }
             }
         };
+        // Also when it was stored before, and nobody had known.
+        if matches!(outcome, StoreOutcome::Stored(_)) {
+            link.is_well().await;
+        }
         link.tell(Event::Stored { decision: decision.number, outcome }).await;
     }
 
     async fn keep(&mut self, link: &Link, holding: &mut Holding, incident: IncidentRecord) {
         if incident.content.len() > MAX_INCIDENT_BYTES {
-            link.complain(Trouble::LargeIncident { bytes: incident.content.len() });
+            link.leave_out(Trouble::LargeIncident { bytes: incident.content.len() });
             return;
         }
         let removed = holding.kept.keep(incident.clone());
         let request = self.keys.keep(holding.term, &incident, &removed);
-        if let Err(failure) = self.members.transact(&request).await {
-            let status = Box::new(failure.status);
-            link.complain(EtcdError::Refused { step: "keep an incident", status });
+        match self.members.transact(&request).await {
+            Ok(_) => link.is_well().await,
+            Err(failure) => {
+                let status = Box::new(failure.status);
+                link.leave_out(EtcdError::Refused { step: "keep an incident", status });
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::super::{Command, Event, Gained, Link, REST};
 use super::directory::JournalDirectory;
 use super::{Journal, JournalError, JournalSettings};
 use crate::store::{MAX_INCIDENT_BYTES, Trouble};
+use crate::stored::StoreOutcome;
 
 /// How often a directory that another coordinator has, or that cannot be used, is tried again.
 const RETRY: Duration = Duration::from_millis(250);
@@ -83,17 +84,20 @@ async fn lead(
                 journal = again;
                 if let Some(error) = error {
                     link.complain(error);
+                } else if matches!(outcome, StoreOutcome::Stored(_)) {
+                    link.is_well().await;
                 }
                 link.tell(Event::Stored { decision: number, outcome }).await;
             }
             Command::Keep(incident) if incident.content.len() > MAX_INCIDENT_BYTES => {
-                link.complain(Trouble::LargeIncident { bytes: incident.content.len() });
+                link.leave_out(Trouble::LargeIncident { bytes: incident.content.len() });
             }
             Command::Keep(incident) => {
                 let (again, kept) = blocking(journal, |journal| journal.keep(incident)).await;
                 journal = again;
-                if let Err(error) = kept {
-                    link.complain(error);
+                match kept {
+                    Ok(()) => link.is_well().await,
+                    Err(error) => link.leave_out(error),
                 }
             }
             Command::StepDown => {

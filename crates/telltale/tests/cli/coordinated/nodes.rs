@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use telltale_wire::cluster::Client;
 use telltale_wire::cluster::message::{
-    AcknowledgedStep, Acknowledgement, Activity, ActivityKind, EdgeWindow, NodeMessage,
-    Registration, Report, TransferDirection, Window, Worker, WorkerEnd, WorkerState,
-    coordinator_message::Order, node_message::Body, worker_end::Kind,
+    AcknowledgedStep, Acknowledgement, Activity, ActivityKind, DeviceHealth, EdgeWindow,
+    NodeMessage, Registration, Report, TransferDirection, Vitals, Window, Worker, WorkerEnd,
+    WorkerState, coordinator_message::Order, node_message::Body, worker_end::Kind,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -126,7 +126,13 @@ impl Node {
 
     async fn report(&mut self) {
         let activity = Some(self.activity());
-        let mut report = Report { activity, ..Report::default() };
+        let device = |device: &str, reason: &str| {
+            let healthy = reason.is_empty();
+            DeviceHealth { device: device.to_owned(), healthy, reason: reason.to_owned() }
+        };
+        let devices = vec![device("0", ""), device("1", "does not answer")];
+        let vitals = Some(Vitals { devices, ..Vitals::default() });
+        let mut report = Report { activity, vitals, ..Report::default() };
         if let Some((rank, world)) = self.runs {
             let end = WorkerEnd { kind: Some(Kind::Signal(9)) };
             let state = if self.killed { WorkerState::Failed } else { WorkerState::Running };

@@ -56,9 +56,13 @@ fn the_page_asks_for_the_token_and_shows_what_the_command_shows() {
     browser.complaints.clear();
     browser.until("document.querySelectorAll('#nodes tbody tr').length === 3");
     let shown = browser.text("document.querySelector('main').innerText");
-    for words in ["runs; epoch 2, mode recover", "node-c", "1 running", "answered by epoch 2"] {
+    for words in
+        ["runs; epoch 2, mode recover", "node-c", "1 running", "1 of 2 ill", "answered by epoch 2"]
+    {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+    let why = "document.querySelector('#nodes td[title]').title";
+    assert_eq!(browser.text(why), "1: does not answer");
     // The newest incident is explained without being asked for.
     browser.until("!document.getElementById('incident').hidden");
     let told = browser.text("document.getElementById('incident').innerText");

@@ -22,6 +22,7 @@ const nodeColumns = [
   ["Failures", "number", (node) => node.failures],
   ["CPU", "number", (node) => (node.processors_busy_ratio === undefined ? "" : `${Math.round(node.processors_busy_ratio * 100)}%`)],
   ["Memory", "number more", (node) => (node.memory_used_bytes === undefined ? "" : bytes(node.memory_used_bytes))],
+  ["Devices", "more", (node) => devices(node)],
   ["Address", "more", (node) => node.address ?? ""],
 ];
 
@@ -43,6 +44,13 @@ function workers(node) {
   for (const worker of node.worker_states) counts.set(worker.state, (counts.get(worker.state) ?? 0) + 1);
   const text = [...counts].map(([kind, count]) => `${count} ${kind}`).join(", ");
   return element("td", { class: counts.has("failed") ? "alarm" : undefined }, text);
+}
+
+function devices(node) {
+  const ill = node.devices.filter((device) => !device.healthy);
+  const text = ill.length ? `${ill.length} of ${node.devices.length} ill` : node.devices.length ? `${node.devices.length} well` : "";
+  const why = ill.map((device) => `${device.device}: ${device.reason}`).join("\n");
+  return element("td", { class: ill.length ? "alarm more" : "more", title: why || undefined }, text);
 }
 
 function choice(incident) {
@@ -74,7 +82,9 @@ function showStatus(job) {
     ["incident", job.open_incident ? `${job.open_incident} is open` : "none is open"],
     ["leader", `term ${job.term}, for ${duration(job.led_for_ns)}; Telltale ${job.version}; decisions are in ${job.store}`],
   ];
-  at("status").replaceChildren(...lines.flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
+  const ill = job.store_trouble && `fails${job.store_troubled_for_ns === undefined ? "" : `, for ${age(job.store_troubled_for_ns)}`}: ${job.store_trouble}`;
+  if (ill) lines.unshift(["store", ill, "alarm"]);
+  at("status").replaceChildren(...lines.flatMap(([name, text, kind]) => [element("dt", {}, name), element("dd", { class: kind }, text)]));
 }
 
 // Keeps the keyboard where it is when a table is drawn anew.

@@ -1,0 +1,130 @@
+//! Detection in a thread of its own, as the server has it, and what it says, counted.
+//!
+//! What it has seen at one look is taken when the next is due, however fast it was: the same seed gives
+//! the same run.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use telltale_cluster::detection::{DetectionCounts, Settings};
+use telltale_cluster::lookout::{Lookout, Seen, Work};
+use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
+
+/// What was said of a machine; each verdict counts once, from its beginning to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Alarms {
+    /// Looks that were made.
+    pub looks: u64,
+    /// Verdicts about one node.
+    pub nodes: u64,
+    /// Of these, those that lasted long enough for a coordinator to act on them.
+    pub lasting: u64,
+    /// Verdicts about one link, or one side of a node.
+    pub links: u64,
+    /// Verdicts that could not tell.
+    pub ambiguous: u64,
+    /// Of all these, those of something else than slowness: crashes, silence, hangs.
+    pub not_slow: u64,
+}
+
+type Batch = Vec<Work>;
+
+/// The coordinator's side of it.
+#[derive(Debug)]
+pub(super) struct Watch {
+    to_thread: SyncSender<Batch>,
+    from_thread: Receiver<(Option<Seen>, Batch)>,
+    batch: Batch,
+    is_looking: bool,
+    /// After how many looks in a row a coordinator acts.
+    continuity: u32,
+    /// What was said at the last look, and whether it has lasted.
+    told: BTreeMap<(VerdictKind, Vec<Suspect>), bool>,
+    alarms: Alarms,
+    not_taken: DetectionCounts,
+}
+
+impl Watch {
+    pub(super) fn start(settings: Settings, continuity: u32) -> Self {
+        let (to_thread, batches) = sync_channel::<Batch>(1);
+        let (answers, from_thread) = sync_channel(1);
+        thread::spawn(move || {
+            let mut lookout = Lookout::new(settings);
+            for batch in batches {
+                let seen = batch.iter().filter_map(|work| lookout.take(work)).last();
+                if answers.send((seen, batch)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            to_thread,
+            from_thread,
+            batch: Vec::new(),
+            is_looking: false,
+            continuity,
+            told: BTreeMap::new(),
+            alarms: Alarms::default(),
+            not_taken: DetectionCounts::default(),
+        }
+    }
+
+    pub(super) fn tell(&mut self, work: Work) {
+        self.batch.push(work);
+    }
+
+    /// Has detection look, after what it was told until now. Only when the last look was taken.
+    pub(super) fn look(&mut self, look: Work) {
+        self.batch.push(look);
+        let room = Vec::with_capacity(self.batch.len());
+        let batch = std::mem::replace(&mut self.batch, room);
+        self.to_thread.send(batch).expect("the thread ends only after this");
+        self.is_looking = true;
+    }
+
+    /// What was seen at the last look, if it was not taken yet.
+    pub(super) fn seen(&mut self) -> Option<Seen> {
+        if !std::mem::take(&mut self.is_looking) {
+            return None;
+        }
+        // What was told comes back, so that each thread frees only what it has made.
+        let (seen, told) = self.from_thread.recv().expect("the thread ends only after this");
+        drop(told);
+        let seen = seen?;
+        self.alarms.looks += 1;
+        self.not_taken = seen.counts;
+        self.count(&seen.verdicts);
+        Some(seen)
+    }
+
+    fn count(&mut self, verdicts: &[Verdict]) {
+        let before = std::mem::take(&mut self.told);
+        for verdict in verdicts {
+            let identity = (verdict.kind, verdict.suspects.all().to_vec());
+            let has_lasted = before.get(&identity).copied();
+            let alarms = &mut self.alarms;
+            let is_node = verdict.suspects.node().is_some();
+            if has_lasted.is_none() {
+                match verdict.suspects {
+                    Suspects::Ambiguous(_) => alarms.ambiguous += 1,
+                    Suspects::One(_) if is_node => alarms.nodes += 1,
+                    Suspects::One(_) => alarms.links += 1,
+                }
+                let slow = [VerdictKind::SlowNode, VerdictKind::SlowLink];
+                alarms.not_slow += u64::from(!slow.contains(&verdict.kind));
+            }
+            let lasts = verdict.windows >= self.continuity;
+            alarms.lasting += u64::from(is_node && lasts && has_lasted != Some(true));
+            self.told.insert(identity, lasts);
+        }
+    }
+
+    pub(super) const fn alarms(&self) -> Alarms {
+        self.alarms
+    }
+
+    pub(super) const fn not_taken(&self) -> DetectionCounts {
+        self.not_taken
+    }
+}

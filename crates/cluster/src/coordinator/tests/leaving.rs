@@ -1,0 +1,147 @@
+//! What becomes of a job when an agent is asked to end.
+
+use super::*;
+use crate::incident::Hold;
+use crate::policy::Mode;
+use crate::rank::Slot;
+
+impl Cluster {
+    /// The agent of a node is asked to end, says so, and is gone.
+    fn leave(&mut self, text: &str) {
+        self.say(&name(text), FromNodeBody::Leave);
+        self.lose(text);
+    }
+
+    fn spent(&self) -> (u32, usize, usize) {
+        let state = self.state();
+        (state.evictions + state.counted_restarts, state.failures.len(), state.barred.len())
+    }
+}
+
+#[test]
+fn a_spare_takes_the_slot_of_a_node_that_leaves_at_once() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    cluster.leave("a");
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("d b c", 2));
+    assert_eq!(cluster.master(), ("d.example".to_owned(), 29_501));
+    assert!(cluster.coordinator.runs());
+    let why = Why::Left { nodes: vec![name("a")] };
+    assert!(cluster.decisions.iter().any(|decision| decision.why == why));
+    let answer = cluster
+        .orders
+        .iter()
+        .find(|(node, told)| node.as_str() == "a" && told.order == Order::Standby);
+    assert!(answer.is_some(), "it knows that it was heard");
+    cluster.pass(8 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.standings.len()), (2, 0), "nobody misses it");
+    assert_eq!(cluster.spent(), (0, 0, 0), "nobody is to blame");
+    assert_eq!(cluster.coordinator.nodes().count(), 3);
+    // It is as welcome as any other.
+    cluster.register("a");
+    cluster.leave("b");
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("d a c", 3));
+}
+
+#[test]
+fn several_leave_one_after_the_other_and_the_job_waits_for_others() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c"], Policy::default());
+    for node in ["c", "a", "b"] {
+        cluster.leave(node);
+    }
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("- - -", 2));
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.coordinator.waits_for(), Some(Hold::NoSpare));
+    for node in ["a", "b", "c"] {
+        cluster.register(node);
+    }
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b c", 2));
+    assert_eq!((cluster.spent(), cluster.coordinator.runs()), ((0, 0, 0), true));
+}
+
+#[test]
+fn a_spare_that_leaves_is_not_given_a_slot() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    cluster.leave("c");
+    assert_eq!((cluster.coordinator.nodes().count(), cluster.epoch()), (2, 1));
+    cluster.fail("b", WorkerEnd::Signal(9));
+    assert_eq!(cluster.map(), "a b");
+}
+
+#[test]
+fn what_the_workers_of_a_node_that_leaves_tell_is_nobodys_fault() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    // The store is slow, and meanwhile the others miss it.
+    cluster.refuses = Some(StoreOutcome::Failed);
+    cluster.leave("a");
+    assert_eq!(cluster.epoch(), 1);
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.refuses = None;
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("c b", 2));
+    assert!(cluster.coordinator.runs());
+    assert_eq!(cluster.spent(), (0, 0, 0), "it missed who left");
+}
+
+#[test]
+fn who_leaves_while_it_is_given_a_slot_is_replaced_as_well() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c", "d"], Policy::default());
+    cluster.refuses = Some(StoreOutcome::Unknown);
+    cluster.leave("a");
+    assert_eq!(cluster.decisions.last().unwrap().state.map.holder(Slot(0)), Some(&name("c")));
+    cluster.leave("c");
+    cluster.refuses = None;
+    cluster.pass(3 * SECOND);
+    assert_eq!(cluster.map(), "d b");
+    assert_eq!((cluster.spent(), cluster.coordinator.runs()), ((0, 0, 0), true));
+}
+
+#[test]
+fn who_goes_unheard_while_it_is_given_a_slot_is_missed() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c", "d"], Policy::default());
+    cluster.refuses = Some(StoreOutcome::Unknown);
+    cluster.leave("a");
+    cluster.lose("c");
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.coordinator.nodes().count(), 3, "a spare that is silent is forgotten");
+    cluster.refuses = None;
+    cluster.pass(10 * SECOND);
+    assert_eq!(cluster.map(), "d b");
+    assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn a_node_that_has_finished_may_leave() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    for local in 0..2 {
+        cluster.end("a", local, WorkerState::Finished);
+    }
+    cluster.leave("a");
+    cluster.pass(8 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b", 1));
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.pass(SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("c b", 2), "it is needed again");
+}
+
+#[test]
+fn an_observer_lets_nobody_go() {
+    let policy = Policy { mode: Mode::Observe, ..Policy::default() };
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
+    cluster.leave("a");
+    cluster.pass(SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b", 1));
+    cluster.operate(OperatorOrder::SetMode(Mode::Recover)).unwrap();
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("c b", 2));
+}
+
+#[test]
+fn a_leader_that_does_not_know_who_leaves_misses_it() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    cluster.input(Input::LeadershipLost);
+    cluster.lead(2);
+    ["b", "c", "d"].into_iter().for_each(|node| cluster.register_as_is(node));
+    cluster.leave("a");
+    assert_eq!(cluster.epoch(), 1);
+    cluster.pass(10 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("d b c", 2));
+}

@@ -1,0 +1,165 @@
+//! Detection as a coordinator has it beside itself: what it is given of a report, which epoch it
+//! follows, and what it has seen.
+//!
+//! A machine without I/O. It decides nothing; whoever drives it carries what it has seen to the
+//! coordinator.
+
+use crate::coordinator::Coordinator;
+use crate::detection::{DetectionCounts, Detector, LatencyMatrix, Settings};
+use crate::epoch::Epoch;
+use crate::incident::IncidentId;
+use crate::message::{FromNode, FromNodeBody};
+use crate::node::NodeName;
+use crate::observation::Observation;
+use crate::rank::RankMap;
+use crate::stored::Phase;
+use crate::time::Moment;
+use crate::verdict::{Suspect, Verdict};
+
+/// What a lookout is told.
+#[derive(Debug)]
+pub enum Work {
+    /// An epoch runs with these ranks.
+    Ranks {
+        /// When that was told.
+        now: Moment,
+        /// The epoch.
+        epoch: Epoch,
+        /// Who runs what.
+        map: Box<RankMap>,
+    },
+    /// A report of that epoch.
+    Observed {
+        /// When it came in.
+        now: Moment,
+        /// Whose.
+        node: NodeName,
+        /// What it tells.
+        observation: Observation,
+    },
+    /// See what is wrong, and add the figures behind it if they are wanted or something is.
+    Look {
+        /// When.
+        now: Moment,
+        /// Whether figures are wanted.
+        figures: bool,
+    },
+    /// See a last time what is wrong, before the epoch is over, for this incident.
+    LastLook {
+        /// When.
+        now: Moment,
+        /// The incident.
+        incident: IncidentId,
+    },
+}
+
+/// What a lookout has seen.
+#[derive(Debug)]
+pub struct Seen {
+    /// In which epoch.
+    pub epoch: Epoch,
+    /// When.
+    pub at: Moment,
+    /// For which incident it was asked to look; none, if it was time to.
+    pub incident: Option<IncidentId>,
+    /// Everything that is wrong.
+    pub verdicts: Vec<Verdict>,
+    /// The figures behind it.
+    pub matrix: Option<LatencyMatrix>,
+    /// What was not taken, since the start.
+    pub counts: DetectionCounts,
+}
+
+/// Detection, and the epoch that it looks at.
+#[derive(Debug, Clone)]
+pub struct Lookout {
+    detector: Detector,
+    current: Option<Epoch>,
+}
+
+impl Lookout {
+    /// A lookout that knows no node.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { detector: Detector::new(settings), current: None }
+    }
+
+    /// Takes what it is told. Says what it has seen, if it was to look and knows an epoch.
+    pub fn take(&mut self, work: &Work) -> Option<Seen> {
+        let (at, incident, figures) = match work {
+            Work::Ranks { now, epoch, map } => {
+                self.detector.set_ranks(*now, map);
+                self.current = Some(*epoch);
+                return None;
+            }
+            Work::Observed { now, node, observation } => {
+                self.detector.observe(*now, node, observation);
+                return None;
+            }
+            Work::Look { now, figures } => (*now, None, *figures),
+            Work::LastLook { now, incident } => (*now, Some(*incident), true),
+        };
+        let epoch = self.current?;
+        let verdicts = match incident {
+            None => self.detector.look(at),
+            Some(_) => self.detector.look_a_last_time(at),
+        };
+        let figures = figures || !verdicts.is_empty();
+        let matrix = figures.then(|| self.detector.matrix(&suspects(&verdicts)));
+        Some(Seen { epoch, at, incident, verdicts, matrix, counts: self.detector.counts() })
+    }
+}
+
+/// Everybody who is suspected, the surest first.
+fn suspects(verdicts: &[Verdict]) -> Vec<NodeName> {
+    let mut sorted: Vec<&Verdict> = verdicts.iter().collect();
+    sorted.sort_by(|left, right| right.confidence.total_cmp(&left.confidence));
+    let all = sorted.into_iter().flat_map(|verdict| verdict.suspects.all());
+    all.flat_map(Suspect::nodes).cloned().collect()
+}
+
+/// What a lookout is given of a message that the coordinator takes ([`Coordinator::accepts`]); the
+/// coordinator, to which the message goes next, needs only how the workers are.
+pub fn observed(now: Moment, message: &mut FromNode) -> Option<Work> {
+    let FromNodeBody::Report(report) = &mut message.body else { return None };
+    let workers = report.observation.workers.clone();
+    let whole = std::mem::take(&mut report.observation);
+    report.observation = Observation { workers: workers.clone(), ..Observation::default() };
+    let observation = Observation { workers, ..whole };
+    Some(Work::Observed { now, node: message.node.clone(), observation })
+}
+
+/// Which epoch a lookout was told of, while that is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Followed(Option<Epoch>);
+
+impl Followed {
+    /// Has a lookout told of the coordinator's epoch once that is committed; again with the next call
+    /// when `tell` says that there was no room.
+    pub fn follow(
+        &mut self,
+        now: Moment,
+        coordinator: &Coordinator,
+        tell: impl FnOnce(Work) -> bool,
+    ) {
+        let state = coordinator.state();
+        let committed = state.filter(|state| matches!(state.phase, Phase::Committed(_)));
+        let Some(state) = committed else {
+            self.0 = None;
+            return;
+        };
+        if self.0 == Some(state.epoch) {
+            return;
+        }
+        let (epoch, map) = (state.epoch, Box::new(state.map.clone()));
+        if tell(Work::Ranks { now, epoch, map }) {
+            self.0 = Some(epoch);
+        }
+    }
+
+    /// Whether there is one, so that it makes sense to look.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        self.0.is_some()
+    }
+}

@@ -1,0 +1,104 @@
+//! Several machines in one view: put together as one snapshot, with what is needed to tell whose a
+//! process is.
+
+use std::sync::Arc;
+
+use telltale_query::Query;
+use telltale_schema::fleet::{Fleet, Host, HostState};
+use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::SCHEMA_VERSION;
+use telltale_schema::snapshot::{Device, HeldDevice, Process, Snapshot, SourceError, SourceStatus};
+
+/// Whose the processes of a snapshot are: the name of each machine, and the place after its last
+/// process. One machine has a name and no end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Machines(Vec<(String, usize)>);
+
+impl Machines {
+    /// The only machine.
+    pub(super) fn only(name: &str) -> Self {
+        Self(vec![(name.to_owned(), usize::MAX)])
+    }
+
+    /// The machines, each with the places of its processes.
+    pub(super) fn places(&self, processes: usize) -> impl Iterator<Item = (&str, [usize; 2])> {
+        let mut from = 0;
+        self.0.iter().map(move |(name, to)| {
+            let places = [from, (*to).min(processes)];
+            from = places[1];
+            (name.as_str(), places)
+        })
+    }
+}
+
+/// How many answer, as the title says it.
+pub(super) fn words(fleet: &Fleet) -> String {
+    let (answering, all) = (fleet.count(HostState::Answering), fleet.hosts.len());
+    match answering == all {
+        true => format!("{all} hosts"),
+        false => format!("{answering} of {all} hosts answer"),
+    }
+}
+
+/// The machines as one snapshot, with only the rows that a query wants. A device is called by its
+/// machine and its own name; a machine that does not answer is an error, beside what it said last.
+pub(super) fn together(fleet: &Fleet, filter: Option<&Query>) -> (Snapshot, Machines) {
+    let mut whole = Snapshot {
+        schema_version: SCHEMA_VERSION,
+        taken_at: fleet.taken_at,
+        collected_in_ns: 0,
+        devices: Vec::new(),
+        processes: Vec::new(),
+        closed_processes: 0,
+        withheld_processes: 0,
+        sources: Vec::new(),
+    };
+    let mut machines = Machines::default();
+    for host in &fleet.hosts {
+        if let Some(snapshot) = &host.snapshot {
+            match filter {
+                Some(filter) => add(&host.name, &filter.select(snapshot), &mut whole),
+                None => add(&host.name, snapshot, &mut whole),
+            }
+        }
+        machines.0.push((host.name.clone(), whole.processes.len()));
+    }
+    whole.sources.extend(silent(&fleet.hosts));
+    (whole, machines)
+}
+
+fn add(name: &str, snapshot: &Snapshot, whole: &mut Snapshot) {
+    let before = whole.devices.len();
+    let named = |device: &Device| Device { id: format!("{name}/{}", device.id), ..device.clone() };
+    whole.devices.extend(snapshot.devices.iter().map(named));
+    let moved = |held: &HeldDevice| HeldDevice { device: held.device + before, ..held.clone() };
+    let there = |process: &Process| Process {
+        devices: process.devices.iter().map(moved).collect(),
+        metrics: Arc::clone(&process.metrics),
+        ..process.clone()
+    };
+    whole.processes.extend(snapshot.processes.iter().map(there));
+    whole.closed_processes = whole.closed_processes.saturating_add(snapshot.closed_processes);
+    whole.withheld_processes = whole.withheld_processes.saturating_add(snapshot.withheld_processes);
+    let failed = snapshot.sources.iter().filter(|source| !source.errors.is_empty());
+    whole.sources.extend(
+        failed.map(|source| SourceStatus {
+            name: format!("{name}: {}", source.name),
+            ..source.clone()
+        }),
+    );
+}
+
+/// The machines that do not answer, as what a source could not read.
+fn silent(hosts: &[Host]) -> Option<SourceStatus> {
+    let silent = hosts.iter().filter(|host| host.state == HostState::Unreachable);
+    let errors: Vec<SourceError> = silent
+        .map(|host| SourceError {
+            subject: host.name.clone(),
+            reason: Absence::Missing,
+            detail: host.reason.clone().unwrap_or_default(),
+        })
+        .collect();
+    let name = String::from("hosts");
+    (!errors.is_empty()).then_some(SourceStatus { name, duration_ns: 0, errors, errors_dropped: 0 })
+}

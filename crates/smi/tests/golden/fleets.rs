@@ -1,0 +1,93 @@
+//! Several machines in one table and in one view.
+
+use std::sync::Arc;
+
+use telltale_query::Query;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
+use telltale_schema::snapshot::Snapshot;
+use telltale_smi::screen::{Key, Screen, Settings};
+use telltale_smi::{Style, fleet, fleet_within};
+use unicode_width::UnicodeWidthStr;
+
+use crate::check;
+use crate::screens::{page, press, terms};
+use crate::snapshots::{empty, idle_device, troubled};
+
+fn host(name: &str, state: HostState, reason: Option<&str>, snapshot: Option<Snapshot>) -> Host {
+    Host {
+        name: name.to_owned(),
+        state,
+        reason: reason.map(str::to_owned),
+        answered_at: snapshot.as_ref().map(|_| Timestamp(1_000_000_000)),
+        snapshot: snapshot.map(Arc::new),
+    }
+}
+
+/// One that is well, one that was, one that is idle, one that never was, one that is waited for.
+fn machines() -> Fleet {
+    let idle = Snapshot { devices: vec![idle_device("251732100")], ..empty() };
+    let hosts = vec![
+        host("node-1", HostState::Answering, None, Some(troubled())),
+        host(
+            "node-2",
+            HostState::Unreachable,
+            Some("it did not answer within 2 s"),
+            Some(Snapshot { sources: Vec::new(), closed_processes: 0, ..troubled() }),
+        ),
+        host("node-3:80", HostState::Answering, None, Some(idle)),
+        host("ssh://a\x1b[2J", HostState::Unreachable, Some("ssh ended: no\x07 key"), None),
+        host("node-5", HostState::Waiting, None, None),
+    ];
+    Fleet { fleet_version: FLEET_VERSION, taken_at: Timestamp(75_000_000_000), hosts }
+}
+
+fn screen(settings: Settings) -> Screen {
+    let mut screen = Screen::new(settings, terms(), None);
+    screen.set_source("every 1 s");
+    let machines = machines();
+    let now = machines.taken_at;
+    screen.update_fleet(Arc::new(machines), now);
+    screen
+}
+
+#[test]
+fn the_tables_say_whose_each_row_is_and_who_is_silent() {
+    check("fleet", &fleet(&machines(), &Style::PLAIN));
+    let style = Style { width: Some(80), color: false, unicode: true };
+    check("fleet-80", &fleet(&machines(), &style));
+    for width in 4..150 {
+        let page = fleet(&machines(), &Style { width: Some(width), ..style });
+        let widest = page.lines().map(UnicodeWidthStr::width).max();
+        assert!(widest <= Some(width), "{width}: {page}");
+    }
+    let low = fleet_within(&machines(), 1, &Style::PLAIN);
+    assert!(!low.contains("251732100") && low.contains("1 idle device is left out"), "{low}");
+}
+
+#[test]
+fn the_view_has_a_branch_for_each_machine_and_an_error_for_each_that_is_silent() {
+    check("screen-fleet", &page(&mut screen(Settings::default()), 80, 24));
+    let mut tree = screen(Settings { tree: true, ..Settings::default() });
+    check("screen-fleet-tree", &page(&mut tree, 100, 40));
+    press(&mut tree, &[Key::Char('e')]);
+    let errors = page(&mut tree, 100, 40);
+    assert!(
+        errors.contains("node-2") && errors.contains("it did not answer within 2 s"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_filter_holds_for_each_machine_and_no_signal_leaves_this_one() {
+    let filter = Query::parse("device ~ /2100/").unwrap();
+    let mut view = Screen::new(Settings::default(), terms(), Some(filter));
+    view.update_fleet(Arc::new(machines()), machines().taken_at);
+    let shown = page(&mut view, 80, 24);
+    assert!(shown.contains("1 of 5 devices") && shown.contains("0 of 16 processes"), "{shown}");
+    let mut view = screen(Settings::default());
+    assert_eq!(press(&mut view, &[Key::Char('k'), Key::Enter, Key::Char('y')]), None);
+    press(&mut view, &[Key::Char('k')]);
+    let shown = page(&mut view, 80, 24);
+    assert!(shown.contains("signals are for processes of one machine"), "{shown}");
+}

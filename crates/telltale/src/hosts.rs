@@ -1,0 +1,60 @@
+//! Several machines, asked at the same time: who they are, and what each said last.
+
+mod address;
+mod inquiry;
+mod shell;
+
+pub(crate) use address::{HostAddress, HostItem, read_all};
+pub(crate) use inquiry::{Inquiry, Terms};
+
+use telltale_query::Query;
+use telltale_schema::fleet::{Fleet, Host};
+use telltale_schema::text::with_causes;
+use telltale_server::token::Token;
+
+use crate::arguments::HostsArguments;
+use crate::exit::Failure;
+use address::Way;
+
+/// The machines that were named, and the terms on which they are asked again and again or, without
+/// a period, once.
+pub(crate) fn prepare(
+    arguments: &HostsArguments,
+    period: Option<std::time::Duration>,
+) -> Result<(Vec<HostAddress>, Terms), Failure> {
+    let addresses = read_all(&arguments.items).map_err(|error| Failure::because(&error))?;
+    let tls = arguments.tls().map(|files| files.prepare()).transpose();
+    let tls = tls.map_err(|error| Failure::because(&error))?;
+    let token = arguments.token_file.as_deref().map(Token::read).transpose();
+    let token = token.map_err(|error| Failure::because(&error))?;
+    if token.is_some() && tls.is_none() {
+        let open = addresses.iter().find(|address| match &address.way {
+            Way::Service(remote) => !remote.is_here(),
+            Way::Shell(_) => false,
+        });
+        if let Some(address) = open {
+            return Err(Failure::Usage(format!(
+                "the token would be sent to {} for anyone on the network to read; add --authority, \
+                 or reach it by ssh://",
+                address.name
+            )));
+        }
+    }
+    let token = token.map(|token| token.expose().to_owned());
+    Ok((addresses, Terms { tls, token, patience: arguments.timeout, period }))
+}
+
+/// The machines with only the rows that a query wants.
+pub(crate) fn select(fleet: &Fleet, filter: Option<&Query>) -> Fleet {
+    let Some(filter) = filter else { return fleet.clone() };
+    let chosen = |host: &Host| Host {
+        snapshot: host.snapshot.as_ref().map(|it| filter.select(it).into()),
+        ..host.clone()
+    };
+    Fleet { hosts: fleet.hosts.iter().map(chosen).collect(), ..fleet.clone() }
+}
+
+/// An error and its causes, in the words of whoever is told why a host does not answer.
+fn reason(error: &dyn std::error::Error) -> String {
+    with_causes(error)
+}

@@ -1,0 +1,252 @@
+//! Asks machines, all at the same time, and keeps what each said last. On a thread of its own: a
+//! machine that is silent holds nobody up but itself.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use telltale_node::clock::SystemClock;
+use telltale_node::grpc::{PreparedTls, ReachError, reach};
+use telltale_schema::clock::Clock;
+use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
+use telltale_schema::snapshot::Snapshot;
+use telltale_server::listen::Remote;
+use telltale_wire::telemetry::{CallError, Client, TokenTextError};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinSet;
+
+use super::address::{HostAddress, Way};
+use super::{reason, shell};
+
+/// Names that are looked up at the same time: each takes a thread while its name server is silent.
+const MAX_LOOKUPS: usize = 64;
+/// Machines that begin to be asked at the same time. More would all be half-way at once, and a slow
+/// computer of ours would take them for slow.
+const MAX_BEGINNING: usize = 64;
+/// How long a machine is beginning to be asked at most; then it is the next one's turn.
+const BEGINNING: Duration = Duration::from_millis(100);
+/// The least time between two attempts to reach a machine that does not answer.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// By what right, how patiently and how often machines are asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) tls: Option<PreparedTls>,
+    pub(crate) token: Option<String>,
+    /// How long one answer may take, connecting included.
+    pub(crate) patience: Duration,
+    /// The time from one question to the next; none to ask once.
+    pub(crate) period: Option<Duration>,
+}
+
+/// Machines that are being asked. Dropping it ends that.
+pub(crate) struct Inquiry {
+    board: Arc<Board>,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is known of each machine, written by whoever asks it.
+pub(super) struct Board {
+    hosts: Mutex<Vec<Host>>,
+    /// Rung when a machine is no longer waited for.
+    settled: Condvar,
+}
+
+/// Why a service did not answer.
+#[derive(Debug, thiserror::Error)]
+enum AskError {
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    #[error(transparent)]
+    Token(#[from] TokenTextError),
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+// === impl Inquiry ===
+
+impl Inquiry {
+    /// Starts to ask.
+    pub(crate) fn start(addresses: Vec<HostAddress>, terms: Terms) -> io::Result<Self> {
+        let board = Arc::new(Board::of(&addresses));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(MAX_LOOKUPS)
+            .build()?;
+        let (end, ended) = oneshot::channel::<()>();
+        let (shared, terms) = (Arc::clone(&board), Arc::new(terms));
+        let thread = thread::Builder::new().name(String::from("hosts")).spawn(move || {
+            runtime.block_on(async {
+                let mut asked = JoinSet::new();
+                let turns = Arc::new(Semaphore::new(MAX_BEGINNING));
+                for (place, address) in addresses.into_iter().enumerate() {
+                    let seat = Seat { board: Arc::clone(&shared), place };
+                    asked.spawn(follow(address.way, Arc::clone(&terms), seat, Arc::clone(&turns)));
+                }
+                let all = async { while asked.join_next().await.is_some() {} };
+                tokio::select! {
+                    () = all => {}
+                    // Either way nobody wants to know any more.
+                    _ = ended => {}
+                }
+            });
+            // Names that are still looked up are not waited for.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { board, end: Some(end), thread: Some(thread) })
+    }
+
+    /// Waits until each machine has answered or failed, but no longer than this.
+    pub(crate) fn wait(&self, most: Duration) {
+        let waiting =
+            |hosts: &mut Vec<Host>| hosts.iter().any(|host| host.state == HostState::Waiting);
+        let hosts = self.board.lock();
+        // A thread that panicked has told so; what it wrote is whole.
+        drop(self.board.settled.wait_timeout_while(hosts, most, waiting));
+    }
+
+    /// What is known now.
+    pub(crate) fn now(&self) -> Fleet {
+        let hosts = self.board.lock().clone();
+        Fleet { fleet_version: FLEET_VERSION, taken_at: SystemClock.now(), hosts }
+    }
+}
+
+impl Drop for Inquiry {
+    /// Ends at once whatever still goes on, sessions of ssh included.
+    fn drop(&mut self) {
+        self.end.take();
+        if let Some(thread) = self.thread.take() {
+            // A panic has been told by its hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+// === impl Board ===
+
+impl Board {
+    fn of(addresses: &[HostAddress]) -> Self {
+        let host = |address: &HostAddress| Host {
+            name: address.name.clone(),
+            state: HostState::Waiting,
+            reason: None,
+            answered_at: None,
+            snapshot: None,
+        };
+        Self { hosts: Mutex::new(addresses.iter().map(host).collect()), settled: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Host>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One machine's place on the board.
+pub(super) struct Seat {
+    board: Arc<Board>,
+    place: usize,
+}
+
+// === impl Seat ===
+
+impl Seat {
+    /// It answered.
+    pub(super) fn answered(&self, snapshot: Snapshot) {
+        let mut hosts = self.board.lock();
+        let host = &mut hosts[self.place];
+        host.state = HostState::Answering;
+        host.reason = None;
+        host.answered_at = Some(SystemClock.now());
+        host.snapshot = Some(Arc::new(snapshot));
+        self.board.settled.notify_all();
+    }
+
+    /// It did not; what it said before stays.
+    pub(super) fn failed(&self, reason: String) {
+        let mut hosts = self.board.lock();
+        let host = &mut hosts[self.place];
+        host.state = HostState::Unreachable;
+        host.reason = Some(reason);
+        self.board.settled.notify_all();
+    }
+}
+
+/// Asks a machine as often as the terms say.
+async fn follow(way: Way, terms: Arc<Terms>, seat: Seat, turns: Arc<Semaphore>) {
+    let mut client = None;
+    loop {
+        let begun = Instant::now();
+        let failed = match &way {
+            Way::Service(remote) => in_turn(&turns, ask(remote, &terms, &mut client, &seat)).await,
+            Way::Shell(to) => match in_turn(&turns, shell::follow(to, &terms, &seat)).await {
+                Ok(()) => None,
+                Err(error) => Some(reason(&error)),
+            },
+        };
+        let Some(period) = terms.period else {
+            failed.into_iter().for_each(|words| seat.failed(words));
+            return;
+        };
+        let pause = if failed.is_some() { period.max(LEAST_PAUSE) } else { period };
+        failed.into_iter().for_each(|words| seat.failed(words));
+        tokio::time::sleep_until((begun + pause).into()).await;
+    }
+}
+
+/// Begins when it is this one's turn, and lets the next one begin before it has to wait for long.
+async fn in_turn<T>(turns: &Semaphore, question: impl Future<Output = T>) -> T {
+    let turn = turns.acquire().await;
+    tokio::pin!(question);
+    if let Ok(answer) = tokio::time::timeout(BEGINNING, &mut question).await {
+        return answer;
+    }
+    drop(turn);
+    question.await
+}
+
+/// Asks a service once, by the connection that there is or a new one; gives why it did not answer.
+async fn ask(
+    remote: &Remote,
+    terms: &Terms,
+    client: &mut Option<Client>,
+    seat: &Seat,
+) -> Option<String> {
+    let answer = tokio::time::timeout(terms.patience, answer(remote, terms, client)).await;
+    let words = match answer {
+        Ok(Ok(snapshot)) => {
+            seat.answered(snapshot);
+            return None;
+        }
+        Ok(Err(error)) => reason(&error),
+        Err(_) => late(terms.patience),
+    };
+    *client = None;
+    Some(words)
+}
+
+async fn answer(
+    remote: &Remote,
+    terms: &Terms,
+    client: &mut Option<Client>,
+) -> Result<Snapshot, AskError> {
+    let client = match client {
+        Some(client) => client,
+        none => {
+            let tls = terms.tls.as_ref().filter(|_| matches!(remote, Remote::Port(_)));
+            let new = reach(remote, tls).await?;
+            none.insert(match &terms.token {
+                Some(token) => new.with_token(token)?,
+                None => new,
+            })
+        }
+    };
+    Ok(client.snapshot(false).await?)
+}
+
+/// What is said of a machine that took too long.
+pub(super) fn late(patience: Duration) -> String {
+    format!("it did not answer within {} s", patience.as_secs_f64())
+}

@@ -1,0 +1,162 @@
+//! Reads a recording that anybody may have written: every length is checked before it is believed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::snapshot::Snapshot;
+
+use super::{HEAD, HEADER_BYTES, MAX_FRAMES, MAX_MEMBER_BYTES, TRAILER_BYTES};
+use crate::received::{MAX_SNAPSHOT_BYTES, ReceivedError, snapshot_in};
+
+/// Where a snapshot is in the file, and of when it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame {
+    from: u64,
+    bytes: u64,
+    pub(crate) at: Timestamp,
+}
+
+/// A recording that can be looked into.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    path: PathBuf,
+    file: File,
+    frames: Vec<Frame>,
+    /// Bytes at its end that are no snapshot: a crash left them, or one is being written.
+    torn_bytes: u64,
+}
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// It cannot be read.
+    #[error("it cannot be read")]
+    Read(#[from] io::Error),
+    /// It is no file of bytes.
+    #[error("it is no regular file")]
+    Kind,
+    /// It is something else.
+    #[error("it is no recording of `telltale record`")]
+    Foreign,
+    /// It has more than is looked at.
+    #[error("it has more than {MAX_FRAMES} snapshots")]
+    Long,
+}
+
+/// Why a recording is of no use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReplayError {
+    /// It cannot be opened.
+    #[error("{} cannot be replayed", .path.display())]
+    Open { path: PathBuf, source: OpenError },
+    /// It has nothing.
+    #[error("{} has no snapshot yet", .0.display())]
+    Empty(PathBuf),
+    /// A snapshot's bytes cannot be had.
+    #[error("snapshot {number} of {} cannot be read", .path.display())]
+    Read { path: PathBuf, number: usize, source: io::Error },
+    /// A snapshot is too long once it is unpacked.
+    #[error("snapshot {number} of {} is longer than {MAX_SNAPSHOT_BYTES} bytes", .path.display())]
+    Long { path: PathBuf, number: usize },
+    /// A snapshot is none.
+    #[error("snapshot {number} of {} cannot be used", .path.display())]
+    Unfit { path: PathBuf, number: usize, source: ReceivedError },
+}
+
+// === impl Recording ===
+
+impl Recording {
+    /// Opens a recording with at least one snapshot.
+    pub(crate) fn open(path: &Path) -> Result<Self, ReplayError> {
+        let failed = |source| ReplayError::Open { path: path.into(), source };
+        let file = File::open(path).map_err(|error| failed(error.into()))?;
+        let (frames, end) = scan(&file).map_err(failed)?;
+        let length = file.metadata().map_err(|error| failed(error.into()))?.len();
+        if frames.is_empty() {
+            return Err(ReplayError::Empty(path.into()));
+        }
+        Ok(Self { path: path.into(), file, frames, torn_bytes: length.saturating_sub(end) })
+    }
+
+    /// Its snapshots, in their order.
+    pub(crate) fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// Bytes at its end that are no whole snapshot.
+    pub(crate) fn torn_bytes(&self) -> u64 {
+        self.torn_bytes
+    }
+
+    /// The place of the last snapshot that is not after `moment`; the first one's where all are.
+    pub(crate) fn place_at(&self, moment: Timestamp) -> usize {
+        self.frames.iter().rposition(|frame| frame.at <= moment).unwrap_or(0)
+    }
+
+    /// The snapshot at a place that there is.
+    pub(crate) fn snapshot(&self, place: usize) -> Result<Snapshot, ReplayError> {
+        let frame = self.frames[place];
+        let (path, number) = (&self.path, place + 1);
+        let failed = |source| ReplayError::Read { path: path.clone(), number, source };
+        let length = usize::try_from(frame.bytes).map_err(|it| failed(io::Error::other(it)))?;
+        let mut member = vec![0; length];
+        self.file.read_exact_at(&mut member, frame.from).map_err(failed)?;
+        let mut line = Vec::new();
+        let unpacked = GzDecoder::new(&member[..]);
+        unpacked.take(MAX_SNAPSHOT_BYTES + 1).read_to_end(&mut line).map_err(failed)?;
+        if u64::try_from(line.len()).unwrap_or(u64::MAX) > MAX_SNAPSHOT_BYTES {
+            return Err(ReplayError::Long { path: path.clone(), number });
+        }
+        snapshot_in(&line).map_err(|source| ReplayError::Unfit {
+            path: path.clone(),
+            number,
+            source,
+        })
+    }
+}
+
+/// The frames of a file, and where the last whole one ends.
+pub(super) fn scan(file: &File) -> Result<(Vec<Frame>, u64), OpenError> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(OpenError::Kind);
+    }
+    let mut frames = Vec::new();
+    let mut from = 0;
+    while let Some(frame) = frame(file, from, metadata.len())? {
+        if frames.len() >= MAX_FRAMES {
+            return Err(OpenError::Long);
+        }
+        from += frame.bytes;
+        frames.push(frame);
+    }
+    Ok((frames, from))
+}
+
+/// The frame that begins here; none where the file ends before it does.
+fn frame(file: &File, from: u64, end: u64) -> Result<Option<Frame>, OpenError> {
+    let mut header = [0; HEADER_BYTES];
+    let there = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(HEADER_BYTES);
+    file.read_exact_at(&mut header[..there], from)?;
+    let known = there.min(HEAD.len());
+    if header[..known] != HEAD[..known] {
+        return Err(OpenError::Foreign);
+    }
+    if there < HEADER_BYTES {
+        return Ok(None);
+    }
+    let number = |at: usize| {
+        let bytes = header[at..at + 8].try_into().expect("eight bytes");
+        u64::from_le_bytes(bytes)
+    };
+    let (bytes, at) = (number(HEAD.len()), Timestamp(number(HEAD.len() + 8)));
+    let least = u64::try_from(HEADER_BYTES + TRAILER_BYTES).expect("a small number");
+    if !(least..=MAX_MEMBER_BYTES).contains(&bytes) {
+        return Err(OpenError::Foreign);
+    }
+    Ok((bytes <= end - from).then_some(Frame { from, bytes, at }))
+}

@@ -1,0 +1,110 @@
+//! Writes a recording: each snapshot in one piece, so that a crash costs the last one at most.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use flate2::{Compression, Crc, write::DeflateEncoder};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use telltale_schema::snapshot::Snapshot;
+
+use super::reader::{OpenError, scan};
+use super::{HEAD, HEADER_BYTES, MAX_FRAMES, MAX_MEMBER_BYTES};
+
+/// A recording that is being written.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    path: PathBuf,
+    file: File,
+    /// Where the next member goes.
+    end: u64,
+    frames: usize,
+    max_bytes: u64,
+}
+
+/// Why nothing is recorded (any more).
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    /// The file cannot be had.
+    #[error("cannot record to {}", .path.display())]
+    Open { path: PathBuf, source: io::Error },
+    /// Somebody else writes it.
+    #[error("{} is being recorded by another telltale; name another file", .0.display())]
+    Taken(PathBuf),
+    /// It is something else, which is not written to.
+    #[error("{} is there and is not to be added to; name another file", .path.display())]
+    Foreign { path: PathBuf, source: OpenError },
+    /// It has all that it may have.
+    #[error("{} has its {max_bytes} bytes, and recording ended; --max-mebibytes allows more", .path.display())]
+    Full { path: PathBuf, max_bytes: u64 },
+    /// A snapshot was not written; those before it are.
+    #[error("a snapshot was not written to {}, and recording ended; make room", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    /// Opens a recording to add to, or makes one that nobody else can read. What a crash left at its
+    /// end is cut off.
+    pub(crate) fn open(path: &Path, max_bytes: u64) -> Result<Self, RecordError> {
+        let failed = |source| RecordError::Open { path: path.into(), source };
+        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag fits");
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+        let file = options.open(path).map_err(failed)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(RecordError::Taken(path.into())),
+            Err(error) => return Err(failed(error.into())),
+        }
+        let foreign = |source| RecordError::Foreign { path: path.into(), source };
+        let (frames, end) = scan(&file).map_err(foreign)?;
+        file.set_len(end).map_err(failed)?;
+        Ok(Self { path: path.into(), file, end, frames: frames.len(), max_bytes })
+    }
+
+    /// How many snapshots it has.
+    pub(crate) fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// Adds a snapshot.
+    pub(crate) fn add(&mut self, snapshot: &Snapshot) -> Result<(), RecordError> {
+        let failed = |source| RecordError::Write { path: self.path.clone(), source };
+        let member = member(snapshot).map_err(failed)?;
+        let length = u64::try_from(member.len()).unwrap_or(u64::MAX);
+        let end = self.end.saturating_add(length);
+        if end > self.max_bytes || length > MAX_MEMBER_BYTES || self.frames >= MAX_FRAMES {
+            return Err(RecordError::Full { path: self.path.clone(), max_bytes: self.max_bytes });
+        }
+        if let Err(source) = self.file.write_all_at(&member, self.end) {
+            // As a crash would leave it, it could not be read beyond; that this fails too is no worse.
+            let _ = self.file.set_len(self.end);
+            return Err(failed(source));
+        }
+        self.end = end;
+        self.frames += 1;
+        Ok(())
+    }
+}
+
+/// A snapshot as a member of gzip.
+pub(super) fn member(snapshot: &Snapshot) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(snapshot).map_err(io::Error::other)?;
+    line.push(b'\n');
+    let mut member = HEAD.to_vec();
+    member.resize(HEADER_BYTES, 0);
+    let mut encoder = DeflateEncoder::new(member, Compression::fast());
+    encoder.write_all(&line)?;
+    let mut member = encoder.finish()?;
+    let mut check = Crc::new();
+    check.update(&line);
+    member.extend(check.sum().to_le_bytes());
+    member.extend(check.amount().to_le_bytes());
+    let length = u64::try_from(member.len()).unwrap_or(u64::MAX);
+    member[HEAD.len()..][..8].copy_from_slice(&length.to_le_bytes());
+    member[HEAD.len() + 8..][..8].copy_from_slice(&snapshot.taken_at.0.to_le_bytes());
+    Ok(member)
+}

@@ -1,0 +1,160 @@
+//! Several machines at once, in every form that one has.
+
+use std::time::{Duration, Instant};
+
+use telltale_schema::fleet::{Fleet, HostState};
+use telltale_schema::quantity;
+use telltale_schema::snapshot::Snapshot;
+use telltale_schema::text::printable;
+
+use super::{Form, View, time_of_day};
+use crate::arguments::SmiArguments;
+use crate::exit::{self, Failure, Status};
+use crate::hosts::{self, Inquiry};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+
+/// How long the first of many frames waits for those who are slow.
+pub(crate) const FIRST_FRAME: Duration = Duration::from_millis(350);
+/// What a host's own deadline gets beyond itself, so that its reason comes first.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Shows the machines once, or again and again until interrupted.
+pub(super) fn show(
+    arguments: &SmiArguments,
+    view: View<'_>,
+    output: &Output,
+) -> Result<Status, Failure> {
+    let (addresses, terms) = hosts::prepare(&arguments.hosts, arguments.watch)?;
+    let patience = terms.patience;
+    let inquiry = Inquiry::start(addresses, terms).map_err(|error| Failure::because(&error))?;
+    output.print(&heading(view))?;
+    let Some(period) = arguments.watch else {
+        inquiry.wait(patience + GRACE);
+        let fleet = inquiry.now();
+        if !matches!(view.form, Form::Tables { .. }) {
+            tell_silent(&fleet);
+        }
+        output.print(&page(&fleet, view, None, output))?;
+        return Ok(status(&fleet));
+    };
+    let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+    inquiry.wait(FIRST_FRAME);
+    let repaint = matches!(view.form, Form::Tables { .. });
+    if repaint {
+        output.begin_repainting()?;
+    }
+    let mut due = Instant::now();
+    let fleet = loop {
+        let fleet = inquiry.now();
+        let page = page(&fleet, view, output.rows_of_a_page(), output);
+        match repaint {
+            true => output.repaint(&titled(&fleet, &page, period, output))?,
+            false => output.print(&page)?,
+        }
+        // A late frame is skipped, not made up for.
+        due = (due + period).max(Instant::now());
+        if interrupt.sleep(due.saturating_duration_since(Instant::now())) {
+            break fleet;
+        }
+    };
+    if repaint {
+        output.end_repainting()?;
+    }
+    Ok(status(&fleet))
+}
+
+fn titled(fleet: &Fleet, page: &str, period: Duration, output: &Output) -> String {
+    if !output.is_tall() {
+        return page.to_owned();
+    }
+    let title = format!(
+        "{} UTC. Every {} s; Ctrl-C ends it.",
+        time_of_day(fleet.taken_at),
+        period.as_secs_f64()
+    );
+    format!("{}{page}", telltale_smi::title(&title, &output.style()))
+}
+
+/// What comes before the first page, and not again.
+fn heading(view: View<'_>) -> String {
+    match view.heading() {
+        none if none.is_empty() => none,
+        names => format!("host,{names}"),
+    }
+}
+
+/// The machines in the wanted form, ending with a line feed.
+fn page(fleet: &Fleet, view: View<'_>, rows: Option<usize>, output: &Output) -> String {
+    let selected = hosts::select(fleet, view.filter);
+    match view.form {
+        Form::Json => serde_json::to_string(&selected).expect("it has only string keys") + "\n",
+        Form::Csv { processes } => csv(&selected, |snapshot| match view.columns {
+            Some(columns) => columns.rows(snapshot),
+            None if processes => telltale_smi::csv::processes(snapshot),
+            None => telltale_smi::csv::devices(snapshot),
+        }),
+        Form::Tables { details } => {
+            let style = output.style();
+            let rows = rows.unwrap_or(usize::MAX);
+            let mut page = telltale_smi::fleet_within(&selected, rows, &style);
+            if let Some(filter) = view.filter {
+                let words = format!("{}: {filter}", matching(fleet, &selected));
+                page.push_str(&telltale_smi::note(&words, &style));
+            }
+            for host in selected.hosts.iter().filter(|_| details) {
+                if let Some(snapshot) = &host.snapshot {
+                    page.push('\n');
+                    page.push_str(&telltale_smi::title(&host.name, &style));
+                    page.push_str(&telltale_smi::details(snapshot, &style));
+                }
+            }
+            page
+        }
+    }
+}
+
+/// How many rows are left, which a person would otherwise take for all.
+fn matching(all: &Fleet, selected: &Fleet) -> String {
+    let count = |fleet: &Fleet, of: fn(&Snapshot) -> usize| {
+        let sum: usize = fleet.hosts.iter().flat_map(|host| &host.snapshot).map(|it| of(it)).sum();
+        quantity::count(u64::try_from(sum).unwrap_or(u64::MAX))
+    };
+    let share = |of: fn(&Snapshot) -> usize| (count(selected, of), count(all, of));
+    let (devices, all_devices) = share(|snapshot| snapshot.devices.len());
+    let (processes, all_processes) = share(|snapshot| snapshot.processes.len());
+    format!("{devices} of {all_devices} devices and {processes} of {all_processes} processes match")
+}
+
+/// The rows of the machines that answer, each with its machine's name first. What is old is left
+/// out: a program would take it for what is.
+fn csv(fleet: &Fleet, rows: impl Fn(&Snapshot) -> String) -> String {
+    let mut text = String::new();
+    for host in fleet.hosts.iter().filter(|host| host.state == HostState::Answering) {
+        let Some(snapshot) = &host.snapshot else { continue };
+        let name = telltale_smi::csv::field(&host.name);
+        for row in rows(snapshot).split_inclusive("\r\n") {
+            text.push_str(&format!("{name},{row}"));
+        }
+    }
+    text
+}
+
+/// Tells on standard error who did not answer, where the output has no place for it.
+fn tell_silent(fleet: &Fleet) {
+    for host in fleet.hosts.iter().filter(|host| host.state != HostState::Answering) {
+        let reason = host.reason.as_deref().unwrap_or("it has not answered yet");
+        exit::tell(&format!("telltale: {}: {}", printable(&host.name), printable(reason)));
+    }
+}
+
+/// The exit status that these machines stand for.
+fn status(fleet: &Fleet) -> Status {
+    let answering = fleet.count(HostState::Answering);
+    let has_errors = fleet.hosts.iter().flat_map(|host| &host.snapshot).any(|it| it.has_errors());
+    match (answering == 0, answering < fleet.hosts.len() || has_errors) {
+        (true, _) => Status::Nothing,
+        (false, true) => Status::Partial,
+        (false, false) => Status::Fine,
+    }
+}

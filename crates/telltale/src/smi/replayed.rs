@@ -1,0 +1,106 @@
+//! What was recorded, in every form that the present has.
+
+use std::path::Path;
+
+use telltale_schema::calendar;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::quantity;
+use telltale_schema::snapshot::Snapshot;
+
+use super::{Form, View, page, status};
+use crate::arguments::SmiArguments;
+use crate::exit::{self, Failure, Status};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::recording::Recording;
+
+/// Shows one moment of a recording, the last where none is asked for; with --watch all of them, one
+/// after another: tables at that pace, what is for programs at once.
+pub(super) fn show(
+    arguments: &SmiArguments,
+    path: &Path,
+    view: View<'_>,
+    output: &Output,
+) -> Result<Status, Failure> {
+    let recording = Recording::open(path).map_err(|error| Failure::because(&error))?;
+    if recording.torn_bytes() > 0 {
+        exit::tell(&format!(
+            "telltale: the last {} bytes of {} are no whole snapshot: a crash left them, or one is \
+             being written",
+            recording.torn_bytes(),
+            path.display()
+        ));
+    }
+    let last = recording.frames().len() - 1;
+    let Some(period) = arguments.watch else {
+        // Spans are counted back from the recording's end, not from today.
+        let end = recording.frames()[last].at;
+        let place = arguments.at.map_or(last, |moment| recording.place_at(moment.at(end)));
+        let snapshot = recording.snapshot(place).map_err(|error| Failure::because(&error))?;
+        output.print(&view.heading())?;
+        output.print(&titled(&recording, place, &snapshot, view, output))?;
+        return Ok(status(&snapshot));
+    };
+    let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+    let is_for_people = matches!(view.form, Form::Tables { .. });
+    output.print(&view.heading())?;
+    if is_for_people {
+        output.begin_repainting()?;
+    }
+    let mut worst = Status::Fine;
+    for place in 0..=last {
+        match recording.snapshot(place) {
+            Err(error) => {
+                exit::tell(&format!("telltale: {}", telltale_schema::text::with_causes(&error)));
+                worst = Status::Partial;
+            }
+            Ok(snapshot) => {
+                let page = titled(&recording, place, &snapshot, view, output);
+                match is_for_people {
+                    true => output.repaint(&page)?,
+                    false => output.print(&page)?,
+                }
+            }
+        }
+        let is_over = match is_for_people && place < last {
+            true => interrupt.sleep(period),
+            false => interrupt.asked(),
+        };
+        if is_over {
+            break;
+        }
+    }
+    if is_for_people {
+        output.end_repainting()?;
+    }
+    Ok(worst)
+}
+
+/// A snapshot's page, which says for a person of when it is.
+fn titled(
+    recording: &Recording,
+    place: usize,
+    snapshot: &Snapshot,
+    view: View<'_>,
+    output: &Output,
+) -> String {
+    let page = page(snapshot, None, view, output.rows_of_a_page(), output);
+    if !matches!(view.form, Form::Tables { .. }) {
+        return page;
+    }
+    let frames = recording.frames();
+    let number = |number: usize| quantity::count(u64::try_from(number).unwrap_or(u64::MAX));
+    let title = format!(
+        "As of {}, recorded: {} of {}, from {} to {}",
+        calendar::format(snapshot.taken_at),
+        number(place + 1),
+        number(frames.len()),
+        time(frames[0].at),
+        time(frames[frames.len() - 1].at),
+    );
+    format!("{}\n{page}", telltale_smi::title(&title, &output.style()))
+}
+
+fn time(at: Timestamp) -> String {
+    calendar::format(at)
+}

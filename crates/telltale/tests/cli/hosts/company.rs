@@ -1,0 +1,116 @@
+//! Services on ports of this machine, each as if it were another one; and ports where nobody answers.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use telltale_emulator::{Machine, MachineKind, MachineOptions};
+use telltale_harness::Scratch;
+use telltale_node::access::AccessPolicy;
+use telltale_node::grpc::{GrpcOptions, GrpcService};
+use telltale_node::service::{Publisher, ServiceFigures};
+use telltale_node::{CollectOptions, Collector};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_server::listen::{Address, Listener};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Services that all show the same n300.
+pub(crate) struct Company {
+    pub(crate) addresses: Vec<String>,
+    stop: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Company {
+    /// So many, on free ports.
+    pub(crate) fn of(count: usize) -> Self {
+        Self::at(&vec![LOOPBACK; count])
+    }
+
+    /// One at each of these addresses.
+    pub(crate) fn at(places: &[SocketAddr]) -> Self {
+        let scratch = Scratch::new();
+        let root = scratch.join("m");
+        let _machine =
+            Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
+        let collect = CollectOptions { root, ..CollectOptions::default() };
+        let snapshot = Arc::new(Collector::new(collect).unwrap().collect());
+        let (publisher, view) =
+            Publisher::new(Duration::from_secs(3600), snapshot, figures()).unwrap();
+        let policy = Arc::new(AccessPolicy::of_directory(scratch.path()).unwrap());
+        let options = GrpcOptions::default();
+        let mut addresses = Vec::new();
+        let mut services = Vec::new();
+        for place in places {
+            let (listener, _) = Listener::bind(&Address::Tcp(*place), None).unwrap();
+            let Some(Address::Tcp(address)) = listener.address() else { panic!("a port") };
+            addresses.push(address.to_string());
+            services.push(GrpcService::new(vec![listener], &options).unwrap());
+        }
+        let (stop, stopped) = watch::channel(());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let mut serving = JoinSet::new();
+                for service in services {
+                    let (view, policy, mut stopped) =
+                        (view.clone(), Arc::clone(&policy), stopped.clone());
+                    let until = async move { while stopped.changed().await.is_ok() {} };
+                    serving.spawn(service.serve(view, policy, until));
+                }
+                while let Some(ended) = serving.join_next().await {
+                    ended.unwrap().unwrap();
+                }
+            });
+            drop(publisher);
+        });
+        Self { addresses, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// All of them end; comes back when their ports are free.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Company {
+    fn drop(&mut self) {
+        self.stop.take();
+    }
+}
+
+/// A port where connections are made and nothing is ever said.
+pub(crate) fn silent() -> (TcpListener, String) {
+    let listener = TcpListener::bind(LOOPBACK).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+/// A port where nobody listens.
+pub(crate) fn refused() -> String {
+    silent().1
+}
+
+fn figures() -> ServiceFigures {
+    ServiceFigures {
+        started_at: Timestamp(1),
+        cpu_seconds: 0.0,
+        resident_bytes: Reading::absent(Absence::NotYet, ""),
+        reloads: 0,
+        refused_reloads: 0,
+        collections: 0,
+        collection_seconds: 0.0,
+        drops: Vec::new(),
+        sources: Vec::new(),
+        legacy: None,
+        history: None,
+    }
+}
