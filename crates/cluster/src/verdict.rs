@@ -33,6 +33,14 @@ pub enum VerdictKind {
     SlowLink,
 }
 
+impl VerdictKind {
+    /// Whether the job stands still by it.
+    #[must_use]
+    pub const fn is_hang(self) -> bool {
+        matches!(self, Self::CommunicationHang | Self::NonCommunicationHang)
+    }
+}
+
 /// Which half of a node's connection to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {

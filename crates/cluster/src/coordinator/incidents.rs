@@ -11,7 +11,7 @@ use crate::epoch::Epoch;
 use crate::incident::{Hold, Incident, Sign, Standing};
 use crate::message::Outcome;
 use crate::node::{Bar, NodeName};
-use crate::policy::Mode;
+use crate::policy::{Mode, Policy};
 use crate::stored::{Phase, StoredState, Why};
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -182,17 +182,10 @@ impl Leadership {
         let (lost, mut hold) = self.allowed(scene, &lost, 0);
         let (suspected, unsure) = self.suspected(scene, &lost);
         hold = hold.or(unsure);
-        let hangs = |verdict: &&Verdict| {
-            matches!(
-                verdict.kind,
-                VerdictKind::CommunicationHang | VerdictKind::NonCommunicationHang
-            )
-        };
         // A job that hangs has nothing to lose by a restart, even in the same places.
-        let lasting = scene.policy.hang_windows;
         let act = self.state.mode == Mode::Act;
-        let mut hangs = self.suspicions.iter().filter(hangs);
-        restart |= act && !self.in_doubt(scene) && hangs.any(|one| one.windows >= lasting);
+        let mut hangs = self.suspicions.iter().filter(|verdict| verdict.kind.is_hang());
+        restart |= act && !self.in_doubt(scene) && hangs.any(|one| lasts(one, scene.policy));
         Answer { lost, suspected, hold, restart }
     }
 
@@ -209,10 +202,7 @@ impl Leadership {
         if self.state.mode != Mode::Act {
             return (BTreeSet::new(), Some(Hold::Mode));
         }
-        let sure = self
-            .suspicions
-            .iter()
-            .filter(|verdict| verdict.windows >= scene.policy.continuity_windows);
+        let sure = self.suspicions.iter().filter(|verdict| lasts(verdict, scene.policy));
         let named = sure.filter_map(|verdict| verdict.suspects.node());
         let named: BTreeSet<NodeName> =
             named.filter(|node| self.has_slot(node) && !lost.contains(*node)).cloned().collect();
@@ -247,4 +237,12 @@ impl Leadership {
         let state = StoredState { phase: Phase::Over(outcome), ..self.state.clone() };
         (Why::Over(outcome), state)
     }
+}
+
+/// Whether a suspicion has lasted long enough to act on: a hang costs all of the job's time, so it
+/// is waited for less than for what is slow.
+const fn lasts(suspicion: &Verdict, policy: &Policy) -> bool {
+    let least =
+        if suspicion.kind.is_hang() { policy.hang_windows } else { policy.continuity_windows };
+    suspicion.windows >= least
 }

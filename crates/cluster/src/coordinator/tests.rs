@@ -251,9 +251,18 @@ impl Cluster {
 
     /// Detection suspects all of these.
     fn look_at(&mut self, suspects: &[Suspects], windows: u32) {
+        self.judge(VerdictKind::SlowNode, suspects, windows);
+    }
+
+    /// Detection suspects these of a hang.
+    fn hang(&mut self, suspects: Suspects, windows: u32) {
+        self.judge(VerdictKind::NonCommunicationHang, &[suspects], windows);
+    }
+
+    fn judge(&mut self, kind: VerdictKind, suspects: &[Suspects], windows: u32) {
         let epoch = self.state().epoch;
         let verdict = |suspects: &Suspects| Verdict {
-            kind: VerdictKind::SlowNode,
+            kind,
             suspects: suspects.clone(),
             confidence: 1.0,
             evidence: Vec::new(),

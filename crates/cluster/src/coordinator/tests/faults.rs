@@ -308,17 +308,22 @@ fn a_job_that_hangs_is_restarted_sooner_than_a_slow_node_is_replaced() {
     for (windows, epoch) in [(4, 1), (5, 2)] {
         let policy = Policy { mode: Mode::Act, ..Policy::default() };
         let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
-        let verdict = Verdict {
-            kind: VerdictKind::CommunicationHang,
-            suspects: Suspects::Ambiguous(vec![Suspect::Node(name("a")), Suspect::Node(name("b"))]),
-            confidence: 0.5,
-            evidence: Vec::new(),
-            first_seen: cluster.now,
-            windows,
-        };
-        cluster.input(Input::Verdicts { epoch: Epoch::new(1), verdicts: vec![verdict] });
+        let either = vec![Suspect::Node(name("a")), Suspect::Node(name("b"))];
+        cluster.hang(Suspects::Ambiguous(either), windows);
         cluster.pass(2 * SECOND);
         assert_eq!((cluster.epoch(), cluster.map().as_str()), (epoch, "a b"), "{windows}");
+    }
+}
+
+#[test]
+fn who_alone_makes_a_job_hang_is_replaced_by_the_restart() {
+    for (windows, map) in [(4, "a b"), (5, "a c")] {
+        let policy = Policy { mode: Mode::Act, ..Policy::default() };
+        let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
+        let suspects = Suspects::One(Suspect::Node(name("b")));
+        cluster.hang(suspects, windows);
+        cluster.pass(2 * SECOND);
+        assert_eq!(cluster.map(), map, "{windows}");
     }
 }
 
