@@ -11,6 +11,7 @@ mod leftovers;
 mod output;
 mod ports;
 mod process;
+mod python;
 mod shim;
 mod warm;
 mod worker;
@@ -197,9 +198,8 @@ pub struct Supervisor {
     receiver: mpsc::Receiver<(u64, News)>,
     /// Events that are known already.
     known: VecDeque<Event>,
-    /// `PYTHONPATH` for workers, and for those that wait at a gate, where it is not the agent's own.
-    python_path: Option<OsString>,
-    gate_path: Option<OsString>,
+    /// `PYTHONPATH` for workers.
+    python_path: OsString,
     /// No worker is started ahead before this, so as not to be in the way of those that run.
     warm_after: Instant,
     /// Locked for as long as this agent lives.
@@ -225,18 +225,7 @@ impl Supervisor {
         DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
         let output = Output::start(logs, settings.output_bytes.max(MIN_OUTPUT_BYTES))
             .map_err(set_up("the threads for the workers' output"))?;
-        let own_path = std::env::var_os("PYTHONPATH").filter(|path| !path.is_empty());
-        let python_path = match settings.shim {
-            true => Some(in_front(shim::write(&settings.state).map_err(state)?, own_path.as_ref())),
-            false => None,
-        };
-        let gate_path = match settings.warm {
-            0 => None,
-            _ => {
-                let behind = python_path.as_ref().or(own_path.as_ref());
-                Some(in_front(warm::write_module(&settings.state).map_err(state)?, behind))
-            }
-        };
+        let python_path = python_path(&settings).map_err(state)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         Ok(Self {
             recipe: Recipe {
@@ -254,7 +243,6 @@ impl Supervisor {
             receiver,
             known: VecDeque::new(),
             python_path,
-            gate_path,
             warm_after: Instant::now(),
             _lock: lock,
         })
@@ -406,8 +394,7 @@ impl Supervisor {
         gate: bool,
     ) -> io::Result<()> {
         environment.extend(self.settings.environment.iter().cloned());
-        let path = if gate { &self.gate_path } else { &self.python_path };
-        environment.extend(path.clone().map(|path| ("PYTHONPATH".into(), path)));
+        environment.push(("PYTHONPATH".into(), self.python_path.clone()));
         self.serial += 1;
         let serial = self.serial;
         let mark = format!("{}{serial}", mark_prefix(&self.settings));
@@ -497,14 +484,16 @@ impl Supervisor {
     }
 }
 
-/// A search path with `first` in front.
-fn in_front(first: PathBuf, behind: Option<&OsString>) -> OsString {
-    let mut path = first.into_os_string();
-    if let Some(behind) = behind {
+/// Where workers' Pythons look for modules: ours, which stand aside when they have begun, and where the agent's does.
+fn python_path(settings: &Settings) -> io::Result<OsString> {
+    let mut path = python::write(&settings.state)?.into_os_string();
+    let shim = settings.shim.then(|| shim::write(&settings.state)).transpose()?;
+    let own = std::env::var_os("PYTHONPATH").filter(|path| !path.is_empty());
+    for place in shim.map(PathBuf::into_os_string).into_iter().chain(own) {
         path.push(":");
-        path.push(behind);
+        path.push(place);
     }
-    path
+    Ok(path)
 }
 
 /// Takes the state directory for this process alone.

@@ -8,8 +8,8 @@ use crate::exit::{Failure, Status};
 
 /// Becomes the worker's command; comes back only when that failed, which the agent tells.
 pub(crate) fn run_hold(arguments: HoldArguments) -> Result<Status, Failure> {
-    let HoldArguments { agent, record, gate, wait_ms, command } = arguments;
-    let error = hold(&Hold { agent, record, gate, wait_ms, command });
+    let HoldArguments { agent, record, gate, command } = arguments;
+    let error = hold(&Hold { agent, record, gate, command });
     Err(Failure::because(&error))
 }
 

@@ -11,7 +11,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
@@ -41,8 +40,6 @@ pub struct Hold {
     pub record: PathBuf,
     /// Whether the command is a Python that is to wait for its environment.
     pub gate: bool,
-    /// How long it waits before it executes the command, in milliseconds.
-    pub wait_ms: u64,
     /// The command and its arguments.
     pub command: Vec<OsString>,
 }
@@ -145,7 +142,6 @@ fn become_command(hold: &Hold, channel: &OwnedFd) -> HoldError {
         }
         command.env(GATE, channel.as_raw_fd().to_string());
     }
-    std::thread::sleep(Duration::from_millis(hold.wait_ms));
     HoldError::Execute { source: command.exec(), command: program.clone() }
 }
 

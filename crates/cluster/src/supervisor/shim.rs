@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::warm;
+use super::python;
 
 /// Its files, by their places in `clients/python`.
 macro_rules! files {
@@ -51,7 +51,7 @@ pub enum ShimError {
 /// # Errors
 /// When the command is a Python that ignores `PYTHONPATH` or `sitecustomize`.
 pub fn can_have_shim(command: &[OsString]) -> Result<(), ShimError> {
-    match warm::blind_option(command).filter(|_| warm::is_python(command)) {
+    match python::blind_option(command).filter(|_| python::is_python(command)) {
         Some(option) => Err(ShimError::Blind { option: option.clone() }),
         None => Ok(()),
     }

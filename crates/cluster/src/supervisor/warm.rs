@@ -1,24 +1,19 @@
 //! Workers that are started ahead: a Python that has imported what its script needs, and waits at a
 //! gate until its rank is known.
 //!
-//! The gate is a module that Python imports by itself before the script (`sitecustomize`, found
-//! through `PYTHONPATH`), so the script needs no change. Nothing of the script has run before the gate.
+//! The gate is in the module that Python imports by itself ([`super::python`]), so the script needs no
+//! change. Nothing of the script has run before the gate.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use super::python;
 
 /// The variable with the descriptor at which a worker waits.
 pub(super) const GATE: &str = "TELLTALE_GATE";
 /// What a worker says when it has imported everything.
 pub(super) const WARM: &[u8] = b"warm\n";
-/// The module.
-const MODULE: &str = include_str!("warm/sitecustomize.py");
 
 /// Why a command's workers cannot be started ahead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -44,39 +39,13 @@ pub enum WarmError {
 /// # Errors
 /// When the command is no Python, or one that ignores `PYTHONPATH` or `sitecustomize`.
 pub fn can_be_warm(command: &[OsString]) -> Result<(), WarmError> {
-    if !is_python(command) {
+    if !python::is_python(command) {
         return Err(WarmError::NoPython { program: command.first().cloned().unwrap_or_default() });
     }
-    match blind_option(command) {
+    match python::blind_option(command) {
         Some(option) => Err(WarmError::Blind { option: option.clone() }),
         None => Ok(()),
     }
-}
-
-/// Whether a command's program is a Python, by its name.
-pub(super) fn is_python(command: &[OsString]) -> bool {
-    let name = command.first().and_then(|program| Path::new(program).file_name());
-    let name = name.unwrap_or_default().as_bytes();
-    name.starts_with(b"python") || name.starts_with(b"pypy")
-}
-
-/// The option by which a Python looks neither at `PYTHONPATH` nor for `sitecustomize`, if it has one.
-pub(super) fn blind_option(command: &[OsString]) -> Option<&OsString> {
-    let options = command.iter().skip(1).take_while(|word| word.as_bytes().starts_with(b"-"));
-    let mut of_python = options.take_while(|option| !matches!(option.as_bytes(), b"-c" | b"-m"));
-    of_python.find(|option| {
-        let letters = option.as_bytes();
-        let is_short = !letters.starts_with(b"--") && !letters.starts_with(b"-X");
-        is_short && letters.iter().any(|letter| b"EIS".contains(letter))
-    })
-}
-
-/// Writes the module below `state`, and says in which directory.
-pub(super) fn write_module(state: &Path) -> io::Result<PathBuf> {
-    let directory = state.join("warm");
-    DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-    std::fs::write(directory.join("sitecustomize.py"), MODULE)?;
-    Ok(directory)
 }
 
 /// The environment as the gate reads it: its length on a line, then names and values, each with a

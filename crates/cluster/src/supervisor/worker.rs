@@ -30,11 +30,6 @@ use crate::agent::Exit;
 
 /// Bytes of the reason why a worker could not be started.
 const MAX_REASON_BYTES: usize = 4096;
-/// How much later than rank 0 the others begin, in milliseconds. A rank of PyTorch that comes to rank 0's
-/// address before anything listens there tries again a whole second later (`torch/csrc/distributed/c10d/
-/// socket.cpp`), so whoever is imported sooner by a moment costs all of them a second. The gate of workers
-/// that were started ahead waits as long.
-const HEAD_START_MS: u64 = 150;
 /// How long output may still come from a worker of which nothing is left.
 const OUTPUT_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -65,7 +60,7 @@ pub(super) struct Started {
 }
 
 impl Recipe {
-    /// Starts a worker; `gate` is where the module of its gate is.
+    /// Starts a worker; with a `gate` it waits there for its environment.
     pub(super) fn start(
         &self,
         mark: String,
@@ -83,9 +78,6 @@ impl Recipe {
         command.arg("--record").arg(&self.record);
         if gate {
             command.arg("--gate");
-        }
-        if environment.iter().any(|(name, rank)| name == "RANK" && rank != "0") {
-            command.arg("--wait-ms").arg(HEAD_START_MS.to_string());
         }
         command.arg("--").args(&self.command);
         command.env(MARK, &mark).envs(environment.iter().map(|(name, value)| (name, value)));

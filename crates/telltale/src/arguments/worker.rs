@@ -16,10 +16,6 @@ pub(crate) struct HoldArguments {
     /// Let the command's Python wait for its environment
     #[arg(long)]
     pub(crate) gate: bool,
-
-    /// Wait so many milliseconds before the command is executed
-    #[arg(long, default_value_t = 0)]
-    pub(crate) wait_ms: u64,
     /// The command that the worker becomes
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

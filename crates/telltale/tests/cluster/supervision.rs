@@ -1,5 +1,7 @@
 //! The supervisor with real processes: nothing is lost of how a worker ends, and nothing of it stays.
 
+mod python;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use telltale_cluster::agent::{Exit, LocalRank};
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::node::{Incarnation, NodeName};
 use telltale_cluster::supervisor::{Event, Settings, Supervisor, SupervisorError};
-use telltale_harness::{ChildGuard, Scratch, skip, wait_until};
+use telltale_harness::{ChildGuard, Scratch, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const EPOCH: Epoch = Epoch::new(3);
@@ -203,100 +205,6 @@ fn a_state_directory_is_for_one_agent() {
         assert!(matches!(second, Err(SupervisorError::InUse { .. })));
     });
     with_supervisor(settings(scratch.path(), ""), async |_again| {});
-}
-
-/// A script that tells that it has begun, and imports what is seen in its process's maps.
-const SCRIPT: &str = "\
-import os, sqlite3, sys
-open(os.environ['STATE'] + '/begun', 'w').close()
-print('rank', os.environ['RANK'], sys.argv[1:], 'TELLTALE_GATE' in os.environ)
-print('path', os.environ.get('PYTHONPATH'), [place for place in sys.path if 'warm' in place])
-";
-
-fn python(state: &Path) -> Option<Settings> {
-    let python = Path::new("/usr/bin/python3");
-    if !python.exists() {
-        skip("cluster::supervision::warm", "needs Python at /usr/bin/python3");
-        return None;
-    }
-    let script = state.join("script.py");
-    fs::write(&script, SCRIPT).expect("a script can be written");
-    let mut settings = settings(state, "");
-    settings.command = vec![python.into(), "-u".into(), script.into(), "argument".into()];
-    settings.environment.push(("STATE".into(), state.into()));
-    settings.warm = 1;
-    Some(settings)
-}
-
-async fn until_warm(supervisor: &mut Supervisor) {
-    supervisor.keep_up().expect("a worker is started ahead");
-    let warm = async {
-        while supervisor.warm() == 0 {
-            // No event comes of a worker that waits: this only lets the supervisor take notice.
-            let _ = tokio::time::timeout(Duration::from_millis(20), supervisor.event()).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, warm).await.expect("the worker imports what it needs");
-}
-
-#[test]
-fn a_worker_started_ahead_waits_with_its_imports_done_and_then_runs_its_script() {
-    let scratch = Scratch::new();
-    let Some(settings) = python(scratch.path()) else { return };
-    with_supervisor(settings, async |mut supervisor| {
-        until_warm(&mut supervisor).await;
-        assert!(!scratch.join("begun").exists(), "nothing of the script may run");
-        assert_eq!(supervisor.processes().count(), 0, "it has no rank");
-        let record = fs::read_to_string(scratch.join("workers")).unwrap();
-        let pid = record.split(' ').nth(2).unwrap();
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-        assert!(maps.contains("_sqlite3"), "the script's import is done");
-        start(&mut supervisor, FIRST, 6);
-        assert_eq!(next(&mut supervisor).await, Event::Started { epoch: EPOCH, local: FIRST });
-        let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Code(0) };
-        assert_eq!(next(&mut supervisor).await, exited);
-        wait_until("the output", PATIENCE, || log(&scratch, 6).lines().count() == 2);
-        assert_eq!(log(&scratch, 6), "rank 6 ['argument'] False\npath None []\n");
-    });
-}
-
-#[test]
-fn a_worker_started_ahead_that_has_gone_is_made_good_by_another() {
-    let scratch = Scratch::new();
-    let Some(settings) = python(scratch.path()) else { return };
-    with_supervisor(settings, async |mut supervisor| {
-        until_warm(&mut supervisor).await;
-        let record = fs::read_to_string(scratch.join("workers")).unwrap();
-        let pid = record.split(' ').nth(2).and_then(|pid| pid.parse().ok()).unwrap();
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        wait_gone(u32::try_from(pid.as_raw_nonzero().get()).unwrap());
-        start(&mut supervisor, FIRST, 0);
-        let mut ended_ahead = 0;
-        loop {
-            match next(&mut supervisor).await {
-                Event::WarmEnded { .. } => ended_ahead += 1,
-                Event::Exited { exit, .. } => break assert_eq!(exit, Exit::Code(0)),
-                _ => {}
-            }
-        }
-        assert_eq!(ended_ahead, 1);
-    });
-}
-
-#[test]
-fn workers_started_ahead_end_with_the_supervisor() {
-    let scratch = Scratch::new();
-    let Some(settings) = python(scratch.path()) else { return };
-    with_supervisor(settings, async |mut supervisor| {
-        until_warm(&mut supervisor).await;
-        let record = fs::read_to_string(scratch.join("workers")).unwrap();
-        let pid: u32 = record.split(' ').nth(2).and_then(|pid| pid.parse().ok()).unwrap();
-        assert!(is_there(pid));
-        supervisor.stop(PATIENCE).await;
-        assert!(!is_there(pid));
-        assert!(!scratch.join("begun").exists(), "nothing of the script may run");
-    });
 }
 
 /// The variable that makes this test program an agent, which [`an_agent_that_is_killed`] kills.

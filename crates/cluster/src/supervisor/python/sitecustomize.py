@@ -1,17 +1,21 @@
-"""Holds a Python that `telltale agent --warm` has started ahead, until its rank is known.
+"""What `telltale agent` does in the Pythons of its workers, before their script begins.
 
-Python imports this module before it looks at the script. It imports what the script will import, as
-far as that is installed (not what lies beside the script, which may look at its environment), then
-waits for the environment, takes it over, and lets the script begin as if nothing had been.
+Python imports this module by itself. A rank's store is opened only once rank 0 listens. And a Python that
+`--warm` has started ahead is held until its rank is known: it imports what the script will import, as far as
+that is installed (not what lies beside the script, which may look at its environment), then waits for the
+environment, takes it over, and lets the script begin as if nothing had been.
 It must not keep a script from running: whatever fails here is passed over.
 """
 
 import os
 import sys
-import time
 
 MOST_BYTES = 1 << 20  # of an environment
-HEAD_START = 0.15  # seconds that rank 0 has to listen before the others look for it
+RENDEZVOUS = "torch.distributed.rendezvous"
+# Where nothing listens, PyTorch tries again after a second (torch/csrc/distributed/c10d/socket.cpp, 1.13).
+# Here it is tried this often, for as long as a second counts; afterwards it is left to PyTorch.
+LOOK_EVERY = 0.01
+LOOK_FOR = 10.0
 
 
 def script_and_module(arguments):
@@ -107,13 +111,6 @@ def environment(gate):
 def pass_the_gate():
     gate = int(os.environ.pop("TELLTALE_GATE"))
     os.set_inheritable(gate, False)
-    here = os.path.dirname(os.path.abspath(__file__))
-    # What this process starts is not to wait here.
-    rest = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
-    rest = [place for place in rest if place and os.path.abspath(place) != here]
-    if rest:
-        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
-    sys.path[:] = [place for place in sys.path if os.path.abspath(place) != here]
     try:
         warm_up()
     except BaseException:
@@ -121,8 +118,66 @@ def pass_the_gate():
     os.write(gate, b"warm\n")
     os.environb.update(environment(gate))
     os.close(gate)
-    if os.environ.get("RANK", "0") != "0":
-        time.sleep(HEAD_START)
+
+
+class RendezvousFinder:
+    """Finds nothing itself; has PyTorch's rendezvous open its stores by `awaited`."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != RENDEZVOUS:
+            return None
+        sys.meta_path.remove(self)
+        others = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                if hasattr(module, "TCPStore"):
+                    module.TCPStore = awaited(module.TCPStore)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def awaited(store):
+    """The same store; whoever does not hold it himself waits until somebody listens."""
+
+    def opened(host_name, port, world_size=None, is_master=False, *rest, **named):
+        if not is_master:
+            try:
+                wait_for(host_name, port)
+            except Exception:
+                pass
+        return store(host_name, port, world_size, is_master, *rest, **named)
+
+    return opened
+
+
+def wait_for(host_name, port):
+    """Waits until somebody listens there, or so long that it makes no difference any more."""
+    import socket
+    import time
+
+    end = time.monotonic() + LOOK_FOR
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((host_name, port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(LOOK_EVERY)
+
+
+def step_aside():
+    """Takes this module off the path: what this process starts is not to find it."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    rest = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
+    rest = [place for place in rest if place and os.path.abspath(place) != here]
+    if rest:
+        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+    sys.path[:] = [place for place in sys.path if os.path.abspath(place) != here]
 
 
 def next_sitecustomize():
@@ -134,6 +189,8 @@ def next_sitecustomize():
         pass
 
 
+step_aside()
+sys.meta_path.insert(0, RendezvousFinder())
 if "TELLTALE_GATE" in os.environ:
     pass_the_gate()
-    next_sitecustomize()
+next_sitecustomize()
