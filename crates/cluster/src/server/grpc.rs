@@ -143,7 +143,7 @@ impl Service<http::Request<Body>> for Coordinator {
                 let text = "the call must carry this coordinator's token; see --token-file";
                 return Ok(Status::unauthenticated(text).into_http());
             }
-            let method = request.uri().path().rsplit('/').next().unwrap_or_default();
+            let method = method_of(request.uri().path()).unwrap_or_default();
             if method == "Attend" {
                 let mut grpc =
                     Grpc::new(RawCodec).max_decoding_message_size(MAX_NODE_MESSAGE_BYTES);
@@ -155,5 +155,29 @@ impl Service<http::Request<Body>> for Coordinator {
             let mut grpc = Grpc::new(RawCodec).max_decoding_message_size(MAX_REQUEST_BYTES);
             Ok(grpc.unary(Call { desk: serving.desk, method }, request).await)
         })
+    }
+}
+
+/// What is called of our service, by the whole path: the router hands over all that begins with our
+/// service's name, and a longer path with one of our methods at its end is nobody's.
+fn method_of(path: &str) -> Option<&str> {
+    path.strip_prefix('/')?.strip_prefix(SERVICE)?.strip_prefix('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SERVICE, method_of};
+
+    #[test]
+    fn a_method_is_what_follows_the_service_and_nothing_else() {
+        for (path, method) in [
+            (format!("/{SERVICE}/Restart"), Some("Restart")),
+            (format!("/{SERVICE}/x/Restart"), Some("x/Restart")),
+            (format!("/other/{SERVICE}/Restart"), None),
+            (format!("/x{SERVICE}/Restart"), None),
+            (String::from("/other.Service/Restart"), None),
+        ] {
+            assert_eq!(method_of(&path), method, "{path}");
+        }
     }
 }

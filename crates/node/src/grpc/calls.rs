@@ -88,8 +88,11 @@ impl Service<http::Request<Body>> for Telemetry {
 }
 
 impl Method {
+    /// The method of a whole path, `/SERVICE/METHOD`. The router hands over all that begins with our
+    /// service's name, and a longer path with one of our methods at its end is nobody's.
     fn of_path(path: &str) -> Option<Self> {
-        Some(match path.rsplit('/').next()? {
+        let method = path.strip_prefix('/')?.strip_prefix(SERVICE)?.strip_prefix('/')?;
+        Some(match method {
             "ListDevices" => Self::ListDevices,
             "ListProcesses" => Self::ListProcesses,
             "GetSnapshot" => Self::GetSnapshot,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use prost::Message;
 use telltale_node::grpc::ConnectError;
 use telltale_schema::clock::Timestamp;
-use telltale_wire::telemetry::{SERVICE, message};
+use telltale_wire::telemetry::{Payload, RawCodec, SERVICE, message};
 use tonic::transport::Endpoint;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
@@ -89,6 +89,30 @@ fn what_is_not_offered_is_refused_with_a_reason() {
         };
         assert!(client.unary("ListProcesses", &long).await.is_err());
         assert!(client.snapshot(false).await.is_ok(), "the connection goes on");
+    });
+}
+
+#[test]
+fn a_method_of_ours_at_the_end_of_another_path_is_not_ours() {
+    let served = Served::of(machine(1, 1));
+    let address = format!("unix:{}", served.socket().display());
+    wait(async {
+        let channel = Endpoint::from_shared(address).unwrap().connect().await.unwrap();
+        let mut grpc = tonic::client::Grpc::new(channel);
+        for (path, works) in [
+            (format!("/{SERVICE}/ListMetrics"), true),
+            (format!("/{SERVICE}/x/ListMetrics"), false),
+            (format!("/{SERVICE}//ListMetrics"), false),
+            (String::from("/other.v1.Service/ListMetrics"), false),
+            (format!("/x/{SERVICE}/ListMetrics"), false),
+        ] {
+            grpc.ready().await.unwrap();
+            let request = tonic::Request::new(Payload::default());
+            let answer = grpc.unary(request, path.parse().unwrap(), RawCodec).await;
+            let code = answer.err().map(|status| status.code());
+            let expected = (!works).then_some(tonic::Code::Unimplemented);
+            assert_eq!(code, expected, "{path}");
+        }
     });
 }
 
