@@ -157,6 +157,12 @@ impl Collector {
         }
     }
 
+    /// Sources that are asked less often than all others, and whose status in the last snapshot is
+    /// therefore that of an attempt which an earlier one has told of.
+    pub fn repeated(&self) -> Vec<&'static str> {
+        self.processes.repeated()
+    }
+
     /// Removes what dead processes left in the runtime directory, as far as it is ours to remove.
     pub fn clean(&mut self) -> CleanReport {
         let hardware = self.hardware.read();

@@ -226,6 +226,11 @@ impl Processes {
         found
     }
 
+    /// Sources whose status in what was found last is that of an earlier look.
+    pub(crate) fn repeated(&self) -> Vec<&'static str> {
+        self.pods.repeated()
+    }
+
     /// Copies the ledgers of living processes and hands each to `take`, with its process's pid.
     pub(crate) fn sweep(&mut self, take: impl FnMut(u32, &LedgerReading)) {
         self.ledgers.sweep(take);

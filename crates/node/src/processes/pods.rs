@@ -24,6 +24,9 @@ use crate::tree::Tree;
 use kubelet::Kubelet;
 use names::{Names, Wanted};
 
+/// The source that the directories are.
+const NAMES: &str = "pods";
+
 /// How long a container without a full name is left alone before the directories are read again: a
 /// container's log appears when it starts, and what is not there then may never be.
 const LOOK_AGAIN_NS: u64 = 10_000_000_000;
@@ -55,6 +58,8 @@ pub(super) struct Pods {
     known: HashMap<String, Known>,
     /// How the last look at the directories went, where there are any.
     looked: Option<SourceStatus>,
+    /// The directories were looked at in the last call.
+    has_looked: bool,
     kubelet: Kubelet,
 }
 
@@ -77,6 +82,7 @@ impl Pods {
             patience: Patience::default(),
             known: HashMap::new(),
             looked: None,
+            has_looked: false,
             kubelet,
         }
     }
@@ -92,11 +98,12 @@ impl Pods {
         }
         let now_ns = clock.monotonic_ns();
         let wanted = self.wanted(processes, now_ns);
+        self.has_looked = !wanted.is_empty();
         if self.known.is_empty() && wanted.is_empty() {
             self.looked = None;
             return Vec::new();
         }
-        if !wanted.is_empty() {
+        if self.has_looked {
             self.look(wanted, clock);
         }
         let pods = self.known.values().filter_map(|known| known.pod.as_ref());
@@ -110,6 +117,12 @@ impl Pods {
             container.pod = Some(Pod { allocated, ..pod.clone() });
         }
         self.looked.iter().cloned().chain(kubelet).collect()
+    }
+
+    /// Sources whose status in the last call is that of an earlier one: they were not asked for it.
+    pub(super) fn repeated(&self) -> Vec<&'static str> {
+        let names = (!self.has_looked).then_some(NAMES);
+        names.into_iter().chain((!self.kubelet.is_new()).then_some(kubelet::NAME)).collect()
     }
 
     /// Containers whose names are not known; lets go of those that are there no more.
@@ -157,6 +170,6 @@ impl Pods {
             known.looked_ns = started_ns;
             known.pod = pod.or(known.pod.take());
         }
-        self.looked = present.then(|| report.finish("pods", clock, started_ns));
+        self.looked = present.then(|| report.finish(NAMES, clock, started_ns));
     }
 }

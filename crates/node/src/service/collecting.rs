@@ -57,7 +57,7 @@ impl Collecting {
             thread_cpu().saturating_sub(cpu_before),
             Instant::now(),
         );
-        figures.count(&snapshot);
+        figures.count(&snapshot, &collector.repeated());
         let mut own = figures.now(&shared, clock.now());
         own.legacy = collector.legacy_figures();
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
@@ -112,7 +112,7 @@ impl Collecting {
             self.publisher.begin();
         }
         let snapshot = Arc::new(self.collector.collect_round(round));
-        self.figures.count(&snapshot);
+        self.figures.count(&snapshot, &self.collector.repeated());
         self.look_for_alerts(&snapshot);
         let mut own = self.figures.now(&self.shared, self.clock.now());
         own.legacy = self.collector.legacy_figures();

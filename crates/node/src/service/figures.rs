@@ -71,11 +71,12 @@ impl Figures {
         Self { started_at, collections: 0, collection_ns: 0, sources: Vec::new() }
     }
 
-    /// Counts one collection.
-    pub(crate) fn count(&mut self, snapshot: &Snapshot) {
+    /// Counts one collection. What was not asked anew for it, those in `repeated`, has been counted.
+    pub(crate) fn count(&mut self, snapshot: &Snapshot, repeated: &[&str]) {
         self.collections += 1;
         self.collection_ns = self.collection_ns.saturating_add(snapshot.collected_in_ns);
-        for status in &snapshot.sources {
+        let is_new = |status: &&SourceStatus| !repeated.contains(&status.name.as_str());
+        for status in snapshot.sources.iter().filter(is_new) {
             self.count_source(status);
         }
     }
@@ -164,11 +165,12 @@ mod tests {
             }],
         };
         let mut figures = Figures::new(Timestamp(1));
-        figures.count(&snapshot);
-        figures.count(&snapshot);
+        figures.count(&snapshot, &[]);
+        figures.count(&snapshot, &["kubelet"]);
+        figures.count(&snapshot, &["ledgers"]);
         let shared = Shared::new(Duration::from_secs(1)).unwrap();
         let now = figures.now(&shared, Timestamp(2));
-        assert_eq!((now.collections, now.collection_seconds), (2, 1.0));
+        assert_eq!((now.collections, now.collection_seconds), (3, 1.5));
         assert_eq!((now.sources[0].errors, now.sources[0].seconds), (6, 0.5));
         assert!(now.cpu_seconds > 0.0);
     }

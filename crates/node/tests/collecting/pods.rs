@@ -6,11 +6,13 @@ mod kubelet;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, wait_until};
 use telltale_node::{CollectOptions, Collector, PodOptions};
+use telltale_schema::clock::{ManualClock, Timestamp};
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{AllocatedDevices, Pod, Snapshot, SourceStatus};
 
@@ -169,6 +171,26 @@ fn a_kubelet_that_hangs_costs_its_own_answer_and_no_more() {
     let kubelet = source(&last, "kubelet").unwrap();
     assert_eq!(kubelet.errors[0].reason, Absence::TimedOut, "{kubelet:?}");
     assert_eq!(node.pod(&last), Some(named(Some("train"))));
+}
+
+#[test]
+fn a_failure_of_the_kubelet_is_one_for_each_time_that_it_was_asked() {
+    let node = Node::new();
+    node.logs_of("research_gpt-0", &["train"]);
+    let pods = PodOptions { enabled: true, kubelet_socket: Some(node.path("elsewhere.sock")) };
+    let options = CollectOptions { pods, patience: LONG, ..node.bench.options() };
+    let clock = Arc::new(ManualClock::starting_at(Timestamp(1)));
+    let mut collector = Collector::with_clock(options, Arc::clone(&clock) as _).unwrap();
+    let mut tells_again = || {
+        let snapshot = collector.collect();
+        assert_eq!(source(&snapshot, "kubelet").unwrap().errors.len(), 1);
+        collector.repeated().contains(&"kubelet")
+    };
+    assert!(!tells_again());
+    assert!(tells_again() && tells_again());
+    clock.advance_ns(10_000_000_000);
+    wait_until("it to have been asked again", LONG, || !tells_again());
+    assert!(tells_again() && tells_again());
 }
 
 #[test]

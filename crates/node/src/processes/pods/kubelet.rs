@@ -24,6 +24,9 @@ use crate::patience::Limits;
 use crate::processes::command::printable;
 use crate::report::Report;
 
+/// The source that it is.
+pub(super) const NAME: &str = "kubelet";
+
 /// Where the socket is unless told otherwise.
 const SOCKET: &str = "var/lib/kubelet/pod-resources/kubelet.sock";
 /// How old an answer gets.
@@ -44,6 +47,8 @@ pub(super) struct Kubelet {
     asked_ns: Option<u64>,
     shared: Arc<Shared>,
     answered: Answered,
+    /// What is answered has come since the last time that somebody followed.
+    is_new: bool,
 }
 
 #[derive(Default)]
@@ -104,6 +109,7 @@ impl Kubelet {
             asked_ns: None,
             shared: Arc::default(),
             answered: Answered::default(),
+            is_new: false,
         }
     }
 
@@ -114,6 +120,7 @@ impl Kubelet {
         pods: impl Iterator<Item = &'a Pod>,
         now_ns: u64,
     ) -> Option<SourceStatus> {
+        self.is_new = false;
         self.take();
         let mut unknown = false;
         let mut any = false;
@@ -131,6 +138,12 @@ impl Kubelet {
             }
         }
         self.answered.status.clone().filter(|_| any)
+    }
+
+    /// Whether the status that [`Self::follow`] gave last is that of an attempt which it had not
+    /// told of before.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// What is allocated to the container of `pod`.
@@ -197,12 +210,13 @@ impl Kubelet {
         }
         let duration_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let status = present.then(|| SourceStatus {
-            name: "kubelet".to_owned(),
+            name: NAME.to_owned(),
             duration_ns,
             errors: report.into_errors(),
             errors_dropped: 0,
         });
         self.answered = Answered { allocations, failed, status };
+        self.is_new = true;
     }
 }
 
