@@ -42,9 +42,6 @@ const RELOADABLE: [&str; 7] = [
     "grpc.client_authority",
 ];
 
-/// Letters that a name may be away from the one that was meant.
-const NEAR: usize = 3;
-
 /// The configuration of the service. Each part has a table of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -117,19 +114,30 @@ impl Configuration {
         toml::Table::try_from(self).expect("options are plain values")
     }
 
-    /// The keys that differ and that a running service does not take over.
-    pub fn needing_restart(&self, other: &Self) -> Vec<String> {
-        let (ours, theirs) = (self.table(), other.table());
-        let differs = |path: &str| text::lookup(&ours, path) != text::lookup(&theirs, path);
+    /// What a service that runs with this configuration goes by once it has read `new`, and the keys
+    /// that differ from it in `new`, since they need a restart.
+    ///
+    /// # Panics
+    /// Never: each value is one of a configuration that there is.
+    #[must_use]
+    pub fn taking_over(&self, new: &Self) -> (Self, Vec<String>) {
+        let (before, wanted) = (self.table(), new.table());
+        let differs = |path: &str| text::lookup(&before, path) != text::lookup(&wanted, path);
         let fixed = |path: &str| {
             let within = |one: &str| path == one || path.starts_with(&format!("{one}."));
             !RELOADABLE.iter().any(|one| within(one))
         };
         let keys = Self::keys().into_iter().map(|key| key.path);
         // A port may be open to other machines because there is a token.
-        let token_is_gone = self.token_file.is_none() && other.token_file.is_some();
+        let token_is_gone = new.token_file.is_none() && self.token_file.is_some();
         let fixed = |path: &str| fixed(path) || (path == "token_file" && token_is_gone);
-        keys.filter(|path| fixed(path) && differs(path)).collect()
+        let left: Vec<String> = keys.filter(|path| fixed(path) && differs(path)).collect();
+        let mut taken = wanted.clone();
+        for path in &left {
+            text::set(&mut taken, path, text::lookup(&before, path).cloned());
+        }
+        let taken = taken.try_into().expect("both configurations were read, key by key");
+        (taken, left)
     }
 
     /// The time from one collection to the next.
@@ -157,28 +165,6 @@ fn interval_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D
     }
     let (least, most) = (INTERVAL_SECONDS.start(), INTERVAL_SECONDS.end());
     Err(D::Error::custom(format!("{seconds} is not from {least} to {most} seconds")))
-}
-
-/// The name that was probably meant.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = known.map(|one| (distance(name, one), one)).min()?;
-    (near.0 <= NEAR && near.0 * 2 < name.len()).then_some(near.1)
-}
-
-/// How many letters have to be changed, added or taken away (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = above + 1;
-        for (left, &there) in other.iter().enumerate() {
-            let changed = corner + usize::from(letter != there);
-            corner = row[left + 1];
-            row[left + 1] = changed.min(corner + 1).min(row[left] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod reconcile;
 mod report;
 pub mod samples;
 pub mod service;
+mod spelling;
 pub mod tenstorrent;
 pub mod tree;
 

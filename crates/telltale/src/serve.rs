@@ -96,8 +96,9 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     outcome
 }
 
-/// Reads the configuration again, with the files that it names, and takes over what can be. None
-/// when it is refused, and all stays as it is.
+/// Reads the configuration again, with the files that it names, and takes over what can be; says
+/// which keys cannot, each time for as long as they differ from what the service goes by. None when
+/// it is refused, and all stays as it is.
 fn reload(
     layers: &Layers,
     old: &Configuration,
@@ -118,16 +119,17 @@ fn reload(
     if let Some(token) = token {
         policy.replace_token(token);
     }
-    log::set_level(new.log_level);
-    view.set_interval(new.interval());
-    if new.alerts != old.alerts {
-        alerts::follow(&new, view);
+    let (taken, left) = old.taking_over(&new);
+    log::set_level(taken.log_level);
+    view.set_interval(taken.interval());
+    if taken.alerts != old.alerts {
+        alerts::follow(&taken, view);
     }
-    log::info(&format!("configuration read again; collecting each {} s", new.interval_seconds));
-    for key in new.needing_restart(old) {
+    log::info(&format!("configuration read again; collecting each {} s", taken.interval_seconds));
+    for key in left {
         log::warn(&format!("{key} has changed, which takes effect after a restart"));
     }
-    Some(Arc::new(new))
+    Some(Arc::new(taken))
 }
 
 /// A configuration and the token that it names, when both make sense, and gRPC's certificates too.

@@ -9,9 +9,10 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::Configuration;
 use super::keys::{Key, Kind};
-use super::text::{Found, Problem, lookup, read};
-use super::{Configuration, nearest};
+use super::text::{Found, Problem, lookup, read, set};
+use crate::spelling::nearest;
 
 /// The largest configuration file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -260,23 +261,9 @@ fn parsed(text: &str, kind: Kind) -> Result<toml::Value, String> {
 /// Whether a key's owner takes the value.
 fn check(path: &str, value: &toml::Value) -> Result<(), String> {
     let mut table = toml::Table::new();
-    put(&mut table, path, value.clone());
+    set(&mut table, path, Some(value.clone()));
     let taken: Result<Configuration, _> = table.try_into();
     taken.map(drop).map_err(|error| error.message().trim().to_owned())
-}
-
-fn put(table: &mut toml::Table, path: &str, value: toml::Value) {
-    match path.split_once('.') {
-        None => {
-            table.insert(path.to_owned(), value);
-        }
-        Some((first, rest)) => {
-            let inner = table.entry(first).or_insert_with(|| toml::Table::new().into());
-            if let Some(inner) = inner.as_table_mut() {
-                put(inner, rest, value);
-            }
-        }
-    }
 }
 
 /// Values so far.
@@ -288,7 +275,7 @@ struct Merged {
 
 impl Merged {
     fn put(&mut self, path: &str, value: toml::Value, origin: Origin) {
-        put(&mut self.table, path, value);
+        set(&mut self.table, path, Some(value));
         self.origins.insert(path.to_owned(), origin);
     }
 

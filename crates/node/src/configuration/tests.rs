@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::text::lookup;
-use super::{Argument, Configuration, Layers, Origin, distance, variable_of};
+use super::{Argument, Configuration, Layers, Origin, variable_of};
 use telltale_harness::Scratch;
 
 /// Layers of one file with this text and these variables.
@@ -124,17 +124,27 @@ fn a_change_that_needs_a_restart_is_named() {
     let old = Configuration::default();
     let mut new = old.clone();
     new.interval_seconds = 3.0;
-    assert!(new.needing_restart(&old).is_empty());
+    assert_eq!(old.taking_over(&new), (new.clone(), Vec::new()));
     new.root = PathBuf::from("/a");
     new.state_dir = Some(PathBuf::from("/b"));
-    assert_eq!(new.needing_restart(&old), ["root", "state_dir"]);
-}
-
-#[test]
-fn distances_count_letters() {
-    for (one, other, expected) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
-        assert_eq!(distance(one, other), expected);
-    }
+    new.http.hosts = vec![String::from("node7")];
+    new.http.series.process_pids = true;
+    new.token_file = Some(PathBuf::from("/t"));
+    let left = ["root", "state_dir", "http.hosts", "http.series.process_pids"];
+    let (taken, named) = old.taking_over(&new);
+    assert_eq!(named, left);
+    let expected = Configuration {
+        interval_seconds: 3.0,
+        token_file: Some(PathBuf::from("/t")),
+        ..Configuration::default()
+    };
+    assert_eq!(taken, expected);
+    // It is not taken over the second time either, and there is nothing to say once it is taken back.
+    assert_eq!(taken.taking_over(&new), (expected.clone(), left.map(String::from).to_vec()));
+    assert_eq!(taken.taking_over(&expected), (expected.clone(), Vec::new()));
+    // A token that came while it ran does not go while it runs.
+    let without = Configuration { interval_seconds: 3.0, ..Configuration::default() };
+    assert_eq!(taken.taking_over(&without), (expected, vec![String::from("token_file")]));
 }
 
 #[test]

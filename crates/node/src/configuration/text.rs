@@ -6,8 +6,9 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use super::Configuration;
 use super::keys::{Key, Kind};
-use super::{Configuration, nearest};
+use crate::spelling::nearest;
 
 /// Problems of one file that are told.
 const MAX_PROBLEMS: usize = 20;
@@ -133,6 +134,24 @@ fn place(text: &str, byte: usize) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     (line, column)
+}
+
+/// Puts a value at a path, or removes what is there.
+pub(super) fn set(table: &mut toml::Table, path: &str, value: Option<toml::Value>) {
+    match (path.split_once('.'), value) {
+        (None, Some(value)) => {
+            table.insert(path.to_owned(), value);
+        }
+        (None, None) => {
+            table.remove(path);
+        }
+        (Some((first, rest)), value) => {
+            let inner = table.entry(first).or_insert_with(|| toml::Table::new().into());
+            if let Some(inner) = inner.as_table_mut() {
+                set(inner, rest, value);
+            }
+        }
+    }
 }
 
 /// The value at a path.

@@ -76,5 +76,21 @@ fn certificates_that_do_not_go_together_are_refused_and_what_needs_a_restart_is_
     service.hang_up();
     service.says("grpc.connections has changed, which takes effect after a restart");
     service.says("http.public has changed, which takes effect after a restart");
+    // It is said for as long as it is so, and of no other key.
+    service.hang_up();
+    service.says("configuration read again");
+    service.says("grpc.connections has changed, which takes effect after a restart");
+    service.says("http.public has changed, which takes effect after a restart");
+    written(&place, "t.toml", "[http]\nstreams = 3\n");
+    service.hang_up();
+    service.says("configuration read again");
+    let line = service.says("");
+    assert!(line.contains("http.streams has changed, which takes effect"), "{line}");
+    written(&place, "t.toml", "");
+    service.hang_up();
+    service.says("configuration read again");
+    service.hang_up();
+    let line = service.says("");
+    assert!(line.contains("configuration read again"), "{line}");
     service.end();
 }
