@@ -1,5 +1,6 @@
 //! Reading the history: series over a span of time.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
@@ -15,9 +16,13 @@ use super::figure::Figure;
 use super::rows::ProcessRow;
 use super::{moment, part, stored};
 use crate::access::Sight;
+use crate::spelling::nearest;
 
 /// What is shown of devices and processes where no metric was asked for, as a query names it.
 const USUAL: [&str; 4] = ["temperature_celsius", "power_watts", "aiclk", "space"];
+
+/// Devices that are told where another one was asked for.
+const MAX_TOLD: usize = 32;
 
 /// Why the history could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +41,22 @@ pub enum ReadHistoryError {
         /// What was asked for.
         choice: ProcessChoice,
     },
+    /// No device has this id, or had it.
+    #[error("the history has no device {device}; it has {known}")]
+    NoDevice {
+        /// What was asked for.
+        device: String,
+        /// The devices that it has.
+        known: String,
+    },
     /// No metric has this name.
-    #[error("the history keeps no metric {0}; docs/history.md lists those it keeps")]
-    NoMetric(String),
+    #[error("the history keeps no metric {name}; {known}")]
+    NoMetric {
+        /// What was asked for.
+        name: String,
+        /// What was probably meant, else what there is.
+        known: String,
+    },
 }
 
 /// A history that is open to be read, whoever writes it.
@@ -77,6 +95,7 @@ impl Reader {
     ) -> Result<HistoryAnswer, ReadHistoryError> {
         let wanted = figures(&query.metrics)?;
         let snapshot = self.connection.unchecked_transaction()?;
+        self.check_names(query, sight)?;
         let step_ms = query.step();
         let (from_ms, to_ms) = (milliseconds(query.from), milliseconds(query.to));
         let empty = Buckets::covering(from_ms, to_ms, step_ms);
@@ -102,6 +121,24 @@ impl Reader {
             }
         }
         Ok(answer)
+    }
+
+    /// Whether there is, or was, each device and process that is asked for by name: nothing is a
+    /// series without values, and a slip of the pen must not look like one.
+    fn check_names(&self, query: &HistoryQuery, sight: Sight) -> Result<(), ReadHistoryError> {
+        if !query.devices.is_empty() {
+            let devices = device_names(&self.connection)?;
+            let is_known = |wanted: &&String| devices.iter().any(|(_, name)| name == *wanted);
+            if let Some(device) = query.devices.iter().find(|device| !is_known(device)) {
+                let names: Vec<&str> = devices.iter().map(|(_, name)| name.as_str()).collect();
+                let known = some_of(&names);
+                return Err(ReadHistoryError::NoDevice { device: device.clone(), known });
+            }
+        }
+        for choice in &query.processes {
+            self.rows(choice, sight)?;
+        }
+        Ok(())
     }
 
     /// The processes that a choice names and `sight` may see, the newest first.
@@ -374,7 +411,8 @@ fn figures(names: &[String]) -> Result<impl Fn(Figure) -> bool + use<>, ReadHist
         let before = wanted.len();
         wanted.extend(all.iter().filter(|figure| is_named(**figure, name)));
         if wanted.len() == before {
-            return Err(ReadHistoryError::NoMetric(name.clone()));
+            let known = instead_of(name, &all);
+            return Err(ReadHistoryError::NoMetric { name: name.clone(), known });
         }
     }
     Ok(move |figure| wanted.contains(&figure))
@@ -386,6 +424,44 @@ fn is_named(figure: Figure, name: &str) -> bool {
     let label = figure.label();
     label.is_some_and(|(key, value)| key == name || value == name)
         || format!("_{}_", definition.name).contains(&format!("_{name}_"))
+}
+
+/// What was probably meant by a name that no metric has, or the names that there are.
+fn instead_of(name: &str, all: &[Figure]) -> String {
+    let metrics: BTreeSet<&str> =
+        all.iter().filter_map(|figure| figure.definition()).map(|found| found.name).collect();
+    let labels = all.iter().filter_map(|figure| figure.label());
+    let labels: BTreeSet<&str> = labels.flat_map(|(key, value)| [key, value]).collect();
+    let parts: Vec<(&str, &str)> = metrics
+        .iter()
+        .flat_map(|metric| metric.match_indices('_').map(|(at, _)| (&metric[at + 1..], *metric)))
+        .collect();
+    let words = metrics.iter().flat_map(|metric| metric.split('_').skip(1));
+    let known =
+        words.chain(parts.iter().map(|(part, _)| *part)).chain(labels).chain(metrics.clone());
+    if let Some(near) = nearest(name, known) {
+        return format!("did you mean {near}?");
+    }
+    let begun: Vec<&str> = parts
+        .iter()
+        .filter(|(part, _)| part.starts_with(name))
+        .map(|(_, metric)| *metric)
+        .collect();
+    let names = if begun.is_empty() || name.is_empty() {
+        metrics.iter().filter_map(|metric| metric.split_once('_')).map(|(_, rest)| rest).collect()
+    } else {
+        begun
+    };
+    format!("it keeps {}", names.join(", "))
+}
+
+/// Names to be told, some of them where they are many.
+fn some_of(names: &[&str]) -> String {
+    match names.len().checked_sub(MAX_TOLD) {
+        _ if names.is_empty() => String::from("none yet"),
+        Some(more) if more > 0 => format!("{} and {more} more", names[..MAX_TOLD].join(", ")),
+        _ => names.join(", "),
+    }
 }
 
 /// A moment in milliseconds since 1970.

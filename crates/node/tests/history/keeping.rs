@@ -186,5 +186,45 @@ fn metrics_are_found_by_name_part_and_label_and_others_are_refused() {
     assert_eq!(found("telltale_device_temperature_celsius").unwrap(), 1);
     assert_eq!(found("memory_capacity").unwrap(), 2);
     assert_eq!(found("kind").unwrap(), 5);
-    assert!(matches!(found("temper"), Err(ReadHistoryError::NoMetric(_))));
+    for (name, words) in [
+        (
+            "temper",
+            "it keeps telltale_device_temperature_celsius, telltale_device_temperature_limit",
+        ),
+        ("powr", "no metric powr; did you mean power?"),
+        ("temperature_celcius", "did you mean temperature_celsius?"),
+        ("aicllk", "did you mean aiclk?"),
+        ("nope", "no metric nope; it keeps device_clock_hertz, "),
+        ("", "it keeps device_clock_hertz, "),
+    ] {
+        let refused = found(name).unwrap_err();
+        assert!(matches!(refused, ReadHistoryError::NoMetric { .. }), "{refused:?}");
+        assert!(refused.to_string().contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn devices_and_processes_that_never_were_are_refused_and_those_of_another_time_are_not() {
+    let mut kept = Kept::new();
+    let devices = [device(0, 30, Some(1.0))];
+    kept.see_for(12, &devices, &[process(10, 10, &[0])]);
+    kept.see_for(12, &devices, &[]);
+    kept.stop();
+    let reader = kept.reader();
+    let of = |device: Option<&str>, process: Option<&str>, sight| {
+        let devices = device.into_iter().map(str::to_owned).collect();
+        let processes = process.into_iter().map(|text| text.parse().unwrap()).collect();
+        let query = HistoryQuery { devices, processes, ..HistoryQuery::over(after(18), after(24)) };
+        reader.query(&query, sight).map(|answer| answer.series.len())
+    };
+    let refused = of(Some("7"), None, Sight::Everything).unwrap_err();
+    let words = format!("the history has no device 7; it has {}", devices[0].id);
+    assert_eq!(refused.to_string(), words);
+    assert!(of(Some(&devices[0].id), None, Sight::DevicesOnly).unwrap() > 0);
+    // It was there, at another time.
+    assert!(of(None, Some("job10"), Sight::Everything).is_ok());
+    for (name, sight) in [("job11", Sight::Everything), ("job10", Sight::Own { uid: 1 })] {
+        let refused = of(None, Some(name), sight).unwrap_err();
+        assert!(matches!(refused, ReadHistoryError::NoProcess { .. }), "{refused:?}");
+    }
 }

@@ -16,7 +16,8 @@ series and, on a terminal, a line of bars. A moment is `3m ago`, `2h`, `1d 12h a
 date with or without a time (2026-11-21T10:00:00Z; UTC unless it says otherwise). docs/history.md
 says what is kept for how long.
 
-Exit status: 0 it was read, 2 there is no history or it cannot be read, 64 wrong usage.
+Exit status: 0 it was read, 2 there is no history, it cannot be read, or it has no such device,
+process or metric, 64 wrong usage.
 
 Examples:
   telltale history                                     the last hour

@@ -107,6 +107,14 @@ fn series_and_past_moments_are_shown_in_every_form() {
     let csv = scene.ask(&["history", "--metric", "power", "--since", "1m", "--csv"]).out;
     let rows: Vec<usize> = csv.lines().map(|row| row.split(',').count()).collect();
     assert!(rows.len() > 1 && rows.iter().all(|row| *row == rows[0]), "{csv}");
+    for (wrong, words) in [
+        (["--metric", "nope"], "no metric nope; it keeps device_clock_hertz, "),
+        (["--metric", "powr"], "no metric powr; did you mean power?"),
+        (["--device", "none"], "no device none; it has "),
+        (["--process", "nobody"], "no process nobody that you may see"),
+    ] {
+        scene.ask(&[["history"].as_slice(), &wrong].concat()).complains(2, &[words]);
+    }
     let at = telltale_schema::calendar::format(report.last_seen);
     let past = scene.ask(&["smi", "--at", &at]);
     assert!(past.out.starts_with(&format!("As of {}", &at[..14])), "{past:?}");

@@ -11,6 +11,7 @@ const DEVICE = [
   { name: "temperature", title: "Temperature", unit: "celsius", metric: "telltale_device_temperature_celsius" },
   { name: "power", title: "Power", unit: "watts", metric: "telltale_device_power_watts" },
 ];
+const NOTHING_YET = "The history has nothing of this time yet; these are the figures that this page has seen.";
 const PROCESS = [
   { name: "dram", title: "DRAM", unit: "bytes", metric: "telltale_process_memory_live_bytes", label: "dram" },
   { name: "l1", title: "L1", unit: "bytes", metric: "telltale_process_memory_live_bytes", label: "l1" },
@@ -54,9 +55,11 @@ async function ask(question, { token, kept }) {
   try {
     const answer = await fetch(`api/v1/history?${new URLSearchParams(question)}`, { headers });
     const body = await answer.json();
+    // What has come a moment ago is not in the history yet.
+    if (answer.status === 404) return { note: NOTHING_YET };
     if (!answer.ok) return { note: `${sentence(body.detail ?? "the history does not answer")} These are the figures that this page has seen.` };
     if (body.series.some((one) => one.whole.mean !== null)) return { body };
-    return { note: "The history has nothing of this time yet; these are the figures that this page has seen." };
+    return { note: NOTHING_YET };
   } catch (error) {
     return { note: `The history does not answer (${error.message}); these are the figures that this page has seen.` };
   }
