@@ -9,6 +9,7 @@ mod address;
 mod handed;
 mod remote;
 
+use std::fs::Metadata;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -78,11 +79,18 @@ pub enum BindError {
         /// Who, as far as can be seen from here.
         who: String,
     },
-    /// There is something else.
-    #[error("{path} is there and is no socket; remove it, or choose another path")]
+    /// There is something else, which is nobody's but its owner's to remove.
+    #[error(
+        "cannot listen on {path}; {kind} of user {owner} is there, where a socket belongs: move it \
+         away if nobody needs it, or choose another path"
+    )]
     NotASocket {
         /// Where.
         path: PathBuf,
+        /// What it is, with its article.
+        kind: &'static str,
+        /// Whose it is.
+        owner: u32,
     },
     /// A relative path without a runtime directory.
     #[error("there is no runtime directory for {path}; write the whole path")]
@@ -123,6 +131,26 @@ impl Listener {
         }
     }
 
+    /// Whether something is in the way of listening at `path`, as far as that can be told without
+    /// making anything: a socket is not, whoever serves it.
+    ///
+    /// # Errors
+    /// When something else is there, or its directory is none.
+    pub fn look_at(path: &Path) -> Result<(), BindError> {
+        let failed = |source| BindError::Unix { path: path.to_owned(), source };
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        if !directory.metadata().map_err(failed)?.is_dir() {
+            return Err(failed(Errno::NOTDIR.into()));
+        }
+        match path.symlink_metadata() {
+            Ok(found) if may_go(path, &found) || found.file_type().is_socket() => Ok(()),
+            Ok(found) => Err(not_a_socket(path, &found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// Where it listens, as the system tells it.
     pub fn address(&self) -> Option<Address> {
         match self {
@@ -147,7 +175,7 @@ fn bind_file(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
 
 /// Removes a socket file that nobody serves, or that somebody else has put into a directory which
 /// is ours to keep in order: the owner's, and root's on the owner's behalf. In an installed runtime
-/// directory it need not be a socket.
+/// directory it need not be a socket. A directory stays, whoever made it: nobody knows what is in it.
 fn make_way(path: &Path) -> Result<(), BindError> {
     let failed = |source| BindError::Unix { path: path.to_owned(), source };
     let found = match path.symlink_metadata() {
@@ -155,22 +183,41 @@ fn make_way(path: &Path) -> Result<(), BindError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(error)),
     };
-    let own_uid = rustix::process::geteuid().as_raw();
-    let directory = path.parent().and_then(|parent| parent.metadata().ok());
-    let keeper = directory.as_ref().map(MetadataExt::uid);
-    let is_squatted = keeper.is_some_and(|keeper| {
-        [0, keeper].contains(&own_uid) && ![0, own_uid, keeper].contains(&found.uid())
-    });
-    // Files of others belong into no runtime directory; elsewhere a path may have been mistyped.
-    let is_installed = directory.is_some_and(|it| it.mode() & SET_GROUP_ID != 0);
-    let may_go = found.file_type().is_socket() || (is_squatted && is_installed);
-    if !may_go {
-        return Err(BindError::NotASocket { path: path.to_owned() });
-    }
-    if !is_squatted && let Some(who) = who_listens(path).map_err(failed)? {
-        return Err(BindError::Taken { path: path.to_owned(), who });
+    if !may_go(path, &found) {
+        if !found.file_type().is_socket() {
+            return Err(not_a_socket(path, &found));
+        }
+        if let Some(who) = who_listens(path).map_err(failed)? {
+            return Err(BindError::Taken { path: path.to_owned(), who });
+        }
     }
     std::fs::remove_file(path).map_err(failed)
+}
+
+/// Whether what is at `path` is a squatter's, which goes whether or not somebody serves it.
+fn may_go(path: &Path, found: &Metadata) -> bool {
+    let own_uid = rustix::process::geteuid().as_raw();
+    let Some(directory) = path.parent().and_then(|parent| parent.metadata().ok()) else {
+        return false;
+    };
+    let keeper = directory.uid();
+    let is_squatted =
+        [0, keeper].contains(&own_uid) && ![0, own_uid, keeper].contains(&found.uid());
+    // Files of others belong into no runtime directory; elsewhere a path may have been mistyped.
+    let is_installed = directory.mode() & SET_GROUP_ID != 0;
+    is_squatted && (found.file_type().is_socket() || (is_installed && !found.is_dir()))
+}
+
+fn not_a_socket(path: &Path, found: &Metadata) -> BindError {
+    let kind = found.file_type();
+    let kind = match () {
+        () if kind.is_dir() => "a directory",
+        () if kind.is_symlink() => "a symbolic link",
+        () if kind.is_file() => "a file",
+        () if kind.is_fifo() => "a pipe",
+        () => "a device",
+    };
+    BindError::NotASocket { path: path.to_owned(), kind, owner: found.uid() }
 }
 
 /// Who listens at `path`; none where nobody does. Never waits: a listener whose queue is full is
@@ -252,10 +299,29 @@ mod tests {
         let place = Scratch::new();
         std::fs::write(place.join("a"), "x").unwrap();
         std::os::unix::fs::symlink(place.join("elsewhere"), place.join("b")).unwrap();
-        for name in ["unix:a", "unix:b"] {
-            assert!(matches!(bind(name, &place), Err(BindError::NotASocket { .. })), "{name}");
+        std::fs::create_dir(place.join("c")).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let pipe = place.join("d");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        for (name, kind) in
+            [("a", "a file"), ("b", "a symbolic link"), ("c", "a directory"), ("d", "a pipe")]
+        {
+            let path = place.join(name);
+            let words = format!(
+                "cannot listen on {}; {kind} of user {own} is there, where a socket belongs: move",
+                path.display()
+            );
+            let refused = bind(&format!("unix:{name}"), &place).unwrap_err();
+            assert!(refused.to_string().starts_with(&words), "{refused}");
+            let foreseen = Listener::look_at(&path).unwrap_err();
+            assert_eq!(foreseen.to_string(), refused.to_string());
+            assert!(path.symlink_metadata().is_ok(), "{name} stays");
         }
         assert_eq!(std::fs::read(place.join("a")).unwrap(), b"x");
+        assert!(Listener::look_at(&place.join("new")).is_ok());
+        let within = Listener::look_at(&place.join("a/new")).unwrap_err();
+        assert!(matches!(within, BindError::Unix { .. }), "{within}");
         let none = Listener::bind(&"unix:a".parse().unwrap(), None);
         assert!(matches!(none, Err(BindError::NoDirectory { .. })));
     }
@@ -310,6 +376,31 @@ mod tests {
             assert_eq!(bound.is_ok(), is_replaced, "a socket of {uid}: {bound:?}");
             assert!(is_replaced || matches!(bound, Err(BindError::Taken { .. })));
         }
+    }
+
+    #[test]
+    fn a_directory_of_a_squatter_stays_and_is_named_with_its_owner() {
+        let test = "server::listen::a_directory_of_a_squatter_stays_and_is_named_with_its_owner";
+        if !needs_root(test) {
+            return;
+        }
+        const OWNER: u32 = 61_040;
+        const SQUATTER: u32 = 61_041;
+        let place = Scratch::new();
+        place.set_mode(0o3777);
+        chown(place.path(), Some(OWNER), Some(OWNER)).unwrap();
+        let path = place.join("telemetry.sock");
+        std::fs::create_dir(&path).unwrap();
+        chown(&path, Some(SQUATTER), Some(SQUATTER)).unwrap();
+        let refused = bind("unix:telemetry.sock", &place).unwrap_err();
+        let words = format!("a directory of user {SQUATTER} is there");
+        assert!(refused.to_string().contains(&words), "{refused}");
+        assert!(path.is_dir());
+        // A file in its place goes, as ever.
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        chown(&path, Some(SQUATTER), Some(SQUATTER)).unwrap();
+        bind("unix:telemetry.sock", &place).unwrap();
     }
 
     #[test]

@@ -30,6 +30,24 @@ fn asked(socket: &Path) -> String {
 }
 
 #[test]
+fn a_directory_in_its_place_is_named_and_stays() {
+    let place = Scratch::new();
+    let socket = place.join("run/http.sock");
+    let mut service = with_socket(&place);
+    std::fs::create_dir_all(socket.join("precious")).unwrap();
+    let refused = said(&mut service);
+    let words = format!("cannot listen on {}; a directory of user ", socket.display());
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+    assert!(refused.err.contains(&words), "{refused:?}");
+    assert!(refused.err.contains("move it away if nobody needs it, or choose another path"));
+    assert!(socket.join("precious").is_dir());
+    std::fs::remove_dir_all(&socket).unwrap();
+    let mut service = Serving::start(&mut with_socket(&place));
+    service.says("collecting");
+    service.end();
+}
+
+#[test]
 fn a_second_service_is_told_who_is_there_and_harms_nothing() {
     let place = Scratch::new();
     let socket = place.join("run/http.sock");
