@@ -30,6 +30,7 @@ pub use webhook::{Message, SHAPE_VERSION, serve};
 
 pub(crate) use notices::Notices;
 pub(crate) use watching::Watching;
+pub(crate) use webhook::check_files;
 
 #[cfg(test)]
 pub(crate) use states::tests::states as states_fixture;

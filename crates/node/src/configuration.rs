@@ -1,5 +1,6 @@
 //! What can be configured, part by part, with the values that hold when nothing is said.
 
+mod consistency;
 mod keys;
 mod layers;
 mod text;
@@ -21,10 +22,9 @@ use crate::processes::PodOptions;
 use crate::service::ServiceOptions;
 use telltale_server::log::Level;
 
+pub use consistency::Refusal;
 pub use keys::{Key, Kind, keys_of};
-pub use layers::{
-    Argument, ConfigurationError, Effective, Layers, Origin, check_file, variable_of,
-};
+pub use layers::{Argument, ConfigurationError, Effective, Layers, Origin, variable_of};
 pub use text::Problem;
 
 /// The times from one collection to the next that can be had, in seconds.

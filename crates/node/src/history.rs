@@ -32,7 +32,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use telltale_schema::clock::Timestamp;
 
 pub use database::DatabaseError;
-pub use directory::{DirectoryError, database_in, default_directory, directory_for};
+pub use directory::{
+    DirectoryError, check_directory, database_in, default_directory, directory_for,
+};
 pub use past::Past;
 pub use reader::{ReadHistoryError, Reader};
 pub use serving::serve;

@@ -92,7 +92,7 @@ pub fn serve(
         sockets.push(match listener {
             Listener::Tcp(listener) => {
                 let address = listener.local_addr().map_err(ServeError::Listen)?;
-                options.check(address, &policy)?;
+                options.check(address, policy.has_token())?;
                 Socket::Tcp(TcpListener::from_std(listener).map_err(ServeError::Listen)?)
             }
             Listener::Unix(listener) => {

@@ -47,6 +47,18 @@ pub fn serve(
     })
 }
 
+/// Whether something can be sent with these options, as the files are that they name.
+///
+/// # Errors
+/// When the options make no sense, or a file cannot be used.
+pub(crate) fn check(options: &OtlpOptions) -> Result<(), OptionsError> {
+    // A channel belongs to a runtime, even one that is never used.
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(OptionsError::Runtime)?;
+    let _within = runtime.enter();
+    Sender::new(options).map(drop)
+}
+
 async fn export(options: OtlpOptions, view: View, mut sender: Sender) -> Infallible {
     let interval = Duration::from_secs_f64(options.interval_seconds);
     let (mut sampler, mut messages) = (Sampler::new(options.series), Messages::new(&options));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 use telltale_node::configuration::{
-    Configuration, Effective, Kind, Layers, check_file, variable_of,
+    Configuration, Effective, Kind, Layers, Origin, Refusal, variable_of,
 };
 
 use crate::arguments::{ConfigArguments, ConfigCommand};
@@ -15,7 +15,7 @@ use crate::output::Output;
 /// Runs the command.
 pub(crate) fn run(arguments: &ConfigArguments) -> Result<Status, Failure> {
     match &arguments.command {
-        ConfigCommand::Check { file } => check(file.as_deref()),
+        ConfigCommand::Check { file, syntax_only } => check(file.as_deref(), *syntax_only),
         ConfigCommand::Show { serve, json } => {
             let effective = serve.layers().load().map_err(|error| Failure::because(&error))?;
             effective.remarks.iter().for_each(|remark| exit::tell(remark));
@@ -26,22 +26,44 @@ pub(crate) fn run(arguments: &ConfigArguments) -> Result<Status, Failure> {
     }
 }
 
-/// Tells what is wrong with a file, or with everything that the service would read.
-fn check(file: Option<&Path>) -> Result<Status, Failure> {
+/// Tells what is wrong with a file, or with everything that the service would read: each key by
+/// itself, then all of them together, then what they name.
+fn check(file: Option<&Path>, syntax_only: bool) -> Result<Status, Failure> {
     let output = Output::detect();
-    if let Some(path) = file {
-        check_file(path).map_err(|error| Failure::because(&error))?;
-        output.print(&format!("{}: nothing is wrong\n", path.display()))?;
-        return Ok(Status::Fine);
-    }
-    let layers = Layers::of_this_process(None, Vec::new());
+    let layers = match file {
+        Some(path) => Layers::of_file(path),
+        None => Layers::of_this_process(None, Vec::new()),
+    };
     let files = layers.files();
     let effective = layers.load().map_err(|error| Failure::because(&error))?;
     effective.remarks.iter().for_each(|remark| exit::tell(remark));
+    let mut refusals = effective.configuration.contradictions();
+    if !syntax_only {
+        refusals.extend(effective.configuration.unusable());
+    }
+    if !refusals.is_empty() {
+        let lines: Vec<String> = refusals.iter().map(|one| refused(one, &effective)).collect();
+        return Err(Failure::Told(lines.join("\n")));
+    }
+    if let Some(path) = file {
+        output.print(&format!("{}: nothing is wrong\n", path.display()))?;
+        return Ok(Status::Fine);
+    }
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let read = if names.is_empty() { "no file".to_owned() } else { names.join(", ") };
     output.print(&format!("nothing is wrong; read: {read}\n"))?;
     Ok(Status::Fine)
+}
+
+/// What is wrong, after the place of the key that it is about, where that was given at all.
+fn refused(refusal: &Refusal, effective: &Effective) -> String {
+    let origin = |wanted: &&str| {
+        let (.., origin) = effective.values.iter().find(|(key, ..)| key == *wanted)?;
+        (*origin != Origin::Default).then(|| format!("{origin}: {wanted}"))
+    };
+    let given = refusal.keys.iter().find_map(origin);
+    let place = given.unwrap_or_else(|| refusal.keys.first().copied().unwrap_or("?").to_owned());
+    format!("{place}: {}", refusal.why)
 }
 
 /// A line for each key, as a file would have it, and where its value comes from.

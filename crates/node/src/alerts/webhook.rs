@@ -25,6 +25,7 @@ use crate::configuration::Configuration;
 use crate::service::View;
 use post::{PostError, post};
 use telltale_server::log;
+use telltale_server::tls::{self, TrustError};
 
 pub(super) use post::check;
 
@@ -40,6 +41,17 @@ const MAX_ATTEMPTS: u32 = 8;
 
 /// The pause after the first attempt; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Whether the file with the secret and the one with certificates can be used as they are now. Both
+/// are read again for each message, so that a service begins without them and says what it misses.
+pub(crate) fn check_files(
+    options: &WebhookOptions,
+) -> (Result<(), Box<dyn std::error::Error>>, Result<(), TrustError>) {
+    let secret = options.authorization_file.as_deref().map(secret::read).transpose();
+    let is_secured = options.url.as_deref().is_some_and(|url| url.starts_with("https:"));
+    let trust = is_secured.then(|| tls::client(options.ca_file.as_deref())).transpose();
+    (secret.map(drop).map_err(Into::into), trust.map(drop))
+}
 
 /// What is posted.
 #[derive(Debug, Serialize)]

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Configuration;
 use super::keys::{Key, Kind};
 use super::text::{Found, Problem, lookup, read, set};
 use crate::spelling::nearest;
+use telltale_server::bounded_file;
 
 /// The largest configuration file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -132,6 +133,11 @@ impl Layers {
         Self { file, variables: std::env::vars_os().collect(), arguments }
     }
 
+    /// One file over what holds by itself, whatever this process's variables say.
+    pub fn of_file(path: &Path) -> Self {
+        Self { file: Some(path.to_owned()), ..Self::default() }
+    }
+
     /// The files that are read, the last one on top.
     pub fn files(&self) -> Vec<PathBuf> {
         let named = self.file.clone().or_else(|| self.variable("TELLTALE_CONFIG").map(Into::into));
@@ -207,23 +213,11 @@ pub fn variable_of(path: &str) -> String {
     format!("{PREFIX}{}", path.replace('.', "_").to_ascii_uppercase())
 }
 
-/// What is wrong with the file at `path`, as far as that can be told at once.
-///
-/// # Errors
-/// When it cannot be read, or everything that is wrong with it.
-pub fn check_file(path: &Path) -> Result<(), ConfigurationError> {
-    read_file(path, &Configuration::keys()).map(drop)
-}
-
 fn read_file(path: &Path, keys: &[Key]) -> Result<Vec<Found>, ConfigurationError> {
     let unreadable = |source| ConfigurationError::Unreadable { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut text = String::new();
-    let size = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if u64::try_from(size).is_ok_and(|size| size > MAX_FILE_BYTES) {
-        let reason = format!("it is longer than {MAX_FILE_BYTES} bytes");
-        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, reason)));
-    }
+    let bytes = bounded_file::read(path, MAX_FILE_BYTES).map_err(unreadable)?;
+    let no_text = |error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error));
+    let text = String::from_utf8(bytes).map_err(no_text)?;
     read(&text, keys)
         .map_err(|problems| ConfigurationError::File { path: path.to_owned(), problems })
 }

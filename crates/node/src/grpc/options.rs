@@ -9,6 +9,7 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use super::GREETING_PATIENCE;
 use crate::access::Caller;
+use telltale_server::bounded_file;
 use telltale_server::listen::Address;
 
 /// The longest file with certificates or a key.
@@ -74,11 +75,20 @@ impl Default for GrpcOptions {
 
 impl GrpcOptions {
     /// Checks a port that shall be served.
-    pub(super) fn check(&self, address: SocketAddr) -> Result<(), OptionsError> {
+    pub(crate) fn check(&self, address: SocketAddr) -> Result<(), OptionsError> {
         if self.certificate.is_some() || address.ip().to_canonical().is_loopback() {
             return Ok(());
         }
         Err(OptionsError::PlainBeyondLoopback(address))
+    }
+
+    /// Checks that nothing of TLS is there alone.
+    pub(crate) fn check_pair(&self) -> Result<(), OptionsError> {
+        match (&self.certificate, &self.key) {
+            (Some(_), Some(_)) => Ok(()),
+            (None, None) if self.client_authority.is_none() => Ok(()),
+            _ => Err(OptionsError::HalfTls),
+        }
     }
 
     /// Who a caller on the TCP port is: with a client authority, only those with a certificate
@@ -89,11 +99,11 @@ impl GrpcOptions {
 
     /// The files that TLS needs, as they are now; none where TLS is not asked for.
     pub(super) fn files(&self) -> Result<Option<TlsFiles>, OptionsError> {
-        let (certificate, key) = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
-            (None, None) if self.client_authority.is_none() => return Ok(None),
-            _ => return Err(OptionsError::HalfTls),
+        self.check_pair()?;
+        let (Some(certificate), Some(key)) = (&self.certificate, &self.key) else {
+            return Ok(None);
         };
+        let (certificate, key) = (read(certificate)?, read(key)?);
         let authority = self.client_authority.as_deref().map(read).transpose()?;
         Ok(Some(TlsFiles { certificate, key, authority }))
     }
@@ -134,8 +144,5 @@ pub(super) fn server(builder: Server, files: Option<&TlsFiles>) -> Result<Server
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, OptionsError> {
     let failed = |source| OptionsError::Read { path: path.into(), source };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(file, MOST_PEM_BYTES), &mut bytes).map_err(failed)?;
-    Ok(bytes)
+    bounded_file::read(path, MOST_PEM_BYTES).map_err(failed)
 }

@@ -5,7 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, OFlags, accessat, flock};
+use rustix::io::Errno;
 
 /// The database's name in the directory.
 const DATABASE: &str = "history.db";
@@ -119,21 +120,8 @@ impl OwnDirectory {
     pub(super) fn take(path: &Path) -> Result<Self, DirectoryError> {
         let failed = |source| DirectoryError::Use { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-        // A link that somebody else made leads to wherever that user likes.
-        let named = fs::symlink_metadata(path).map_err(failed)?;
-        if ![0, rustix::process::geteuid().as_raw()].contains(&named.uid()) {
-            return Err(DirectoryError::Owner { path: path.to_owned(), owner: named.uid() });
-        }
-        // SQLite refuses links on the way to its file, and /var may be one.
-        let path = path.canonicalize().map_err(failed)?;
-        let found = fs::metadata(&path).map_err(failed)?;
-        if found.uid() != rustix::process::geteuid().as_raw() {
-            return Err(DirectoryError::Owner { path, owner: found.uid() });
-        }
-        if found.mode() & 0o077 != 0 {
-            if !is_for_history(&path).map_err(failed)? {
-                return Err(DirectoryError::Shared { path });
-            }
+        let path = owned(path)?;
+        if fs::metadata(&path).map_err(failed)?.mode() & 0o077 != 0 {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).map_err(failed)?;
         }
         let lock = private_file(&path.join(LOCK)).map_err(failed)?;
@@ -179,6 +167,55 @@ impl OwnDirectory {
         }
         Ok(self.path.join(name))
     }
+}
+
+/// Whether the directory could be taken, or made, by a service of this user; whoever has it now is no
+/// reason against it. Makes and changes nothing.
+///
+/// # Errors
+/// Why it could not.
+pub fn check_directory(path: &Path) -> Result<(), DirectoryError> {
+    let failed = |source: io::Error| DirectoryError::Use { path: path.to_owned(), source };
+    let mut place = path;
+    loop {
+        match fs::metadata(place) {
+            Ok(found) if !found.is_dir() => return Err(failed(Errno::NOTDIR.into())),
+            Ok(_) if place == path => return owned(path).map(drop),
+            Ok(_) => {
+                let access = Access::WRITE_OK | Access::EXEC_OK;
+                return accessat(CWD, place, access, AtFlags::EACCESS)
+                    .map_err(|error| failed(error.into()));
+            }
+            // What is missing is made, up to the first that is there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match place.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => place = parent,
+                Some(_) => place = Path::new("."),
+                None => return Err(failed(error)),
+            },
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// Whether a directory that is there belongs to this process's user alone, or can be closed to others;
+/// and its path without links.
+fn owned(path: &Path) -> Result<PathBuf, DirectoryError> {
+    let failed = |source| DirectoryError::Use { path: path.to_owned(), source };
+    // A link that somebody else made leads to wherever that user likes.
+    let named = fs::symlink_metadata(path).map_err(failed)?;
+    if ![0, rustix::process::geteuid().as_raw()].contains(&named.uid()) {
+        return Err(DirectoryError::Owner { path: path.to_owned(), owner: named.uid() });
+    }
+    // SQLite refuses links on the way to its file, and /var may be one.
+    let path = path.canonicalize().map_err(failed)?;
+    let found = fs::metadata(&path).map_err(failed)?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(DirectoryError::Owner { path, owner: found.uid() });
+    }
+    if found.mode() & 0o077 != 0 && !is_for_history(&path).map_err(failed)? {
+        return Err(DirectoryError::Shared { path });
+    }
+    Ok(path)
 }
 
 /// Whether nothing is in a directory but a history of ours, or what an empty file system has.

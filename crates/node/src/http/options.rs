@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::access::AccessPolicy;
 use crate::samples::SampleOptions;
 use telltale_server::listen::Address;
 
@@ -74,13 +73,9 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Checks a port that shall be served.
-    pub(super) fn check(
-        &self,
-        address: SocketAddr,
-        policy: &AccessPolicy,
-    ) -> Result<(), OptionsError> {
-        if address.ip().to_canonical().is_loopback() || self.public || policy.has_token() {
+    /// Checks a port that shall be served, by a service with a token or without.
+    pub(crate) fn check(&self, address: SocketAddr, has_token: bool) -> Result<(), OptionsError> {
+        if address.ip().to_canonical().is_loopback() || self.public || has_token {
             return Ok(());
         }
         Err(OptionsError::Exposed { address })

@@ -60,6 +60,9 @@ pub enum OptionsError {
     /// A header is none.
     #[error("{0:?} is no header for OTLP; write name=value")]
     Header(String),
+    /// There is no way to look at them.
+    #[error("cannot look at the options for OTLP")]
+    Runtime(#[source] std::io::Error),
     /// A time makes no sense.
     #[error("otlp.interval_seconds must be 1 to 3600, and timeout_seconds above 0 up to it")]
     Time,

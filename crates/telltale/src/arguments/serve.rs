@@ -23,6 +23,10 @@ Examples:
   telltale serve --http unix:http.sock --http 127.0.0.1:9435 --token-file token";
 
 pub(super) const CONFIG_HELP: &str = "\
+check tells what the service would refuse when it begins: keys that nobody knows or that have no
+such value, keys that contradict each other, and files and directories that this user cannot use;
+run it as the service's user. It makes nothing, and what a running service holds is no fault.
+
 Exit status: 0 the configuration makes sense, 2 it does not, 64 wrong usage.";
 
 #[derive(Debug, Args)]
@@ -79,6 +83,9 @@ pub(crate) enum ConfigCommand {
         /// The file [default: those that the service reads, and its variables]
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
+        /// Look at no file or directory that the configuration names: they are another machine's
+        #[arg(long)]
+        syntax_only: bool,
     },
     /// Show each key with its value and where that comes from
     Show {

@@ -239,6 +239,50 @@ fn a_configuration_that_makes_no_sense_is_told_and_nothing_starts() {
     said(serve(&place).args(["--config", "/nonexistent"])).complains(2, &["cannot read"]);
 }
 
+#[test]
+fn what_the_service_would_refuse_is_told_before_it_begins() {
+    let place = Scratch::new();
+    let file = place.join("t.toml");
+    let checked = |text: &str, more: &[&str]| {
+        fs::write(&file, text).unwrap();
+        let mut check = telltale();
+        check.env("HOME", place.path()).args(["config", "check"]).args(more);
+        said(check.arg(&file))
+    };
+    let half = format!("\n[grpc]\ncertificate = {:?}\n", place.join("none"));
+    checked(&half, &[]).complains(2, &["t.toml:3: grpc.certificate: TLS for gRPC needs both"]);
+    let two = "token_file = \"/none\"\nstate_dir = \"/dev/null/x\"\n";
+    let found = checked(two, &[]);
+    assert_eq!((found.status, found.err.lines().count()), (Some(2), 2), "{found:?}");
+    for words in ["t.toml:2: state_dir: cannot use", "t.toml:1: token_file: cannot read"] {
+        assert!(found.err.contains(words), "{found:?}");
+    }
+    assert_eq!(checked(two, &["--syntax-only"]).status, Some(0));
+    // What is checked is what the service refuses; and variables count where no file is named.
+    fs::write(&file, &half).unwrap();
+    let refused = said(serve(&place).arg("--config").arg(&file));
+    assert!(refused.err.contains("TLS for gRPC needs both"), "{refused:?}");
+    let mut check = telltale();
+    check.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
+    check.env("TELLTALE_HTTP_LISTEN", "0.0.0.0:9435").args(["config", "check"]);
+    let words = ["TELLTALE_HTTP_LISTEN: http.listen: other machines reach", "no token"];
+    said(&mut check).complains(2, &words);
+}
+
+#[test]
+fn a_configuration_file_that_is_a_pipe_or_a_device_is_not_waited_for() {
+    let place = Scratch::new();
+    let pipe = place.join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    for path in [pipe.as_path(), Path::new("/dev/zero"), place.path()] {
+        let words = [path.to_str().unwrap(), "it is no regular file"];
+        said(telltale().args(["config", "check"]).arg(path)).complains(2, &words);
+        said(serve(&place).arg("--config").arg(path)).complains(2, &words);
+    }
+}
+
 fn shown(place: &Path, more: &[&str]) -> String {
     let mut command = telltale();
     command.env("HOME", place).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
