@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::leadership::Leadership;
 use super::{Output, Scene};
+use crate::message::Outcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::Mode;
 use crate::stored::{Phase, StoredState, Why};
@@ -113,10 +114,25 @@ impl Leadership {
             Phase::Preparing => Ok(None),
             Phase::Committed(_) | Phase::Over(_) => {
                 let mut next = self.next_epoch();
-                // Who is not there does not answer, and is replaced for that.
+                if self.state.phase == Phase::Over(Outcome::Finished) {
+                    self.give_up_absent(&mut next);
+                }
+                // Who is not there otherwise does not answer, and is replaced for that.
                 self.fill(scene, &mut next);
                 Ok(Some(next))
             }
+        }
+    }
+
+    /// Takes the slots of nodes that are not there for the spares that are. Only where every rank has finished: nothing
+    /// runs anywhere, however many are gone, so neither the budget nor mass silence speak against it.
+    fn give_up_absent(&self, next: &mut StoredState) {
+        let is_there = |node: &NodeName| {
+            self.members.get(node).is_some_and(|one| one.registered.is_some() && !one.silent)
+        };
+        let holders = self.state.map.holders().map(|(_, node)| node);
+        for node in holders.filter(|node| !is_there(node)).take(self.spares.len()) {
+            next.map.vacate(node);
         }
     }
 

@@ -56,6 +56,21 @@ fn a_job_that_is_over_tells_whoever_comes_and_can_be_restarted_with_nobody_there
 }
 
 #[test]
+fn a_finished_job_is_restarted_on_whoever_is_there() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c"], Policy::default());
+    for (node, local) in [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0), ("c", 1)] {
+        cluster.end(node, local, WorkerState::Finished);
+    }
+    ["a", "b"].into_iter().for_each(|node| cluster.lose(node));
+    cluster.pass(20 * SECOND);
+    ["d", "e"].into_iter().for_each(|node| cluster.register(node));
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    cluster.pass(SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.coordinator.runs()), ("d e c", true));
+    assert_eq!(cluster.coordinator.figures().evictions, 0);
+}
+
+#[test]
 fn an_order_that_cannot_be_carried_out_is_refused() {
     let mut cluster = Cluster::leading(1, Policy::default());
     let unknown = OrderRefused::UnknownNode { node: name("x") };
