@@ -44,24 +44,64 @@ fn an_existing_directory_stays_when_the_machine_goes() {
 }
 
 #[test]
+fn a_directory_that_looks_like_a_machine_is_taken_for_one_only_if_it_has_nothing_else() {
+    for (directory, file, is_taken) in [
+        ("var/lib/telltale", "var/lib/telltale/history.db", true),
+        ("run/tt", "run/tt/ledger", true),
+        ("dev/shm", "dev/shm/region", true),
+        ("dev", "dev/null", false),
+        ("run/lock", "run/lock/x", false),
+        ("var/lib/dpkg", "var/lib/dpkg/status", false),
+        ("etc", "etc/passwd", false),
+        ("var", "var/lib", false),
+    ] {
+        let scratch = Scratch::new();
+        fs::create_dir_all(scratch.join(directory)).unwrap();
+        fs::write(scratch.join(file), "x").unwrap();
+        let started = start(scratch.path());
+        assert_eq!(started.is_ok(), is_taken, "{file}");
+        if let Ok(emulator) = started {
+            let left = emulator.shutdown().unwrap();
+            assert_eq!(left.len(), 1, "{file}: {left:?}");
+        }
+        assert_eq!(fs::read(scratch.join(file)).unwrap(), b"x");
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "{file}");
+    }
+    let scratch = Scratch::new();
+    std::os::unix::fs::symlink("/var", scratch.join("var")).unwrap();
+    assert!(start(scratch.path()).is_err());
+}
+
+#[test]
 fn files_of_others_survive_and_the_root_can_be_used_again() {
     let scratch = Scratch::new();
     let root = scratch.join("m");
     let emulator = start(&root).unwrap();
-    let foreign = ["dev/shm/region", "precious", "run/tt/ledger"];
-    for name in foreign {
+    let foreign = ["dev/shm/region", "run/tt/ledger", "var"];
+    fs::create_dir_all(root.join("var/lib/telltale")).unwrap();
+    for name in &foreign[..2] {
         fs::write(root.join(name), "x").unwrap();
     }
     let left = emulator.shutdown().unwrap();
     assert_eq!(left, foreign.map(|name| root.join(name)), "what is left is named");
     assert!(root.join("run/tt/ledger").exists());
-    assert!(!root.join("sys").exists());
+    for name in ["sys", ".telltale-emulator"] {
+        assert!(!root.join(name).exists(), "{name}");
+    }
     let emulator = start(&root).unwrap();
-    for name in foreign {
+    for name in &foreign[..2] {
         fs::remove_file(root.join(name)).unwrap();
     }
+    fs::remove_dir_all(root.join("var")).unwrap();
     assert!(emulator.shutdown().unwrap().is_empty());
-    assert!(!root.exists(), "the first machine made it");
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 0, "it was there before this machine");
+    // What is no machine's is not written into again.
+    let emulator = start(&root).unwrap();
+    fs::write(root.join("precious"), "x").unwrap();
+    assert_eq!(emulator.shutdown().unwrap(), [root.join("precious")]);
+    let error = start(&root).unwrap_err();
+    assert!(matches!(error, StartError::Create(CreateError::NotEmpty(_))), "{error}");
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &EmulateArguments) -> Result<Status, Failure> {
-    let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
+    let mut interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let options = EmulatorOptions { faults: arguments.fault.clone(), ..EmulatorOptions::default() };
     let emulator = Emulator::start(&arguments.root, arguments.machine, options)
         .map_err(|error| Failure::because(&error))?;
@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &EmulateArguments) -> Result<Status, Failure> {
         arguments.machine,
     ));
     while !interrupt.sleep(Duration::from_secs(3600)) {}
+    interrupt.finish_undisturbed();
     let left = emulator.shutdown().map_err(|error| Failure::because(&error))?;
     if !left.is_empty() {
         exit::tell(&leftovers(&arguments.root, &left));

@@ -1,8 +1,10 @@
 //! The root directory: who may use it, what is ours in it, and its removal.
 //!
 //! A hidden directory in it says that an emulator made it, and is locked while one runs. A later
-//! start on the root of one that crashed finds the lock free and clears what was left.
-//! `dev/shm` and `run/tt` are made but hold other programs' files, which are never removed.
+//! start on the root of one that crashed finds the lock free and clears what was left; one that ended
+//! takes the hidden directory with it. `dev/shm` and `run/tt` are made but hold other programs' files,
+//! which are never removed: a root that has nothing but these, or what a service kept of the machine,
+//! can be taken again.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -18,6 +20,15 @@ const MARKER: &str = ".telltale-emulator";
 const OWN_TREES: [&str; 3] = ["sys", "proc", "dev/tenstorrent"];
 /// Directories in which others may have files, the inner ones first.
 const SHARED_DIRECTORIES: [&str; 4] = ["dev/shm", "dev", "run/tt", "run"];
+
+/// Places of files that programs leave on a machine, each directory with what it may have.
+const REMAINS: [(&str, &[&str]); 5] = [
+    ("", &["dev", "run", "var"]),
+    ("dev", &["shm"]),
+    ("run", &["tt"]),
+    ("var", &["lib"]),
+    ("var/lib", &["telltale"]),
+];
 
 /// Files of others that are named when they keep a root from being removed; the rest is not looked
 /// at.
@@ -65,7 +76,8 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Takes `path`, which must not exist, be empty, or be the root of an emulator that ended.
+    /// Takes `path`, which must not exist, be empty, have nothing but what programs left on a machine,
+    /// or be the root of an emulator that crashed.
     pub(crate) fn take(path: &Path) -> Result<Self, CreateError> {
         let created = match DirBuilder::new().mode(0o755).create(path) {
             Ok(()) => true,
@@ -75,7 +87,7 @@ impl Root {
         // Links inside the tree are relative, but whoever reads it may have another directory.
         let path = path.canonicalize().map_err(|error| TreeError::new("resolve", path, error))?;
         let marker = path.join(MARKER);
-        if !marker.is_dir() && !created && !is_empty(&path)? {
+        if !marker.is_dir() && !created && !has_only_remains(&path)? {
             return Err(CreateError::NotEmpty(path));
         }
         directory(&marker, 0o700)?;
@@ -116,8 +128,8 @@ impl Root {
         self.path.join(MARKER).join("staging")
     }
 
-    /// Removes all that is ours. The root stays if others have files in it; these are returned,
-    /// up to [`MAX_LEFTOVERS`].
+    /// Removes all that is ours, the mark included. The root stays if others have files in it; these
+    /// are returned, up to [`MAX_LEFTOVERS`].
     pub(crate) fn remove(&mut self) -> Result<Vec<PathBuf>, TreeError> {
         if std::mem::replace(&mut self.removed, true) {
             return Ok(Vec::new());
@@ -127,11 +139,8 @@ impl Root {
             remove_if_empty(&self.path.join(inside))?;
         }
         let leftovers = self.leftovers()?;
-        if !leftovers.is_empty() {
-            return Ok(leftovers);
-        }
         remove_tree(&self.path.join(MARKER))?;
-        if self.created {
+        if self.created && leftovers.is_empty() {
             remove_if_empty(&self.path)?;
         }
         Ok(leftovers)
@@ -214,8 +223,23 @@ fn remove_if_empty(path: &Path) -> Result<(), TreeError> {
     }
 }
 
-fn is_empty(path: &Path) -> Result<bool, TreeError> {
-    let mut entries =
-        std::fs::read_dir(path).map_err(|error| TreeError::new("list", path, error))?;
-    Ok(entries.next().is_none())
+/// Whether there is nothing but [`REMAINS`], or nothing at all. No link is followed, and what is first
+/// found to be something else ends the look.
+fn has_only_remains(root: &Path) -> Result<bool, TreeError> {
+    for (inside, names) in REMAINS {
+        let path = root.join(inside);
+        let failed = |error| TreeError::new("list", &path, error);
+        let entries = match std::fs::read_dir(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let is_known = names.iter().any(|name| entry.file_name() == *name);
+            if !is_known || !entry.file_type().map_err(failed)?.is_dir() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }

@@ -65,6 +65,8 @@ fn files_of_others_that_keep_its_directory_are_named() {
         assert!(told.contains(words), "{told}");
         assert!(lines.next().is_none());
         assert_eq!(child.wait_within("the machine to end", PATIENCE).code(), Some(0));
+        let names = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["run"], "nothing of its own stays");
     }
 }
 
