@@ -298,7 +298,8 @@ fn create_new(directory: &RuntimeDirectory, name: &str) -> Result<OwnedFd, Errno
 }
 
 /// Whether the entry is of our user and its process is provably gone: an earlier image of this
-/// process (it has our identity), or one before the last boot.
+/// process (it has our identity), or one before the last boot, whose lock is free. A boot id alone
+/// proves nothing: a system container may have one of its own.
 fn is_our_leftover(
     directory: &RuntimeDirectory,
     name: &str,
@@ -315,7 +316,7 @@ fn is_our_leftover(
             let is_ours = same_namespace && found.pid == identity.pid;
             // With the namespace and the pid being ours, no other living process has them; and if
             // the lock is free, no other part of this process.
-            found.boot_id != identity.boot_id || (is_ours && !is_locked(&reader))
+            (is_ours || found.boot_id != identity.boot_id) && !is_locked(&reader)
         }
         // Another container's process may be about to complete it: not provably dead.
         Err(_) => false,

@@ -198,6 +198,12 @@ impl LedgerReader {
         self.header.is_held() && hold::is_free(self.descriptor.as_fd()).unwrap_or(false)
     }
 
+    /// Whether somebody has the writer's lock, so that a process lives which can record here, wherever
+    /// that is. False where that cannot be told. Takes no lock itself.
+    pub fn is_held(&self) -> bool {
+        self.header.is_held() && !hold::is_free(self.descriptor.as_fd()).unwrap_or(true)
+    }
+
     /// Copies the ledger and adds it up. Bounded: at most [`MOST_COPIES`] copies of the used part,
     /// whatever the file says. Room for the copies is taken for one reading alone: of a hundred
     /// ledgers that are read in turn, only one has it.

@@ -132,12 +132,22 @@ impl<'a> Checks<'a> {
     }
 
     /// Judges a ledger: as its claim, and where its process cannot be seen from here, by whether
-    /// anybody still has it open.
+    /// anybody still has it open. A system container may have a boot id of its own (systemd-nspawn
+    /// mounts one); its processes are of this boot all the same, as a lock that is held shows.
     pub(crate) fn judge_ledger(&self, reader: &LedgerReader) -> Standing {
-        match self.judge(reader.owner(), reader.uid()) {
+        let (claimed, uid) = (reader.owner(), reader.uid());
+        match self.judge(claimed, uid) {
             Standing::Hidden if reader.is_abandoned() => Standing::Dead,
+            Standing::Dead if self.is_of_another_boot(claimed) && reader.is_held() => {
+                self.judge_of_this_boot(claimed, uid)
+            }
             standing => standing,
         }
+    }
+
+    /// Whether a claim names another boot id than the one that is seen from here.
+    fn is_of_another_boot(&self, claimed: &ProcessIdentity) -> bool {
+        self.standpoint.boot_id.is_some_and(|boot_id| boot_id != claimed.boot_id)
     }
 
     /// Judges a claim by a file of user `owner`.
@@ -145,11 +155,17 @@ impl<'a> Checks<'a> {
         if owner == OVERFLOW_UID {
             return Standing::Refused(Lie::Nobody);
         }
-        match self.standpoint.boot_id {
-            Some(boot_id) if boot_id != claimed.boot_id => return Standing::Dead,
-            Some(_) => {}
-            None => return Standing::Hidden,
+        if self.is_of_another_boot(claimed) {
+            return Standing::Dead;
         }
+        if self.standpoint.boot_id.is_none() {
+            return Standing::Hidden;
+        }
+        self.judge_of_this_boot(claimed, owner)
+    }
+
+    /// Judges a claim of which all but the boot id is to be compared.
+    fn judge_of_this_boot(&self, claimed: &ProcessIdentity, owner: u32) -> Standing {
         if self.standpoint.namespace == Some(claimed.pid_namespace) {
             return self.judge_neighbour(claimed, owner);
         }

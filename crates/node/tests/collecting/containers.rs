@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces};
@@ -54,6 +55,49 @@ fn two_containers_that_share_the_directory_are_told_apart() {
             assert_eq!(dram(&snapshot, 0).total_bytes, 32_100);
         }
     }
+}
+
+/// A workload in a system container: process 1 of a PID namespace, with a boot id of its own.
+fn in_system_container(child: &Child<'_>, boot_id: &Path) -> ChildGuard {
+    const SCRIPT: &str =
+        "mount --bind \"$1\" /proc/sys/kernel/random/boot_id && shift && exec \"$@\"";
+    started(command(child, |program| {
+        let mut shell = in_pid_namespace("sh", ProcMount::Own);
+        shell.args(["-c", SCRIPT, "sh"]).arg(boot_id).arg(program);
+        shell
+    }))
+}
+
+#[test]
+fn a_system_container_with_a_boot_id_of_its_own_is_alive_until_it_is_not() {
+    if !needs_pid_namespaces("node::containers::a_system_container_with_a_boot_id_of_its_own") {
+        return;
+    }
+    let bench = Bench::new(MachineKind::N150);
+    let boot_id = bench.machine.root().join("boot_id");
+    std::fs::write(&boot_id, "0f8fad5b-d9cb-469f-a165-70867728950e\n").unwrap();
+    let mut first = in_system_container(&bench.child(Role::Ledger, 100), &boot_id);
+    let second = in_system_container(&bench.child(Role::Ledger, 2_000), &boot_id);
+    let third = in_system_container(&bench.child(Role::Endpoint, 30_000), &boot_id);
+    let mut collector = bench.collector();
+    for _ in 0..2 {
+        let snapshot = collector.collect();
+        assert_eq!(subjects(&snapshot), Vec::<String>::new());
+        check(&snapshot, &first, 100, ProcessSource::Ledger);
+        check(&snapshot, &second, 2_000, ProcessSource::Ledger);
+        check(&snapshot, &third, 30_000, ProcessSource::Endpoint);
+        assert_eq!(dram(&snapshot, 0).total_bytes, 32_100);
+        assert!(telltale_node::clean(bench.options()).unwrap().removed.is_empty());
+        collector.watch();
+    }
+    // Held open, so that the workload is killed and does not end by itself before.
+    let _input = first.child().stdin.take();
+    first.kill();
+    telltale_harness::wait_until("its end", Duration::from_secs(20), || {
+        dram(&collector.collect(), 0).total_bytes == 32_000
+    });
+    let removed = telltale_node::clean(bench.options()).unwrap().removed;
+    assert_eq!(removed.len(), 1, "{removed:?}");
 }
 
 #[test]
