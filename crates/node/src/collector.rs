@@ -185,6 +185,11 @@ impl Collector {
         self.processes.directories()
     }
 
+    /// Those of them that have more names than are looked at, so that processes may be missing.
+    pub fn truncated(&self) -> &[PathBuf] {
+        self.processes.truncated()
+    }
+
     /// Where it looks for runtime directories on this machine, whether or not one is there.
     pub fn places(&self) -> Vec<PathBuf> {
         self.processes.main_places()

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_ledger::LedgerReading;
-use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
+use telltale_ledger::directory::{DirectoryEnvironment, MOST_ENTRIES_LISTED, RuntimeDirectory};
 use telltale_ledger::region::{Now, ProcessRow};
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::process::ProcessIdentity;
@@ -121,6 +121,8 @@ pub(crate) struct Processes {
     environments: Patience,
     /// The directories that the last look found.
     directories: Vec<Arc<RuntimeDirectory>>,
+    /// Those of them that have more names than are looked at.
+    truncated: Vec<PathBuf>,
     answered: Answered,
     pods: Pods,
 }
@@ -166,6 +168,7 @@ impl Processes {
             descriptions,
             environments: Patience::default(),
             directories: Vec::new(),
+            truncated: Vec::new(),
             answered: Answered::default(),
             pods,
         }
@@ -179,6 +182,8 @@ impl Processes {
         let mut listed = self.list_main(&mut report);
         let containers = self.list_containers(holders, &mut listed, &mut report);
         self.directories = listed.iter().map(|one| Arc::clone(&one.directory)).collect();
+        let truncated = listed.iter().filter(|one| one.listing.truncated);
+        self.truncated = truncated.map(|one| one.directory.path().to_owned()).collect();
         self.read_ledgers(holders, &listed, (&mut report, &mut closed));
         found.statuses.push(report.finish("ledgers", &*self.clock, now.1));
 
@@ -245,6 +250,11 @@ impl Processes {
     /// The directories that the last look found.
     pub(crate) fn directories(&self) -> &[Arc<RuntimeDirectory>] {
         &self.directories
+    }
+
+    /// Those of them that have more names than are looked at.
+    pub(crate) fn truncated(&self) -> &[PathBuf] {
+        &self.truncated
     }
 
     /// Where runtime directories of this machine and user may be.
@@ -316,7 +326,10 @@ impl Processes {
         match self.listings.of(number, Arc::clone(&directory)) {
             Ok(listed) => {
                 if listed.listing.truncated {
-                    let detail = "more entries than are looked at; remove what is not ours";
+                    let detail = format!(
+                        "it has more than the {MOST_ENTRIES_LISTED} names that are looked at; remove \
+                         what no process needs"
+                    );
                     report.error(subject(), Absence::Failed, detail);
                 }
                 Some(listed)

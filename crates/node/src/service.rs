@@ -10,6 +10,7 @@ mod figures;
 mod published;
 mod schedule;
 mod tally;
+mod truncated;
 mod view;
 
 use std::io;

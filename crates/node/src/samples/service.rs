@@ -9,6 +9,7 @@ use telltale_schema::metric::definitions::{
     LEGACY_REFUSED_TOTAL, QUEUE_DROPPED_TOTAL, SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL,
     SERIES_DROPPED_TOTAL, SERVICE_CPU_SECONDS_TOTAL, SERVICE_RESIDENT_MEMORY_BYTES,
     SERVICE_START_TIME_SECONDS, SOURCE_DURATION_SECONDS, SOURCE_ERRORS_TOTAL, SOURCE_UP,
+    TRUNCATED_DIRECTORIES,
 };
 use telltale_wire::exposition::Number;
 
@@ -69,6 +70,7 @@ pub(super) fn add<'a>(
         (COLLECTION_SECONDS_TOTAL, Number::Float(service.collection_seconds)),
         (LAST_COLLECTION_TIMESTAMP_SECONDS, seconds(snapshot.taken_at.0)),
         (CLOSED_PROCESSES, Number::Whole(snapshot.closed_processes)),
+        (TRUNCATED_DIRECTORIES, Number::Whole(service.truncated_directories)),
         (SERVICE_START_TIME_SECONDS, seconds(service.started_at.0)),
         (SERVICE_CPU_SECONDS_TOTAL, Number::Float(service.cpu_seconds)),
     ];

@@ -9,9 +9,10 @@ use telltale_schema::clock::Clock;
 use telltale_schema::snapshot::Snapshot;
 
 use super::changes::Changes;
-use super::figures::Figures;
+use super::figures::{Figures, ServiceFigures};
 use super::schedule::{Cause, Schedule, Step};
 use super::tally::Tally;
+use super::truncated::Truncated;
 use super::view::{Publisher, Shared, View};
 use crate::alerts::Watching;
 use crate::clock::thread_cpu;
@@ -32,6 +33,8 @@ pub(crate) struct Collecting {
     clock: Arc<dyn Clock>,
     /// It has been told that something cannot be watched.
     complained: bool,
+    /// Directories of which it has been told that they have too many names.
+    truncated: Truncated,
 }
 
 // === impl Collecting ===
@@ -58,8 +61,7 @@ impl Collecting {
             Instant::now(),
         );
         figures.count(&snapshot, &collector.repeated());
-        let mut own = figures.now(&shared, clock.now());
-        own.legacy = collector.legacy_figures();
+        let own = own_figures(&collector, &figures, &shared, &*clock);
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let changes = Changes::new();
         if let Err(error) = &changes {
@@ -81,6 +83,7 @@ impl Collecting {
             alerts,
             clock,
             complained: false,
+            truncated: Truncated::default(),
         };
         collecting.follow();
         // What came while nothing was watched.
@@ -114,8 +117,7 @@ impl Collecting {
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot, &self.collector.repeated());
         self.look_for_alerts(&snapshot);
-        let mut own = self.figures.now(&self.shared, self.clock.now());
-        own.legacy = self.collector.legacy_figures();
+        let own = own_figures(&self.collector, &self.figures, &self.shared, &*self.clock);
         self.publisher.publish(snapshot, own);
         self.follow();
         self.schedule.end(cause, round, thread_cpu().saturating_sub(cpu_before), Instant::now());
@@ -132,6 +134,7 @@ impl Collecting {
     /// Watches the processes and directories that the last collection has found.
     fn follow(&mut self) {
         self.collector.watch();
+        self.truncated.tell(self.collector.truncated());
         let Some(changes) = &mut self.changes else { return };
         let missed = changes.follow(self.collector.directories(), &self.collector.places());
         if missed > 0 && !self.complained {
@@ -186,5 +189,19 @@ impl Collecting {
         let mut descriptors = [PollFd::from_borrowed_fd(ends, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut descriptors, Some(&now)).is_ok_and(|found| found > 0)
+    }
+}
+
+/// What the service says of itself after a collection.
+fn own_figures(
+    collector: &Collector,
+    figures: &Figures,
+    shared: &Shared,
+    clock: &dyn Clock,
+) -> ServiceFigures {
+    ServiceFigures {
+        legacy: collector.legacy_figures(),
+        truncated_directories: u64::try_from(collector.truncated().len()).unwrap_or(u64::MAX),
+        ..figures.now(shared, clock.now())
     }
 }

@@ -25,6 +25,8 @@ pub struct ServiceFigures {
     pub reloads: u64,
     /// How often it was refused then, and the one before was kept.
     pub refused_reloads: u64,
+    /// Runtime directories that have more names than are looked at, at the last collection.
+    pub truncated_directories: u64,
     /// What was dropped, by queue, in the order of their names.
     pub drops: Vec<QueueDrops>,
     /// The sources, in the order of the snapshot's.
@@ -109,6 +111,7 @@ impl Figures {
             collection_seconds: seconds(self.collection_ns),
             reloads,
             refused_reloads,
+            truncated_directories: 0,
             drops: shared.tallies().all(),
             sources: self.sources.iter().map(source).collect(),
             legacy: None,

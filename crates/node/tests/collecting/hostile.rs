@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use telltale_emulator::MachineKind;
 use telltale_harness::rounds;
-use telltale_ledger::directory::{endpoint_name, ledger_name};
+use telltale_ledger::directory::{MOST_ENTRIES_LISTED, endpoint_name, ledger_name};
 use telltale_node::{CollectOptions, Collector};
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::Snapshot;
@@ -41,6 +41,22 @@ fn a_ledger_cut_under_its_reader_is_an_error_and_no_signal() {
     }
     fs::File::options().write(true).open(&file).unwrap().set_len(size).unwrap();
     assert_eq!(dram(&collector.collect(), 0).total_bytes, 5);
+}
+
+#[test]
+fn a_directory_with_more_names_than_are_looked_at_is_told_until_it_has_fewer() {
+    let bench = Bench::new(MachineKind::N150);
+    let name = |number: usize| bench.directory.join(format!("x{number}"));
+    (0..=MOST_ENTRIES_LISTED).for_each(|number| drop(fs::File::create(name(number)).unwrap()));
+    let mut collector = bench.collector();
+    for _ in 0..2 {
+        let snapshot = collector.collect();
+        assert_eq!(collector.truncated(), std::slice::from_ref(&bench.directory));
+        assert_eq!(subjects(&snapshot).len(), 1, "{:?}", subjects(&snapshot));
+    }
+    fs::remove_file(name(0)).unwrap();
+    let snapshot = collector.collect();
+    assert_eq!((collector.truncated(), subjects(&snapshot)), ([].as_slice(), Vec::new()));
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(crate) fn figures() -> ServiceFigures {
         resident_bytes: Reading::absent(Absence::NotYet, ""),
         reloads: 0,
         refused_reloads: 0,
+        truncated_directories: 0,
         collections: 0,
         collection_seconds: 0.0,
         drops: Vec::new(),

@@ -117,6 +117,7 @@ pub static DEFINITIONS: &[&MetricDefinition] = &[
     SOURCE_DURATION_SECONDS,
     SOURCE_ERRORS_TOTAL,
     SOURCE_UP,
+    TRUNCATED_DIRECTORIES,
 ];
 
 /// Every metric that a coordinator can expose, sorted by name.

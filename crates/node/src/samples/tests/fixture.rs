@@ -223,6 +223,7 @@ pub(crate) fn figures() -> ServiceFigures {
         collection_seconds: 0.1,
         reloads: 0,
         refused_reloads: 0,
+        truncated_directories: 0,
         drops: vec![QueueDrops { queue: "stream", total: 4 }],
         sources: vec![source("tenstorrent", 0), source("endpoints", 12)],
         legacy: Some(LegacyFigures {

@@ -287,3 +287,14 @@ pub const SERVICE_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
     scope: Scope::Service,
     since: "0.1.0",
 };
+
+/// Runtime directories with more names than are looked at, 65536 in each; processes whose files are beyond are in no figure.
+pub const TRUNCATED_DIRECTORIES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_truncated_directories",
+    unit: Unit::Count,
+    kind: MetricKind::Gauge,
+    help: "Runtime directories with more names than are looked at, 65536 in each; processes whose files are beyond are in no figure.",
+    labels: &[],
+    scope: Scope::Service,
+    since: "0.1.0",
+};

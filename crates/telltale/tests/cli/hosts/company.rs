@@ -106,6 +106,7 @@ fn figures() -> ServiceFigures {
         resident_bytes: Reading::absent(Absence::NotYet, ""),
         reloads: 0,
         refused_reloads: 0,
+        truncated_directories: 0,
         collections: 0,
         collection_seconds: 0.0,
         drops: Vec::new(),
