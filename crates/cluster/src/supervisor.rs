@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -136,6 +137,14 @@ pub enum SupervisorError {
         #[source]
         source: io::Error,
     },
+    /// The directory's path cannot be told to a Python.
+    #[error(
+        "the state directory {path} has a ':' in its path, by which PYTHONPATH separates places; give one without by --state"
+    )]
+    Divided {
+        /// Which.
+        path: PathBuf,
+    },
     /// Another agent uses the directory.
     #[error(
         "another agent uses the state directory {path}; end it, or give this one another --state"
@@ -198,8 +207,8 @@ pub struct Supervisor {
     receiver: mpsc::Receiver<(u64, News)>,
     /// Events that are known already.
     known: VecDeque<Event>,
-    /// `PYTHONPATH` for workers.
-    python_path: OsString,
+    /// `PYTHONPATH` for workers, where it is not the agent's own.
+    python_path: Option<OsString>,
     /// No worker is started ahead before this, so as not to be in the way of those that run.
     warm_after: Instant,
     /// Locked for as long as this agent lives.
@@ -225,7 +234,7 @@ impl Supervisor {
         DirBuilder::new().recursive(true).mode(0o700).create(&logs).map_err(state)?;
         let output = Output::start(logs, settings.output_bytes.max(MIN_OUTPUT_BYTES))
             .map_err(set_up("the threads for the workers' output"))?;
-        let python_path = python_path(&settings).map_err(state)?;
+        let python_path = python_path(&settings)?;
         let (sender, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         Ok(Self {
             recipe: Recipe {
@@ -394,7 +403,7 @@ impl Supervisor {
         gate: bool,
     ) -> io::Result<()> {
         environment.extend(self.settings.environment.iter().cloned());
-        environment.push(("PYTHONPATH".into(), self.python_path.clone()));
+        environment.extend(self.python_path.clone().map(|path| ("PYTHONPATH".into(), path)));
         self.serial += 1;
         let serial = self.serial;
         let mark = format!("{}{serial}", mark_prefix(&self.settings));
@@ -485,15 +494,25 @@ impl Supervisor {
 }
 
 /// Where workers' Pythons look for modules: ours, which stand aside when they have begun, and where the agent's does.
-fn python_path(settings: &Settings) -> io::Result<OsString> {
-    let mut path = python::write(&settings.state)?.into_os_string();
-    let shim = settings.shim.then(|| shim::write(&settings.state)).transpose()?;
+/// A Python that would not look there itself is not given it, for those that it starts would.
+fn python_path(settings: &Settings) -> Result<Option<OsString>, SupervisorError> {
+    let is_blind = python::blind_option(&settings.command).is_some();
+    if is_blind && python::is_python(&settings.command) {
+        return Ok(None);
+    }
+    let state = &settings.state;
+    if state.as_os_str().as_bytes().contains(&b':') {
+        return Err(SupervisorError::Divided { path: state.clone() });
+    }
+    let failed = |source| SupervisorError::State { path: state.clone(), source };
+    let mut path = python::write(state).map_err(failed)?.into_os_string();
+    let shim = settings.shim.then(|| shim::write(state)).transpose().map_err(failed)?;
     let own = std::env::var_os("PYTHONPATH").filter(|path| !path.is_empty());
     for place in shim.map(PathBuf::into_os_string).into_iter().chain(own) {
         path.push(":");
         path.push(place);
     }
-    Ok(path)
+    Ok(Some(path))
 }
 
 /// Takes the state directory for this process alone.

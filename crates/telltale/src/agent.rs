@@ -248,7 +248,8 @@ fn usual_state(node: &NodeName) -> Result<PathBuf, Failure> {
     let parent = parent.ok_or_else(|| {
         Failure::Told(String::from("neither $HOME nor $XDG_STATE_HOME is set; give a --state"))
     })?;
-    Ok(parent.join(format!("telltale-agent-{node}")))
+    // PYTHONPATH, in which it comes to be, separates places by colons.
+    Ok(parent.join(format!("telltale-agent-{}", node.as_str().replace(':', "%3A"))))
 }
 
 /// Larger at each start than at all before, as long as the clock is not set back by more than the

@@ -124,14 +124,14 @@ impl Leadership {
         }
     }
 
-    /// Takes the slots of nodes that are not there for the spares that are. Only where every rank has finished: nothing
-    /// runs anywhere, however many are gone, so neither the budget nor mass silence speak against it.
+    /// Takes the slots of nodes that are not there, for spares that are or will come. Only where every rank has finished:
+    /// nothing runs anywhere, however many are gone, so neither the budget nor mass silence speak against it.
     fn give_up_absent(&self, next: &mut StoredState) {
         let is_there = |node: &NodeName| {
             self.members.get(node).is_some_and(|one| one.registered.is_some() && !one.silent)
         };
         let holders = self.state.map.holders().map(|(_, node)| node);
-        for node in holders.filter(|node| !is_there(node)).take(self.spares.len()) {
+        for node in holders.filter(|node| !is_there(node)) {
             next.map.vacate(node);
         }
     }

@@ -20,8 +20,8 @@ use crate::verdict::{Evidence, VerdictKind};
 /// differs by some percent from one hour to the next change short waits by any factor, and hold up nobody: a rank
 /// that computes for most of a step and takes 1.5 times as long costs others a quarter of theirs.
 const MEANINGFUL_LOSS: f32 = 0.1;
-/// Looks over which the rate of collectives is smoothed.
-const RATE_LOOKS: f32 = 8.0;
+/// Reports over which the rate of collectives is smoothed.
+const RATE_REPORTS: f32 = 8.0;
 /// Keys that are kept at once.
 const MAX_KEYS: usize = 1_000_000;
 
@@ -40,8 +40,11 @@ struct Wait {
     node: u32,
     value: f32,
     is_fresh: bool,
-    /// Collectives in the latest window, and how many there are in a nanosecond.
-    count: u32,
+    /// How many collectives there have been in all, how many of them are in the rate, and how long ago that was.
+    total: u64,
+    counted: Option<u64>,
+    since_ns: f32,
+    /// How many there are in a nanosecond. Not by the windows: they hold the latest, and may be of several reports.
     rate: f32,
     usual: Level,
     /// How much slower than usual it is.
@@ -74,7 +77,7 @@ impl Waiting {
             }
             // The mean, since the waiting may all be in one of a step's collectives.
             wait.value = (window.mean_ns.max(1) as f64).ln() as f32;
-            wait.count = window.count;
+            wait.total = window.last_sequence;
             wait.is_fresh = true;
         }
     }
@@ -93,6 +96,7 @@ impl Waiting {
     pub(super) fn look(&mut self, elapsed: Duration) {
         let elapsed_ns = elapsed.as_nanos().max(1) as f32;
         for class in self.classes.values_mut() {
+            class.values_mut().for_each(|wait| wait.since_ns += elapsed_ns);
             let mut values: Vec<f32> =
                 class.values().filter(|wait| wait.is_fresh).map(|wait| wait.value).collect();
             // A comparison needs all: who is missing may be the one who is waited for.
@@ -101,7 +105,7 @@ impl Waiting {
             }
             values.sort_unstable_by(f32::total_cmp);
             for wait in class.values_mut() {
-                wait.push(others_low(&values, wait.value), elapsed_ns);
+                wait.push(others_low(&values, wait.value));
             }
         }
     }
@@ -145,7 +149,9 @@ impl Wait {
             node,
             value: 0.0,
             is_fresh: false,
-            count: 0,
+            total: 0,
+            counted: None,
+            since_ns: 0.0,
             rate: 0.0,
             usual: Level::new(),
             time: Change::new(),
@@ -154,14 +160,23 @@ impl Wait {
         }
     }
 
-    /// Takes one window of this length, in which the others spent `others` on each collective.
-    fn push(&mut self, others: f32, elapsed_ns: f32) {
+    /// Takes one window, in which the others spent `others` on each collective.
+    fn push(&mut self, others: f32) {
         self.is_fresh = false;
-        let rate = self.count as f32 / elapsed_ns;
-        let is_first = self.rate == 0.0;
-        self.rate += (rate - self.rate) / if is_first { 1.0 } else { RATE_LOOKS };
+        self.count();
         compare(&mut self.usual, &mut self.time, self.value);
         compare(&mut self.usual_lead, &mut self.lead, others - self.value);
+    }
+
+    /// Takes into the rate what there has been since this was last done.
+    fn count(&mut self) {
+        let since_ns = std::mem::take(&mut self.since_ns);
+        let Some(counted) = self.counted.replace(self.total) else { return };
+        // A worker that was started anew counts from the beginning.
+        let Some(new) = self.total.checked_sub(counted) else { return };
+        let rate = new as f32 / since_ns.max(1.0);
+        let is_first = self.rate == 0.0;
+        self.rate += (rate - self.rate) / if is_first { 1.0 } else { RATE_REPORTS };
     }
 
     fn is_late(&self, meaningful: f32) -> bool {

@@ -23,13 +23,27 @@ pub(super) fn is_python(command: &[OsString]) -> bool {
 
 /// The option by which a Python looks neither at `PYTHONPATH` nor for `sitecustomize`, if it has one.
 pub(super) fn blind_option(command: &[OsString]) -> Option<&OsString> {
-    let options = command.iter().skip(1).take_while(|word| word.as_bytes().starts_with(b"-"));
-    let mut of_python = options.take_while(|option| !matches!(option.as_bytes(), b"-c" | b"-m"));
-    of_python.find(|option| {
-        let letters = option.as_bytes();
-        let is_short = !letters.starts_with(b"--") && !letters.starts_with(b"-X");
-        is_short && letters.iter().any(|letter| b"EIS".contains(letter))
-    })
+    let mut words = command.iter().skip(1);
+    while let Some(option) = words.next() {
+        let letters = option.as_bytes().strip_prefix(b"-").filter(|letters| !letters.is_empty())?;
+        if letters.starts_with(b"-") {
+            if letters == b"-check-hash-based-pycs" {
+                words.next();
+            }
+            continue;
+        }
+        // Letters follow each other in a word, up to one whose value is the rest of it, or the next word.
+        let valued = letters.iter().position(|letter| b"cmWX".contains(letter));
+        if letters[..valued.unwrap_or(letters.len())].iter().any(|letter| b"EIS".contains(letter)) {
+            return Some(option);
+        }
+        match valued.map(|place| (letters[place], place + 1 == letters.len())) {
+            Some((b'c' | b'm', _)) => return None,
+            Some((_, true)) => drop(words.next()),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Writes the module below `state`, and says in which directory.

@@ -75,6 +75,8 @@ mod tests {
             "/usr/bin/python3.11 -u a.py -S",
             "python -m job -E",
             "python -X importtime a.py",
+            "python3 -Wignore::SyntaxWarning -XEIS a.py",
+            "python3 -um job -S",
         ] {
             assert!(check(fine), "{fine}");
         }
@@ -84,6 +86,9 @@ mod tests {
             "python3 -S a.py",
             "python3 -uE a.py",
             "python3 -I -m job",
+            "python3 -X dev -S a.py",
+            "python3 -W ignore -uE a.py",
+            "python3 --check-hash-based-pycs always -I a.py",
             "",
         ] {
             assert!(!check(wrong), "{wrong:?}");

@@ -142,7 +142,8 @@ pub(crate) fn hold_sentence(hold: HoldReason) -> &'static str {
         }
         HoldReason::Grace => "the coordinator has not led for long enough",
         HoldReason::MassSilence => {
-            "so many nodes are silent at once that the coordinator may be cut off itself"
+            "so many nodes are silent at once that the coordinator may be cut off itself; nodes that are gone for \
+             good can be taken out by `telltale cluster remove`"
         }
         HoldReason::EvictionBudget => "the budget of evictions is used up",
         HoldReason::Unsure => "no single node is named, or not for long enough",

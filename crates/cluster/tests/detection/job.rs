@@ -17,6 +17,7 @@ pub(crate) struct Job {
     pub(crate) detector: Detector,
     pub(crate) names: Vec<NodeName>,
     pub(crate) now: Moment,
+    seconds: u64,
 }
 
 impl Job {
@@ -32,7 +33,8 @@ impl Job {
 
     pub(crate) fn with(names: Vec<String>, settings: Settings) -> Self {
         let names: Vec<NodeName> = names.iter().map(|one| NodeName::new(one).unwrap()).collect();
-        let mut job = Self { detector: Detector::new(settings), names, now: Moment::from_ns(7) };
+        let (detector, now) = (Detector::new(settings), Moment::from_ns(7));
+        let mut job = Self { detector, names, now, seconds: 0 };
         job.begin_epoch();
         job
     }
@@ -46,11 +48,15 @@ impl Job {
         self.detector.set_ranks(self.now, &map);
     }
 
-    /// A second passes, each node reports, and the detector looks.
+    /// A second passes, each node reports, and the detector looks. The windows of collectives say how many there are
+    /// in a second; they are added up here.
     pub(crate) fn second(&mut self, report: impl Fn(u32) -> Option<Observation>) -> Vec<Verdict> {
         self.now = self.now.after(Duration::from_secs(1));
+        self.seconds += 1;
         for (node, name) in (0..).zip(&self.names) {
-            if let Some(observation) = report(node) {
+            if let Some(mut observation) = report(node) {
+                let waits = observation.waits.iter_mut();
+                waits.for_each(|wait| wait.window.last_sequence *= self.seconds);
                 assert!(self.detector.observe(self.now, name, &observation));
             }
         }
@@ -124,6 +130,6 @@ fn window(median_ns: u64) -> Window {
         median_ns,
         deviation_ns: 0,
         high_ns: median_ns,
-        last_sequence: 0,
+        last_sequence: 100,
     }
 }

@@ -151,11 +151,37 @@ fn who_computes_a_few_percent_longer_holds_nobody_up() {
         let late_ns = if second < 40 { 0 } else { 1_000_000 };
         let verdicts = job.second(|node| {
             let mut report = collective(node, 1, late_ns, second);
-            report.waits[0].window.count = 50;
+            report.waits[0].window.last_sequence = 50;
             Some(report)
         });
         assert_eq!(said(&verdicts), [], "{second} s");
     }
+}
+
+/// Of a rank for which the others wait `late_ns` longer from the eightieth report on, in collectives of 0.5 ms, so
+/// many in a second, told each `every` seconds: whether it is named.
+fn is_named(each_second: u64, late_ns: u64, every: u32) -> bool {
+    let mut job = Job::of(8);
+    (0..160 * every).any(|second| {
+        let late_ns = if second < 80 * every { 0 } else { late_ns };
+        let verdicts = job.second(|node| {
+            let mut report = collective(node, 1, late_ns, second);
+            let window = &mut report.waits[0].window;
+            (window.mean_ns, window.last_sequence) = (window.mean_ns - 1_500_000, each_second);
+            window.count = u32::try_from(each_second * u64::from(every)).unwrap().min(100);
+            second.is_multiple_of(every).then_some(report)
+        });
+        !verdicts.is_empty()
+    })
+}
+
+#[test]
+fn what_collectives_cost_is_counted_by_all_of_them_and_not_by_the_window() {
+    // More than a window holds: 40 % of all time is lost, and 4 % in a hundred of them.
+    assert!(is_named(1000, 400_000, 1));
+    // Fewer than are told at once: 5 % is lost, though five are told of at a time.
+    assert!(!is_named(1, 50_000_000, 5));
+    assert!(is_named(1, 300_000_000, 5));
 }
 
 #[test]

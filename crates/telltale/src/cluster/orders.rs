@@ -29,8 +29,9 @@ pub(super) fn restart(asking: &Asking, wait: Option<Duration>) -> Result<Status,
 }
 
 pub(super) fn drain(asking: &Asking, node: &str) -> Result<Status, Failure> {
-    let ordered = asking.ask(async |client: &mut Client| client.drain(node).await);
+    // Asked before, since the spare has a slot afterwards.
     let status = asking.ask(async |client: &mut Client| client.status().await);
+    let ordered = asking.ask(async |client: &mut Client| client.drain(node).await);
     // Where that is not known nothing is said of it.
     let none = status.is_ok_and(|status| status.standby_nodes == 0);
     let none = if none { "; there is none now" } else { "" };

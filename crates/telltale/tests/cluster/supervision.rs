@@ -37,11 +37,14 @@ fn settings(state: &Path, script: &str) -> Settings {
 
 /// Runs `test` with a supervisor on one thread, as an agent does.
 fn with_supervisor<F: Future<Output = ()>>(settings: Settings, test: impl FnOnce(Supervisor) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("an event loop");
-    runtime.block_on(async {
+    with_runtime(async {
         test(Supervisor::open(settings).expect("a supervisor")).await;
     });
+}
+
+fn with_runtime(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("an event loop").block_on(test);
 }
 
 async fn next(supervisor: &mut Supervisor) -> Event {

@@ -341,7 +341,7 @@ impl Job {
                 collective,
                 bucket: SizeBucket::of(1 << bytes),
             },
-            window: window(count, self.steps, mean_ns),
+            window: window(count, self.steps / STEPS * count, mean_ns),
         };
         let waits = collectives.map(wait).into();
         Observation { workers: Vec::new(), progress, edges, waits, excused: false }

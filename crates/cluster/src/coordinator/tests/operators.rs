@@ -63,8 +63,11 @@ fn a_finished_job_is_restarted_on_whoever_is_there() {
     }
     ["a", "b"].into_iter().for_each(|node| cluster.lose(node));
     cluster.pass(20 * SECOND);
-    ["d", "e"].into_iter().for_each(|node| cluster.register(node));
+    cluster.register("d");
     assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    cluster.pass(20 * SECOND);
+    assert_eq!((cluster.map().as_str(), &cluster.state().phase), ("d - c", &Phase::Preparing));
+    cluster.register("e");
     cluster.pass(SECOND);
     assert_eq!((cluster.map().as_str(), cluster.coordinator.runs()), ("d e c", true));
     assert_eq!(cluster.coordinator.figures().evictions, 0);

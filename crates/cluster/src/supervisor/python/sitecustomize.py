@@ -13,9 +13,12 @@ import sys
 MOST_BYTES = 1 << 20  # of an environment
 RENDEZVOUS = "torch.distributed.rendezvous"
 # Where nothing listens, PyTorch tries again after a second (torch/csrc/distributed/c10d/socket.cpp, 1.13).
-# Here it is tried this often, for as long as a second counts; afterwards it is left to PyTorch.
+# Here it is tried this often, for as long as a second counts, and for a part of the script's own timeout at
+# most; afterwards it is left to PyTorch.
 LOOK_EVERY = 0.01
 LOOK_FOR = 10.0
+PART_OF_TIMEOUT = 0.1
+USUAL_TIMEOUT = 300.0  # the constructor's own
 
 
 def script_and_module(arguments):
@@ -126,8 +129,8 @@ class RendezvousFinder:
     def find_spec(self, name, path=None, target=None):
         if name != RENDEZVOUS:
             return None
-        sys.meta_path.remove(self)
-        others = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+        others = [finder for finder in sys.meta_path if finder is not self]
+        others = [finder for finder in others if hasattr(finder, "find_spec")]
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and hasattr(spec.loader, "exec_module"):
@@ -148,7 +151,8 @@ def awaited(store):
     def opened(host_name, port, world_size=None, is_master=False, *rest, **named):
         if not is_master:
             try:
-                wait_for(host_name, port)
+                timeout = rest[0] if rest else named.get("timeout")
+                wait_for(host_name, port, timeout.total_seconds() if timeout else USUAL_TIMEOUT)
             except Exception:
                 pass
         return store(host_name, port, world_size, is_master, *rest, **named)
@@ -156,25 +160,29 @@ def awaited(store):
     return opened
 
 
-def wait_for(host_name, port):
+def wait_for(host_name, port, timeout):
     """Waits until somebody listens there, or so long that it makes no difference any more."""
     import socket
     import time
 
-    end = time.monotonic() + LOOK_FOR
+    end = time.monotonic() + min(LOOK_FOR, timeout * PART_OF_TIMEOUT)
     while time.monotonic() < end:
         try:
             socket.create_connection((host_name, port), timeout=1).close()
             return
-        except OSError:
+        except ConnectionRefusedError:
             time.sleep(LOOK_EVERY)
+        except OSError:
+            # A name that is not known yet, or a host that is not there: not to be asked so often.
+            time.sleep(0.2)
 
 
 def step_aside():
     """Takes this module off the path: what this process starts is not to find it."""
     here = os.path.dirname(os.path.abspath(__file__))
-    rest = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
-    rest = [place for place in rest if place and os.path.abspath(place) != here]
+    # An empty place is the directory that Python is started in, and stays.
+    rest = os.environ.pop("PYTHONPATH", here).split(os.pathsep)
+    rest = [place for place in rest if not place or os.path.abspath(place) != here]
     if rest:
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
     sys.path[:] = [place for place in sys.path if os.path.abspath(place) != here]

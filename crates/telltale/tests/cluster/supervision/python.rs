@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use telltale_cluster::agent::{Exit, LocalRank};
-use telltale_cluster::supervisor::{Event, Settings, Supervisor};
+use telltale_cluster::supervisor::{Event, Settings, Supervisor, SupervisorError};
 use telltale_harness::{Scratch, skip, wait_until};
 
 use super::{
-    EPOCH, FIRST, PATIENCE, is_there, log, next, settings, start, wait_gone, with_supervisor,
+    EPOCH, FIRST, PATIENCE, is_there, log, next, settings, start, wait_gone, with_runtime,
+    with_supervisor,
 };
 
 /// A script that tells that it has begun, and imports what is seen in its process's maps.
@@ -124,19 +125,20 @@ fn a_python_sees_nothing_of_the_module_that_was_before_it() {
 
 /// In the place of PyTorch's module: a store whose clients are not patient at all.
 const RENDEZVOUS: &str = "\
-import socket
+import datetime, socket
 class TCPStore:
     def __init__(self, host_name, port, world_size, is_master, timeout):
-        assert (world_size, timeout) == (2, 30)
+        assert (world_size, timeout) == (2, datetime.timedelta(hours=1))
         if not is_master:
             socket.create_connection((host_name, port)).close()
 ";
 const OPENS_A_STORE: &str = "\
-import os
+import datetime, os
 from torch.distributed import rendezvous
+hour = datetime.timedelta(hours=1)
 rank, place = int(os.environ['RANK']), os.environ['STATE']
 open(place + '/opens', 'w').close()
-rendezvous.TCPStore('127.0.0.1', int(os.environ['PORT']), 2, rank == 0, timeout=30)
+rendezvous.TCPStore('127.0.0.1', int(os.environ['PORT']), 2, rank == 0, timeout=hour)
 ";
 
 #[test]
@@ -169,5 +171,29 @@ fn a_rank_opens_the_store_when_somebody_listens_there() {
             }
         }
         drop(listener);
+    });
+}
+
+#[test]
+fn a_python_that_does_not_look_is_not_told_where_nor_are_its_children() {
+    let scratch = Scratch::new();
+    let Some(mut settings) = python(scratch.path()) else { return };
+    settings.command.insert(1, "-S".into());
+    with_supervisor(settings, async |mut supervisor| {
+        start(&mut supervisor, FIRST, 6);
+        while !matches!(next(&mut supervisor).await, Event::Exited { .. }) {}
+        wait_until("the output", PATIENCE, || log(&scratch, 6).lines().count() == 2);
+        assert!(log(&scratch, 6).contains("path None"), "{}", log(&scratch, 6));
+    });
+}
+
+#[test]
+fn a_state_directory_that_would_be_two_places_is_refused() {
+    let scratch = Scratch::new();
+    let Some(settings) = python(scratch.path()) else { return };
+    let settings = Settings { state: scratch.join("rack:1"), ..settings };
+    with_runtime(async {
+        let error = Supervisor::open(settings).expect_err("Python would not find the module");
+        assert!(matches!(error, SupervisorError::Divided { .. }), "{error}");
     });
 }
