@@ -124,18 +124,23 @@ impl Reader {
     }
 
     /// Whether there is, or was, each device and process that is asked for by name: nothing is a
-    /// series without values, and a slip of the pen must not look like one.
+    /// series without values, and a slip of the pen must not look like one. A whole identity is none, and may
+    /// be of a process that has begun since the last write.
     fn check_names(&self, query: &HistoryQuery, sight: Sight) -> Result<(), ReadHistoryError> {
         if !query.devices.is_empty() {
             let devices = device_names(&self.connection)?;
-            let is_known = |wanted: &&String| devices.iter().any(|(_, name)| name == *wanted);
+            // Before the first write there is none to compare with.
+            let is_known = |wanted: &&String| {
+                devices.is_empty() || devices.iter().any(|(_, name)| name == *wanted)
+            };
             if let Some(device) = query.devices.iter().find(|device| !is_known(device)) {
                 let names: Vec<&str> = devices.iter().map(|(_, name)| name.as_str()).collect();
                 let known = some_of(&names);
                 return Err(ReadHistoryError::NoDevice { device: device.clone(), known });
             }
         }
-        for choice in &query.processes {
+        let is_name = |choice: &&ProcessChoice| !matches!(choice, ProcessChoice::Identity(_));
+        for choice in query.processes.iter().filter(is_name) {
             self.rows(choice, sight)?;
         }
         Ok(())
@@ -458,7 +463,6 @@ fn instead_of(name: &str, all: &[Figure]) -> String {
 /// Names to be told, some of them where they are many.
 fn some_of(names: &[&str]) -> String {
     match names.len().checked_sub(MAX_TOLD) {
-        _ if names.is_empty() => String::from("none yet"),
         Some(more) if more > 0 => format!("{} and {more} more", names[..MAX_TOLD].join(", ")),
         _ => names.join(", "),
     }
