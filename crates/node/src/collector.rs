@@ -9,15 +9,16 @@ use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
 use telltale_schema::clock::Clock;
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError};
+use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
+use crate::hardware::{DeviceReading, HardwareSource, HostSource, HostUse, SourceReading};
 use crate::legacy::{LegacyFigures, Roster};
 use crate::processes::{EndpointUse, Holders, Places, PodOptions, Processes};
 use crate::reconcile::{Observations, reconcile};
 use crate::report::MAX_ERRORS;
-use crate::tenstorrent::{HardwareReading, Sensors, TenstorrentSource};
+use crate::tenstorrent::{self, HardwareReading, Sensors, TenstorrentSource};
 use crate::tree::{OpenTreeError, Tree};
 
 /// What to collect, and within which time.
@@ -41,6 +42,8 @@ pub struct CollectOptions {
     pub legacy: Roster,
     /// How processes are told with the names of their pods.
     pub pods: PodOptions,
+    /// When the machine itself is shown as a device.
+    pub host: HostUse,
 }
 
 impl Default for CollectOptions {
@@ -55,6 +58,7 @@ impl Default for CollectOptions {
             containers: true,
             legacy: Roster::default(),
             pods: PodOptions::default(),
+            host: HostUse::default(),
         }
     }
 }
@@ -63,6 +67,11 @@ impl Default for CollectOptions {
 pub struct Collector {
     clock: Arc<dyn Clock>,
     hardware: TenstorrentSource,
+    /// The sources of other vendors' devices, and what each said last.
+    others: Vec<(Box<dyn HardwareSource>, Option<SourceReading>)>,
+    host: (HostUse, HostSource, Option<SourceReading>),
+    /// The last round asked them, and did not repeat what they said.
+    asked_others: bool,
     processes: Processes,
     endpoints: EndpointUse,
 }
@@ -103,14 +112,17 @@ impl Collector {
             containers,
             legacy,
             pods,
+            host,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
         let places = Places { runtime_dir, containers, patience, deadline, legacy, pods };
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
         let limits = (patience, deadline);
         let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
+        let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), patience);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
-        Ok(Self { clock, hardware, processes, endpoints })
+        let host = (host, own, None);
+        Ok(Self { clock, hardware, others: Vec::new(), host, asked_others: true, processes, endpoints })
     }
 
     /// Asks every source once.
@@ -124,12 +136,21 @@ impl Collector {
         let started_ns = self.clock.monotonic_ns();
         let hardware =
             if round.sensors { self.hardware.read() } else { self.hardware.read_holders() };
-        let found = self.processes.look(&holders(&hardware), round.endpoints);
-        let mut sources = vec![hardware.status];
+        let HardwareReading { chips, status, .. } = hardware;
+        let mut devices: Vec<DeviceReading> = chips.into_iter().map(DeviceReading::from).collect();
+        let mut sources = vec![status];
+        self.read_others(round, &mut devices, &mut sources);
+        let found = self.processes.look(&holders(&devices), round.endpoints);
+        let named =
+            found.processes.iter().any(|one| one.memory.is_some()) || !found.regions.is_empty();
+        self.read_host(round, named, &mut devices, &mut sources);
+        if !devices.is_empty() {
+            sources[0].errors.retain(|error| !tenstorrent::is_no_driver(error));
+        }
         sources.extend(found.statuses);
         let observations = Observations {
             taken_at,
-            chips: hardware.chips,
+            devices,
             processes: found.processes,
             regions: found.regions,
             legacy: found.legacy,
@@ -160,13 +181,69 @@ impl Collector {
     /// Sources that are asked less often than all others, and whose status in the last snapshot is
     /// therefore that of an attempt which an earlier one has told of.
     pub fn repeated(&self) -> Vec<&'static str> {
-        self.processes.repeated()
+        let mut repeated = self.processes.repeated();
+        if !self.asked_others {
+            repeated.extend(self.others.iter().map(|(source, _)| source.name()));
+            repeated.push(self.host.1.name());
+        }
+        repeated
+    }
+
+    /// Asks other vendors' sources. A round that leaves sensors out has what they said last: a scrape
+    /// of processes is to touch no driver.
+    fn read_others(
+        &mut self,
+        round: Round,
+        devices: &mut Vec<DeviceReading>,
+        sources: &mut Vec<SourceStatus>,
+    ) {
+        self.asked_others = round.sensors;
+        for (source, last) in &mut self.others {
+            if round.sensors || last.is_none() {
+                *last = Some(source.read());
+            }
+            add(last.as_ref(), devices, sources);
+        }
+    }
+
+    /// Adds the machine itself, where it is wanted.
+    fn read_host(
+        &mut self,
+        round: Round,
+        others_are_named: bool,
+        devices: &mut Vec<DeviceReading>,
+        sources: &mut Vec<SourceStatus>,
+    ) {
+        let (host, source, last) = &mut self.host;
+        let wanted = match host {
+            HostUse::Never => false,
+            HostUse::LastResort => devices.is_empty() && !others_are_named,
+            HostUse::Always => true,
+        };
+        if wanted {
+            if round.sensors || last.is_none() {
+                *last = Some(source.read());
+            }
+            add(last.as_ref(), devices, sources);
+        }
+    }
+
+    /// Each source that was asked and has no device, and why.
+    pub fn absent_sources(&self) -> Vec<(&'static str, String)> {
+        let why = |last: &Option<SourceReading>| last.as_ref()?.absent.clone();
+        let others = self.others.iter().map(|(source, last)| (source.name(), why(last)));
+        let (_, host, last) = &self.host;
+        let all = others.chain([(host.name(), why(last))]);
+        let tenstorrent = self.hardware.absent().map(|why| (tenstorrent::SOURCE, why));
+        let rest = all.filter_map(|(name, why)| Some((name, why?)));
+        tenstorrent.into_iter().chain(rest).collect()
     }
 
     /// Removes what dead processes left in the runtime directory, as far as it is ours to remove.
     pub fn clean(&mut self) -> CleanReport {
         let hardware = self.hardware.read();
-        self.processes.clean(&holders(&hardware))
+        let chips: Vec<_> = hardware.chips.into_iter().map(DeviceReading::from).collect();
+        self.processes.clean(&holders(&chips))
     }
 
     /// From now on notices the end of every process that the last [`Self::collect`] found alive,
@@ -221,10 +298,23 @@ impl Collector {
     }
 }
 
-/// Who holds a device, over all chips.
-fn holders(hardware: &HardwareReading) -> Holders {
+/// Adds what a source said, unless it has nothing to say.
+fn add(
+    reading: Option<&SourceReading>,
+    devices: &mut Vec<DeviceReading>,
+    sources: &mut Vec<SourceStatus>,
+) {
+    let Some(reading) = reading else { return };
+    if !reading.devices.is_empty() || !reading.status.errors.is_empty() {
+        sources.push(reading.status.clone());
+        devices.extend(reading.devices.iter().cloned());
+    }
+}
+
+/// Who holds a device, over all devices.
+fn holders(devices: &[DeviceReading]) -> Holders {
     let mut all = Holders::default();
-    for holder in hardware.chips.iter().filter_map(|chip| chip.holders.value()).flatten() {
+    for holder in devices.iter().filter_map(|device| device.holders.value()).flatten() {
         match holder.pid {
             Some(pid) => {
                 all.pids.insert(pid);

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod collector;
 pub mod configuration;
 pub mod grpc;
+pub mod hardware;
 pub mod history;
 pub mod http;
 pub mod legacy;
@@ -30,5 +31,6 @@ pub mod tree;
 
 pub use clean::{CleanReport, Cleaned, clean};
 pub use collector::{CollectOptions, Collector, Round};
+pub use hardware::HostUse;
 pub use processes::{EndpointUse, PodOptions};
 pub use tenstorrent::Sensors;

@@ -2,10 +2,11 @@
 //!
 //! Per device and kind, processes + unattributed + ghost = total. A process counts once for a
 //! device: by its ledger or endpoint, else by its row in a region, else by what it says in the
-//! allocation server's protocol. What a region's total has
+//! allocation server's protocol, else by what the driver counts for it. What a region's total has
 //! beyond its rows, and beyond those who say that they are in it without a row, is unattributed;
 //! rows of the dead are ghosts unless their ledgers are still there. No sum wraps, whatever the numbers are.
 
+mod drivers;
 mod finish;
 mod holders;
 mod legacy;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::Timestamp;
+use telltale_schema::device::DeviceIdentity;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
@@ -26,8 +28,8 @@ use telltale_schema::snapshot::{
     ProcessState, Telemetry,
 };
 
+use crate::hardware::{DeviceReading, DriverMemory};
 use crate::observation::{DeviceClaim, LegacyObservation, ProcessObservation, RegionObservation};
-use crate::tenstorrent::ChipReading;
 use parts::{Parts, RegionSums};
 use plausible::{capacity_of, fits_in, is_plausible};
 
@@ -46,8 +48,8 @@ pub const MAX_DEVICES_NAMED_BY_A_USER: usize = 64;
 pub struct Observations {
     /// When collecting began.
     pub taken_at: Timestamp,
-    /// Chips, in the order in which they are to be shown.
-    pub chips: Vec<ChipReading>,
+    /// Devices that their drivers show, in the order in which they are to be shown.
+    pub devices: Vec<DeviceReading>,
     /// Processes, each once.
     pub processes: Vec<ProcessObservation>,
     /// Regions, each file once.
@@ -59,7 +61,7 @@ pub struct Observations {
 /// Devices and processes that fit each other.
 #[derive(Debug, Clone, Default)]
 pub struct Reconciled {
-    /// Chips first, then those that only ledgers or regions name.
+    /// Those that drivers show first, then those that only ledgers or regions name.
     pub devices: Vec<Device>,
     /// Processes that hold a device or recorded memory.
     pub processes: Vec<Process>,
@@ -69,14 +71,15 @@ pub struct Reconciled {
 
 /// Brings observations together.
 pub fn reconcile(observations: Observations) -> Reconciled {
-    let Observations { taken_at, chips, processes, regions, legacy } = observations;
+    let Observations { taken_at, devices, processes, regions, legacy } = observations;
     let mut bench = Bench { taken_at, ..Bench::default() };
-    bench.devices.extend(chips.into_iter().map(Draft::of_chip));
+    bench.devices.extend(devices.into_iter().map(Draft::of_device));
     for observation in processes {
         bench.add_process(observation);
     }
     bench.add_regions(regions);
     bench.add_legacy(legacy);
+    bench.add_drivers();
     bench.mark_holders();
     bench.finish()
 }
@@ -94,13 +97,15 @@ struct Bench {
 
 /// A device in the making.
 struct Draft {
-    identity: ChipIdentity,
+    identity: DeviceIdentity,
     facts: Reading<ChipFacts>,
     telemetry: Telemetry,
     holders: Reading<Vec<Holder>>,
     /// Capacities that processes claim; none of them is used when they disagree.
     dram_capacity: Claimed,
     l1_capacity: Claimed,
+    /// What the device's driver counts.
+    driver: Option<DriverMemory>,
     parts: Parts,
     regions: RegionSums,
     /// Somebody says something about its memory.
@@ -148,21 +153,29 @@ impl Claimed {
 // === impl Draft ===
 
 impl Draft {
-    fn of_chip(chip: ChipReading) -> Self {
-        let ChipReading { identity, facts, telemetry, holders } = chip;
-        Self { facts, telemetry, holders, ..Self::named(identity, "") }
+    fn of_device(device: DeviceReading) -> Self {
+        let DeviceReading { identity, facts, telemetry, holders, memory } = device;
+        Self {
+            identity,
+            facts,
+            telemetry,
+            holders,
+            driver: memory,
+            ..Self::named(ChipIdentity::default(), "")
+        }
     }
 
     /// A device of which only `by` speak.
     fn named(identity: ChipIdentity, by: &str) -> Self {
         let unseen = |what: &str| format!("only {by} name this device; {what}");
         Self {
-            identity,
+            identity: identity.into(),
             facts: Reading::absent(Absence::Unknown, unseen("its board is not known")),
             telemetry: Telemetry::absent(Absence::Unknown, &unseen("the driver does not")),
             holders: Reading::absent(Absence::Unknown, unseen("the driver does not")),
             dram_capacity: Claimed::Nobody,
             l1_capacity: Claimed::Nobody,
+            driver: None,
             parts: Parts::default(),
             regions: RegionSums::default(),
             reported: false,
@@ -171,10 +184,16 @@ impl Draft {
 
     /// The most that anybody can have of a kind on this device.
     fn most_bytes(&self, kind: MemoryKind) -> u64 {
-        match (kind.space(), self.facts.value()) {
-            (MemorySpace::Dram, Some(facts)) => facts.dram_capacity_bytes.min(MAX_DEVICE_BYTES),
+        match (kind.space(), self.dram_bytes()) {
+            (MemorySpace::Dram, Some(bytes)) => bytes.min(MAX_DEVICE_BYTES),
             _ => MAX_DEVICE_BYTES,
         }
+    }
+
+    /// The device's DRAM, as far as its driver or the table of boards tells.
+    fn dram_bytes(&self) -> Option<u64> {
+        let counted = self.driver.as_ref().and_then(|driver| driver.capacity_bytes.value());
+        counted.copied().or_else(|| Some(self.facts.value()?.dram_capacity_bytes))
     }
 }
 
@@ -215,7 +234,7 @@ impl Bench {
                 device.facts = Reading::new(facts, self.taken_at);
             }
         }
-        let dram = device.facts.value().map(|facts| facts.dram_capacity_bytes);
+        let dram = device.dram_bytes();
         let dram_fits = fits_in(dram, MemorySpace::Dram, &claim.kinds);
         let mut implausible = false;
         // Most of a snapshot is these: none of them is to have room that nobody uses.
@@ -252,8 +271,7 @@ impl Bench {
     /// The place of the device that `chip` is, made if need be and possible for a process of user
     /// `uid`.
     fn device_of(&mut self, chip: &ChipIdentity, uid: Option<u32>) -> Option<usize> {
-        let known =
-            self.devices.iter().position(|draft| matching::same_chip(&draft.identity, chip));
+        let known = self.devices.iter().position(|draft| matching::is_named(&draft.identity, chip));
         if known.is_some() || self.devices.len() >= MAX_DEVICES {
             return known;
         }

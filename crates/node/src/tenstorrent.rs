@@ -16,7 +16,7 @@ use std::time::Duration;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Holder, SourceStatus, Telemetry};
+use telltale_schema::snapshot::{Holder, SourceError, SourceStatus, Telemetry};
 
 use crate::patience::{Limits, Patience, TaskName};
 use crate::report::Report;
@@ -34,6 +34,12 @@ pub const MAX_CHIPS: usize = 256;
 
 /// Files from which on two threads share the work: those of about eight chips.
 const HALVED_FROM: usize = 400;
+
+/// Where the driver lists its chips.
+const CLASS: &str = "sys/class/tenstorrent";
+
+const NO_DRIVER: &str = "no Tenstorrent driver is loaded; install tt-kmd and load it with \
+                         `modprobe tenstorrent`, or look at another machine with --root";
 
 /// What reading one file gives.
 type FileResult = Result<Vec<u8>, Unreadable>;
@@ -75,6 +81,8 @@ pub struct TenstorrentSource {
     /// Which of them are ever read.
     wanted: Vec<bool>,
     chips: Vec<OpenChip>,
+    /// Why there is no driver, where the last look found none.
+    no_driver: Option<String>,
 }
 
 // === impl TenstorrentSource ===
@@ -99,7 +107,13 @@ impl TenstorrentSource {
             items,
             wanted,
             chips: Vec::new(),
+            no_driver: None,
         }
+    }
+
+    /// Why there is no device, where the last look found no driver.
+    pub fn absent(&self) -> Option<String> {
+        self.no_driver.clone()
     }
 
     /// Reads every chip once.
@@ -157,29 +171,25 @@ impl TenstorrentSource {
 
     /// Brings the list of open chips in line with the driver's.
     fn enumerate(&mut self, report: &mut Report) {
-        let mut ordinals = match self.tree.root().directory("sys/class/tenstorrent") {
+        self.no_driver = None;
+        let mut ordinals = match self.tree.root().directory(CLASS) {
             Ok(directory) => match directory.names() {
                 Ok(names) => names.iter().filter_map(|name| ordinal(name)).collect(),
                 Err(error) => {
-                    let subject = self.tree.display("sys/class/tenstorrent");
+                    let subject = self.tree.display(CLASS);
                     report.error(subject, error.absence(), error.to_string());
                     Vec::new()
                 }
             },
             Err(error) => {
-                let subject = self.tree.display("sys/class/tenstorrent");
+                let subject = self.tree.display(CLASS);
                 let (reason, detail) = match error.absence() {
-                    Absence::Unsupported => (
-                        Absence::Missing,
-                        String::from(
-                            "no Tenstorrent driver is loaded; install tt-kmd and load it with \
-                             `modprobe tenstorrent`, or look at another machine with --root",
-                        ),
-                    ),
+                    Absence::Unsupported => (Absence::Missing, String::from(NO_DRIVER)),
                     reason => {
                         (reason, format!("{error}; ask for the right to read it, or pass --root"))
                     }
                 };
+                self.no_driver = (reason == Absence::Missing).then(|| detail.clone());
                 report.error(subject, reason, detail);
                 Vec::new()
             }
@@ -187,7 +197,7 @@ impl TenstorrentSource {
         ordinals.sort_unstable();
         if ordinals.len() > MAX_CHIPS {
             let detail = format!("{} chips, {MAX_CHIPS} are looked at", ordinals.len());
-            report.error("sys/class/tenstorrent", Absence::Implausible, detail);
+            report.error(CLASS, Absence::Implausible, detail);
             ordinals.truncate(MAX_CHIPS);
         }
         let mut before = std::mem::take(&mut self.chips);
@@ -253,6 +263,12 @@ impl TenstorrentSource {
             results
         })
     }
+}
+
+/// Whether an error of this source only says that there is no driver, which is no error on a machine
+/// with other devices.
+pub(crate) fn is_no_driver(error: &SourceError) -> bool {
+    error.reason == Absence::Missing && error.detail == NO_DRIVER
 }
 
 /// N of `tenstorrent!N`.

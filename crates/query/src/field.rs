@@ -81,7 +81,7 @@ pub(crate) enum Get {
 }
 
 const STATES: &[&str] = &["alive", "dead", "hidden"];
-const SOURCES: &[&str] = &["ledger", "endpoint", "region", "legacy"];
+const SOURCES: &[&str] = &["ledger", "endpoint", "region", "legacy", "driver"];
 const ACCOUNTING: &[&str] = &["recorded", "bytes_only", "open_only", "unknown"];
 const BYTES: FieldKind = FieldKind::Number(Dimension::Bytes);
 const COUNT: FieldKind = FieldKind::Number(Dimension::Count);

@@ -90,9 +90,9 @@ impl<'a> Subject<'a> {
         let telemetry = &device.telemetry;
         match get {
             Get::Device => Some(Value::from(&*device.id)),
-            Get::Board => Some(Value::from(device.identity.board_type.name())),
+            Get::Board => Some(Value::from(device.identity.product())),
             Get::Architecture => device.architecture().map(|it| Value::from(it.code_name())),
-            Get::Pci => device.identity.pci.map(|pci| Value::Text(pci.to_string().into())),
+            Get::Pci => device.identity.pci().map(|pci| Value::Text(pci.to_string().into())),
             Get::Temperature => telemetry.temperature_celsius.value().map(|it| Value::Number(*it)),
             Get::Power => telemetry.power_watts.value().map(|it| Value::Number(*it)),
             Get::Clock => telemetry.aiclk_hertz.value().map(|it| number(*it)),

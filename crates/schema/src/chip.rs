@@ -1,4 +1,4 @@
-//! What a chip is: where it sits, who it is, how it is shown, and what is known of it beforehand.
+//! What a Tenstorrent chip is: where it sits, who it is, how it is shown, and what is known of it beforehand.
 
 mod board;
 mod composite;

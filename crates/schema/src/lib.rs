@@ -5,6 +5,7 @@
 pub mod calendar;
 pub mod chip;
 pub mod clock;
+pub mod device;
 pub mod fleet;
 pub mod history;
 #[cfg(feature = "json-schema")]

@@ -12,7 +12,7 @@ mod programs;
 
 pub use container::{AllocatedDevices, Container, Pod};
 pub use device::{
-    Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
+    Device, Holder, KindMemory, Load, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
 };
 pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
@@ -41,7 +41,7 @@ pub struct Snapshot {
     /// How long collecting took.
     pub collected_in_ns: u64,
     /// Devices in a stable order: by PCI address (those of a Galaxy by tray and place), a remote
-    /// chip after its gateway, then those that only ledgers or regions name.
+    /// chip after its gateway, then other vendors', then those that only ledgers or regions name.
     pub devices: Vec<Device>,
     /// Processes that hold a device or recorded memory, by pid and start time.
     pub processes: Vec<Process>,
@@ -61,7 +61,8 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct SourceStatus {
-    /// The source: `tenstorrent`, `ledgers`, `endpoints`, `regions`, `processes`, and on
+    /// The source: `tenstorrent`, `drm`, `neuron`, `nvidia` and `host` where they have something,
+    /// `ledgers`, `endpoints`, `regions`, `processes`, and on
     /// a node of Kubernetes `pods` and `kubelet`.
     pub name: String,
     /// How long it took.

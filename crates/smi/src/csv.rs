@@ -33,9 +33,9 @@ pub fn devices(snapshot: &Snapshot) -> String {
             &[
                 snapshot.taken_at.0.to_string(),
                 device.id.clone(),
-                device.identity.board_type.name().to_owned(),
+                device.identity.product().to_owned(),
                 architecture.unwrap_or_default().to_owned(),
-                device.identity.pci.map(|pci| pci.to_string()).unwrap_or_default(),
+                device.identity.pci().map(|pci| pci.to_string()).unwrap_or_default(),
                 value(&telemetry.temperature_celsius),
                 value(&telemetry.power_watts),
                 value(&telemetry.aiclk_hertz),

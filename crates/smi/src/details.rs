@@ -1,6 +1,8 @@
 //! Everything the tables leave out: per process, device and kind with peaks, the parts of each
 //! device's total, and the reason for each absence.
 
+use telltale_schema::chip::ChipIdentity;
+use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
@@ -112,19 +114,9 @@ impl Page<'_> {
 
 fn device_section(device: &Device, page: &mut Page) {
     page.heading(&format!("Device {}", printable(&device.id)));
-    let identity = &device.identity;
-    page.line("board", identity.board_type.name());
-    if let Some(board) = identity.board_id {
-        page.line("board id", &board.to_string());
-    }
-    if let Some(pci) = identity.pci {
-        page.line("PCI address", &pci.to_string());
-    }
-    if let Some(ordinal) = identity.driver_ordinal {
-        page.line("driver ordinal", &ordinal.to_string());
-    }
-    if let Some(galaxy) = identity.galaxy {
-        page.line("tray, chip (driver)", &format!("{}, {} (from 1)", galaxy.tray, galaxy.nibble));
+    match &device.identity {
+        DeviceIdentity::Chip(chip) => chip_lines(chip, page),
+        DeviceIdentity::Other(other) => other_lines(other, page),
     }
     telemetry_section(&device.telemetry, page);
     for space in &device.spaces {
@@ -143,6 +135,43 @@ fn device_section(device: &Device, page: &mut Page) {
     }
     page.reading("open by", &device.holders, |holders| listed(holders));
     parts_table(device, page);
+}
+
+fn chip_lines(chip: &ChipIdentity, page: &mut Page) {
+    page.line("board", chip.board_type.name());
+    if let Some(board) = chip.board_id {
+        page.line("board id", &board.to_string());
+    }
+    if let Some(pci) = chip.pci {
+        page.line("PCI address", &pci.to_string());
+    }
+    if let Some(ordinal) = chip.driver_ordinal {
+        page.line("driver ordinal", &ordinal.to_string());
+    }
+    if let Some(galaxy) = chip.galaxy {
+        page.line("tray, chip (driver)", &format!("{}, {} (from 1)", galaxy.tray, galaxy.nibble));
+    }
+}
+
+fn other_lines(other: &OtherIdentity, page: &mut Page) {
+    let pci = other.pci.map(|pci| pci.to_string());
+    let ordinal = other.driver_ordinal.map(|ordinal| ordinal.to_string());
+    let lines = [
+        ("vendor", Some(other.vendor.as_str())),
+        ("class", Some(other.class.name())),
+        ("model", other.model.as_deref()),
+        ("driver", other.driver.as_deref()),
+        ("driver ordinal", ordinal.as_deref()),
+        ("PCI address", pci.as_deref()),
+        ("uuid", other.uuid.as_deref()),
+        ("serial number", other.serial.as_deref()),
+        ("partition of", other.parent.as_deref()),
+    ];
+    for (name, value) in lines {
+        if let Some(value) = value {
+            page.line(name, &printable(value));
+        }
+    }
 }
 
 /// Who has a device open, in one line.
@@ -196,6 +225,16 @@ fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
         for (name, reading) in &sensors {
             page.reading(name, reading, String::clone);
         }
+    }
+    if let Some(load) = &telemetry.load {
+        let percent = |ratio: &f64| format!("{:.0} %", ratio * 100.0);
+        page.reading("busy", &load.busy_ratio, percent);
+        page.reading("memory busy", &load.memory_busy_ratio, percent);
+        page.reading("memory clock", &load.memory_clock_hertz, |hertz| megahertz(*hertz));
+        page.reading("throttled by", &load.throttled_by, |reasons| match reasons.is_empty() {
+            true => String::from("nothing"),
+            false => printable(&reasons.join(", ")),
+        });
     }
     for (name, version) in &telemetry.firmware {
         page.line(&printable(name), &printable(version));

@@ -27,17 +27,12 @@ pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> St
     if devices == 0 {
         return text::painted("No device is to be seen.", Tone::Faint, style);
     }
-    let columns = [
-        Column::left("ID", 0),
-        Column::left("ARCH", 6),
-        Column::right("TEMP", 3),
-        Column::right("POWER", 4),
-        Column::right("AICLK", 5),
-        Column::right("DRAM USED", 0),
-        Column::left("CAPACITY", 2),
-        Column::right("L1 USED", 1),
-        Column::left("CAPACITY", 2),
-    ];
+    let all = || machines.iter().flat_map(|machine| &machine.snapshot.devices);
+    let shown = Shown {
+        load: all().any(|device| device.telemetry.load.is_some()),
+        l1: all().any(|device| device.space(MemorySpace::L1).is_some()),
+    };
+    let columns = shown.columns();
     let mut table = Table::new(Machine::column(machines).into_iter().chain(columns).collect());
     let mut left_out = 0;
     for machine in machines {
@@ -48,7 +43,7 @@ pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> St
             if idle == Idle::LeftOut && !held.contains(&at) && is_idle(device) {
                 left_out += 1;
             } else {
-                table.push(machine.cell().into_iter().chain(row(device)).collect());
+                table.push(machine.cell().into_iter().chain(shown.row(device)).collect());
             }
         }
     }
@@ -71,13 +66,62 @@ fn is_idle(device: &Device) -> bool {
         && [MemorySpace::Dram, MemorySpace::L1].into_iter().all(unused)
 }
 
-fn row(device: &Device) -> Vec<Cell> {
+/// Columns that only some machines have.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    load: bool,
+    l1: bool,
+}
+
+/// The most characters of a model's name in its column.
+const MODEL_CHARACTERS: usize = 24;
+
+impl Shown {
+    fn columns(self) -> impl Iterator<Item = Column> {
+        let always = [
+            Column::left("ID", 0),
+            Column::left("ARCH", 6),
+            Column::right("TEMP", 3),
+            Column::right("POWER", 4),
+            Column::right("AICLK", 5),
+        ];
+        let load = self.load.then(|| Column::right("BUSY", 1));
+        let dram = [Column::right("DRAM USED", 0), Column::left("CAPACITY", 2)];
+        let l1 = [Column::right("L1 USED", 1), Column::left("CAPACITY", 2)];
+        always.into_iter().chain(load).chain(dram).chain(l1.into_iter().filter(move |_| self.l1))
+    }
+
+    fn row(self, device: &Device) -> Vec<Cell> {
+        let (dram_used, dram) = space(device, MemorySpace::Dram);
+        let mut row = first_cells(device);
+        row.extend(self.load.then(|| busy(device)));
+        row.extend([dram_used, dram]);
+        if self.l1 {
+            let (used, capacity) = space(device, MemorySpace::L1);
+            row.extend([used, capacity]);
+        }
+        row
+    }
+}
+
+fn busy(device: &Device) -> Cell {
+    let load = device.telemetry.load.as_ref();
+    match load.and_then(|load| load.busy_ratio.value()) {
+        Some(ratio) => Cell::new(format!("{:.0} %", ratio * 100.0)),
+        None => Cell::absent(),
+    }
+}
+
+fn first_cells(device: &Device) -> Vec<Cell> {
     let telemetry = &device.telemetry;
-    let architecture = device
-        .architecture()
-        .map_or_else(Cell::absent, |architecture| Cell::new(architecture.name()));
-    let (dram_used, dram) = space(device, MemorySpace::Dram);
-    let (l1_used, l1) = space(device, MemorySpace::L1);
+    let architecture = match (device.architecture(), device.identity.other()) {
+        (Some(architecture), _) => Cell::new(architecture.name()),
+        (None, Some(_)) => {
+            let product = printable(device.identity.product());
+            Cell::new(product.chars().take(MODEL_CHARACTERS).collect::<String>().trim_end())
+        }
+        (None, None) => Cell::absent(),
+    };
     vec![
         Cell::new(printable(&device.id)),
         architecture,
@@ -87,10 +131,6 @@ fn row(device: &Device) -> Vec<Cell> {
             Some(hertz) => Cell::new(format!("{} MHz", hertz / 1_000_000)),
             None => Cell::absent(),
         },
-        dram_used,
-        dram,
-        l1_used,
-        l1,
     ]
 }
 

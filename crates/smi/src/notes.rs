@@ -56,7 +56,11 @@ fn of_device(device: &Device) -> Vec<String> {
         silent(holders),
         hidden(holders),
         parts(device, |parts| parts.ghost_bytes, "in use by rows of dead processes in a region"),
-        parts(device, |parts| parts.unattributed_bytes, "in use and in no process's row"),
+        // Another vendor's driver counts what nobody has recorded; that is no trouble.
+        device.identity.chip().and_then(|_| {
+            let words = "in use and in no process's row";
+            parts(device, |parts| parts.unattributed_bytes, words)
+        }),
     ];
     let id = printable(&device.id);
     found.into_iter().flatten().map(|text| format!("{id}: {text}")).collect()

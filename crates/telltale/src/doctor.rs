@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let snapshot = collector.collect();
     let mut findings = Vec::new();
-    machine::look(&snapshot, root, &mut findings);
+    machine::look(&snapshot, root, &collector.absent_sources(), &mut findings);
     machine::look_at_directories(place, &mut findings);
     kernel::look(&mut findings);
     service::look(place, &arguments.history, &mut findings);

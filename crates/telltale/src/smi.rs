@@ -9,7 +9,7 @@ mod view;
 use std::io;
 use std::time::{Duration, Instant};
 
-use telltale_node::{CleanReport, CollectOptions, Collector, Sensors};
+use telltale_node::{CleanReport, CollectOptions, Collector, HostUse, Sensors};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
@@ -82,7 +82,10 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     if several {
         return many::show(arguments, view, &output);
     }
-    let options = options(&arguments.place, view);
+    let mut options = options(&arguments.place, view);
+    if arguments.with_host {
+        options.host = HostUse::Always;
+    }
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());

@@ -9,8 +9,8 @@ use telltale_schema::snapshot::{Device, Process, Snapshot, SourceStatus};
 
 use super::Sight;
 
-/// The source whose errors are about devices alone.
-const DEVICE_SOURCE: &str = "tenstorrent";
+/// The sources whose errors are about devices alone.
+const DEVICE_SOURCES: [&str; 5] = ["tenstorrent", "drm", "neuron", "nvidia", "host"];
 
 /// Stands where an error named a file, a socket or a process.
 const WITHHELD_SUBJECT: &str = "withheld";
@@ -68,7 +68,7 @@ fn without_others(device: &Device, pids: &BTreeSet<u32>) -> Device {
 /// How a source did, without the names in its errors: they are paths and pids.
 fn without_names(source: &SourceStatus) -> SourceStatus {
     let mut source = source.clone();
-    if source.name != DEVICE_SOURCE {
+    if !DEVICE_SOURCES.contains(&source.name.as_str()) {
         for error in &mut source.errors {
             WITHHELD_SUBJECT.clone_into(&mut error.subject);
             WITHHELD_DETAIL.clone_into(&mut error.detail);

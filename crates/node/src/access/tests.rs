@@ -128,7 +128,7 @@ fn shared_machine() -> Arc<Snapshot> {
         collected_in_ns: 1,
         devices: vec![Device {
             id: String::from("chip"),
-            identity: ChipIdentity::default(),
+            identity: ChipIdentity::default().into(),
             facts: Reading::absent(Absence::Unknown, ""),
             telemetry: Telemetry::absent(Absence::Unknown, ""),
             spaces: vec![SpaceUsage {

@@ -22,7 +22,7 @@ fn reading<T>(value: T) -> Reading<T> {
 fn device(used_bytes: u64) -> Device {
     Device {
         id: "a".to_owned(),
-        identity: ChipIdentity::default(),
+        identity: ChipIdentity::default().into(),
         facts: Reading::absent(Absence::Unknown, ""),
         telemetry: Telemetry::absent(Absence::Unsupported, ""),
         spaces: vec![SpaceUsage {

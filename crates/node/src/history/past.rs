@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use telltale_schema::chip::ChipIdentity;
 use telltale_schema::clock::Timestamp;
+use telltale_schema::device::DeviceIdentity;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
@@ -225,7 +225,7 @@ fn device(
 ) -> rusqlite::Result<Device> {
     let (identity, facts, firmware): (String, String, String) =
         (row.get(3)?, row.get(4)?, row.get(5)?);
-    let identity: ChipIdentity = serde_json::from_str(&identity).unwrap_or_default();
+    let identity: DeviceIdentity = serde_json::from_str(&identity).unwrap_or_default();
     let mut telemetry = Telemetry::absent(Absence::NotKept, "");
     telemetry.firmware = serde_json::from_str(&firmware).unwrap_or_default();
     for (which, sensor) in SENSORS.iter().enumerate() {

@@ -314,9 +314,14 @@ fn usages(
 }
 
 fn source(name: &str) -> Option<ProcessSource> {
-    [ProcessSource::Ledger, ProcessSource::Endpoint, ProcessSource::Region, ProcessSource::Legacy]
-        .into_iter()
-        .find(|source| source.name() == name)
+    let all = [
+        ProcessSource::Ledger,
+        ProcessSource::Endpoint,
+        ProcessSource::Region,
+        ProcessSource::Legacy,
+        ProcessSource::Driver,
+    ];
+    all.into_iter().find(|source| source.name() == name)
 }
 
 fn absences(known: &Described) -> Option<String> {

@@ -352,7 +352,7 @@ fn a_stream_tells_each_snapshot_and_what_was_missed() {
     let first = event(&mut stream);
     assert_eq!((first[0].1.as_str(), first[1].1.as_str()), ("7", "snapshot"));
     let read: Snapshot = serde_json::from_str(&first[2].1).unwrap();
-    assert_eq!(read.devices.len(), 1);
+    assert_eq!(read.devices.len(), 2);
     assert!(read.processes.is_empty(), "without a token");
     publisher.publish(fixture::everything(), fixture::figures());
     let second = event(&mut stream);

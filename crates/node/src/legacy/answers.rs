@@ -68,18 +68,18 @@ pub(super) fn capacity(snapshot: &Snapshot, number: i32) -> Option<[u64; 3]> {
 /// `TT_VISIBLE_DEVICES` hides some, tt-metal's numbers are others, which no message tells.
 fn device(snapshot: &Snapshot, number: i32) -> Option<&Device> {
     let number = u32::try_from(number).ok();
-    let is_it = |device: &&Device| {
-        let chip = &device.identity;
-        !chip.remote && chip.driver_ordinal.is_some() && chip.driver_ordinal == number
-    };
+    let is_it = |device: &&Device| ordinal(device).is_some() && ordinal(device) == number;
     snapshot.devices.iter().find(is_it)
+}
+
+/// The driver's number of a chip on PCIe.
+fn ordinal(device: &Device) -> Option<u32> {
+    device.identity.chip().filter(|chip| !chip.remote)?.driver_ordinal
 }
 
 /// How many numbers a client has to ask about.
 fn count(snapshot: &Snapshot) -> u64 {
-    let local = snapshot.devices.iter().filter(|device| !device.identity.remote);
-    let numbers = local.filter_map(|device| device.identity.driver_ordinal);
-    numbers.max().map_or(0, |last| u64::from(last) + 1)
+    snapshot.devices.iter().filter_map(ordinal).max().map_or(0, |last| u64::from(last) + 1)
 }
 
 type Fields = Vec<(&'static super::message::Field, u64)>;
@@ -155,6 +155,7 @@ mod tests {
     use crate::legacy::message::{Form, RING_TOTAL, RING_USED};
     use crate::samples::tests::fixture::{device, metric, process, snapshot};
     use std::sync::Arc;
+    use telltale_schema::device::DeviceIdentity;
     use telltale_schema::metric::definitions::{
         PROCESS_L1_RING_BUFFER_CAPACITY_BYTES as CAPACITY,
         PROCESS_L1_RING_BUFFER_USED_BYTES as USED,
@@ -164,7 +165,8 @@ mod tests {
     #[test]
     fn the_longest_form_has_the_ring_buffer_that_processes_tell_of() {
         let mut chip = device(1);
-        (chip.identity.driver_ordinal, chip.identity.remote) = (Some(3), false);
+        let DeviceIdentity::Chip(identity) = &mut chip.identity else { panic!("no chip") };
+        (identity.driver_ordinal, identity.remote) = (Some(3), false);
         let id = chip.id.clone();
         let telling = |pid, capacity, used| {
             let gauge = |name, bytes| metric(name, &[("device", &id)], MetricValue::Gauge(bytes));

@@ -123,7 +123,9 @@ fn devices_and_processes_have_the_conventions_names() {
     let temperature = own(&[("hw.id", "1001"), ("hw.sensor_location", "asic")]);
     assert_eq!(of("hw.temperature"), [(temperature, Some(Point::AsDouble(48.5)))]);
     let memory = own(&[("hw.id", "1001"), ("telltale.memory.space", "dram")]);
-    assert_eq!(of("hw.gpu.memory.usage"), [(memory, Some(Point::AsInt(1000)))]);
+    let other = own(&[("hw.id", "0000:41:00.0"), ("telltale.memory.space", "dram")]);
+    let used = Some(Point::AsInt(1000));
+    assert_eq!(of("hw.gpu.memory.usage"), [(memory, used), (other, used)]);
     // Bytes received and sent are one metric there.
     assert_eq!(of("hw.gpu.io").len(), 3);
     let live = of("telltale.process.memory_live");

@@ -55,20 +55,19 @@ impl Bench {
 
     /// The holders of the chip through which `draft` is reached, for a remote chip.
     fn gateway_holders(&self, draft: &Draft) -> Option<Reading<Vec<Holder>>> {
-        let remote = &draft.identity;
-        let gateway = self.devices.iter().find(|other| {
-            let chip = &other.identity;
-            remote.remote
-                && !chip.remote
-                && chip.board_id == remote.board_id
-                && chip.asic_id == remote.asic_id
-        })?;
+        let remote = draft.identity.chip().filter(|chip| chip.remote)?;
+        let is_it = |draft: &&Draft| {
+            draft.identity.chip().is_some_and(|chip| {
+                !chip.remote && chip.board_id == remote.board_id && chip.asic_id == remote.asic_id
+            })
+        };
+        let gateway = self.devices.iter().find(is_it)?;
         Some(gateway.holders.clone())
     }
 }
 
 fn device(draft: Draft, gateway: Option<&Reading<Vec<Holder>>>, now: Timestamp) -> Device {
-    let kinds = draft.parts.kinds(&draft.regions);
+    let kinds = draft.parts.kinds(&draft.regions, draft.counted_bytes());
     let spaces = MemorySpace::ALL
         .into_iter()
         .filter_map(|space| space_usage(space, &draft, &kinds, gateway, now))
@@ -84,7 +83,8 @@ fn device(draft: Draft, gateway: Option<&Reading<Vec<Holder>>>, now: Timestamp) 
     }
 }
 
-/// Use and capacity of a space; host memory only where somebody uses some.
+/// Use and capacity of a space; host memory only where somebody uses some, and L1 of other vendors'
+/// devices, which have none of that name.
 fn space_usage(
     space: MemorySpace,
     draft: &Draft,
@@ -93,14 +93,18 @@ fn space_usage(
     now: Timestamp,
 ) -> Option<SpaceUsage> {
     let mut of_space = kinds.iter().filter(|one| one.kind.space() == space).peekable();
-    if space == MemorySpace::Host && of_space.peek().is_none() {
+    let is_chip = draft.identity.chip().is_some();
+    let always = space == MemorySpace::Dram || (space == MemorySpace::L1 && is_chip);
+    if !always && of_space.peek().is_none() {
         return None;
     }
     let sum = of_space.fold(0u64, |sum, one| sum.saturating_add(one.total_bytes));
-    let used_bytes = if draft.reported {
-        Reading::new(sum, now)
-    } else {
-        unreported(gateway.unwrap_or(&draft.holders), now)
+    let counted = draft.driver.as_ref().map(|driver| &driver.used_bytes);
+    let used_bytes = match counted.filter(|_| space == MemorySpace::Dram) {
+        Some(Reading::Value { at, .. }) => Reading::new(sum, *at),
+        Some(absent) if !draft.reported => absent.clone(),
+        _ if draft.reported => Reading::new(sum, now),
+        _ => unreported(gateway.unwrap_or(&draft.holders), now),
     };
     let (capacity_bytes, capacity_source) = capacity(space, draft, now);
     Some(SpaceUsage { space, used_bytes, capacity_bytes, capacity_source })
@@ -146,6 +150,10 @@ fn capacity(
     draft: &Draft,
     now: Timestamp,
 ) -> (Reading<u64>, Option<FactSource>) {
+    if let (MemorySpace::Dram, Some(driver)) = (space, &draft.driver) {
+        let source = driver.capacity_bytes.value().map(|_| FactSource::Driver);
+        return (driver.capacity_bytes.clone(), source);
+    }
     let table = draft.facts.value();
     let (claimed, known) = match space {
         MemorySpace::Dram => (draft.dram_capacity, table.map(|facts| facts.dram_capacity_bytes)),

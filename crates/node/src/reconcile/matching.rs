@@ -1,13 +1,26 @@
 //! Which names mean the same chip.
 
 use telltale_schema::chip::{AsicId, ChipIdentity, composite_id, possible_unique_ids};
+use telltale_schema::device::{DeviceClass, DeviceIdentity};
+
+/// Whether a device that a driver shows is the one that a process names. Another vendor's is named
+/// by its PCI address; a partition, which has that of its device, by nothing.
+pub(super) fn is_named(known: &DeviceIdentity, named: &ChipIdentity) -> bool {
+    match known {
+        DeviceIdentity::Chip(chip) => same_chip(chip, named),
+        DeviceIdentity::Other(other) => {
+            let whole = other.class != DeviceClass::Partition;
+            whole && !named.remote && named.pci.is_some() && named.pci == other.pci
+        }
+    }
+}
 
 /// Whether a driver's chip and one that a process names are the same.
 ///
 /// The PCI address decides where both have one, unless ASIC ids contradict it (addresses move
 /// when a card does). A remote chip has none; it is told by its gateway's ASIC id or by board and
 /// location. A board id alone never tells chips apart: all 32 of a Galaxy may share one.
-pub(super) fn same_chip(known: &ChipIdentity, named: &ChipIdentity) -> bool {
+fn same_chip(known: &ChipIdentity, named: &ChipIdentity) -> bool {
     if known.remote != named.remote {
         return false;
     }

@@ -99,11 +99,18 @@ impl Parts {
     }
 
     /// The parts of each kind that has any. They add up even at the end of the number range,
-    /// where first the ghosts and then the unattributed rest are cut.
-    pub(super) fn kinds(&self, regions: &RegionSums) -> Vec<KindMemory> {
+    /// where first the ghosts and then the unattributed rest are cut. What a driver counts in DRAM
+    /// beyond everything that is accounted for there is unattributed, too.
+    pub(super) fn kinds(&self, regions: &RegionSums, counted_dram: Option<u64>) -> Vec<KindMemory> {
         let mut kinds = Vec::new();
         for (kind, part) in MemoryKind::ALL.into_iter().zip(&self.kinds) {
-            let unattributed = regions.unattributed(kind).min(u64::MAX - part.processes);
+            let mut unattributed = regions.unattributed(kind);
+            if let (MemoryKind::Dram, Some(counted)) = (kind, counted_dram) {
+                let trace = &self.kinds[usize::from(MemoryKind::Trace.code())];
+                let rest = counted.saturating_sub(part.processes).saturating_sub(trace.processes);
+                unattributed = unattributed.max(rest);
+            }
+            let unattributed = unattributed.min(u64::MAX - part.processes);
             let ghost = part.ghost.min(u64::MAX - part.processes - unattributed);
             let total_bytes = part.processes + unattributed + ghost;
             if part.mentioned || total_bytes > 0 {

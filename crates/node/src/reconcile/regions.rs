@@ -30,8 +30,10 @@ impl Bench {
 
     /// The place of the device that the region is about, made if need be and possible.
     fn device_of_region(&mut self, region: &RegionObservation) -> Option<usize> {
-        let is_it =
-            |draft: &Draft| matching::region_of(&draft.identity).any(|id| id == region.name_id);
+        let is_it = |draft: &Draft| {
+            let chip = draft.identity.chip();
+            chip.is_some_and(|chip| matching::region_of(chip).any(|id| id == region.name_id))
+        };
         let known = self.devices.iter().position(is_it);
         if known.is_some() {
             return known;

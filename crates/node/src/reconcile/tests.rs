@@ -98,7 +98,8 @@ fn observed(
     processes: Vec<ProcessObservation>,
     regions: Vec<RegionObservation>,
 ) -> Observations {
-    Observations { taken_at: Timestamp(5), chips, processes, regions, legacy: Vec::new() }
+    let devices = chips.into_iter().map(ChipReading::into).collect();
+    Observations { taken_at: Timestamp(5), devices, processes, regions, legacy: Vec::new() }
 }
 
 #[test]

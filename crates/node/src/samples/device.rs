@@ -3,19 +3,23 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
+use telltale_schema::chip::FactSource;
 use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions::{
-    DEVICE_CLOCK_HERTZ, DEVICE_CURRENT_AMPERES, DEVICE_CURRENT_LIMIT_AMPERES,
+    DEVICE_BUSY_RATIO, DEVICE_CLOCK_HERTZ, DEVICE_CURRENT_AMPERES, DEVICE_CURRENT_LIMIT_AMPERES,
     DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, DEVICE_HEARTBEATS_TOTAL, DEVICE_INFO,
-    DEVICE_MEMORY_BUFFERS, DEVICE_MEMORY_CAPACITY_BYTES, DEVICE_MEMORY_GHOST_BYTES,
-    DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_UNATTRIBUTED_BYTES, DEVICE_MEMORY_USED_BYTES,
-    DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL, DEVICE_POWER_LIMIT_WATTS,
-    DEVICE_POWER_WATTS, DEVICE_PROCESSES, DEVICE_TEMPERATURE_CELSIUS,
-    DEVICE_TEMPERATURE_LIMIT_CELSIUS, DEVICE_THERMAL_TRIPS_TOTAL, DEVICE_UNTRACKED_PROCESSES,
-    DEVICE_UP, DEVICE_VOLTAGE_LIMIT_VOLTS, DEVICE_VOLTAGE_VOLTS,
+    DEVICE_MEMORY_BUFFERS, DEVICE_MEMORY_BUSY_RATIO, DEVICE_MEMORY_CAPACITY_BYTES,
+    DEVICE_MEMORY_GHOST_BYTES, DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_UNATTRIBUTED_BYTES,
+    DEVICE_MEMORY_USED_BYTES, DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL,
+    DEVICE_POWER_LIMIT_WATTS, DEVICE_POWER_WATTS, DEVICE_PROCESSES, DEVICE_PRODUCT_INFO,
+    DEVICE_TEMPERATURE_CELSIUS, DEVICE_TEMPERATURE_LIMIT_CELSIUS, DEVICE_THERMAL_TRIPS_TOTAL,
+    DEVICE_THROTTLED, DEVICE_UNTRACKED_PROCESSES, DEVICE_UP, DEVICE_VOLTAGE_LIMIT_VOLTS,
+    DEVICE_VOLTAGE_VOLTS,
 };
 use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, ProcessState, Snapshot, Telemetry, TrafficDirection};
+use telltale_schema::snapshot::{
+    Device, Load, ProcessState, Snapshot, SpaceUsage, Telemetry, TrafficDirection,
+};
 use telltale_wire::exposition::Number;
 
 use super::Samples;
@@ -80,23 +84,69 @@ pub(super) fn add<'a>(samples: &mut Samples<'a>, snapshot: &'a Snapshot) {
 }
 
 fn identity<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
-    let identity = &device.identity;
+    let (chip, other) = (device.identity.chip(), device.identity.other());
     let shown = |value: Option<String>| Cow::Owned(value.unwrap_or_default());
+    let serial = match other {
+        Some(other) => other.serial.clone(),
+        None => chip.and_then(|chip| chip.board_id).map(|id| id.to_string()),
+    };
     let architecture = device.architecture().map(|it| it.code_name()).unwrap_or_default();
     let firmware = device.telemetry.firmware.get(FIRMWARE_BUNDLE).map(String::as_str);
     let info = samples.sets.of([
         ("architecture".into(), architecture.into()),
-        ("board_type".into(), identity.board_type.name().into()),
-        ("serial".into(), shown(identity.board_id.map(|id| id.to_string()))),
-        ("asic_id".into(), shown(identity.asic_id.map(|id| id.to_string()))),
-        ("pci_address".into(), shown(identity.pci.map(|pci| pci.to_string()))),
+        ("board_type".into(), Cow::Owned(device.identity.product().to_owned())),
+        ("serial".into(), shown(serial)),
+        ("asic_id".into(), shown(chip.and_then(|chip| chip.asic_id).map(|id| id.to_string()))),
+        ("pci_address".into(), shown(device.identity.pci().map(|pci| pci.to_string()))),
         ("firmware_version".into(), firmware.unwrap_or_default().into()),
     ]);
     samples.put(DEVICE_INFO, [set, info, SetId::default()], Number::Whole(1));
+    if let Some(other) = other {
+        let told = |text: &'a Option<String>| Cow::Borrowed(text.as_deref().unwrap_or_default());
+        let product = samples.sets.of([
+            ("vendor".into(), other.vendor.as_str().into()),
+            ("class".into(), other.class.name().into()),
+            ("model".into(), told(&other.model)),
+            ("driver".into(), told(&other.driver)),
+            ("uuid".into(), told(&other.uuid)),
+            ("parent".into(), told(&other.parent)),
+        ]);
+        samples.put(DEVICE_PRODUCT_INFO, [set, product, SetId::default()], Number::Whole(1));
+    }
 }
 
-fn telemetry(samples: &mut Samples<'_>, device: &Device, set: SetId) {
-    let mut is_up = false;
+/// How busy the device is, and whether its driver told anything of that.
+fn load<'a>(samples: &mut Samples<'a>, load: &'a Load, set: SetId) -> bool {
+    let mut told = false;
+    for (definition, reading) in
+        [(DEVICE_BUSY_RATIO, &load.busy_ratio), (DEVICE_MEMORY_BUSY_RATIO, &load.memory_busy_ratio)]
+    {
+        if let Some(ratio) = reading.value() {
+            told = true;
+            samples.put(definition, alone(set), Number::Float(*ratio));
+        }
+    }
+    if let Some(hertz) = load.memory_clock_hertz.value() {
+        told = true;
+        let clock = samples.sets.one("clock", "memory");
+        samples.put(DEVICE_CLOCK_HERTZ, [set, clock, SetId::default()], Number::Whole(*hertz));
+    }
+    for reason in load.throttled_by.value().into_iter().flatten() {
+        told = true;
+        let reason = samples.sets.one("reason", reason.as_str());
+        samples.put(DEVICE_THROTTLED, [set, reason, SetId::default()], Number::Whole(1));
+    }
+    told
+}
+
+fn telemetry<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
+    let busy = &device.telemetry.load;
+    let mut is_up = busy.as_ref().is_some_and(|busy| load(samples, busy, set));
+    // A driver that counts nothing but memory is up all the same.
+    let counted = |usage: &SpaceUsage| {
+        usage.capacity_source == Some(FactSource::Driver) && usage.used_bytes.value().is_some()
+    };
+    is_up |= device.spaces.iter().any(counted);
     for (definition, label, read) in &MEASURES {
         let value = match read {
             Read::Float(of) => of(&device.telemetry).value().copied().map(Number::Float),

@@ -160,7 +160,7 @@ proptest! {
             fs::write(process.join("cgroup"), &cgroup).unwrap();
         }
         let snapshot = bench.collector().collect();
-        prop_assert_eq!(snapshot.devices.iter().filter(|one| !one.identity.remote).count(), 1);
+        prop_assert_eq!(snapshot.devices.iter().filter(|one| !one.identity.is_remote()).count(), 1);
         let text = serde_json::to_string(&snapshot).unwrap();
         prop_assert!(text.len() < 300_000);
         for process in &snapshot.processes {

@@ -63,13 +63,13 @@ fn every_kind_of_machine_is_read_as_it_is() {
             .flat_map(|place| bench.machine.descriptions(place))
             .collect();
         for device in &snapshot.devices {
-            assert_eq!(device.identity.board_type.name(), board);
+            assert_eq!(device.identity.product(), board);
             check_device(device, &mut described);
         }
         assert!(described.is_empty(), "{board}: not shown: {described:?}");
         let places: Vec<_> = (snapshot.devices.iter())
-            .filter(|device| device.identity.pci.is_some())
-            .map(|device| (device.identity.galaxy, device.identity.pci))
+            .filter_map(|device| device.identity.chip().filter(|chip| chip.pci.is_some()))
+            .map(|chip| (chip.galaxy, chip.pci))
             .collect();
         assert!(places.is_sorted(), "{board}");
     }
@@ -79,13 +79,12 @@ fn every_kind_of_machine_is_read_as_it_is() {
 fn check_device(device: &Device, described: &mut Vec<ChipDescription>) {
     let place = described.iter().position(|one| one.identity.display_id() == device.id);
     let one = described.swap_remove(place.unwrap_or_else(|| panic!("{} is not there", device.id)));
-    assert_eq!(device.identity, one.identity);
-    assert_eq!(device.identity.composite_id(), one.identity.composite_id());
+    assert_eq!(device.identity, one.identity.into());
     assert_eq!(device.facts.value(), Some(&one.facts));
     let dram = device.space(MemorySpace::Dram).unwrap();
     assert_eq!(dram.capacity_bytes.value(), Some(&one.facts.dram_capacity_bytes));
     assert_eq!(dram.used_bytes.value(), Some(&0));
-    if device.identity.remote {
+    if device.identity.is_remote() {
         assert_eq!(absence(&device.telemetry.power_watts), Some(Absence::Unsupported));
     } else {
         let telemetry = &device.telemetry;
@@ -199,7 +198,12 @@ fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
     bench.machine.clear(&vanish).unwrap();
     let snapshot = bench.collector.collect();
     assert_eq!(snapshot.devices.len(), 8);
-    assert!(snapshot.devices.iter().any(|one| one.identity.driver_ordinal == Some(9)));
+    assert!(
+        snapshot
+            .devices
+            .iter()
+            .any(|one| one.identity.chip().is_some_and(|chip| chip.driver_ordinal == Some(9)))
+    );
     assert_eq!(errors(&snapshot), []);
 }
 

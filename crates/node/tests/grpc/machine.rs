@@ -70,7 +70,7 @@ fn device(place: usize, processes: u32) -> Device {
     telemetry.power_watts = Reading::new(31.0, NOW);
     Device {
         id: identity.display_id(),
-        identity,
+        identity: identity.into(),
         facts: Reading::new(ChipFacts::of_board(BoardType::N150).expect("it is in the table"), NOW),
         telemetry,
         spaces: Vec::new(),

@@ -175,7 +175,7 @@ pub(crate) fn device(number: u64, used_bytes: u64, celsius: Option<f64>) -> Devi
     };
     Device {
         id: identity.display_id(),
-        identity,
+        identity: identity.into(),
         facts: Reading::new(facts, now),
         telemetry,
         spaces: vec![

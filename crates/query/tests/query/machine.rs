@@ -53,7 +53,8 @@ fn device(id: &str, number: u8, temperature: Reading<f64>, used: Option<u64>) ->
             location: 0,
             galaxy: None,
             remote: false,
-        },
+        }
+        .into(),
         facts: ChipFacts::of_board(BoardType::N150).map_or_else(no, at),
         telemetry,
         spaces: vec![SpaceUsage {

@@ -14,6 +14,8 @@ pub enum FactSource {
     BoardTable,
     /// The runtime that opened the device said so in its ledger.
     Ledger,
+    /// The device's driver or the kernel says so.
+    Driver,
 }
 
 impl FactSource {
@@ -22,6 +24,7 @@ impl FactSource {
         match self {
             Self::BoardTable => "from the table of boards",
             Self::Ledger => "as the runtime reports",
+            Self::Driver => "as the driver reports",
         }
     }
 }

@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::chip::{Architecture, ChipFacts, ChipIdentity, FactSource};
+use crate::chip::{Architecture, ChipFacts, FactSource};
+use crate::device::DeviceIdentity;
 use crate::memory::{MemoryKind, MemorySpace};
 use crate::reading::Reading;
 
-/// One chip.
+/// One chip or other device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Device {
-    /// How the chip is shown: `251732099`, `251732099R`, `T1:N0`.
+    /// How the device is shown: `251732099`, `251732099R`, `T1:N0`; of another vendor's by its PCI
+    /// address.
     pub id: String,
     /// Everything that tells it from others.
-    pub identity: ChipIdentity,
-    /// What is known of it beforehand; absent for a board that is not in our table and no
-    /// runtime described.
+    pub identity: DeviceIdentity,
+    /// What is known of a Tenstorrent chip beforehand; absent for a board that is not in our table
+    /// and no runtime described.
     pub facts: Reading<ChipFacts>,
     /// What its sensors say.
     pub telemetry: Telemetry,
@@ -82,9 +84,10 @@ pub struct KindMemory {
 pub struct Telemetry {
     /// ASIC temperature.
     pub temperature_celsius: Reading<f64>,
-    /// The temperature at which the chip throttles.
+    /// The temperature at which the device throttles.
     pub temperature_limit_celsius: Reading<f64>,
-    /// Power of the ASIC core (not of the board).
+    /// Power of the ASIC core (not of the board); of another vendor's device, what its driver
+    /// measures, which may be the board.
     pub power_watts: Reading<f64>,
     /// The limit of that power.
     pub power_limit_watts: Reading<f64>,
@@ -96,7 +99,7 @@ pub struct Telemetry {
     pub voltage_volts: Reading<f64>,
     /// The limit of that voltage.
     pub voltage_limit_volts: Reading<f64>,
-    /// Clock of the AI cores.
+    /// Clock of the AI cores, or of whatever computes in another vendor's device.
     pub aiclk_hertz: Reading<u64>,
     /// Clock of the AXI bus.
     pub axiclk_hertz: Reading<u64>,
@@ -112,6 +115,24 @@ pub struct Telemetry {
     pub firmware: BTreeMap<String, String>,
     /// PCIe traffic counters.
     pub pcie: Vec<PcieTraffic>,
+    /// How busy it is; none for a device whose driver never tells, as Tenstorrent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Box<Load>>,
+}
+
+/// How busy a device is, as its driver tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+pub struct Load {
+    /// The share of the last time in which it was computing at all, 0 to 1. Of the machine itself:
+    /// the share of its processors' time that was not idle.
+    pub busy_ratio: Reading<f64>,
+    /// The share of the last time in which its memory was being read or written, 0 to 1.
+    pub memory_busy_ratio: Reading<f64>,
+    /// Clock of its memory.
+    pub memory_clock_hertz: Reading<u64>,
+    /// What holds its clocks down just now, in the driver's words; empty when nothing does.
+    pub throttled_by: Reading<Vec<String>>,
 }
 
 /// Which way data moved.
@@ -165,6 +186,19 @@ impl Telemetry {
             thermal_trips_total: no(reason, detail),
             firmware: BTreeMap::new(),
             pcie: Vec::new(),
+            load: None,
+        }
+    }
+}
+
+impl Load {
+    /// Nothing is known of it, for one reason.
+    pub fn absent(reason: crate::reading::Absence, detail: &str) -> Self {
+        Self {
+            busy_ratio: Reading::absent(reason, detail),
+            memory_busy_ratio: Reading::absent(reason, detail),
+            memory_clock_hertz: Reading::absent(reason, detail),
+            throttled_by: Reading::absent(reason, detail),
         }
     }
 }
@@ -173,7 +207,7 @@ impl Device {
     /// The chip generation: by its facts, else by its board type.
     pub fn architecture(&self) -> Option<Architecture> {
         let facts = self.facts.value().map(|facts| facts.architecture);
-        facts.or_else(|| self.identity.board_type.architecture())
+        facts.or_else(|| self.identity.chip()?.board_type.architecture())
     }
 
     /// Use and capacity of one space.

@@ -58,6 +58,8 @@ pub enum ProcessSource {
     Region,
     /// Its messages in the allocation server's protocol.
     Legacy,
+    /// The device's driver, which counts what each process has.
+    Driver,
 }
 
 impl ProcessSource {
@@ -68,6 +70,7 @@ impl ProcessSource {
             Self::Endpoint => "endpoint",
             Self::Region => "region",
             Self::Legacy => "legacy",
+            Self::Driver => "driver",
         }
     }
 
@@ -78,6 +81,7 @@ impl ProcessSource {
             Self::Endpoint => "its endpoint",
             Self::Region => "a row in a tt-metal region (live bytes alone)",
             Self::Legacy => "its messages to the legacy allocation socket",
+            Self::Driver => "the device's driver (live bytes alone)",
         }
     }
 }

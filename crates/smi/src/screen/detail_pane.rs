@@ -147,7 +147,7 @@ fn device_words(device: &Device) -> Vec<String> {
     let firmware = device.telemetry.firmware.get("tt_fw_bundle_ver");
     let words = [
         Some(device.id.clone()),
-        Some(device.identity.board_type.name().to_owned()),
+        Some(device.identity.product().to_owned()),
         device.architecture().map(|it| it.name().to_owned()),
         holders,
         firmware.map(|version| format!("firmware {version}")),

@@ -110,7 +110,7 @@ fn local_device() -> Device {
     };
     Device {
         id: String::from("251732099"),
-        identity: identity(0),
+        identity: identity(0).into(),
         facts: ChipFacts::of_board(BoardType::N300)
             .map_or_else(|| no(Absence::Unsupported, ""), at),
         telemetry,
@@ -140,7 +140,7 @@ fn remote_device() -> Device {
     let why = "reached through 251732099; the driver shows nothing of it";
     Device {
         id: String::from("251732099R"),
-        identity: identity(1),
+        identity: identity(1).into(),
         facts: no(Absence::Unknown, "a board type that is not in our table"),
         telemetry: Telemetry::absent(Absence::Unsupported, why),
         spaces: vec![space(

@@ -45,6 +45,9 @@ pub(crate) struct SmiArguments {
     /// Also show each process by kind with peaks, and why something is not available
     #[arg(short, long)]
     pub(crate) details: bool,
+    /// Show the machine's own processors and memory as a device also where there are accelerators
+    #[arg(long, conflicts_with_all = ["at", "replay", "hosts"])]
+    pub(crate) with_host: bool,
     /// Remove what dead processes left behind, and say what (with --json in `cleaned`, with --csv
     /// on standard error); with --watch, each time
     #[arg(short, long, conflicts_with = "items")]

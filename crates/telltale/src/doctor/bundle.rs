@@ -17,13 +17,16 @@ use super::finding::Finding;
 use crate::exit::Failure;
 
 /// Fields whose value is a name, and what the number stands behind instead.
-const NAMES: [(&str, &str); 13] = [
+const NAMES: [(&str, &str); 16] = [
     ("user", "user"),
     ("name", "name"),
     ("command", "command"),
     ("id", "id"),
     ("asic_id", "asic"),
     ("board_id", "board"),
+    ("uuid", "uuid"),
+    ("serial", "serial"),
+    ("parent", "id"),
     ("pod_uid", "pod"),
     ("namespace", "namespace"),
     ("container", "container"),
@@ -37,8 +40,19 @@ const NAMES: [(&str, &str); 13] = [
 const LEFT_OUT: [&str; 4] = ["metrics", "detail", "firmware", "help"];
 
 /// Names of sources, which are ours and tell nothing.
-const OURS: [&str; 7] =
-    ["tenstorrent", "ledgers", "endpoints", "regions", "processes", "pods", "kubelet"];
+const OURS: [&str; 11] = [
+    "tenstorrent",
+    "drm",
+    "neuron",
+    "nvidia",
+    "host",
+    "ledgers",
+    "endpoints",
+    "regions",
+    "processes",
+    "pods",
+    "kubelet",
+];
 
 /// Writes the file, which must not be there yet and is nobody else's to read.
 pub(super) fn write(path: &Path, findings: &[Finding], snapshot: &Snapshot) -> Result<(), Failure> {

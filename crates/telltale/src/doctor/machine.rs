@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
-use telltale_schema::snapshot::{Accounting, ProcessState, Snapshot};
+use telltale_schema::snapshot::{Accounting, ProcessState, Snapshot, SourceError};
 use telltale_schema::text::with_causes;
 
 use super::finding::{Finding, Verdict};
@@ -13,11 +13,24 @@ use crate::arguments::Place;
 const LITTLE_BYTES: u64 = 16 << 20;
 
 /// Looks at what a snapshot tells of the machine below `root`.
-pub(super) fn look(snapshot: &Snapshot, root: &Path, findings: &mut Vec<Finding>) {
+///
+/// A source without devices is told with its reason, and is no fault.
+pub(super) fn look(
+    snapshot: &Snapshot,
+    root: &Path,
+    absent: &[(&'static str, String)],
+    findings: &mut Vec<Finding>,
+) {
     findings.push(devices(snapshot, root));
+    for (source, why) in absent {
+        findings.push(Finding::new("hardware", Verdict::NotHere, format!("{source}: {why}")));
+    }
     findings.extend(processes(snapshot));
     for source in &snapshot.sources {
-        for error in &source.errors {
+        let is_absence = |error: &&SourceError| {
+            absent.iter().any(|(name, why)| *name == source.name && *why == error.detail)
+        };
+        for error in source.errors.iter().filter(|error| !is_absence(error)) {
             let what = format!("{}: {}: {}", source.name, error.subject, error.detail);
             findings.push(Finding::new("source", Verdict::Partly, what));
         }
@@ -29,7 +42,7 @@ pub(super) fn look(snapshot: &Snapshot, root: &Path, findings: &mut Vec<Finding>
 }
 
 fn devices(snapshot: &Snapshot, root: &Path) -> Finding {
-    let count = snapshot.devices.len();
+    let count = snapshot.devices.iter().filter(|device| !device.identity.is_host()).count();
     if count == 0 {
         let driver = root.join("sys/class/tenstorrent");
         return match driver.exists() {
@@ -43,12 +56,13 @@ fn devices(snapshot: &Snapshot, root: &Path) -> Finding {
             false => Finding::new(
                 "devices",
                 Verdict::NotHere,
-                "no driver of an accelerator is loaded (looked for Tenstorrent's)",
+                "no accelerator was found; the machine itself is shown",
             ),
         };
     }
     let mute = snapshot.devices.iter().filter(|device| {
-        !device.identity.remote && device.telemetry.temperature_celsius.value().is_none()
+        device.identity.chip().is_some_and(|chip| !chip.remote)
+            && device.telemetry.temperature_celsius.value().is_none()
     });
     match mute.count() {
         0 => Finding::new("devices", Verdict::Works, format!("{count} found, all with sensors")),

@@ -568,6 +568,36 @@ pub mod holders_reading {
         Absence(super::Absence),
     }
 }
+/// A list of names, or why there is none.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NamesReading {
+    /// When they were read, in nanoseconds since the Unix epoch.
+    #[prost(fixed64, tag = "3")]
+    pub at_unix_ns: u64,
+    /// Exactly one is set.
+    #[prost(oneof = "names_reading::Reading", tags = "1, 2")]
+    pub reading: ::core::option::Option<names_reading::Reading>,
+}
+/// Nested message and enum types in `NamesReading`.
+pub mod names_reading {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Reading {
+        /// The names.
+        #[prost(message, tag = "1")]
+        Value(super::Names),
+        /// Why they are not known.
+        #[prost(message, tag = "2")]
+        Absence(super::Absence),
+    }
+}
+/// A list of names.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Names {
+    /// The names.
+    #[prost(string, repeated, tag = "1")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
 /// Who has a device open.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Holders {
@@ -588,13 +618,14 @@ pub struct Holder {
     #[prost(bool, tag = "3")]
     pub memory_known: bool,
 }
-/// One chip.
+/// One chip or other device.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Device {
-    /// How the chip is shown, such as 251732099 or T1:N0.
+    /// How the device is shown, such as 251732099 or T1:N0, or by its PCI address.
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
-    /// Everything that tells it from others.
+    /// Everything that tells it from others. Of a device that is not Tenstorrent's its PCI address
+    /// alone.
     #[prost(message, optional, tag = "2")]
     pub identity: ::core::option::Option<ChipIdentity>,
     /// What is known of it beforehand.
@@ -612,6 +643,44 @@ pub struct Device {
     /// Who has the device open, as the driver lists them.
     #[prost(message, optional, tag = "7")]
     pub holders: ::core::option::Option<HoldersReading>,
+    /// Set for a device that is not Tenstorrent's, which then says who it is here.
+    #[prost(message, optional, tag = "8")]
+    pub other_identity: ::core::option::Option<OtherIdentity>,
+}
+/// What tells a device from others that is no Tenstorrent chip. What its driver does not tell is not
+/// set.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OtherIdentity {
+    /// How it is shown and told from others of this machine.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Whose it is: amd, intel, nvidia, aws, host, or the PCI vendor id as 0x1eac.
+    #[prost(string, tag = "2")]
+    pub vendor: ::prost::alloc::string::String,
+    /// What kind of device it is.
+    #[prost(enumeration = "DeviceClass", tag = "3")]
+    pub class: i32,
+    /// What the vendor calls it.
+    #[prost(string, optional, tag = "4")]
+    pub model: ::core::option::Option<::prost::alloc::string::String>,
+    /// The kernel driver that has it.
+    #[prost(string, optional, tag = "5")]
+    pub driver: ::core::option::Option<::prost::alloc::string::String>,
+    /// The driver's number for it.
+    #[prost(uint32, optional, tag = "6")]
+    pub driver_ordinal: ::core::option::Option<u32>,
+    /// Where its PCI function sits.
+    #[prost(string, optional, tag = "7")]
+    pub pci_address: ::core::option::Option<::prost::alloc::string::String>,
+    /// The vendor's lasting id of this one device.
+    #[prost(string, optional, tag = "8")]
+    pub uuid: ::core::option::Option<::prost::alloc::string::String>,
+    /// The serial number of the board.
+    #[prost(string, optional, tag = "9")]
+    pub serial: ::core::option::Option<::prost::alloc::string::String>,
+    /// The name of the device that this is a partition of.
+    #[prost(string, optional, tag = "10")]
+    pub parent: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What tells one chip from another.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -730,6 +799,25 @@ pub struct Sensors {
     /// PCIe traffic counters.
     #[prost(message, repeated, tag = "16")]
     pub pcie: ::prost::alloc::vec::Vec<PcieTraffic>,
+    /// How busy it is; not set for a device whose driver never tells, as Tenstorrent's.
+    #[prost(message, optional, tag = "17")]
+    pub load: ::core::option::Option<Load>,
+}
+/// How busy a device is, as its driver tells it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Load {
+    /// The share of the last time in which it was computing at all, 0 to 1.
+    #[prost(message, optional, tag = "1")]
+    pub busy_ratio: ::core::option::Option<NumberReading>,
+    /// The share of the last time in which its memory was being read or written, 0 to 1.
+    #[prost(message, optional, tag = "2")]
+    pub memory_busy_ratio: ::core::option::Option<NumberReading>,
+    /// Clock of its memory.
+    #[prost(message, optional, tag = "3")]
+    pub memory_clock_hertz: ::core::option::Option<WholeReading>,
+    /// What holds its clocks down just now.
+    #[prost(message, optional, tag = "4")]
+    pub throttled_by: ::core::option::Option<NamesReading>,
 }
 /// The version of one firmware.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1394,6 +1482,47 @@ impl AbsenceReason {
         }
     }
 }
+/// What kind of device one of another vendor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeviceClass {
+    /// Never sent.
+    Unspecified = 0,
+    /// A graphics processor, which may compute.
+    Gpu = 1,
+    /// A processor that only computes.
+    Accelerator = 2,
+    /// A part of another device that has memory and cores of its own.
+    Partition = 3,
+    /// The machine's own processors and memory.
+    Host = 4,
+}
+impl DeviceClass {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DEVICE_CLASS_UNSPECIFIED",
+            Self::Gpu => "DEVICE_CLASS_GPU",
+            Self::Accelerator => "DEVICE_CLASS_ACCELERATOR",
+            Self::Partition => "DEVICE_CLASS_PARTITION",
+            Self::Host => "DEVICE_CLASS_HOST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DEVICE_CLASS_UNSPECIFIED" => Some(Self::Unspecified),
+            "DEVICE_CLASS_GPU" => Some(Self::Gpu),
+            "DEVICE_CLASS_ACCELERATOR" => Some(Self::Accelerator),
+            "DEVICE_CLASS_PARTITION" => Some(Self::Partition),
+            "DEVICE_CLASS_HOST" => Some(Self::Host),
+            _ => None,
+        }
+    }
+}
 /// A board type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1494,6 +1623,8 @@ pub enum FactSource {
     BoardTable = 1,
     /// The runtime that opened the device.
     Ledger = 2,
+    /// The device's driver or the kernel.
+    Driver = 3,
 }
 impl FactSource {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1505,6 +1636,7 @@ impl FactSource {
             Self::Unspecified => "FACT_SOURCE_UNSPECIFIED",
             Self::BoardTable => "FACT_SOURCE_BOARD_TABLE",
             Self::Ledger => "FACT_SOURCE_LEDGER",
+            Self::Driver => "FACT_SOURCE_DRIVER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1513,6 +1645,7 @@ impl FactSource {
             "FACT_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
             "FACT_SOURCE_BOARD_TABLE" => Some(Self::BoardTable),
             "FACT_SOURCE_LEDGER" => Some(Self::Ledger),
+            "FACT_SOURCE_DRIVER" => Some(Self::Driver),
             _ => None,
         }
     }
@@ -1699,6 +1832,8 @@ pub enum ProcessSource {
     Region = 3,
     /// Its messages in the allocation server's protocol.
     Legacy = 4,
+    /// The device's driver.
+    Driver = 5,
 }
 impl ProcessSource {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1712,6 +1847,7 @@ impl ProcessSource {
             Self::Endpoint => "PROCESS_SOURCE_ENDPOINT",
             Self::Region => "PROCESS_SOURCE_REGION",
             Self::Legacy => "PROCESS_SOURCE_LEGACY",
+            Self::Driver => "PROCESS_SOURCE_DRIVER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1722,6 +1858,7 @@ impl ProcessSource {
             "PROCESS_SOURCE_ENDPOINT" => Some(Self::Endpoint),
             "PROCESS_SOURCE_REGION" => Some(Self::Region),
             "PROCESS_SOURCE_LEGACY" => Some(Self::Legacy),
+            "PROCESS_SOURCE_DRIVER" => Some(Self::Driver),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 //! because protobuf keeps 0 for "not set".
 
 use telltale_schema::chip::{Architecture, BoardType, FactSource};
+use telltale_schema::device::DeviceClass;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::metric::{MetricKind, Scope};
 use telltale_schema::reading::Absence;
@@ -37,10 +38,17 @@ codes!(Absence: &Absence::ALL);
 codes!(MemoryKind: &MemoryKind::ALL);
 codes!(MemorySpace: &MemorySpace::ALL);
 codes!(Architecture: &[Self::Grayskull, Self::WormholeB0, Self::Blackhole]);
-codes!(FactSource: &[Self::BoardTable, Self::Ledger]);
+codes!(FactSource: &[Self::BoardTable, Self::Ledger, Self::Driver]);
+codes!(DeviceClass: &DeviceClass::ALL);
 codes!(TrafficDirection: &[Self::HostToDevice, Self::DeviceToHost]);
 codes!(ProcessState: &[Self::Alive, Self::Dead, Self::Hidden]);
-codes!(ProcessSource: &[Self::Ledger, Self::Endpoint, Self::Region, Self::Legacy]);
+codes!(ProcessSource: &[
+    Self::Ledger,
+    Self::Endpoint,
+    Self::Region,
+    Self::Legacy,
+    Self::Driver,
+]);
 // Unknown boards and unknown accounting are what 0 stands for.
 codes!(Accounting: &[Self::Recorded, Self::BytesOnly, Self::OpenOnly]);
 codes!(BoardType: &[
@@ -60,8 +68,8 @@ mod tests {
     use std::fmt::Debug;
 
     use super::{
-        Absence, Accounting, Architecture, BoardType, Code, FactSource, MemoryKind, MemorySpace,
-        MetricKind, ProcessSource, ProcessState, Scope, TrafficDirection,
+        Absence, Accounting, Architecture, BoardType, Code, DeviceClass, FactSource, MemoryKind,
+        MemorySpace, MetricKind, ProcessSource, ProcessState, Scope, TrafficDirection,
     };
     use crate::telemetry::message;
 
@@ -104,6 +112,7 @@ mod tests {
         check!(MemoryKind, MemoryKind, "MEMORY_KIND");
         check!(MemorySpace, MemorySpace, "MEMORY_SPACE");
         check!(FactSource, FactSource, "FACT_SOURCE");
+        check!(DeviceClass, DeviceClass, "DEVICE_CLASS");
         check!(TrafficDirection, TrafficDirection, "TRAFFIC_DIRECTION");
         check!(ProcessState, ProcessState, "PROCESS_STATE");
         check!(ProcessSource, ProcessSource, "PROCESS_SOURCE");

@@ -208,6 +208,7 @@ outcomes! {
     TextReading, text_reading, String;
     FactsReading, facts_reading, message::ChipFacts;
     HoldersReading, holders_reading, message::Holders;
+    NamesReading, names_reading, message::Names;
 }
 
 fn reading<T: Outcome>(

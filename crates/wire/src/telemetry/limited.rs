@@ -93,12 +93,20 @@ const DEVICE: &[FieldLimit] = &[
     many(5, "memory spaces of a device", MAX_SMALL, &[]),
     many(6, "memory kinds of a device", MAX_SMALL, &[]),
     once(7, "holders of a device", HOLDERS_READING),
+    once(8, "other identities of a device", &[]),
 ];
 
 const SENSORS: &[FieldLimit] = &[
     many(15, "firmware versions of a device", MAX_SMALL, &[]),
     many(16, "traffic counters of a device", MAX_SMALL, &[]),
+    once(17, "loads of a device", LOAD),
 ];
+
+const LOAD: &[FieldLimit] = &[once(4, "reasons of throttling", NAMES_READING)];
+
+const NAMES_READING: &[FieldLimit] = &[once(1, "lists of names", NAMES)];
+
+const NAMES: &[FieldLimit] = &[many(1, "names", MAX_SMALL, &[])];
 
 const HOLDERS_READING: &[FieldLimit] = &[once(1, "lists of holders", HOLDERS)];
 

@@ -5,12 +5,13 @@ use telltale_schema::chip::{
     PciAddress,
 };
 use telltale_schema::clock::Timestamp;
+use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage,
-    Holder, KindMemory, MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource,
+    Holder, KindMemory, Load, MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource,
     ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
     TrafficDirection,
 };
@@ -126,7 +127,7 @@ impl Drawn {
             l1_per_core_bytes: self.whole(),
             worker_cores: self.short(),
             grid: (self.short(), self.short()),
-            source: self.of(&[FactSource::BoardTable, FactSource::Ledger]),
+            source: self.of(&[FactSource::BoardTable, FactSource::Ledger, FactSource::Driver]),
         }
     }
 
@@ -146,6 +147,35 @@ impl Drawn {
             galaxy: self.maybe(|draw| GalaxyPosition { tray: draw.byte(), nibble: draw.byte() }),
             remote: self.flag(),
         }
+    }
+
+    fn identity(&mut self) -> DeviceIdentity {
+        if self.flag() {
+            return self.chip().into();
+        }
+        let chip = self.chip();
+        OtherIdentity {
+            name: self.text(),
+            vendor: self.text(),
+            class: self.of(&DeviceClass::ALL),
+            model: self.maybe(Self::text),
+            driver: self.maybe(Self::text),
+            driver_ordinal: chip.driver_ordinal,
+            pci: chip.pci,
+            uuid: self.maybe(Self::text),
+            serial: self.maybe(Self::text),
+            parent: self.maybe(Self::text),
+        }
+        .into()
+    }
+
+    fn load(&mut self) -> Box<Load> {
+        Box::new(Load {
+            busy_ratio: self.reading(Self::number),
+            memory_busy_ratio: self.reading(Self::number),
+            memory_clock_hertz: self.reading(Self::whole),
+            throttled_by: self.reading(|draw| draw.some(Self::text)),
+        })
     }
 
     fn telemetry(&mut self) -> Telemetry {
@@ -173,13 +203,14 @@ impl Drawn {
                 bytes_total: draw.reading(Self::whole),
                 raw_flits: draw.reading(Self::short),
             }),
+            load: self.maybe(Self::load),
         }
     }
 
     fn device(&mut self) -> Device {
         Device {
             id: self.text(),
-            identity: self.chip(),
+            identity: self.identity(),
             facts: self.reading(Self::facts),
             telemetry: self.telemetry(),
             spaces: self.some(|draw| SpaceUsage {
@@ -187,7 +218,7 @@ impl Drawn {
                 used_bytes: draw.reading(Self::whole),
                 capacity_bytes: draw.reading(Self::whole),
                 capacity_source: draw
-                    .maybe(|draw| draw.of(&[FactSource::BoardTable, FactSource::Ledger])),
+                    .maybe(|draw| draw.of(&[FactSource::BoardTable, FactSource::Driver])),
             }),
             kinds: self.some(|draw| KindMemory {
                 kind: draw.of(&MemoryKind::ALL),
@@ -291,6 +322,7 @@ impl Drawn {
                     ProcessSource::Endpoint,
                     ProcessSource::Region,
                     ProcessSource::Legacy,
+                    ProcessSource::Driver,
                 ])
             }),
             uptime_seconds: self.reading(Self::number),

@@ -120,7 +120,10 @@ fn every_metric_is_listed_with_its_unit_and_meaning() {
 
 /// An answer around a snapshot that `change` makes wrong.
 fn changed(change: impl FnOnce(&mut message::Snapshot)) -> Vec<u8> {
-    let bytes = answer(&Drawn(3).snapshot());
+    let fits =
+        |one: &Snapshot| !one.processes.is_empty() && one.devices[0].identity.chip().is_some();
+    let snapshot = (0..).map(|seed| Drawn(seed).snapshot()).find(fits).expect("one of many");
+    let bytes = answer(&snapshot);
     let mut answer = message::GetSnapshotResponse::decode(&bytes[..]).expect("an answer");
     change(answer.snapshot.as_mut().expect("it has one"));
     answer.encode_to_vec()
@@ -129,7 +132,7 @@ fn changed(change: impl FnOnce(&mut message::Snapshot)) -> Vec<u8> {
 #[test]
 fn what_cannot_be_is_refused() {
     type Change = fn(&mut message::Snapshot);
-    let cases: [(Change, &str); 9] = [
+    let cases: [(Change, &str); 10] = [
         (|one| one.devices[0].identity = None, "identity of a device is missing"),
         (|one| one.devices[0].telemetry = None, "telemetry is missing"),
         (|one| one.devices[0].facts = None, "facts is missing"),
@@ -140,6 +143,13 @@ fn what_cannot_be_is_refused() {
         (
             |one| one.devices[0].identity.as_mut().unwrap().location = 256,
             "location has a value that is not known here",
+        ),
+        (
+            |one| {
+                let identity = message::OtherIdentity { class: 99, ..Default::default() };
+                one.devices[0].other_identity = Some(identity);
+            },
+            "class of a device has a value that is not known here",
         ),
         (
             |one| one.devices[0].kinds.push(message::KindMemory::default()),

@@ -25,10 +25,15 @@ function holders(device) {
   return cell;
 }
 
+/** What a device is: the type of a Tenstorrent board, another vendor's model, else its driver. */
+export function product({ board_type, model, driver }) {
+  return board_type ?? model ?? driver ?? "unknown";
+}
+
 /** The table's columns. */
 export const columns = [
   { name: "id", title: "Device", cell: (device) => text(device.id), sort: (device) => device.place },
-  { name: "board", title: "Board", cell: (device) => text(device.identity.board_type), sort: (device) => device.identity.board_type },
+  { name: "board", title: "Board", cell: (device) => text(product(device.identity)), sort: (device) => product(device.identity) },
   { name: "dram", title: "DRAM", number: true, cell: (device) => space(spaceOf(device, "dram")), sort: used("dram") },
   { name: "trend", title: "DRAM, 10 minutes", cell: (device) => ({ trend: trend(`device/${device.id}/dram`) }) },
   { name: "l1", title: "L1", number: true, cell: (device) => space(spaceOf(device, "l1")), sort: used("l1") },
@@ -58,8 +63,8 @@ export function facts(device) {
     `${bytes(kind.total_bytes)} = processes ${bytes(kind.processes_bytes)} + unattributed ${bytes(kind.unattributed_bytes)} + ghost ${bytes(kind.ghost_bytes)}`,
   ]);
   return [
-    ["board", device.identity.board_type],
-    ["PCI address", device.identity.pci ?? "none: it is reached through another chip"],
+    ["board", product(device.identity)],
+    ["PCI address", device.identity.pci ?? (device.identity.vendor ? "none" : "none: it is reached through another chip")],
     ["architecture", known?.architecture ?? "not known"],
     ["worker cores", known?.worker_cores ?? "not known"],
     ["firmware", Object.entries(device.telemetry.firmware).map(([name, version]) => `${name} ${version}`).join(", ") || "not known"],

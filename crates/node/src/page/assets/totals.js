@@ -2,7 +2,7 @@
 
 import { bar, element } from "./cells.js";
 import { bytes, digits, value } from "./format.js";
-import { spaceOf } from "./devices.js";
+import { product, spaceOf } from "./devices.js";
 
 /** Writes them into the list `into`. */
 export function showTotals(into, snapshot) {
@@ -30,7 +30,7 @@ function tile([name, figure, more, ratio]) {
 
 function boards(snapshot) {
   const counts = new Map();
-  for (const { identity } of snapshot.devices) counts.set(identity.board_type, (counts.get(identity.board_type) ?? 0) + 1);
+  for (const { identity } of snapshot.devices) counts.set(product(identity), (counts.get(product(identity)) ?? 0) + 1);
   return [...counts].map(([board, count]) => (counts.size === 1 ? board : `${count} ${board}`)).join(", ");
 }
 

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use telltale_schema::chip::{AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource};
 use telltale_schema::clock::Timestamp;
+use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::metric::{DEFINITIONS, MetricKind, Scope};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory,
+    Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory, Load,
     MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource, ProcessState,
     RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
     TrafficDirection,
@@ -67,6 +68,7 @@ pub(crate) fn device(number: u64) -> Device {
             traffic(1, TrafficDirection::HostToDevice),
             traffic(0, TrafficDirection::DeviceToHost),
         ],
+        load: None,
     };
     let kind = KindMemory {
         kind: MemoryKind::Dram,
@@ -85,12 +87,29 @@ pub(crate) fn device(number: u64) -> Device {
     Device {
         id: identity.display_id(),
         facts: now(ChipFacts::of_board(BoardType::N300).unwrap()),
-        identity,
+        identity: identity.into(),
         telemetry,
         spaces: vec![space],
         kinds: vec![kind],
         holders: now(vec![Holder { pid: Some(7), open_descriptors: 1, memory_known: false }]),
     }
+}
+
+/// A device of another vendor, which tells how busy it is.
+fn gpu() -> Device {
+    let identity = OtherIdentity {
+        model: Some("Radeon".into()),
+        ..OtherIdentity::new("0000:41:00.0", "amd", DeviceClass::Gpu)
+    };
+    let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
+    telemetry.load = Some(Box::new(Load {
+        busy_ratio: now(0.25),
+        memory_busy_ratio: now(0.5),
+        memory_clock_hertz: now(2_000_000_000),
+        throttled_by: now(vec!["power".into()]),
+    }));
+    let identity = DeviceIdentity::from(identity);
+    Device { id: identity.display_id(), identity, telemetry, ..device(9) }
 }
 
 /// A process with this pid, name and user, and so many bytes on the first device.
@@ -209,7 +228,7 @@ pub(crate) fn everything() -> Arc<Snapshot> {
             ..Pod::default()
         }),
     });
-    snapshot(vec![device], vec![telling, contained])
+    snapshot(vec![device, gpu()], vec![telling, contained])
 }
 
 /// The service's own figures.

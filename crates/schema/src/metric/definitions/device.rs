@@ -2,12 +2,23 @@
 
 use crate::metric::{MetricDefinition, MetricKind, Scope, Unit};
 
-/// Frequency of the clock: ai for the compute cores, axi for the system bus, arc for the management processor.
+/// Share of the last time in which the device was computing at all; of the host, in which its processors were not idle.
+pub const DEVICE_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_busy_ratio",
+    unit: Unit::Ratio,
+    kind: MetricKind::Gauge,
+    help: "Share of the last time in which the device was computing at all; of the host, in which its processors were not idle.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Frequency of the clock: ai for the compute cores, axi for the system bus, arc for the management processor, memory for the memory.
 pub const DEVICE_CLOCK_HERTZ: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_clock_hertz",
     unit: Unit::Hertz,
     kind: MetricKind::Gauge,
-    help: "Frequency of the clock: ai for the compute cores, axi for the system bus, arc for the management processor.",
+    help: "Frequency of the clock: ai for the compute cores, axi for the system bus, arc for the management processor, memory for the memory.",
     labels: &["device", "clock"],
     scope: Scope::Device,
     since: "0.1.0",
@@ -83,6 +94,17 @@ pub const DEVICE_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
     kind: MetricKind::Gauge,
     help: "Buffers that processes have allocated on the device and not freed.",
     labels: &["device", "kind"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Share of the last time in which the device's memory was being read or written.
+pub const DEVICE_MEMORY_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_busy_ratio",
+    unit: Unit::Ratio,
+    kind: MetricKind::Gauge,
+    help: "Share of the last time in which the device's memory was being read or written.",
+    labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
 };
@@ -197,6 +219,17 @@ pub const DEVICE_PROCESSES: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// What a device is that is no Tenstorrent chip; a label that is not known is empty.
+pub const DEVICE_PRODUCT_INFO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_product_info",
+    unit: Unit::None,
+    kind: MetricKind::Info,
+    help: "What a device is that is no Tenstorrent chip; a label that is not known is empty.",
+    labels: &["device", "vendor", "class", "model", "driver", "uuid", "parent"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
 /// Temperature at the sensor.
 pub const DEVICE_TEMPERATURE_CELSIUS: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_temperature_celsius",
@@ -226,6 +259,17 @@ pub const DEVICE_THERMAL_TRIPS_TOTAL: &MetricDefinition = &MetricDefinition {
     kind: MetricKind::Counter,
     help: "Times the device switched itself off because of heat, since it was powered on.",
     labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// 1 while the reason holds the device's clocks down.
+pub const DEVICE_THROTTLED: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_throttled",
+    unit: Unit::None,
+    kind: MetricKind::Gauge,
+    help: "1 while the reason holds the device's clocks down.",
+    labels: &["device", "reason"],
     scope: Scope::Device,
     since: "0.1.0",
 };

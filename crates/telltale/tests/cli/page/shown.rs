@@ -61,7 +61,7 @@ fn device_row(device: &Device) -> String {
     let telemetry = &device.telemetry;
     let cells = [
         device.id.to_string(),
-        serde_json::to_value(device.identity.board_type).unwrap().as_str().unwrap().to_owned(),
+        device.identity.product().to_owned(),
         space(MemorySpace::Dram),
         String::new(),
         space(MemorySpace::L1),

@@ -3,7 +3,10 @@
 use telltale_schema::chip::{
     AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource, GalaxyPosition,
 };
-use telltale_schema::snapshot::{Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry};
+use telltale_schema::device::{DeviceIdentity, OtherIdentity};
+use telltale_schema::snapshot::{
+    Device, Holder, KindMemory, Load, PcieTraffic, SpaceUsage, Telemetry,
+};
 
 use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
 
@@ -17,14 +20,35 @@ pub(super) fn device(from: message::Device) -> Result<Device, AnswerError> {
         Ok(list.holders.into_iter().map(one).collect())
     })?;
     let sensors = from.telemetry.ok_or(AnswerError::Missing("telemetry"))?;
+    let identity = match (from.other_identity, from.identity) {
+        (Some(one), _) => DeviceIdentity::from(other(one)?),
+        (None, Some(chip)) => DeviceIdentity::Chip(identity(chip)?),
+        (None, None) => return Err(AnswerError::Missing("identity of a device")),
+    };
     Ok(Device {
         id: from.id,
-        identity: identity(from.identity.ok_or(AnswerError::Missing("identity of a device"))?)?,
+        identity,
         facts: checked(from.facts, "facts", facts)?,
         telemetry: telemetry(sensors)?,
         spaces: from.spaces.into_iter().map(space).collect::<Result<_, _>>()?,
         kinds: from.kinds.into_iter().map(kind).collect::<Result<_, _>>()?,
         holders,
+    })
+}
+
+fn other(from: message::OtherIdentity) -> Result<OtherIdentity, AnswerError> {
+    let pci = from.pci_address.map(|text| text.parse());
+    Ok(OtherIdentity {
+        name: from.name,
+        vendor: from.vendor,
+        class: known(from.class, "class of a device")?,
+        model: from.model,
+        driver: from.driver,
+        driver_ordinal: from.driver_ordinal,
+        pci: pci.transpose().map_err(|_| AnswerError::Impossible("PCI address"))?,
+        uuid: from.uuid,
+        serial: from.serial,
+        parent: from.parent,
     })
 }
 
@@ -79,7 +103,17 @@ fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
         thermal_trips_total: reading(from.thermal_trips_total, "thermal trips")?,
         firmware: firmware.collect(),
         pcie: from.pcie.into_iter().map(traffic).collect::<Result<_, _>>()?,
+        load: from.load.map(load).transpose()?,
     })
+}
+
+fn load(from: message::Load) -> Result<Box<Load>, AnswerError> {
+    Ok(Box::new(Load {
+        busy_ratio: reading(from.busy_ratio, "busy ratio")?,
+        memory_busy_ratio: reading(from.memory_busy_ratio, "busy ratio of memory")?,
+        memory_clock_hertz: reading(from.memory_clock_hertz, "clock of memory")?,
+        throttled_by: checked(from.throttled_by, "throttling", |list| Ok(list.names))?,
+    }))
 }
 
 fn traffic(from: message::PcieTraffic) -> Result<PcieTraffic, AnswerError> {

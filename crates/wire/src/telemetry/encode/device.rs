@@ -1,13 +1,23 @@
 //! Devices.
 
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
-use telltale_schema::snapshot::{Device, Holder, KindMemory, PcieTraffic, SpaceUsage, Telemetry};
+use telltale_schema::device::{DeviceIdentity, OtherIdentity};
+use telltale_schema::snapshot::{
+    Device, Holder, KindMemory, Load, PcieTraffic, SpaceUsage, Telemetry,
+};
 
 use super::writer::{Value, Writer};
 
 pub(super) fn device(to: &mut Writer, device: &Device) {
     to.text(1, &device.id);
-    to.message(2, |to| identity(to, &device.identity));
+    match &device.identity {
+        DeviceIdentity::Chip(chip) => to.message(2, |to| identity(to, chip)),
+        // For readers from before there were others; the last field says who it is.
+        DeviceIdentity::Other(other) => {
+            let chip = ChipIdentity { pci: other.pci, ..ChipIdentity::default() };
+            to.message(2, |to| identity(to, &chip));
+        }
+    }
     to.reading(3, &device.facts);
     to.message(4, |to| sensors(to, &device.telemetry));
     for usage in &device.spaces {
@@ -17,6 +27,27 @@ pub(super) fn device(to: &mut Writer, device: &Device) {
         to.message(6, |to| kind(to, parts));
     }
     to.reading(7, &device.holders);
+    if let DeviceIdentity::Other(one) = &device.identity {
+        to.message(8, |to| other(to, one));
+    }
+}
+
+fn other(to: &mut Writer, identity: &OtherIdentity) {
+    to.text(1, &identity.name);
+    to.text(2, &identity.vendor);
+    to.code(3, identity.class);
+    let mut maybe = |field, text: Option<&str>| {
+        if let Some(text) = text {
+            to.set_bytes(field, text.as_bytes());
+        }
+    };
+    maybe(4, identity.model.as_deref());
+    maybe(5, identity.driver.as_deref());
+    maybe(7, identity.pci.map(|pci| pci.to_string()).as_deref());
+    maybe(8, identity.uuid.as_deref());
+    maybe(9, identity.serial.as_deref());
+    maybe(10, identity.parent.as_deref());
+    to.maybe(6, identity.driver_ordinal);
 }
 
 fn identity(to: &mut Writer, chip: &ChipIdentity) {
@@ -80,6 +111,16 @@ fn sensors(to: &mut Writer, telemetry: &Telemetry) {
     for counter in &telemetry.pcie {
         to.message(16, |to| traffic(to, counter));
     }
+    if let Some(load) = &telemetry.load {
+        to.message(17, |to| busy(to, load));
+    }
+}
+
+fn busy(to: &mut Writer, load: &Load) {
+    to.reading(1, &load.busy_ratio);
+    to.reading(2, &load.memory_busy_ratio);
+    to.reading(3, &load.memory_clock_hertz);
+    to.reading(4, &load.throttled_by);
 }
 
 fn traffic(to: &mut Writer, traffic: &PcieTraffic) {
@@ -106,6 +147,16 @@ fn kind(to: &mut Writer, parts: &KindMemory) {
     to.whole(4, parts.unattributed_bytes);
     to.whole(5, parts.ghost_bytes);
     to.maybe(6, parts.live_buffers);
+}
+
+impl Value for Vec<String> {
+    fn write(&self, to: &mut Writer) {
+        to.message(1, |to| {
+            for name in self {
+                to.set_bytes(1, name.as_bytes());
+            }
+        });
+    }
 }
 
 impl Value for Vec<Holder> {
