@@ -1,5 +1,6 @@
 //! The collector: asks every source and makes a snapshot, once or again and again.
 
+use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceSta
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
-use crate::hardware::{DeviceReading, HardwareSource, HostSource, HostUse, SourceReading};
+use crate::hardware::{
+    DeviceReading, DrmSource, HardwareSource, HostSource, HostUse, SourceReading,
+};
 use crate::legacy::{LegacyFigures, Roster};
 use crate::processes::{EndpointUse, Holders, Places, PodOptions, Processes};
 use crate::reconcile::{Observations, reconcile};
@@ -119,10 +122,13 @@ impl Collector {
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
         let limits = (patience, deadline);
         let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
+        let drm = DrmSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
+        let others: Vec<Box<dyn HardwareSource>> = vec![Box::new(drm)];
         let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), patience);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         let host = (host, own, None);
-        Ok(Self { clock, hardware, others: Vec::new(), host, asked_others: true, processes, endpoints })
+        let others = others.into_iter().map(|source| (source, None)).collect();
+        Ok(Self { clock, hardware, others, host, asked_others: true, processes, endpoints })
     }
 
     /// Asks every source once.
@@ -307,7 +313,11 @@ fn add(
     let Some(reading) = reading else { return };
     if !reading.devices.is_empty() || !reading.status.errors.is_empty() {
         sources.push(reading.status.clone());
-        devices.extend(reading.devices.iter().cloned());
+        // A device that two sources show is told of by the first, which knows it better.
+        let known: BTreeSet<_> = devices.iter().filter_map(|one| one.identity.pci()).collect();
+        let is_new =
+            |one: &&DeviceReading| one.identity.pci().is_none_or(|pci| !known.contains(&pci));
+        devices.extend(reading.devices.iter().filter(is_new).cloned());
     }
 }
 

@@ -5,6 +5,7 @@
 //! fails costs its own devices and nobody else's. A source whose hardware is not there says why to
 //! whoever asks (`telltale doctor`) and is in no snapshot.
 
+mod drm;
 mod host;
 
 use telltale_schema::chip::ChipFacts;
@@ -15,6 +16,7 @@ use telltale_schema::snapshot::{Holder, SourceStatus, Telemetry};
 
 use crate::tenstorrent::ChipReading;
 
+pub use drm::DrmSource;
 pub use host::HostSource;
 
 /// What a source says of one device.

@@ -104,6 +104,8 @@ fn space_usage(
         Some(Reading::Value { at, .. }) => Reading::new(sum, *at),
         Some(absent) if !draft.reported => absent.clone(),
         _ if draft.reported => Reading::new(sum, now),
+        // Its driver counts what each process has of the host's memory.
+        _ if draft.driver.is_some() && space == MemorySpace::Host => Reading::new(sum, now),
         _ => unreported(gateway.unwrap_or(&draft.holders), now),
     };
     let (capacity_bytes, capacity_source) = capacity(space, draft, now);

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod conformance;
+mod drm;
 mod host;
 mod last_resort;
 mod tree;
