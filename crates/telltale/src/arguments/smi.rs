@@ -46,7 +46,7 @@ pub(crate) struct SmiArguments {
     #[arg(short, long)]
     pub(crate) details: bool,
     /// Show the machine's own processors and memory as a device also where there are accelerators
-    #[arg(long, conflicts_with_all = ["at", "replay", "hosts"])]
+    #[arg(long, conflicts_with_all = ["at", "replay", "items"])]
     pub(crate) with_host: bool,
     /// Remove what dead processes left behind, and say what (with --json in `cleaned`, with --csv
     /// on standard error); with --watch, each time
