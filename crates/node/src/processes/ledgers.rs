@@ -134,7 +134,10 @@ impl Ledgers {
             failed: false,
             final_read: false,
         };
-        self.followed.insert(origin, followed);
+        // One that failed may be handed out anew: what it had is given back.
+        if let Some(mut before) = self.followed.insert(origin, followed) {
+            before.let_go(&mut self.sweep, self.watch.as_mut());
+        }
     }
 
     /// Lets go of those that `keep` does not want.
@@ -143,10 +146,7 @@ impl Ledgers {
         followed.retain(|origin, one| {
             let keep = keep(origin, one);
             if !keep {
-                one.withdraw(sweep);
-                if let Some(watch) = watch.as_mut() {
-                    watch.forget(one.token);
-                }
+                one.let_go(sweep, watch.as_mut());
             }
             keep
         });
@@ -459,6 +459,14 @@ impl Followed {
     /// Whether its figures are believed.
     fn speaks(&self) -> bool {
         !self.failed && !matches!(self.standing, Standing::Refused(_))
+    }
+
+    /// Gives back what following it takes: its place in the sweep and the watch of its process.
+    fn let_go(&mut self, sweep: &mut LedgerSweep, watch: Option<&mut Watch>) {
+        self.withdraw(sweep);
+        if let Some(watch) = watch {
+            watch.forget(self.token);
+        }
     }
 
     /// Takes the reader back from those that are copied together.

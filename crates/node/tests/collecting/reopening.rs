@@ -1,5 +1,8 @@
 //! A process that begins anew under the same identity: a collector that goes on must follow it.
 
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use telltale_emulator::MachineKind;
@@ -66,4 +69,37 @@ fn a_ledger_that_an_endpoint_hands_out_is_let_go_with_its_socket() {
         directory.remove(&name).unwrap();
         drop(ledger);
     }
+}
+
+#[test]
+fn a_ledger_that_shrinks_after_it_was_handed_out_leaves_its_process_to_its_answers() {
+    let bench = Bench::new(MachineKind::N150);
+    let directory = RuntimeDirectory::open(&bench.directory, Purpose::Writing).unwrap();
+    let name = endpoint_name(std::process::id(), None);
+    let ledger = hand_out(&directory, &name, bench.chips.clone(), 5_000);
+    // It has no name any more, but its process has it open.
+    let open = ledger.read_only_descriptor().unwrap();
+    let path = format!("/proc/self/fd/{}", open.as_raw_fd());
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut whole = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+    file.read_exact_at(&mut whole, 0).unwrap();
+    let mut collector = bench.collector();
+    let known_by = |snapshot: &Snapshot| process(snapshot, std::process::id()).known_by;
+    let mut descriptors = Vec::new();
+    // Behind its header a ledger may say anything of its own process, zeros as well.
+    for cut in [32, 16, 1, 0] {
+        wait_until("the ledger to be followed", PATIENCE, || {
+            known_by(&collector.collect()) == Some(ProcessSource::Ledger)
+        });
+        collector.watch();
+        file.set_len(cut).unwrap();
+        collector.read_memory(|_, _| {});
+        let snapshot = collector.collect();
+        assert_eq!(known_by(&snapshot), Some(ProcessSource::Endpoint), "cut to {cut}");
+        assert_eq!(dram(&snapshot, 0).total_bytes, 5_000, "{:?}", subjects(&snapshot));
+        assert_eq!(subjects(&snapshot).len(), 1, "{:?}", subjects(&snapshot));
+        file.write_all_at(&whole, 0).unwrap();
+        descriptors.push(fs::read_dir("/proc/self/fd").unwrap().count());
+    }
+    assert!(descriptors[3] <= descriptors[1], "what failed was kept: {descriptors:?}");
 }
