@@ -2,6 +2,8 @@
 //! painted on demand. No input, no output, no clock: whoever drives it brings all of these, see
 //! `telltale::top`.
 
+mod alert_pane;
+mod beside;
 mod canvas;
 mod column;
 mod detail_pane;
@@ -14,6 +16,7 @@ mod graph;
 mod keys;
 mod machines;
 mod menu;
+mod pane;
 mod past;
 mod pointer;
 mod process_pane;
@@ -23,8 +26,10 @@ mod settings;
 mod signal;
 mod theme;
 
+pub use beside::{Alert, Alerts, Told};
 pub use column::Column;
 pub use event::{Action, Event, Key, Target};
+pub use pane::Pane;
 pub use settings::{Figure, Settings, Terms};
 pub use signal::Signal;
 pub use theme::Theme;
@@ -40,6 +45,7 @@ use telltale_schema::snapshot::Snapshot;
 use filter_line::FilterLine;
 use machines::Machines;
 use menu::Menu;
+use pane::Seen;
 use past::Past;
 use pointer::Pointer;
 use row::{Row, RowId, Who};
@@ -71,6 +77,9 @@ pub struct Screen {
     device: Pointer<String>,
     focus: Focus,
     mode: Mode,
+    alerts: Told<Alerts>,
+    /// What of the pane below is in sight.
+    seen: Seen,
     /// Said at the bottom until the next key.
     message: Option<String>,
     /// Where snapshots come from, in words.
@@ -83,6 +92,7 @@ pub struct Screen {
 enum Focus {
     Processes,
     Devices,
+    Pane,
 }
 
 /// What keys do.
@@ -108,7 +118,7 @@ impl Screen {
     #[must_use]
     pub fn new(settings: Settings, terms: Terms, filter: Option<Query>) -> Self {
         let machines = Machines::only(&terms.host);
-        Self {
+        let mut screen = Self {
             settings,
             terms,
             filter,
@@ -125,10 +135,16 @@ impl Screen {
             device: Pointer::default(),
             focus: Focus::Processes,
             mode: Mode::Browsing,
+            alerts: Told::Awaited,
+            seen: Seen::default(),
             message: None,
             source: String::new(),
             places: frame::Places::default(),
+        };
+        if screen.is_enlarged() && screen.pane_scrolls() {
+            screen.focus = Focus::Pane;
         }
+        screen
     }
 
     /// Shows this snapshot from now on.

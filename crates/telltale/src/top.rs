@@ -3,6 +3,7 @@
 //! the threads that bring events and snapshots.
 
 mod acting;
+mod alerts;
 mod keeping;
 mod keyboard;
 mod lookup;
@@ -27,7 +28,7 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
-use telltale_smi::screen::{Action, Event, Screen, Settings, Terms, Theme};
+use telltale_smi::screen::{Action, Alerts, Event, Screen, Settings, Terms, Theme, Told};
 
 use crate::arguments::{HistoryPlace, HostsArguments, Place, ScreenArguments, TopArguments};
 use crate::exit::{Failure, Status};
@@ -53,6 +54,8 @@ enum Wake {
     Past(Timestamp, Arc<Snapshot>),
     /// Why no past moment can be shown.
     NoPast(String),
+    /// What the rules of the service find, or why that is not known.
+    Alerts(Told<Alerts>),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.
@@ -255,7 +258,7 @@ impl Driver<'_> {
             };
             // All that waits is taken before the next frame.
             while let Some(one) = wake {
-                seen |= !matches!(one, Wake::Source(_) | Wake::Words(_));
+                seen |= !matches!(one, Wake::Source(_) | Wake::Words(_) | Wake::Alerts(_));
                 match self.wake(one)? {
                     Next::Paint => paint = true,
                     Next::End => return Ok(()),
@@ -271,6 +274,7 @@ impl Driver<'_> {
             Wake::Fleet(fleet) => self.screen.update_fleet(fleet, SystemClock.now()),
             Wake::Past(moment, snapshot) => self.screen.show_past(moment, snapshot),
             Wake::NoPast(why) => self.screen.refuse_past(why),
+            Wake::Alerts(alerts) => self.screen.set_alerts(alerts),
             Wake::Source(words) => self.screen.set_source(words),
             Wake::Words(words) => self.screen.tell(words),
             Wake::Resized => {}

@@ -1,4 +1,4 @@
-//! The pane below: the parts of what is selected, by kind, beside its history.
+//! The pane of details: the parts of what is selected, by kind, beside its history.
 
 use ratatui_core::layout::Rect;
 use telltale_schema::quantity;
@@ -24,16 +24,13 @@ type Part = (String, [String; 4]);
 
 impl Screen {
     pub(super) fn detail_pane(&self, canvas: &mut Canvas<'_>, area: Rect, shown: &Snapshot) {
-        let area = Rect { height: area.height.saturating_sub(1), y: area.y + 1, ..area };
-        let line = if canvas.unicode { "─" } else { "-" }.repeat(usize::from(area.width));
-        canvas.text(area.x, area.y - 1, area.width, &line, Role::Faint);
         match self.focus {
             Focus::Devices => {
                 if let Some(device) = shown.devices.get(self.device.at()) {
                     self.device_details(canvas, area, device);
                 }
             }
-            Focus::Processes => match self.selected_process() {
+            Focus::Processes | Focus::Pane => match self.selected_process() {
                 Some((who, place)) => {
                     self.process_details(canvas, area, shown, (who, &shown.processes[place]));
                 }

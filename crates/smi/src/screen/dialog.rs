@@ -10,12 +10,14 @@ use super::theme::Role;
 use super::{Mode, Page, Screen};
 use crate::text::width;
 
-const HELP: [(&str, &str); 23] = [
+const HELP: [(&str, &str); 25] = [
     ("F1 h ?", "this page"),
     ("F10 q", "end; Ctrl-Z stops until `fg`"),
     ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
-    ("Tab", "between processes and devices"),
-    ("F3 i", "details of what is selected: show or hide"),
+    ("Tab", "between processes, devices and the pane below"),
+    ("1 2 F7", "the pane below: details, alerts; F7: the next one"),
+    ("F8 z", "enlarge it; so does the digit of the one that is shown"),
+    ("F3 i", "show or hide it"),
     ("F4 /", "filter, as `dram > 2GiB and user == root`; Esc clears"),
     ("F5 t", "tree of host, container or pod, user, process, kind"),
     ("Space Left Right", "open and close rows of the tree"),

@@ -8,23 +8,26 @@ use telltale_schema::snapshot::Snapshot;
 use super::canvas::{Canvas, cells};
 use super::column::Column;
 use super::event::Key;
+use super::pane::Pane;
 use super::theme::Role;
 use super::{Mode, SMALLEST, Screen};
 use crate::text::width;
 
 /// Columns that the figures of one device take at least.
 pub(super) const DEVICE_WIDTH: u16 = 80;
-/// Rows of the pane that tells of the selected row.
-const DETAIL_ROWS: u16 = 8;
+/// Rows of the pane below, its tabs included.
+const PANE_ROWS: u16 = 8;
 
 /// The keys in the last row.
-const KEYS: [(&str, &str, Key); 8] = [
+const KEYS: [(&str, &str, Key); 10] = [
     ("F1", "Help", Key::Function(1)),
     ("F2", "Columns", Key::Function(2)),
-    ("F3", "Details", Key::Function(3)),
+    ("F3", "Pane", Key::Function(3)),
     ("F4", "Filter", Key::Function(4)),
     ("F5", "Tree", Key::Function(5)),
     ("F6", "Sort", Key::Function(6)),
+    ("F7", "Next", Key::Function(7)),
+    ("F8", "Zoom", Key::Function(8)),
     ("F9", "Signal", Key::Function(9)),
     ("F10", "Quit", Key::Function(10)),
 ];
@@ -38,6 +41,8 @@ pub(super) struct Places {
     pub(super) headings: Vec<(Rect, Column)>,
     pub(super) rows: Rect,
     pub(super) first_row: usize,
+    pub(super) tabs: Vec<(Rect, Pane)>,
+    pub(super) pane: Rect,
     keys: Vec<(Rect, Key)>,
 }
 
@@ -46,7 +51,7 @@ struct Panes {
     title: Rect,
     devices: Rect,
     processes: Rect,
-    details: Rect,
+    pane: Rect,
     keys: Rect,
 }
 
@@ -76,6 +81,15 @@ impl Places {
         Some(self.first_device + down * self.device_columns + across.min(self.device_columns - 1))
     }
 
+    pub(super) fn tab_at(&self, column: u16, row: u16) -> Option<Pane> {
+        let at = (column, row).into();
+        self.tabs.iter().find(|(area, _)| area.contains(at)).map(|(_, pane)| *pane)
+    }
+
+    pub(super) fn is_on_pane(&self, row: u16) -> bool {
+        (self.pane.top()..self.pane.bottom()).contains(&row)
+    }
+
     pub(super) fn is_on_devices(&self, row: u16) -> bool {
         (self.devices.top()..self.devices.bottom()).contains(&row)
     }
@@ -99,9 +113,11 @@ impl Screen {
         match self.shown.clone() {
             Some(shown) => {
                 self.device_pane(&mut canvas, panes.devices, &shown, &mut places);
-                self.process_pane(&mut canvas, panes.processes, &shown, &mut places);
-                if panes.details.height > 0 {
-                    self.detail_pane(&mut canvas, panes.details, &shown);
+                if panes.processes.height > 0 {
+                    self.process_pane(&mut canvas, panes.processes, &shown, &mut places);
+                }
+                if panes.pane.height > 0 {
+                    self.pane(&mut canvas, panes.pane, &shown, &mut places);
                 }
             }
             None => {
@@ -118,21 +134,24 @@ impl Screen {
 
     fn panes(&self, area: Rect) -> Panes {
         let row = |y: u16, height: u16| Rect::new(area.x, area.y + y, area.width, height);
-        let details = match self.settings.details {
-            true => DETAIL_ROWS.max(area.height / 4).min(20),
+        let pane = match self.settings.details {
+            true => PANE_ROWS.max(area.height / 4).min(20),
             false => 0,
         };
         // The title, two headings and the keys.
-        let room = area.height - 4 - details;
+        let room = area.height - 4 - pane;
         let across = usize::from((area.width / DEVICE_WIDTH).max(1));
         let devices = self.shown.as_ref().map_or(0, |shown| shown.devices.len());
         let down = cells(devices.div_ceil(across)).min(room / 2).max(1);
-        let processes = room - down + 1;
+        let (processes, pane) = match self.is_enlarged() {
+            true => (0, pane + room - down + 1),
+            false => (room - down + 1, pane),
+        };
         Panes {
             title: row(0, 1),
             devices: row(1, down + 1),
             processes: row(down + 2, processes),
-            details: row(down + 2 + processes, details),
+            pane: row(down + 2 + processes, pane),
             keys: row(area.height - 1, 1),
         }
     }
@@ -186,17 +205,24 @@ impl Screen {
             canvas.text(area.x, area.y, area.width, words, Role::Warning);
             return;
         }
+        let filter = self.filter.as_ref().filter(|_| matches!(self.mode, Mode::Browsing));
+        let filter = filter.map(|filter| format!("Filter: {filter}"));
+        // A filter is said also where there is no room for it behind all keys.
+        let needed = filter.as_ref().map_or(0, |words| cells(width(words)) + 1);
+        let end = area.right() - needed.min(area.width / 3);
         let mut x = area.x;
         for (name, label, key) in KEYS {
+            if x + cells(name.len() + label.len()) > end {
+                break;
+            }
             let start = x;
             x = canvas.text(x, area.y, area.right() - x, name, Role::Plain);
             x = canvas.text(x, area.y, area.right().saturating_sub(x), label, Role::Key);
             places.keys.push((Rect::new(start, area.y, x - start, 1), key));
             x += 1;
         }
-        if let (Some(filter), Mode::Browsing) = (&self.filter, &self.mode) {
-            let room = area.right().saturating_sub(x);
-            canvas.text(x, area.y, room, &format!("Filter: {filter}"), Role::Warning);
+        if let Some(words) = filter {
+            canvas.text(x, area.y, area.right().saturating_sub(x), &words, Role::Warning);
         }
     }
 }

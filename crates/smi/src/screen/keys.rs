@@ -71,6 +71,9 @@ impl Screen {
         if let Some(action) = self.key_in_time(key) {
             return action;
         }
+        if self.key_of_panes(key) {
+            return None;
+        }
         match key {
             Key::Char('q') | Key::Function(10) => return Some(Action::Quit),
             Key::Char('h' | '?') | Key::Function(1) => self.mode = Mode::Page(Page::Help, 0),
@@ -87,16 +90,20 @@ impl Screen {
                 self.mode = Mode::Menu(Menu::new(Kind::Columns, &self.settings));
             }
             Key::Escape if self.filter.take().is_some() => self.select(),
-            Key::Tab => {
-                self.focus = match self.focus {
-                    Focus::Processes => Focus::Devices,
-                    Focus::Devices => Focus::Processes,
-                };
-            }
+            Key::Tab => self.focus = self.next_focus(),
             Key::Char('C') => self.settings.theme = self.settings.theme.next(),
             Key::Char('g') => self.settings.figure = self.settings.figure.next(),
-            Key::Char('i') | Key::Function(3) => self.settings.details = !self.settings.details,
-            Key::Char(' ' | '+' | '-') | Key::Enter | Key::Left | Key::Right => self.turn(key),
+            Key::Char('i') | Key::Function(3) => {
+                self.settings.details = !self.settings.details;
+                if self.focus == Focus::Pane {
+                    self.focus = Focus::Processes;
+                }
+            }
+            Key::Char(' ' | '+' | '-') | Key::Enter | Key::Left | Key::Right
+                if self.focus != Focus::Pane =>
+            {
+                self.turn(key);
+            }
             _ if change_order(key, &mut self.settings) => self.arrange(),
             _ => self.step(key),
         }
@@ -108,11 +115,12 @@ impl Screen {
         let page = match self.focus {
             Focus::Processes => usize::from(self.places.rows.height),
             Focus::Devices => usize::from(self.places.devices.height) * self.places.device_columns,
+            Focus::Pane => return self.scroll_pane(key),
         }
         .max(1);
         let at = match self.focus {
-            Focus::Processes => self.selected.at(),
             Focus::Devices => self.device.at(),
+            _ => self.selected.at(),
         };
         let to = match key {
             Key::Up => at.saturating_sub(1),
@@ -136,6 +144,7 @@ impl Screen {
                 let Some(shown) = &self.shown else { return };
                 self.device.go(to, |at| shown.devices[at].id.clone());
             }
+            Focus::Pane => {}
         }
     }
 
@@ -195,6 +204,10 @@ impl Screen {
         if let Some(key) = self.places.key_at(column, row) {
             return self.browse(key);
         }
+        if let Some(pane) = self.places.tab_at(column, row) {
+            self.show_pane(pane);
+            return None;
+        }
         if let Some(column) = self.places.heading_at(column, row) {
             sort_by(column, &mut self.settings);
             self.arrange();
@@ -222,8 +235,11 @@ impl Screen {
             Mode::Page(_, top) if up => *top = top.saturating_sub(WHEEL_ROWS),
             Mode::Page(_, top) => *top = top.saturating_add(WHEEL_ROWS),
             Mode::Browsing => {
-                let on_devices = self.places.is_on_devices(row);
-                self.focus = if on_devices { Focus::Devices } else { Focus::Processes };
+                self.focus = match () {
+                    () if self.places.is_on_devices(row) => Focus::Devices,
+                    () if self.places.is_on_pane(row) && self.pane_scrolls() => Focus::Pane,
+                    () => Focus::Processes,
+                };
                 for _ in 0..WHEEL_ROWS {
                     self.step(if up { Key::Up } else { Key::Down });
                 }

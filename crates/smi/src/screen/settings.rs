@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::column::Column;
+use super::pane::Pane;
 use super::theme::Theme;
 
 /// What is kept from one run to the next.
@@ -18,8 +19,12 @@ pub struct Settings {
     pub descending: bool,
     /// Whether processes are shown as a tree.
     pub tree: bool,
-    /// Whether the pane below tells of the selected row.
+    /// Whether there is a pane below the processes.
     pub details: bool,
+    /// Which one it is.
+    pub pane: Pane,
+    /// Whether it has the place of the processes too.
+    pub enlarged: bool,
     /// What the graphs of devices show.
     pub figure: Figure,
 }
@@ -62,6 +67,8 @@ impl Default for Settings {
             descending: true,
             tree: false,
             details: true,
+            pane: Pane::default(),
+            enlarged: false,
             figure: Figure::default(),
         }
     }

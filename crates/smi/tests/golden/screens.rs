@@ -30,13 +30,13 @@ pub(crate) fn terms() -> Terms {
 }
 
 /// The troubled machine, whose trainer can be told from any other process.
-fn machine() -> Snapshot {
+pub(crate) fn machine() -> Snapshot {
     let mut snapshot = troubled();
     snapshot.processes[0].identity = Some(IDENTITY);
     snapshot
 }
 
-fn screen_with(settings: Settings, terms: Terms, snapshot: Snapshot) -> Screen {
+pub(crate) fn screen_with(settings: Settings, terms: Terms, snapshot: Snapshot) -> Screen {
     let mut screen = Screen::new(settings, terms, None);
     screen.set_source("every 1 s");
     let now = snapshot.taken_at;
@@ -62,7 +62,7 @@ fn type_in(screen: &mut Screen, text: &str) {
     }
 }
 
-fn painted(screen: &mut Screen, columns: u16, rows: u16) -> TestBackend {
+pub(crate) fn painted(screen: &mut Screen, columns: u16, rows: u16) -> TestBackend {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal.draw(|frame| screen.render(frame)).unwrap();
     terminal.backend().clone()
@@ -258,7 +258,7 @@ fn the_mouse_selects_sorts_and_scrolls() {
     let moved = page(&mut screen, 80, 24);
     assert!(!moved.lines().any(|line| line.starts_with("\"4300 ")), "{moved}");
     let last = row_of(&moved, "F1Help");
-    let column = u16::try_from("F1Help F2Columns F3Details F4Filter F5".len()).unwrap();
+    let column = u16::try_from("F1Help F2Columns F3Pane F4Filter F5".len()).unwrap();
     screen.event(Event::Pressed { column, row: last });
     assert!(screen.settings().tree, "F5 was pressed");
     screen.event(Event::Pressed { column: 1, row: last });

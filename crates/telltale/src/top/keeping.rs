@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use telltale_smi::screen::{Column, Figure, Settings, Theme};
+use telltale_smi::screen::{Column, Figure, Pane, Settings, Theme};
 
 /// The version of the file's shape.
 const VERSION: u32 = 1;
@@ -24,6 +24,11 @@ struct File {
     descending: bool,
     tree: bool,
     details: bool,
+    /// A file of before there were panes has none.
+    #[serde(default)]
+    pane: Option<String>,
+    #[serde(default)]
+    enlarged: bool,
     figure: String,
 }
 
@@ -98,6 +103,11 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
         descending: file.descending,
         tree: file.tree,
         details: file.details,
+        pane: match &file.pane {
+            Some(name) => Pane::named(name).ok_or_else(|| missing("pane", name))?,
+            None => Pane::default(),
+        },
+        enlarged: file.enlarged,
         figure: Figure::named(&file.figure).ok_or_else(|| missing("figure", &file.figure))?,
     })
 }
@@ -112,6 +122,8 @@ pub(super) fn write(path: &Path, settings: &Settings) -> io::Result<()> {
         descending: settings.descending,
         tree: settings.tree,
         details: settings.details,
+        pane: Some(settings.pane.name().to_owned()),
+        enlarged: settings.enlarged,
         figure: settings.figure.name().to_owned(),
     };
     let text = toml::to_string(&file).expect("names and flags are TOML");
@@ -131,7 +143,7 @@ mod tests {
     use std::fs;
 
     use telltale_harness::Scratch;
-    use telltale_smi::screen::{Column, Figure, Settings, Theme};
+    use telltale_smi::screen::{Column, Figure, Pane, Settings, Theme};
 
     use super::{SettingsError, read, write};
 
@@ -147,11 +159,28 @@ mod tests {
             descending: false,
             tree: true,
             details: false,
+            pane: Pane::Alerts,
+            enlarged: true,
             figure: Figure::Power,
         };
         write(&path, &settings).unwrap();
         assert_eq!(read(&path).unwrap(), settings);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn settings_of_before_there_were_panes_are_read() {
+        let place = Scratch::new();
+        let path = place.join("top.toml");
+        write(&path, &Settings::default()).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let old: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with("pane") && !line.starts_with("enlarged"))
+            .collect();
+        assert_eq!(old.len() + 2, text.lines().count());
+        fs::write(&path, old.join("\n")).unwrap();
+        assert_eq!(read(&path).unwrap(), Settings::default());
     }
 
     #[test]
@@ -167,6 +196,7 @@ mod tests {
             (format!("{good}new = 1\n"), "are broken"),
             (good.replace("\"default\"", "\"bright\""), "no theme `bright`"),
             (good.replace("\"buffers\"", "\"bufers\""), "no column `bufers`"),
+            (good.replace("\"details\"", "\"detail\""), "no pane `detail`"),
         ] {
             fs::write(&path, &bad).unwrap();
             let error: SettingsError = read(&path).unwrap_err();

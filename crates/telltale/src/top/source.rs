@@ -11,7 +11,7 @@ use telltale_node::{CollectOptions, Collector};
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::{CallError, Client};
 
-use super::Wake;
+use super::{Wake, alerts};
 use crate::arguments::Place;
 use crate::hosts::Inquiry;
 use crate::smi::many::FIRST_FRAME;
@@ -60,7 +60,9 @@ pub(super) fn start_fleet(
         let why = String::from("asking hosts ended by a fault of telltale");
         let _farewell = Farewell { wakes: &wakes, why };
         let every = format!("every {} s", period.as_secs_f64());
-        if wakes.send(Wake::Source(every)).is_err() {
+        if wakes.send(Wake::Source(every)).is_err()
+            || wakes.send(alerts::absent(alerts::OF_SEVERAL)).is_err()
+        {
             return;
         }
         inquiry.wait(FIRST_FRAME);
@@ -129,6 +131,7 @@ impl Source {
     ) -> Result<Result<(), Ended>, CallError> {
         let mut updates = client.watch(self.period).await?;
         let mut told = false;
+        let mut alerts = alerts::Asking::new(self.period);
         while let Some(update) = updates.next().await? {
             let Some(snapshot) = update.snapshot else { continue };
             if !told {
@@ -140,6 +143,11 @@ impl Source {
             if wakes.send(Wake::Snapshot(Arc::new(snapshot))).is_err() {
                 return Ok(Err(Ended));
             }
+            if let Some(news) = alerts.ask(client).await
+                && wakes.send(news).is_err()
+            {
+                return Ok(Err(Ended));
+            }
         }
         Ok(Ok(()))
     }
@@ -148,6 +156,7 @@ impl Source {
     fn collect(&self, collector: &mut Collector, wakes: &SyncSender<Wake>) -> Result<(), Ended> {
         let every = format!("every {} s", self.period.as_secs_f64());
         wakes.send(Wake::Source(every))?;
+        wakes.send(alerts::absent(alerts::WITHOUT_SERVICE))?;
         let until = Instant::now() + RETRY.max(self.period);
         let mut due = Instant::now();
         while due < until {

@@ -130,6 +130,39 @@ fn the_view_goes_back_in_what_a_service_recorded() {
     view.expect_end();
 }
 
+/// Fires at any temperature.
+const WARM: &str = "\
+interval_seconds = 0.1
+[http]
+listen = []
+[[alerts.rule]]
+name = \"device_hot\"
+above_ratio = 0.001
+clear_ratio = 0.001
+for_seconds = 0
+";
+
+#[test]
+fn the_alerts_of_the_service_are_shown_beside_its_snapshots() {
+    let test = "the_alerts_of_the_service_are_shown_beside_its_snapshots";
+    let Some(mut view) = View::open(test, "top -w 0.2", None) else { return };
+    view.shows("251732099R");
+    view.terminal.type_in(b"2");
+    view.shows("Alerts]");
+    // Without a service the reason is there, and with one it gives way to alerts.
+    let file = view.place.join("t.toml");
+    fs::write(&file, WARM).unwrap();
+    let mut serve = telltale();
+    serve.args(["serve", "--root"]).arg(view.place.join("m")).arg("--config").arg(&file);
+    let _service = Running::start(serve.arg("--state-dir").arg(view.place.join("state")));
+    view.shows("FIRING");
+    view.terminal.type_in(b"q");
+    view.shows("ended with 0");
+    let kept = fs::read_to_string(view.place.join(SETTINGS)).unwrap();
+    assert!(kept.contains("pane = \"alerts\""), "{kept}");
+    view.expect_end();
+}
+
 #[test]
 fn a_signal_to_the_view_gives_the_terminal_back() {
     let test = "a_signal_to_the_view_gives_the_terminal_back";

@@ -1,0 +1,156 @@
+//! The panes below the processes, to the character: what is in them, and why there is nothing.
+
+use std::sync::Arc;
+
+use telltale_schema::clock::Timestamp;
+use telltale_smi::screen::{Alert, Alerts, Event, Key, Pane, Screen, Settings, Theme, Told};
+
+use crate::check;
+use crate::screens::{machine, page, painted, press, screen_with, terms};
+
+/// What the machine's moment is, in nanoseconds.
+const NOW: u64 = 1_000_000_000;
+
+fn pane(pane: Pane) -> Screen {
+    screen_with(Settings { pane, ..Settings::default() }, terms(), machine())
+}
+
+fn alert(fires: bool, severity: &'static str, rule: &str, text: &str) -> Alert {
+    let (rule, text) = (rule.to_owned(), text.to_owned());
+    Alert { fires, severity, rule, since: Timestamp(NOW - 1), text }
+}
+
+fn alerts() -> Told<Alerts> {
+    let full = "251732099 has 11.8 GiB of its 12.0 GiB of DRAM in use, which is 98 %; an allocation \
+                that is larger than what is left fails";
+    Told::Known(Alerts {
+        alerts: vec![
+            alert(false, "info", "idle_memory", "4300 keeps 1.0 GiB and does nothing"),
+            alert(true, "warning", "device_memory_nearly_full", full),
+            alert(true, "critical", "device_hot", "it \u{1b}[2J burns"),
+        ],
+        withheld: 2,
+    })
+}
+
+/// The same in a small window, a wide one, and enlarged.
+fn check_sizes(name: &str, screen: &mut Screen) {
+    check(&format!("pane-{name}-80x24"), &page(screen, 80, 24));
+    check(&format!("pane-{name}-160x50"), &page(screen, 160, 50));
+    press(screen, &[Key::Char('z')]);
+    check(&format!("pane-{name}-enlarged"), &page(screen, 80, 24));
+    press(screen, &[Key::Char('z')]);
+}
+
+#[test]
+fn alerts_that_fire_come_first_and_are_counted_at_the_tab() {
+    let mut screen = pane(Pane::Alerts);
+    screen.set_alerts(alerts());
+    check_sizes("alerts", &mut screen);
+}
+
+#[test]
+fn a_pane_without_anything_says_why() {
+    let mut screen = pane(Pane::Alerts);
+    assert!(page(&mut screen, 80, 24).contains("has not told its alerts yet"));
+    let why = "No alerts: no service runs here, and it is the service that looks for them. \
+               `telltale serve` starts one; `telltale alerts` looks once.";
+    screen.set_alerts(Told::Absent(why.to_owned()));
+    check("pane-alerts-absent", &page(&mut screen, 80, 24));
+    screen.set_alerts(Told::Known(Alerts { withheld: 1, ..Alerts::default() }));
+    let nothing = page(&mut screen, 80, 24);
+    assert!(nothing.contains("No alert is pending or fires. 1 about a process"), "{nothing}");
+}
+
+#[test]
+fn panes_are_reached_by_digits_function_keys_and_mouse() {
+    let mut screen = pane(Pane::Details);
+    screen.set_alerts(alerts());
+    assert!(page(&mut screen, 80, 24).contains("[1 Details] 2 Alerts (2) "));
+    press(&mut screen, &[Key::Char('2')]);
+    assert!(page(&mut screen, 80, 24).contains(" 1 Details [2 Alerts (2)]"));
+    // The digit of the one that is shown gives it the place of the processes as well.
+    press(&mut screen, &[Key::Char('2')]);
+    assert!(!page(&mut screen, 80, 24).contains("COMMAND"));
+    press(&mut screen, &[Key::Function(8)]);
+    assert!(page(&mut screen, 80, 24).contains("COMMAND"));
+    for _ in Pane::ALL {
+        press(&mut screen, &[Key::Function(7)]);
+    }
+    assert_eq!(screen.settings().pane, Pane::Alerts, "all of them in turn");
+    // F3 hides whatever is there, and a digit brings it back.
+    press(&mut screen, &[Key::Function(3)]);
+    assert!(!page(&mut screen, 80, 24).contains("2 Alerts"));
+    press(&mut screen, &[Key::Char('1')]);
+    let shown = page(&mut screen, 80, 24);
+    let row = shown.lines().position(|line| line.contains("[1 Details]")).unwrap();
+    let event = Event::Pressed { column: 14, row: u16::try_from(row).unwrap() };
+    screen.event(event);
+    assert_eq!(screen.settings().pane, Pane::Alerts);
+    screen.event(event);
+    assert!(screen.settings().enlarged, "the tab that is shown was pressed");
+}
+
+#[test]
+fn a_pane_scrolls_with_keys_and_wheel_and_the_rest_does_not() {
+    let mut screen = pane(Pane::Alerts);
+    let many: Vec<Alert> =
+        (0..40).map(|at| alert(true, "info", &format!("rule_{at}"), "it is so")).collect();
+    screen.set_alerts(Told::Known(Alerts { alerts: many, withheld: 0 }));
+    press(&mut screen, &[Key::Char('1'), Key::Char('2')]);
+    assert!(page(&mut screen, 80, 24).contains("1-6 of 80"));
+    press(&mut screen, &[Key::PageDown, Key::Down, Key::Down]);
+    let down = page(&mut screen, 80, 24);
+    assert!(down.contains("9-14 of 80") && down.contains("rule_4 "), "{down}");
+    press(&mut screen, &[Key::End]);
+    assert!(page(&mut screen, 80, 24).contains("75-80 of 80"));
+    let bottom = Event::Wheel { up: true, row: 20 };
+    screen.event(bottom);
+    assert!(page(&mut screen, 80, 24).contains("72-77 of 80"));
+    // Tab goes round: processes, devices, the pane.
+    press(&mut screen, &[Key::Tab, Key::Down, Key::Tab, Key::Down, Key::Tab, Key::Home]);
+    assert!(page(&mut screen, 80, 24).contains("1-6 of 80"));
+    // Fewer lines than before.
+    press(&mut screen, &[Key::End]);
+    page(&mut screen, 80, 24);
+    screen.set_alerts(alerts());
+    assert!(page(&mut screen, 80, 24).contains("3-8 of 8"));
+}
+
+#[test]
+fn every_pane_has_every_size_theme_and_terminal() {
+    let mut told = Vec::new();
+    for theme in Theme::ALL {
+        for pane in Pane::ALL {
+            let settings = Settings { pane, theme, enlarged: true, ..Settings::default() };
+            let mut screen = screen_with(settings, terms(), machine());
+            screen.set_alerts(alerts());
+            for (columns, rows) in [(1, 1), (80, 24), (81, 25), (500, 200)] {
+                let page = page(&mut screen, columns, rows);
+                assert_eq!(page.lines().count(), usize::from(rows));
+                let steers = |it: char| it != '\n' && telltale_schema::text::steers(it);
+                assert!(!page.contains(steers), "{page}");
+            }
+            told.push((pane, painted(&mut screen, 100, 30).to_string()));
+        }
+    }
+    let panes = Pane::ALL.len();
+    for (at, (pane, page)) in told.iter().enumerate() {
+        assert_eq!(page, &told[at % panes].1, "{pane:?} says something by colour alone");
+    }
+}
+
+#[test]
+fn without_unicode_a_pane_is_ascii() {
+    for pane in Pane::ALL {
+        let terms = telltale_smi::screen::Terms { unicode: false, ..terms() };
+        let settings = Settings { pane, enlarged: true, ..Settings::default() };
+        let mut screen = Screen::new(settings, terms, None);
+        let snapshot = machine();
+        let now = snapshot.taken_at;
+        screen.update(Arc::new(snapshot), now);
+        screen.set_alerts(alerts());
+        let page = page(&mut screen, 80, 24);
+        assert!(page.is_ascii(), "{page}");
+    }
+}

@@ -1,0 +1,72 @@
+//! What the rules of the service find, asked for beside the snapshots that it sends.
+
+use std::time::{Duration, Instant};
+
+use telltale_node::alerts::{Alert as Found, AlertState, VisibleAlerts};
+use telltale_node::grpc::ask_alerts;
+use telltale_schema::text::with_causes;
+use telltale_smi::screen::{Alert, Alerts, Told};
+use telltale_wire::telemetry::Client;
+
+use super::Wake;
+
+/// How often the service is asked at most: rules count in seconds.
+const LEAST_INTERVAL: Duration = Duration::from_secs(2);
+/// How long an answer may take, since snapshots wait for it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Why there are no alerts without a service.
+pub(super) const WITHOUT_SERVICE: &str = "No alerts: no service runs here, and it is the service \
+    that looks for them. `telltale serve` starts one; `telltale alerts` looks once.";
+/// Why there are none of several machines.
+pub(super) const OF_SEVERAL: &str =
+    "No alerts: they are those of one machine. Open `telltale top` there.";
+
+/// The questions to one service.
+pub(super) struct Asking {
+    period: Duration,
+    due: Instant,
+    /// What was told last, which is not told again.
+    last: Option<Told<Alerts>>,
+}
+
+impl Asking {
+    /// Questions at the view's own pace, or a slower one.
+    pub(super) fn new(period: Duration) -> Self {
+        Self { period: period.max(LEAST_INTERVAL), due: Instant::now(), last: None }
+    }
+
+    /// Asks, where it is time to; gives what is new.
+    pub(super) async fn ask(&mut self, client: &mut Client) -> Option<Wake> {
+        if Instant::now() < self.due {
+            return None;
+        }
+        let told = match tokio::time::timeout(PATIENCE, ask_alerts(client)).await {
+            Ok(Ok(found)) => Told::Known(shown(found)),
+            Ok(Err(error)) => Told::Absent(format!("No alerts: {}", with_causes(&error))),
+            Err(_) => Told::Absent(String::from("No alerts: the service does not answer in time.")),
+        };
+        self.due = Instant::now() + self.period;
+        if self.last.as_ref() == Some(&told) {
+            return None;
+        }
+        self.last = Some(told.clone());
+        Some(Wake::Alerts(told))
+    }
+}
+
+/// Says why there are none.
+pub(super) fn absent(why: &str) -> Wake {
+    Wake::Alerts(Told::Absent(why.to_owned()))
+}
+
+fn shown(found: VisibleAlerts) -> Alerts {
+    let one = |alert: Found| Alert {
+        fires: alert.state == AlertState::Firing,
+        severity: alert.severity.name(),
+        rule: alert.rule,
+        since: alert.since,
+        text: alert.text,
+    };
+    Alerts { alerts: found.alerts.into_iter().map(one).collect(), withheld: found.withheld }
+}
