@@ -16,8 +16,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
@@ -175,7 +177,8 @@ fn bind_file(path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
 
 /// Removes a socket file that nobody serves, or that somebody else has put into a directory which
 /// is ours to keep in order: the owner's, and root's on the owner's behalf. In an installed runtime
-/// directory it need not be a socket. A directory stays, whoever made it: nobody knows what is in it.
+/// directory it need not be a socket. A directory there gets another name, for nobody knows what is
+/// in it.
 fn make_way(path: &Path) -> Result<(), BindError> {
     let failed = |source| BindError::Unix { path: path.to_owned(), source };
     let found = match path.symlink_metadata() {
@@ -191,7 +194,16 @@ fn make_way(path: &Path) -> Result<(), BindError> {
             return Err(BindError::Taken { path: path.to_owned(), who });
         }
     }
-    std::fs::remove_file(path).map_err(failed)
+    if found.is_dir() { set_aside(path, &found) } else { std::fs::remove_file(path) }
+        .map_err(failed)
+}
+
+/// Gives a squatter's directory a name that says whose it is and that nobody has taken beforehand.
+fn set_aside(path: &Path, found: &Metadata) -> io::Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!(".of-user-{}.{now}", found.uid()));
+    Ok(renameat_with(CWD, path, CWD, &aside, RenameFlags::NOREPLACE)?)
 }
 
 /// Whether what is at `path` is a squatter's, which goes whether or not somebody serves it.
@@ -205,7 +217,7 @@ fn may_go(path: &Path, found: &Metadata) -> bool {
         [0, keeper].contains(&own_uid) && ![0, own_uid, keeper].contains(&found.uid());
     // Files of others belong into no runtime directory; elsewhere a path may have been mistyped.
     let is_installed = directory.mode() & SET_GROUP_ID != 0;
-    is_squatted && (found.file_type().is_socket() || (is_installed && !found.is_dir()))
+    is_squatted && (found.file_type().is_socket() || is_installed)
 }
 
 fn not_a_socket(path: &Path, found: &Metadata) -> BindError {
@@ -379,28 +391,37 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_a_squatter_stays_and_is_named_with_its_owner() {
-        let test = "server::listen::a_directory_of_a_squatter_stays_and_is_named_with_its_owner";
+    fn a_directory_of_a_squatter_is_kept_under_another_name() {
+        let test = "server::listen::a_directory_of_a_squatter_is_kept_under_another_name";
         if !needs_root(test) {
             return;
         }
         const OWNER: u32 = 61_040;
         const SQUATTER: u32 = 61_041;
-        let place = Scratch::new();
-        place.set_mode(0o3777);
-        chown(place.path(), Some(OWNER), Some(OWNER)).unwrap();
-        let path = place.join("telemetry.sock");
-        std::fs::create_dir(&path).unwrap();
-        chown(&path, Some(SQUATTER), Some(SQUATTER)).unwrap();
-        let refused = bind("unix:telemetry.sock", &place).unwrap_err();
-        let words = format!("a directory of user {SQUATTER} is there");
-        assert!(refused.to_string().contains(&words), "{refused}");
-        assert!(path.is_dir());
-        // A file in its place goes, as ever.
-        std::fs::remove_dir(&path).unwrap();
-        std::fs::write(&path, "").unwrap();
-        chown(&path, Some(SQUATTER), Some(SQUATTER)).unwrap();
-        bind("unix:telemetry.sock", &place).unwrap();
+        // Where the directory is not an installed one, a path may have been mistyped.
+        for (mode, is_kept_aside) in [(0o3777, true), (0o1777, false)] {
+            let place = Scratch::new();
+            place.set_mode(mode);
+            chown(place.path(), Some(OWNER), Some(OWNER)).unwrap();
+            let path = place.join("telemetry.sock");
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("precious"), "all there is").unwrap();
+            chown(&path, Some(SQUATTER), Some(SQUATTER)).unwrap();
+            let bound = bind("unix:telemetry.sock", &place);
+            if !is_kept_aside {
+                let words = format!("a directory of user {SQUATTER} is there");
+                assert!(bound.unwrap_err().to_string().contains(&words));
+                assert!(path.join("precious").exists());
+                continue;
+            }
+            bound.unwrap();
+            let names = std::fs::read_dir(place.path()).unwrap();
+            let aside = names.map(|entry| entry.unwrap().path()).find(|found| found.is_dir());
+            let aside = aside.expect("it is still there");
+            let name = aside.file_name().unwrap().to_str().unwrap().to_owned();
+            assert!(name.starts_with(&format!("telemetry.sock.of-user-{SQUATTER}.")), "{name}");
+            assert_eq!(std::fs::read(aside.join("precious")).unwrap(), b"all there is");
+        }
     }
 
     #[test]

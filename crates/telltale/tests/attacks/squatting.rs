@@ -25,7 +25,7 @@ fn a_clients_question_goes_to_no_squatter() {
 #[test]
 fn a_service_takes_its_name_back_from_a_squatter() {
     let Some(stage) = Stage::set("a_service_takes_its_name_back_from_a_squatter") else { return };
-    for kind in ["socket", "file", "link", "pipe"] {
+    for kind in ["socket", "file", "link", "pipe", "directory"] {
         let part = json!({ "role": "entries", "directory": stage.run, "kind": kind,
             "before": "telemetry.", "after": "sock", "target": "/etc/passwd" });
         let mut squatter = Actor::start(MALLORY, &part);
