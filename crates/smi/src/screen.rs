@@ -20,11 +20,14 @@ mod pane;
 mod past;
 mod pointer;
 mod process_pane;
+mod program_pane;
 mod row;
 mod series;
 mod settings;
 mod signal;
 mod theme;
+mod topology;
+mod topology_pane;
 
 pub use beside::{Alert, Alerts, Told};
 pub use column::Column;
@@ -37,6 +40,7 @@ pub use theme::Theme;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use ratatui_core::layout::Rect;
 use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::Fleet;
@@ -78,8 +82,9 @@ pub struct Screen {
     focus: Focus,
     mode: Mode,
     alerts: Told<Alerts>,
-    /// What of the pane below is in sight.
+    /// What of the pane below is in sight, and where it names devices.
     seen: Seen,
+    marks: Vec<(Rect, usize)>,
     /// Said at the bottom until the next key.
     message: Option<String>,
     /// Where snapshots come from, in words.
@@ -137,6 +142,7 @@ impl Screen {
             mode: Mode::Browsing,
             alerts: Told::Awaited,
             seen: Seen::default(),
+            marks: Vec::new(),
             message: None,
             source: String::new(),
             places: frame::Places::default(),

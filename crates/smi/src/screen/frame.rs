@@ -43,6 +43,8 @@ pub(super) struct Places {
     pub(super) first_row: usize,
     pub(super) tabs: Vec<(Rect, Pane)>,
     pub(super) pane: Rect,
+    /// Where the pane below names a device, and its place in what is shown.
+    pub(super) marks: Vec<(Rect, usize)>,
     keys: Vec<(Rect, Key)>,
 }
 
@@ -84,6 +86,11 @@ impl Places {
     pub(super) fn tab_at(&self, column: u16, row: u16) -> Option<Pane> {
         let at = (column, row).into();
         self.tabs.iter().find(|(area, _)| area.contains(at)).map(|(_, pane)| *pane)
+    }
+
+    pub(super) fn mark_at(&self, column: u16, row: u16) -> Option<usize> {
+        let at = (column, row).into();
+        self.marks.iter().find(|(area, _)| area.contains(at)).map(|(_, device)| *device)
     }
 
     pub(super) fn is_on_pane(&self, row: u16) -> bool {

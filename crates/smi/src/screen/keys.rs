@@ -223,7 +223,9 @@ impl Screen {
             return None;
         }
         let devices = self.shown.as_ref().map_or(0, |shown| shown.devices.len());
-        if let Some(at) = self.places.device_at(column, row).filter(|at| *at < devices) {
+        let pointed = self.places.mark_at(column, row);
+        let pointed = pointed.or_else(|| self.places.device_at(column, row));
+        if let Some(at) = pointed.filter(|at| *at < devices) {
             self.focus = Focus::Devices;
             self.go(at);
         }

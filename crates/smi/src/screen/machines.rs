@@ -1,6 +1,7 @@
 //! Several machines in one view: put together as one snapshot, with what is needed to tell whose a
 //! process is.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use telltale_query::Query;
@@ -9,24 +10,42 @@ use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::SCHEMA_VERSION;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, Snapshot, SourceError, SourceStatus};
 
-/// Whose the processes of a snapshot are: the name of each machine, and the place after its last
-/// process. One machine has a name and no end.
+/// Whose the processes and devices of a snapshot are: the name of each machine, and the places after
+/// its last ones. One machine has a name and no end.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Machines(Vec<(String, usize)>);
+pub(super) struct Machines(Vec<Machine>);
+
+#[derive(Debug, Clone)]
+struct Machine {
+    name: String,
+    processes: usize,
+    devices: usize,
+}
 
 impl Machines {
     /// The only machine.
     pub(super) fn only(name: &str) -> Self {
-        Self(vec![(name.to_owned(), usize::MAX)])
+        let (processes, devices) = (usize::MAX, usize::MAX);
+        Self(vec![Machine { name: name.to_owned(), processes, devices }])
     }
 
     /// The machines, each with the places of its processes.
     pub(super) fn places(&self, processes: usize) -> impl Iterator<Item = (&str, [usize; 2])> {
         let mut from = 0;
-        self.0.iter().map(move |(name, to)| {
-            let places = [from, (*to).min(processes)];
+        self.0.iter().map(move |machine| {
+            let places = [from, machine.processes.min(processes)];
             from = places[1];
-            (name.as_str(), places)
+            (machine.name.as_str(), places)
+        })
+    }
+
+    /// The machines, each with the places of its devices.
+    pub(super) fn devices(&self, devices: usize) -> impl Iterator<Item = (&str, Range<usize>)> {
+        let mut from = 0;
+        self.0.iter().map(move |machine| {
+            let places = from..machine.devices.min(devices);
+            from = places.end;
+            (machine.name.as_str(), places)
         })
     }
 }
@@ -61,7 +80,11 @@ pub(super) fn together(fleet: &Fleet, filter: Option<&Query>) -> (Snapshot, Mach
                 None => add(&host.name, snapshot, &mut whole),
             }
         }
-        machines.0.push((host.name.clone(), whole.processes.len()));
+        machines.0.push(Machine {
+            name: host.name.clone(),
+            processes: whole.processes.len(),
+            devices: whole.devices.len(),
+        });
     }
     whole.sources.extend(silent(&fleet.hosts));
     (whole, machines)

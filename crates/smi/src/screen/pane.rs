@@ -19,6 +19,10 @@ pub enum Pane {
     Details,
     /// What the rules of the service find.
     Alerts,
+    /// Which devices share a board or a Galaxy.
+    Topology,
+    /// What processes tell of their program caches.
+    Programs,
 }
 
 /// A piece of a line: a text in so many cells.
@@ -28,6 +32,8 @@ pub(super) struct Span {
     cells: u16,
     right: bool,
     role: Role,
+    /// The device that it names, by its place in what is shown.
+    device: Option<usize>,
 }
 
 /// What a pane shows: a heading that stays, and lines of which those in sight are made.
@@ -49,7 +55,7 @@ pub(super) struct Seen {
 
 impl Pane {
     /// All panes, in the order of their tabs.
-    pub const ALL: [Self; 2] = [Self::Details, Self::Alerts];
+    pub const ALL: [Self; 4] = [Self::Details, Self::Alerts, Self::Topology, Self::Programs];
 
     /// The name in the settings.
     #[must_use]
@@ -57,6 +63,8 @@ impl Pane {
         match self {
             Self::Details => "details",
             Self::Alerts => "alerts",
+            Self::Topology => "topology",
+            Self::Programs => "programs",
         }
     }
 
@@ -70,6 +78,8 @@ impl Pane {
         match self {
             Self::Details => "Details",
             Self::Alerts => "Alerts",
+            Self::Topology => "Topology",
+            Self::Programs => "Programs",
         }
     }
 
@@ -93,12 +103,21 @@ impl Pane {
 impl Span {
     /// Text at the left of its cells.
     pub(super) fn left(text: impl Into<String>, cells: u16, role: Role) -> Self {
-        Self { text: text.into(), cells, right: false, role }
+        Self { text: text.into(), cells, right: false, role, device: None }
     }
 
     /// Text at the right of its cells.
     pub(super) fn right(text: impl Into<String>, cells: u16, role: Role) -> Self {
         Self { right: true, ..Self::left(text, cells, role) }
+    }
+
+    /// The same as the name of a device, which can be clicked on.
+    pub(super) fn of_device(self, device: usize) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Text that has all that is left of its line.
@@ -153,7 +172,11 @@ impl Screen {
         self.settings.details = true;
         self.settings.pane = pane;
         self.seen = Seen::default();
-        self.focus = if pane == Pane::Details { Focus::Processes } else { Focus::Pane };
+        self.focus = match (pane, self.focus) {
+            (Pane::Details, Focus::Devices) => Focus::Devices,
+            (Pane::Details, _) => Focus::Processes,
+            _ => Focus::Pane,
+        };
     }
 
     fn enlarge(&mut self) {
@@ -209,7 +232,10 @@ impl Screen {
         match self.settings.pane {
             Pane::Details => self.detail_pane(canvas, inside, shown),
             Pane::Alerts => self.alert_pane(canvas, inside),
+            Pane::Topology => self.topology_pane(canvas, inside, shown),
+            Pane::Programs => self.program_pane(canvas, inside, shown),
         }
+        places.marks = std::mem::take(&mut self.marks);
         self.tabs(canvas, Rect { height: 1, ..area }, places);
     }
 
@@ -223,7 +249,7 @@ impl Screen {
             let (begin, end) = if chosen { ("[", "]") } else { (" ", " ") };
             let note = match pane {
                 Pane::Alerts => self.alert_note(),
-                Pane::Details => None,
+                Pane::Details | Pane::Topology | Pane::Programs => None,
             };
             let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
             let text = format!("{begin}{} {}{note}{end}", at + 1, pane.title());
@@ -248,7 +274,7 @@ impl Screen {
     pub(super) fn lines(&mut self, canvas: &mut Canvas<'_>, area: Rect, lines: &Lines<'_>) {
         let mut inside = area;
         if !lines.heading.is_empty() {
-            spans(canvas, Rect { height: 1, ..area }, &lines.heading);
+            spans(canvas, Rect { height: 1, ..area }, &lines.heading, &mut Vec::new());
             inside.y += 1;
             inside.height = inside.height.saturating_sub(1);
         }
@@ -256,7 +282,7 @@ impl Screen {
         let first = self.seen.first.min(lines.count.saturating_sub(rows));
         self.seen = Seen { first, rows, all: lines.count };
         for (y, at) in (inside.top()..inside.bottom()).zip(first..lines.count) {
-            spans(canvas, Rect { y, height: 1, ..inside }, &(lines.line)(at));
+            spans(canvas, Rect { y, height: 1, ..inside }, &(lines.line)(at), &mut self.marks);
         }
     }
 
@@ -275,8 +301,8 @@ pub(super) fn wrapped(text: &str, room: u16) -> Vec<String> {
     crate::text::wrapped(&text, 0, &style).lines().map(str::to_owned).collect()
 }
 
-/// Paints the pieces of a line one after another, with a cell between two.
-fn spans(canvas: &mut Canvas<'_>, area: Rect, spans: &[Span]) {
+/// Paints the pieces of a line one after another, with a cell between two; notes where devices are.
+fn spans(canvas: &mut Canvas<'_>, area: Rect, spans: &[Span], marks: &mut Vec<(Rect, usize)>) {
     let mut x = area.x;
     for span in spans {
         let room = span.cells.min(area.right().saturating_sub(x));
@@ -285,6 +311,9 @@ fn spans(canvas: &mut Canvas<'_>, area: Rect, spans: &[Span]) {
             false => {
                 canvas.text(x, area.y, room, &span.text, span.role);
             }
+        }
+        if let Some(device) = span.device {
+            marks.push((Rect { x, width: room, ..area }, device));
         }
         x = x.saturating_add(room).saturating_add(1);
     }

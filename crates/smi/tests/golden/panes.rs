@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
+use telltale_schema::chip::{BoardId, BoardType, ChipIdentity, GalaxyPosition};
 use telltale_schema::clock::Timestamp;
-use telltale_smi::screen::{Alert, Alerts, Event, Key, Pane, Screen, Settings, Theme, Told};
+use telltale_schema::device::{DeviceClass, OtherIdentity};
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Device, MetricSample, MetricValue, Snapshot};
+use telltale_smi::screen::{
+    Alert, Alerts, Event, Figure, Key, Pane, Screen, Settings, Theme, Told,
+};
 
 use crate::check;
 use crate::screens::{machine, page, painted, press, screen_with, terms};
+use crate::snapshots::{empty, idle_device};
 
 /// What the machine's moment is, in nanoseconds.
 const NOW: u64 = 1_000_000_000;
@@ -60,6 +67,101 @@ fn a_pane_without_anything_says_why() {
     screen.set_alerts(Told::Known(Alerts { withheld: 1, ..Alerts::default() }));
     let nothing = page(&mut screen, 80, 24);
     assert!(nothing.contains("No alert is pending or fires. 1 about a process"), "{nothing}");
+}
+
+/// A chip of a Galaxy.
+fn chip(tray: u8, nibble: u8, celsius: f64) -> Device {
+    let position = GalaxyPosition { tray, nibble };
+    let identity = ChipIdentity {
+        board_type: BoardType::GalaxyWormhole,
+        board_id: Some(BoardId(0x0100_0351_0000_0000)),
+        galaxy: Some(position),
+        ..ChipIdentity::default()
+    };
+    let mut device = idle_device(&identity.display_id());
+    device.telemetry.temperature_celsius = Reading::new(celsius, Timestamp(NOW));
+    Device { identity: identity.into(), ..device }
+}
+
+/// A Galaxy that lacks a chip, of which one is hot, beside an n300 and a device of another vendor
+/// with a partition.
+fn boards() -> Snapshot {
+    let mut snapshot = machine();
+    for tray in 1..=4 {
+        for nibble in (1..=8).filter(|nibble| (tray, *nibble) != (3, 5)) {
+            snapshot.devices.push(chip(tray, nibble, if nibble == 8 { 74.0 } else { 41.0 }));
+        }
+    }
+    let mut whole = OtherIdentity::new("0000:81:00.0", "nvidia", DeviceClass::Gpu);
+    whole.pci = "0000:81:00.0".parse().ok();
+    whole.serial = Some(String::from("13\u{1b}37"));
+    let part = OtherIdentity {
+        name: String::from("0000:81:00.0/1"),
+        parent: Some(whole.name.clone()),
+        ..OtherIdentity::new("", "nvidia", DeviceClass::Partition)
+    };
+    for other in [whole, part] {
+        let device = idle_device(&other.name);
+        snapshot.devices.push(Device { identity: other.into(), ..device });
+    }
+    snapshot
+}
+
+#[test]
+fn boards_trays_and_partitions_are_together_and_what_is_not_known_is_said() {
+    let settings =
+        Settings { pane: Pane::Topology, figure: Figure::Temperature, ..Settings::default() };
+    let mut screen = screen_with(settings, terms(), boards());
+    check_sizes("topology", &mut screen);
+    // A click on a chip of a tray selects the device.
+    let shown = page(&mut screen, 160, 50);
+    let row = shown.lines().position(|line| line.starts_with("\"T2 N0")).unwrap();
+    screen.event(Event::Pressed { column: 4, row: u16::try_from(row).unwrap() });
+    press(&mut screen, &[Key::Char('1')]);
+    assert!(page(&mut screen, 160, 50).contains("T2:N0  galaxy-wormhole"));
+    let mut nothing =
+        screen_with(Settings { pane: Pane::Topology, ..Settings::default() }, terms(), empty());
+    assert!(page(&mut nothing, 80, 24).contains("so there is no topology"));
+}
+
+#[test]
+fn program_caches_are_sorted_by_use_and_others_are_counted() {
+    let mut snapshot = machine();
+    let metric = |name: &str, labels: &[(&str, &str)], value| MetricSample {
+        name: name.to_owned(),
+        help: String::new(),
+        unit: String::new(),
+        labels: labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        value,
+    };
+    let counter = |name: &str, count| metric(name, &[], MetricValue::Counter(count));
+    snapshot.processes[3].metrics = [
+        metric("telltale_process_programs_cached", &[], MetricValue::Gauge(1_024.0)),
+        counter("telltale_process_program_cache_hits_total", 1_999_999),
+        counter("telltale_process_program_cache_misses_total", 1),
+        counter("telltale_process_program_cache_evictions_total", 3),
+        counter("telltale_process_program_cache_compiles_total", 2),
+        counter("telltale_process_program_cache_failed_compiles_total", 1),
+        counter("telltale_process_program_cache_collisions_total", 0),
+        counter("telltale_process_program_cache_failed_checks_total", 0),
+        metric("telltale_process_program_cache_weight_bytes", &[], MetricValue::Gauge(65_536.0)),
+        metric(
+            "telltale_process_program_cache_phase_seconds",
+            &[("phase", "key")],
+            MetricValue::Gauge(9.0),
+        ),
+        metric(
+            "telltale_process_program_cache_phase_seconds",
+            &[("phase", "compile")],
+            MetricValue::Gauge(0.125),
+        ),
+    ]
+    .into();
+    let settings = Settings { pane: Pane::Programs, ..Settings::default() };
+    let mut screen = screen_with(settings.clone(), terms(), snapshot);
+    check_sizes("programs", &mut screen);
+    let mut nobody = screen_with(settings, terms(), empty());
+    assert!(page(&mut nobody, 80, 24).contains("No process tells of a program cache."));
 }
 
 #[test]
@@ -123,7 +225,7 @@ fn every_pane_has_every_size_theme_and_terminal() {
     for theme in Theme::ALL {
         for pane in Pane::ALL {
             let settings = Settings { pane, theme, enlarged: true, ..Settings::default() };
-            let mut screen = screen_with(settings, terms(), machine());
+            let mut screen = screen_with(settings, terms(), boards());
             screen.set_alerts(alerts());
             for (columns, rows) in [(1, 1), (80, 24), (81, 25), (500, 200)] {
                 let page = page(&mut screen, columns, rows);
