@@ -15,7 +15,8 @@ use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceSta
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
 use crate::hardware::{
-    DeviceReading, DrmSource, HardwareSource, HostSource, HostUse, SourceReading,
+    DeviceReading, DrmSource, HardwareSource, HostSource, HostUse, NvidiaSource, NvmlUse,
+    SourceReading,
 };
 use crate::legacy::{LegacyFigures, Roster};
 use crate::processes::{EndpointUse, Holders, Places, PodOptions, Processes};
@@ -47,6 +48,8 @@ pub struct CollectOptions {
     pub pods: PodOptions,
     /// When the machine itself is shown as a device.
     pub host: HostUse,
+    /// Which of NVIDIA's management libraries is asked.
+    pub nvml: NvmlUse,
 }
 
 impl Default for CollectOptions {
@@ -62,6 +65,7 @@ impl Default for CollectOptions {
             legacy: Roster::default(),
             pods: PodOptions::default(),
             host: HostUse::default(),
+            nvml: NvmlUse::default(),
         }
     }
 }
@@ -116,14 +120,16 @@ impl Collector {
             legacy,
             pods,
             host,
+            nvml,
         } = options;
         let tree = Arc::new(Tree::open(&root)?);
         let places = Places { runtime_dir, containers, patience, deadline, legacy, pods };
         let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
         let limits = (patience, deadline);
         let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
+        let nvidia = NvidiaSource::new(Arc::clone(&tree), Arc::clone(&clock), nvml, limits);
         let drm = DrmSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
-        let others: Vec<Box<dyn HardwareSource>> = vec![Box::new(drm)];
+        let others: Vec<Box<dyn HardwareSource>> = vec![Box::new(nvidia), Box::new(drm)];
         let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), patience);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         let host = (host, own, None);

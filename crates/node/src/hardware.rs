@@ -7,6 +7,7 @@
 
 mod drm;
 mod host;
+mod nvidia;
 
 use telltale_schema::chip::ChipFacts;
 use telltale_schema::device::DeviceIdentity;
@@ -18,6 +19,7 @@ use crate::tenstorrent::ChipReading;
 
 pub use drm::DrmSource;
 pub use host::HostSource;
+pub use nvidia::{NvidiaSource, NvmlUse};
 
 /// What a source says of one device.
 #[derive(Debug, Clone)]

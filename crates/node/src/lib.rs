@@ -1,7 +1,8 @@
 //! Hardware sources, process discovery, reconciliation to a snapshot.
 //!
 //! This crate reads what a machine offers in files, directories and sockets. It never opens a
-//! device node, never writes what another process owns, and believes nothing it reads.
+//! device node, though NVIDIA's library does where it is loaded, never writes what another process
+//! owns, and believes nothing it reads.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -31,6 +32,6 @@ pub mod tree;
 
 pub use clean::{CleanReport, Cleaned, clean};
 pub use collector::{CollectOptions, Collector, Round};
-pub use hardware::HostUse;
+pub use hardware::{HostUse, NvmlUse};
 pub use processes::{EndpointUse, PodOptions};
 pub use tenstorrent::Sensors;

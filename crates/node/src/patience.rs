@@ -22,6 +22,9 @@ const MAX_STUCK_IN_GROUP: usize = 2;
 /// The workers' stack: they keep one attribute buffer on it.
 const STACK_BYTES: usize = 128 * 1024;
 
+/// The stack of workers that call foreign code, which counts on that of a program's main thread.
+const FOREIGN_STACK_BYTES: usize = 8 << 20;
+
 /// One task's name: the group it belongs to (a chip) and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TaskName {
@@ -39,9 +42,10 @@ pub(crate) struct Limits {
 }
 
 /// Remembers which tasks hang.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Patience {
     stuck: Arc<Mutex<HashSet<TaskName>>>,
+    stack_bytes: usize,
 }
 
 /// What worker and caller share about one call.
@@ -51,6 +55,7 @@ struct Call<T, R> {
     progress: Mutex<Progress<R>>,
     changed: Condvar,
     stuck: Arc<Mutex<HashSet<TaskName>>>,
+    stack_bytes: usize,
 }
 
 struct Progress<R> {
@@ -64,7 +69,18 @@ struct Progress<R> {
     finished: bool,
 }
 
+impl Default for Patience {
+    fn default() -> Self {
+        Self { stuck: Arc::default(), stack_bytes: STACK_BYTES }
+    }
+}
+
 impl Patience {
+    /// Patience with foreign code.
+    pub(crate) fn with_foreign_code() -> Self {
+        Self { stack_bytes: FOREIGN_STACK_BYTES, ..Self::default() }
+    }
+
     /// Does `work` for each task and returns the results in the order of the tasks. One that hung,
     /// still hangs, or was not reached in time has none; nothing is tried while [`MAX_STUCK`]
     /// threads hang.
@@ -96,6 +112,7 @@ impl Patience {
             progress: Mutex::new(progress),
             changed: Condvar::new(),
             stuck: Arc::clone(&self.stuck),
+            stack_bytes: self.stack_bytes,
         });
         if start_worker(&call, 0) {
             self.wait(&call, limits);
@@ -153,7 +170,7 @@ where
     let call = Arc::clone(call);
     thread::Builder::new()
         .name("telltale-read".to_owned())
-        .stack_size(STACK_BYTES)
+        .stack_size(call.stack_bytes)
         .spawn(move || call.work(number))
         .is_ok()
 }

@@ -8,4 +8,5 @@ mod conformance;
 mod drm;
 mod host;
 mod last_resort;
+mod nvidia;
 mod tree;

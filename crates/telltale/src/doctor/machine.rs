@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use telltale_ledger::directory::{DirectoryEnvironment, RuntimeDirectory};
+use telltale_schema::device::DeviceClass;
 use telltale_schema::snapshot::{Accounting, ProcessState, Snapshot, SourceError};
 use telltale_schema::text::with_causes;
 
@@ -25,6 +26,7 @@ pub(super) fn look(
     for (source, why) in absent {
         findings.push(Finding::new("hardware", Verdict::NotHere, format!("{source}: {why}")));
     }
+    findings.extend(nvml(snapshot));
     findings.extend(processes(snapshot));
     for source in &snapshot.sources {
         let is_absence = |error: &&SourceError| {
@@ -72,6 +74,24 @@ fn devices(snapshot: &Snapshot, root: &Path) -> Finding {
             format!("{count} found, {mute} without a temperature; telltale smi -d says why"),
         ),
     }
+}
+
+/// What it means for the machine that NVIDIA's library is asked.
+fn nvml(snapshot: &Snapshot) -> Option<Finding> {
+    let by_nvml = snapshot.sources.iter().any(|source| source.name == "nvidia");
+    let gpus = snapshot.devices.iter().filter(|device| {
+        let identity = &device.identity;
+        identity.vendor() == "nvidia"
+            && identity.other().is_some_and(|other| other.class == DeviceClass::Gpu)
+    });
+    let count = gpus.count();
+    (by_nvml && count > 0).then(|| {
+        let what = format!(
+            "nvidia: {count} by NVML, whose library opens /dev/nvidiactl and each GPU's node for as \
+             long as telltale runs"
+        );
+        Finding::new("hardware", Verdict::Works, what)
+    })
 }
 
 fn processes(snapshot: &Snapshot) -> Vec<Finding> {

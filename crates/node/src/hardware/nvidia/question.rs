@@ -1,0 +1,147 @@
+//! What a GPU is asked, one task each, so that a call that hangs or fails costs its own answer.
+
+use std::sync::Arc;
+
+use nvml_wrapper::Device;
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor, TemperatureThreshold};
+use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
+use telltale_schema::chip::PciAddress;
+
+use super::library::Said;
+use super::users::{Sight, User, users};
+
+/// The longest text of a GPU that is kept, in characters.
+const MAX_TEXT_CHARACTERS: usize = 128;
+
+/// One thing that a GPU is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Question {
+    Identity,
+    Memory,
+    Users,
+    Load,
+    Temperature,
+    Power,
+    Clocks,
+    Fan,
+    Throttling,
+}
+
+/// What NVML said to it.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Identity(Identity),
+    Memory(Said<MemoryInfo>),
+    Users(Said<Vec<User>>),
+    Load(Said<Utilization>),
+    /// In degrees Celsius: now, and where the hardware slows down.
+    Temperature(Said<u32>, Said<u32>),
+    /// In milliwatts: now, and the limit that holds.
+    Power(Said<u32>, Said<u32>),
+    /// In megahertz: of the multiprocessors, and of the memory.
+    Clocks(Said<u32>, Said<u32>),
+    /// In revolutions per minute.
+    Fan(Said<u32>),
+    Throttling(Said<ThrottleReasons>),
+}
+
+/// Who a GPU is. What it does not tell is absent.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) pci: Said<Option<PciAddress>>,
+    pub(super) model: Option<String>,
+    pub(super) uuid: Option<String>,
+    pub(super) serial: Option<String>,
+    pub(super) vbios: Option<String>,
+}
+
+/// A question, and whom it is put to.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) device: Arc<Device<'static>>,
+    pub(super) question: Question,
+    pub(super) sight: Sight,
+}
+
+// === impl Question ===
+
+impl Question {
+    /// All of them, in the order in which they are asked.
+    pub(super) const ALL: [Self; 9] = [
+        Self::Identity,
+        Self::Memory,
+        Self::Users,
+        Self::Load,
+        Self::Temperature,
+        Self::Power,
+        Self::Clocks,
+        Self::Fan,
+        Self::Throttling,
+    ];
+
+    /// What it asks for, for a person.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::Identity => "its name",
+            Self::Memory => "its memory",
+            Self::Users => "its processes",
+            Self::Load => "how busy it is",
+            Self::Temperature => "its temperature",
+            Self::Power => "its power",
+            Self::Clocks => "its clocks",
+            Self::Fan => "its fan",
+            Self::Throttling => "what slows it down",
+        }
+    }
+}
+
+// === impl Asking ===
+
+impl Asking {
+    pub(super) fn answer(&self) -> Answer {
+        let device = &*self.device;
+        match self.question {
+            Question::Identity => Answer::Identity(Identity::of(device)),
+            Question::Memory => Answer::Memory(device.memory_info()),
+            Question::Users => Answer::Users(users(device, &self.sight)),
+            Question::Load => Answer::Load(device.utilization_rates()),
+            Question::Temperature => {
+                let limit = device.temperature_threshold(TemperatureThreshold::Slowdown);
+                let limit =
+                    limit.or_else(|_| device.temperature_threshold(TemperatureThreshold::GpuMax));
+                Answer::Temperature(device.temperature(TemperatureSensor::Gpu), limit)
+            }
+            Question::Power => Answer::Power(device.power_usage(), device.enforced_power_limit()),
+            Question::Clocks => {
+                Answer::Clocks(device.clock_info(Clock::SM), device.clock_info(Clock::Memory))
+            }
+            Question::Fan => Answer::Fan(device.fan_speed_rpm(0)),
+            Question::Throttling => Answer::Throttling(device.current_throttle_reasons()),
+        }
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    fn of(device: &Device<'_>) -> Self {
+        // The library's domain has eight digits where the kernel's has four.
+        let pci = device.pci_info().map(|info| info.bus_id.parse().ok());
+        let text = |said: Said<String>| said.ok().and_then(|text| word(&text));
+        Self {
+            pci,
+            model: text(device.name()),
+            uuid: text(device.uuid()),
+            serial: text(device.serial()),
+            vbios: text(device.vbios_version()),
+        }
+    }
+}
+
+/// A text of one line, cut to what is shown; none for an empty one.
+pub(super) fn word(text: &str) -> Option<String> {
+    let text = text.trim();
+    let clean = !text.is_empty() && !text.contains(char::is_control);
+    clean.then(|| text.chars().take(MAX_TEXT_CHARACTERS).collect())
+}
