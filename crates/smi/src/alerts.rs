@@ -35,6 +35,21 @@ pub struct RuleRow<'a> {
     pub origin: String,
 }
 
+/// An alert that fired or was resolved, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransitionRow<'a> {
+    /// When.
+    pub at: String,
+    /// Whether it fired; else it was resolved.
+    pub fired: bool,
+    /// How bad it is.
+    pub severity: &'a str,
+    /// Its rule.
+    pub rule: &'a str,
+    /// What was wrong.
+    pub text: &'a str,
+}
+
 /// Alerts, one a line; a sentence where there is none.
 pub fn alerts(rows: &[AlertRow<'_>], style: &Style) -> String {
     if rows.is_empty() {
@@ -54,6 +69,33 @@ pub fn alerts(rows: &[AlertRow<'_>], style: &Style) -> String {
             Cell::new(row.severity),
             Cell::new(printable(row.rule)),
             Cell::new(row.held.as_str()),
+            Cell::new(printable(row.text)),
+        ]);
+    }
+    table.render(style)
+}
+
+/// What fired and what was resolved, one a line, in the order in which it happened; a sentence where
+/// nothing did.
+pub fn transitions(rows: &[TransitionRow<'_>], style: &Style) -> String {
+    if rows.is_empty() {
+        return String::from("No alert fired.\n");
+    }
+    let mut table = Table::new(vec![
+        Column::left("WHEN", 0),
+        Column::left("EVENT", 0),
+        Column::left("SEVERITY", 2),
+        Column::left("RULE", 1),
+        Column::left("WHAT", 0),
+    ]);
+    for row in rows {
+        let (event, tone) =
+            if row.fired { ("fired", Tone::Alarm) } else { ("resolved", Tone::Plain) };
+        table.push(vec![
+            Cell::new(row.at.as_str()),
+            Cell::toned(event, tone),
+            Cell::new(row.severity),
+            Cell::new(printable(row.rule)),
             Cell::new(printable(row.text)),
         ]);
     }

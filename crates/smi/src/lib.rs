@@ -22,7 +22,7 @@ mod summary;
 mod table;
 mod text;
 
-pub use alerts::{AlertRow, RuleRow, alerts, rules};
+pub use alerts::{AlertRow, RuleRow, TransitionRow, alerts, rules, transitions};
 pub use columns::{Columns, ColumnsError, RowsOf};
 pub use details::details;
 pub use fleet::{fleet, fleet_within};

@@ -1,4 +1,7 @@
-//! `telltale alerts`: what is wrong with the machine now, by the rules of the service.
+//! `telltale alerts`: what is wrong with the machine now, or was when it was recorded, by the rules of
+//! the service.
+
+mod replayed;
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,6 +34,10 @@ pub(crate) fn run(arguments: &AlertsArguments) -> Result<Status, Failure> {
             false => rules_as_table(&rules, &effective, &output),
         })?;
         return Ok(Status::Fine);
+    }
+    if let Some(path) = &arguments.replay {
+        let rules = rules_of(&configuration(arguments)?)?;
+        return replayed::show(path, rules, arguments.json, &output);
     }
     let found = find(arguments)?;
     output.print(&match arguments.json {

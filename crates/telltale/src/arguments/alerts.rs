@@ -12,8 +12,8 @@ Asks the service of this machine, which shows each user what they may see. Where
 machine is looked at once: what must hold for a time counts at once then, and leaks and idle
 processes, which take time to see, are not found. docs/alerts.md tells what is looked for.
 
-Exit status: 0 no alert fires, 1 some fire, 2 the service or the machine cannot be asked, 64 wrong
-usage.";
+Exit status: 0 no alert fires, 1 some fire or fired, 2 the service, the machine or the recording
+cannot be read, 64 wrong usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct AlertsArguments {
@@ -22,11 +22,15 @@ pub(crate) struct AlertsArguments {
     /// List the rules of the configuration, and where each comes from
     #[arg(long)]
     pub(crate) rules: bool,
+    /// Try the rules of the configuration on what `telltale record` wrote, and list what would have
+    /// fired and when
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "root", "runtime_dir"])]
+    pub(crate) replay: Option<PathBuf>,
     /// The service's configuration file, for the rules where no service is asked [default: those
     /// that the service reads]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON: an object with alerts and withheld_alerts, or an array of rules
+    /// Print JSON: an object with alerts and withheld_alerts, or with notices, or an array of rules
     #[arg(long)]
     pub(crate) json: bool,
 }

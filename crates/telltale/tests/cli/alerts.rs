@@ -134,6 +134,54 @@ fn without_a_service_one_look_tells_what_holds() {
 }
 
 #[test]
+fn rules_are_tried_on_what_was_recorded() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = emulate("n150", &root, &[]);
+    fs::write(place.join("t.toml"), RULES).unwrap();
+    let recording = place.join("run.tt");
+    let record = || {
+        let mut command = telltale();
+        command.arg("record").arg(&recording).args(["--every", "0.1", "--for", "0.3", "--root"]);
+        assert_eq!(said(command.arg(&root)).status, Some(0));
+    };
+    let replayed = |more: &[&str]| {
+        let mut command = telltale();
+        command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME");
+        command.args(["alerts", "--replay"]).arg(&recording).args(more);
+        said(command.arg("--config").arg(place.join("t.toml")))
+    };
+    record();
+    let quiet = replayed(&[]);
+    assert_eq!(quiet.status, Some(0), "{quiet:?}");
+    assert!(quiet.out.starts_with("No alert fired.\n\n"), "{quiet:?}");
+    let mut replay = telltale();
+    replay.args(["replay", "train", "--loop", "--speed", "0.2", "--root"]).arg(&root);
+    let replay = Running::start(&mut replay);
+    let fires = || alerts(&place, &[]).status == Some(1);
+    telltale_harness::wait_until("memory to be in use", PATIENCE, fires);
+    record();
+    drop(replay);
+    telltale_harness::wait_until("memory to be free", PATIENCE, || !fires());
+    record();
+
+    let found = replayed(&["--json"]);
+    assert_eq!(found.status, Some(1), "{found:?}");
+    let found: Value = serde_json::from_str(&found.out).unwrap();
+    let notices = found["notices"].as_array().unwrap();
+    let told = notices.iter().filter(|one| one["alert"]["rule"] == "anything");
+    let told: Vec<[&Value; 2]> = told.map(|one| [&one["event"], &one["at"]]).collect();
+    let [[fired, from], .., [resolved, to]] = told.as_slice() else { panic!("{notices:?}") };
+    assert_eq!([fired.as_str(), resolved.as_str()], [Some("fired"), Some("resolved")]);
+    assert!(from.as_u64() < to.as_u64() && to.as_u64() <= found["to"].as_u64(), "{found}");
+    assert!(found["alerts"].as_array().unwrap().iter().all(|one| one["rule"] != "anything"));
+    let table = replayed(&[]);
+    assert!(table.out.contains("  fired     critical  anything"), "{table:?}");
+    assert_eq!(replayed(&["--rules"]).status, Some(64));
+    assert_eq!(replayed(&["--root", "/"]).status, Some(64));
+}
+
+#[test]
 fn rules_are_listed_with_where_they_come_from() {
     let place = Scratch::new();
     fs::create_dir(place.join("m")).unwrap();
