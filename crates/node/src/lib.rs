@@ -3,7 +3,7 @@
 //! This crate reads what a machine offers in files, directories and sockets. It never opens a
 //! device node, though NVIDIA's library does where it is loaded, never writes what another process
 //! owns, and believes nothing it reads.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod access;
 pub mod alerts;

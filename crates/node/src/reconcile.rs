@@ -219,6 +219,7 @@ impl Bench {
             self.refuse(&draft.process.name, "names more devices than a machine can have");
             return;
         };
+        let index = self.part_of(index, draft.process.pid);
         let counts = draft.process.state != ProcessState::Dead;
         let device = &mut self.devices[index];
         if counts {

@@ -6,7 +6,10 @@
 //! of one GPU at a time.
 
 mod gpu;
+mod instance_id;
+mod instances;
 mod library;
+mod part;
 mod question;
 mod users;
 
@@ -206,10 +209,13 @@ impl NvidiaSource {
         for (index, gpu) in &self.gpus {
             let device = gpu.device.clone();
             let is_new = names.insert(device.identity.display_id());
-            devices.push(match is_new {
-                true => device,
-                false => DeviceReading { identity: Gpu::new(*index).device.identity, ..device },
-            });
+            if is_new {
+                devices.push(device);
+                devices.extend(gpu.parts.values().cloned());
+            } else {
+                let identity = Gpu::new(*index).device.identity;
+                devices.push(DeviceReading { identity, ..device });
+            }
         }
         devices
     }

@@ -54,6 +54,7 @@ fn furnish(machine: &Machine) {
     fs::copy(compiled(), machine.path().join(LIBRARY)).unwrap();
     gpu(machine, 0, "00000000:41:00.0", "NVIDIA H200");
     gpu(machine, 1, "00000000:C1:00.0", "NVIDIA GeForce RTX 4090");
+    machine.write("nvml/gpu1/mig_mode", "0\n");
     machine.write("nvml/gpu1/graphics", "70 104857600\n72 18446744073709551615\n");
     machine.remove("nvml/gpu1/serial");
     for pid in [70, 71, 72] {
@@ -134,6 +135,7 @@ fn nvidia_conforms() {
             "nvml/gpu1/memory_clock",
             "nvml/gpu1/fan",
             "nvml/gpu1/throttled_by",
+            "nvml/gpu1/mig_mode",
         ],
     }
     .conforms();
@@ -346,6 +348,107 @@ fn what_is_not_here_is_no_error_and_what_is_forbidden_is_one() {
     assert!(reading.absent.unwrap().contains("there is no libnvidia-ml.so.1"));
     machine.write(LIBRARY, "no library at all");
     assert!(source(&machine).read().absent.is_some());
+}
+
+/// Divides GPU 0: an instance that one process has, and one that two compute instances share.
+fn divide(machine: &Machine) {
+    machine.write("nvml/gpu0/mig_mode", "1\n");
+    machine.write("nvml/gpu0/mig_most", "7\n");
+    machine.write("nvml/gpu0/utilization", "!NOT_SUPPORTED");
+    machine.write("nvml/gpu0/memory", "12884901888 85899345920\n");
+    machine.write("nvml/gpu0/compute", "70 104857600 1\n71 524288000 5\n72 1048576 5\n");
+    let instances = [
+        (0, "5", "NVIDIA H200 MIG 1c.2g.35gb", "4294967296 21474836480", "71 524288000 5\n"),
+        (2, "5", "NVIDIA H200 MIG 1c.2g.35gb", "4294967296 21474836480", "72 1048576 5\n"),
+        (3, "1", "NVIDIA H200 MIG 1g.18gb", "1073741824 10737418240", "70 104857600 1\n"),
+    ];
+    for (index, id, name, memory, compute) in instances {
+        let files = [("instance", id), ("name", name), ("memory", memory), ("compute", compute)];
+        for (file, text) in files {
+            machine.write(&format!("nvml/gpu0/mig{index}/{file}"), text);
+        }
+        machine.write(&format!("nvml/gpu0/mig{index}/uuid"), format!("MIG-{index}\n"));
+    }
+}
+
+#[test]
+fn the_instances_of_a_divided_gpu_are_devices_and_the_parts_add_up() {
+    let machine = furnished();
+    machine.write("run/.keep", "");
+    divide(&machine);
+    let reading = source(&machine).read();
+    assert_eq!(reading.status.errors, []);
+    let expected = ["0000:41:00.0", "0000:41:00.0/1", "0000:41:00.0/5", "0000:c1:00.0"];
+    assert_eq!(names(&reading), expected);
+    let memory = |place: usize| {
+        let memory = reading.devices[place].memory.as_ref().unwrap();
+        let figure = |reading: &Reading<u64>| reading.value().map(|bytes| bytes / MIB);
+        (figure(&memory.used_bytes), figure(&memory.capacity_bytes))
+    };
+    // Two compute instances of one GPU instance have its memory once.
+    assert_eq!(memory(1), (Some(1024), Some(10 << 10)));
+    assert_eq!(memory(2), (Some(4096), Some(20 << 10)));
+    assert_eq!(memory(0), (Some(12288 - 1024 - 4096), Some(50 << 10)), "what no instance has");
+    let part = reading.devices[2].identity.other().unwrap();
+    assert_eq!(
+        (part.class, part.model.as_deref()),
+        (DeviceClass::Partition, Some("NVIDIA H200 MIG 2g.35gb"))
+    );
+    assert_eq!((part.parent.as_deref(), part.uuid.as_deref()), (Some("0000:41:00.0"), None));
+    assert_eq!(reading.devices[1].identity.other().unwrap().uuid.as_deref(), Some("MIG-3"));
+    assert!(users(&reading.devices[0]).is_empty());
+    assert_eq!(users(&reading.devices[1]), [(70, 100 * MIB)]);
+    assert_eq!(users(&reading.devices[2]), [(71, 500 * MIB), (72, MIB)]);
+    let sensor = &reading.devices[1].telemetry.temperature_celsius;
+    assert_eq!(sensor.absence(), Some((Absence::Unsupported, "measured of the whole GPU alone")));
+    let snapshot = collect(&machine, NvmlUse::At(machine.path().join(LIBRARY))).0;
+    let used = snapshot.devices.iter().filter(|one| one.id.starts_with("0000:41"));
+    let used: u64 = used.filter_map(|one| one.space(MemorySpace::Dram)?.used_bytes.value()).sum();
+    assert_eq!(used, 12288 * MIB, "the GPU and its instances have what NVML says of all of it");
+    let held = |pid: u32| {
+        let process = snapshot.processes.iter().find(|process| process.pid == Some(pid)).unwrap();
+        let ids = process.devices.iter().map(|held| snapshot.devices[held.device].id.as_str());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(held(71), ["0000:41:00.0/5", "0000:c1:00.0"]);
+}
+
+#[test]
+fn instances_that_cannot_be_read_or_true_leave_the_rest_unknown() {
+    let machine = furnished();
+    divide(&machine);
+    let mut source = source(&machine);
+    source.read();
+    let capacity = |reading: &SourceReading, place: usize| {
+        reading.devices[place].memory.as_ref().unwrap().capacity_bytes.clone()
+    };
+    machine.write("nvml/gpu0/mig3/memory", "1 99999999999\n");
+    let reading = source.read();
+    assert_eq!(reasons(&reading), [("0000:41:00.0", Absence::Implausible)]);
+    assert_eq!(capacity(&reading, 0).absence().unwrap().0, Absence::Implausible);
+    machine.write("nvml/gpu0/mig3/memory", "!NO_PERMISSION");
+    let reading = source.read();
+    assert_eq!(capacity(&reading, 0).absence().unwrap().0, Absence::Unknown);
+    assert_eq!(capacity(&reading, 1).absence().unwrap().0, Absence::Permission);
+    machine.write("nvml/gpu0/mig3/memory", "1073741824 10737418240\n");
+    // One that hangs leaves what was known of memory, and nobody who used it.
+    let hang = machine.hang("nvml/gpu0/mig0/compute");
+    let reading = source.read();
+    assert_eq!(reasons(&reading), [("0000:41:00.0", Absence::TimedOut)]);
+    assert_eq!(names(&reading).len(), 4);
+    assert_eq!(reading.devices[1].holders.absence().unwrap().0, Absence::TimedOut);
+    drop(hang);
+    machine.write("nvml/gpu0/mig0/compute", "");
+    machine.fail("nvml/gpu0/mig0/compute", "NOT_SUPPORTED");
+    machine.write("nvml/gpu0/mig_mode", "!GPU_IS_LOST");
+    telltale_harness::wait_until("the call to come back", Duration::from_secs(20), || {
+        let reading = source.read();
+        names(&reading).len() == 4 && reasons(&reading) == [("0000:41:00.0", Absence::Gone)]
+    });
+    machine.write("nvml/gpu0/mig_mode", "0\n");
+    let reading = source.read();
+    assert_eq!(names(&reading).len(), 2, "it is whole again");
+    assert_eq!(capacity(&reading, 0).value(), Some(&(80 << 30)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One GPU as it was told last: answers become readings here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::error::NvmlError;
@@ -12,9 +12,9 @@ use telltale_schema::snapshot::{Load, Telemetry};
 
 use super::super::{DeviceReading, DriverMemory};
 use super::library::{Said, absence_of};
+use super::part;
 use super::question::{Answer, Identity, Question};
-use super::users::{User, holders, usage};
-use crate::reconcile::MAX_DEVICE_BYTES;
+use super::users::User;
 use crate::report::Report;
 
 /// What stands where an answer would be.
@@ -37,7 +37,11 @@ const REASONS: [(ThrottleReasons, &str); 8] = [
 pub(super) struct Gpu {
     index: u32,
     pub(super) device: DeviceReading,
+    /// Bytes in use and bytes in all, of all of it.
+    memory: Reading<(u64, u64)>,
     users: Reading<Vec<User>>,
+    /// Its instances by their numbers, in MIG mode.
+    pub(super) parts: BTreeMap<u32, DeviceReading>,
 }
 
 /// What is wrong with one GPU, each reason once: one that fell off the bus fails in every call.
@@ -62,7 +66,7 @@ impl<'a> Complaints<'a> {
     }
 
     /// What was said, as a reading at `now` of a plausible value.
-    fn reading<T: std::fmt::Debug>(
+    pub(super) fn reading<T: std::fmt::Debug>(
         &mut self,
         question: Question,
         said: Said<T>,
@@ -97,7 +101,9 @@ impl Gpu {
         let mut gpu = Self {
             index,
             device: DeviceReading::new(identity),
+            memory: Reading::absent(Absence::TimedOut, SILENT),
             users: Reading::absent(Absence::TimedOut, SILENT),
+            parts: BTreeMap::new(),
         };
         gpu.forget(Absence::TimedOut, SILENT);
         gpu
@@ -117,20 +123,24 @@ impl Gpu {
         telemetry.voltage_limit_volts = unsaid();
         telemetry.current_amperes = unsaid();
         telemetry.current_limit_amperes = unsaid();
-        self.device.memory = Some(DriverMemory {
-            used_bytes: Reading::absent(reason, detail),
-            capacity_bytes: Reading::absent(reason, detail),
-            processes: Vec::new(),
-        });
+        self.memory = Reading::absent(reason, detail);
+        self.device.memory = Some(part::no_memory(reason, detail));
+        for part in self.parts.values_mut() {
+            part.memory = Some(part::no_memory(reason, detail));
+        }
         self.forget_users(reason, detail);
     }
 
     /// Who used it a while ago may be somebody else by now.
     pub(super) fn forget_users(&mut self, reason: Absence, detail: &str) {
         self.users = Reading::absent(reason, detail);
-        self.device.holders = Reading::absent(reason, detail);
-        if let Some(memory) = &mut self.device.memory {
-            memory.processes.clear();
+        part::forget_users(&mut self.device, reason, detail);
+        self.forget_users_of_parts(reason, detail);
+    }
+
+    fn forget_users_of_parts(&mut self, reason: Absence, detail: &str) {
+        for part in self.parts.values_mut() {
+            part::forget_users(part, reason, detail);
         }
     }
 
@@ -154,8 +164,10 @@ impl Gpu {
         match answer {
             None => {
                 complaints.add(Absence::TimedOut, format!("{SILENT}: {}", question.words()));
-                if question == Question::Users {
-                    self.forget_users(Absence::TimedOut, SILENT);
+                match question {
+                    Question::Users => self.users = Reading::absent(Absence::TimedOut, SILENT),
+                    Question::Instances => self.forget_users_of_parts(Absence::TimedOut, SILENT),
+                    _ => {}
                 }
             }
             Some(Answer::Identity(identity)) => self.take_identity(identity, complaints),
@@ -164,6 +176,13 @@ impl Gpu {
                 self.users = complaints.reading(question, said, now, |_| true);
             }
             Some(Answer::Load(said)) => self.take_load(said, now, complaints),
+            Some(Answer::Instances(said)) => {
+                let whole = &self.device.identity;
+                self.parts = match said {
+                    Ok(found) => part::parts(found, whole, now, complaints),
+                    Err(error) => part::unknown(&mut self.parts, &error, complaints),
+                };
+            }
             Some(other) => self.take_sensor(question, other, now, complaints),
         }
     }
@@ -206,17 +225,7 @@ impl Gpu {
         now: Timestamp,
         complaints: &mut Complaints<'_>,
     ) {
-        let said = said.map(|info| (info.used, info.total));
-        let info = complaints.reading(Question::Memory, said, now, |(used, total)| {
-            *total > 0 && *total <= MAX_DEVICE_BYTES && used <= total
-        });
-        if let Some((reason @ Absence::Implausible, values)) = info.absence() {
-            complaints.add(reason, format!("used and total memory cannot be so: {values}"));
-        }
-        if let Some(memory) = &mut self.device.memory {
-            memory.used_bytes = info.clone().map(|(used, _)| used);
-            memory.capacity_bytes = info.map(|(_, total)| total);
-        }
+        self.memory = part::memory(Question::Memory, said, now, complaints);
     }
 
     fn take_load(
@@ -269,25 +278,25 @@ impl Gpu {
                 let reasons = complaints.reading(question, said, now, |_| true);
                 self.load().throttled_by = reasons.map(names);
             }
-            Answer::Identity(_) | Answer::Memory(_) | Answer::Users(_) | Answer::Load(_) => {}
+            Answer::Identity(_)
+            | Answer::Memory(_)
+            | Answer::Users(_)
+            | Answer::Load(_)
+            | Answer::Instances(_) => {}
         }
     }
 
-    /// After all answers: who has it, as far as each can have what NVML says.
+    /// After all answers: what is its own, without what its parts have.
     pub(super) fn settle(&mut self, complaints: &mut Complaints<'_>) {
-        let Some(memory) = &mut self.device.memory else { return };
-        memory.processes.clear();
-        self.device.holders = self.users.clone().map(|users| holders(&users));
-        let most = memory.capacity_bytes.value().copied().unwrap_or(MAX_DEVICE_BYTES);
-        let users = self.users.value().map_or(&[][..], Vec::as_slice);
-        let (possible, impossible): (Vec<_>, Vec<_>) = usage(users)
-            .into_iter()
-            .partition(|usage| usage.kinds.iter().all(|(_, bytes)| *bytes <= most));
-        memory.processes = possible;
-        if let Some(first) = impossible.first() {
-            let detail = format!("NVML says that pid {} has more memory than there is", first.pid);
-            complaints.add(Absence::Implausible, detail);
-        }
+        let (used_bytes, capacity_bytes) = part::rest(&self.memory, &self.parts, complaints);
+        let outside = |user: &User| user.instance.is_none_or(|id| !self.parts.contains_key(&id));
+        let own = self.users.clone().map(|mut users| {
+            users.retain(outside);
+            users
+        });
+        self.device.memory =
+            Some(DriverMemory { used_bytes, capacity_bytes, processes: Vec::new() });
+        part::take_users(&mut self.device, &own, complaints);
     }
 }
 

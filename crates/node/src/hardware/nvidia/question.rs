@@ -8,6 +8,7 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor, TemperatureT
 use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::chip::PciAddress;
 
+use super::instances::{Instance, instances};
 use super::library::Said;
 use super::users::{Sight, User, users};
 
@@ -26,6 +27,7 @@ pub(super) enum Question {
     Clocks,
     Fan,
     Throttling,
+    Instances,
 }
 
 /// What NVML said to it.
@@ -44,6 +46,8 @@ pub(super) enum Answer {
     /// In revolutions per minute.
     Fan(Said<u32>),
     Throttling(Said<ThrottleReasons>),
+    /// Its parts; none where it has none.
+    Instances(Said<Vec<Instance>>),
 }
 
 /// Who a GPU is. What it does not tell is absent.
@@ -68,7 +72,7 @@ pub(super) struct Asking {
 
 impl Question {
     /// All of them, in the order in which they are asked.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Identity,
         Self::Memory,
         Self::Users,
@@ -78,6 +82,7 @@ impl Question {
         Self::Clocks,
         Self::Fan,
         Self::Throttling,
+        Self::Instances,
     ];
 
     /// What it asks for, for a person.
@@ -92,6 +97,7 @@ impl Question {
             Self::Clocks => "its clocks",
             Self::Fan => "its fan",
             Self::Throttling => "what slows it down",
+            Self::Instances => "its instances",
         }
     }
 }
@@ -118,6 +124,7 @@ impl Asking {
             }
             Question::Fan => Answer::Fan(device.fan_speed_rpm(0)),
             Question::Throttling => Answer::Throttling(device.current_throttle_reasons()),
+            Question::Instances => Answer::Instances(instances(device, &self.sight)),
         }
     }
 }
