@@ -15,8 +15,8 @@ use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceSta
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
 use crate::hardware::{
-    DeviceReading, DrmSource, HardwareSource, HostSource, HostUse, NvidiaSource, NvmlUse,
-    SourceReading,
+    DeviceReading, DrmSource, HardwareSource, HostSource, HostUse, NeuronSource, NvidiaSource,
+    NvmlUse, SourceReading,
 };
 use crate::legacy::{LegacyFigures, Roster};
 use crate::processes::{EndpointUse, Holders, Places, PodOptions, Processes};
@@ -128,8 +128,10 @@ impl Collector {
         let limits = (patience, deadline);
         let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
         let nvidia = NvidiaSource::new(Arc::clone(&tree), Arc::clone(&clock), nvml, limits);
+        let neuron = NeuronSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
         let drm = DrmSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
-        let others: Vec<Box<dyn HardwareSource>> = vec![Box::new(nvidia), Box::new(drm)];
+        let others: Vec<Box<dyn HardwareSource>> =
+            vec![Box::new(nvidia), Box::new(neuron), Box::new(drm)];
         let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), patience);
         let processes = Processes::new(tree, Arc::clone(&clock), places);
         let host = (host, own, None);

@@ -7,6 +7,7 @@
 
 mod drm;
 mod host;
+mod neuron;
 mod nvidia;
 
 use telltale_schema::chip::ChipFacts;
@@ -19,6 +20,7 @@ use crate::tenstorrent::ChipReading;
 
 pub use drm::DrmSource;
 pub use host::HostSource;
+pub use neuron::NeuronSource;
 pub use nvidia::{NvidiaSource, NvmlUse};
 
 /// What a source says of one device.

@@ -8,5 +8,6 @@ mod conformance;
 mod drm;
 mod host;
 mod last_resort;
+mod neuron;
 mod nvidia;
 mod tree;
