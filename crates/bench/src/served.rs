@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::machine::BusyMachine;
 
 /// How long a server may take to answer for the first time.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Whoever sends this sees processes.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 

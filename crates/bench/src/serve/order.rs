@@ -1,0 +1,123 @@
+//! Which of its functions a service executes, as callgrind sees it: those that are to lie side by
+//! side in the program, so that few pages of it are resident.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::query::Asker;
+use crate::machine::{BusyMachine, Size};
+use crate::served::ours;
+
+/// Workloads that are looked at. More take callgrind longer and have nothing else executed.
+const WORKLOADS: u64 = 8;
+/// How often the service is scraped and asked, and how long it collects in between.
+const ROUNDS: (usize, Duration) = (4, Duration::from_secs(15));
+/// How long a service under callgrind may take to end and to write what it saw.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Has the service run under callgrind over an emulated machine and gives the names of the
+/// functions of `telltale` that it executed, as the linker knows them, the busiest first.
+///
+/// # Errors
+/// When valgrind is not installed, or the machine or the service cannot be started.
+pub fn record(worker: &Path, telltale: &Path) -> io::Result<Vec<String>> {
+    let busy = BusyMachine::start(worker, Size::Eight, WORKLOADS)?;
+    let seen = busy.root().join("callgrind.out");
+    let script = busy.root().join("telltale-under-callgrind");
+    let (telltale, out) = (telltale.canonicalize()?, seen.display());
+    let text = format!(
+        "#!/bin/sh\nexec valgrind --tool=callgrind --demangle=no --callgrind-out-file='{out}' \
+         '{}' \"$@\"\n",
+        telltale.display()
+    );
+    fs::write(&script, text)?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    let mut service = ours(&script, &busy, &[])?;
+    let mut asker = Asker::connect(busy.root())?;
+    let mut body = Vec::new();
+    for _ in 0..ROUNDS.0 {
+        thread::sleep(ROUNDS.1);
+        service.scrape(&mut body)?;
+        asker.ask(true)?;
+        asker.ask(false)?;
+    }
+    let pid = i32::try_from(service.pid()).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a child has a pid"), Signal::TERM)?;
+    let began = Instant::now();
+    loop {
+        let text = fs::read_to_string(&seen).unwrap_or_default();
+        // The last line of a file that is whole.
+        if text.lines().next_back().is_some_and(|line| line.starts_with("totals:")) {
+            return Ok(executed(&text, &telltale.display().to_string()));
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(io::Error::other("callgrind wrote nothing"));
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The functions of `object` with instructions of their own, those with the most first.
+/// The format is callgrind's, version 1: names are told once and are numbers from then on.
+fn executed(text: &str, object: &str) -> Vec<String> {
+    let (mut functions, mut objects) = (HashMap::new(), HashMap::new());
+    let mut instructions: HashMap<String, u64> = HashMap::new();
+    let (mut function, mut is_ours, mut is_call) = (String::new(), false, false);
+    for line in text.lines() {
+        if let Some((key, value)) = line.split_once('=') {
+            match key {
+                "fn" => function = named(&mut functions, value),
+                "cfn" => drop(named(&mut functions, value)),
+                "ob" => is_ours = named(&mut objects, value) == object,
+                "cob" => drop(named(&mut objects, value)),
+                _ => {}
+            }
+            // The line behind it has what the call cost, not the function itself.
+            is_call = key == "calls";
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<u64>().ok());
+            if let Some(cost) = cost.filter(|_| is_ours && !is_call) {
+                *instructions.entry(function.clone()).or_default() += cost;
+            }
+            is_call = false;
+        }
+    }
+    let mut found: Vec<(String, u64)> = instructions.into_iter().collect();
+    found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    found.into_iter().map(|(name, _)| name).collect()
+}
+
+/// The name in `(NUMBER) NAME`, or the one that had this number before. Recursion adds a cycle's
+/// number to a name, behind an apostrophe.
+fn named(names: &mut HashMap<String, String>, value: &str) -> String {
+    let (number, name) = value.split_once(' ').unwrap_or((value, ""));
+    if !name.is_empty() {
+        let name = name.split('\'').next().unwrap_or(name);
+        names.insert(number.to_owned(), name.to_owned());
+    }
+    names.get(number).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::executed;
+
+    #[test]
+    fn functions_of_the_program_are_found_with_what_they_cost_themselves() {
+        let text = "\
+            version: 1\npositions: line\nevents: Ir\n\n\
+            ob=(1) /bin/telltale\nfl=(1) a.rs\nfn=(1) few\n10 5\n+2 1\n\
+            cob=(2) /lib/libc.so.6\ncfn=(2) malloc\ncalls=1 0\n11 900\n\n\
+            fn=(3) many'2\n20 60\n* 1\n\n\
+            ob=(2)\nfn=(2)\n0 900\n\n\
+            ob=(1)\nfn=(3)\n21 7\ntotals: 974\n";
+        assert_eq!(executed(text, "/bin/telltale"), ["many", "few"]);
+    }
+}
