@@ -12,7 +12,8 @@ mod programs;
 
 pub use container::{AllocatedDevices, Container, Pod};
 pub use device::{
-    Device, Holder, KindMemory, Load, PcieTraffic, SpaceUsage, Telemetry, TrafficDirection,
+    Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
+    TrafficDirection,
 };
 pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};

@@ -236,6 +236,14 @@ fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
             false => printable(&reasons.join(", ")),
         });
     }
+    if let Some(counts) = &telemetry.memory_counts {
+        let errors = |count: &u64| count.to_string();
+        page.reading("memory errors corrected", &counts.corrected_errors_total, errors);
+        page.reading("memory errors uncorrected", &counts.uncorrected_errors_total, errors);
+        for (category, bytes) in &counts.category_bytes {
+            page.line(&format!("  {}", printable(category)), &quantity::bytes(*bytes));
+        }
+    }
     for (name, version) in &telemetry.firmware {
         page.line(&printable(name), &printable(version));
     }

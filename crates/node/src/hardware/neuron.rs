@@ -5,6 +5,7 @@
 //! between versions, so what is there is looked for and nothing is expected.
 
 mod core;
+mod memory;
 mod unit;
 
 use std::collections::HashMap;

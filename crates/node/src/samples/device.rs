@@ -9,16 +9,16 @@ use telltale_schema::metric::definitions::{
     DEVICE_BUSY_RATIO, DEVICE_CLOCK_HERTZ, DEVICE_CURRENT_AMPERES, DEVICE_CURRENT_LIMIT_AMPERES,
     DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, DEVICE_HEARTBEATS_TOTAL, DEVICE_INFO,
     DEVICE_MEMORY_BUFFERS, DEVICE_MEMORY_BUSY_RATIO, DEVICE_MEMORY_CAPACITY_BYTES,
-    DEVICE_MEMORY_GHOST_BYTES, DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_UNATTRIBUTED_BYTES,
-    DEVICE_MEMORY_USED_BYTES, DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL,
-    DEVICE_POWER_LIMIT_WATTS, DEVICE_POWER_WATTS, DEVICE_PROCESSES, DEVICE_PRODUCT_INFO,
-    DEVICE_TEMPERATURE_CELSIUS, DEVICE_TEMPERATURE_LIMIT_CELSIUS, DEVICE_THERMAL_TRIPS_TOTAL,
-    DEVICE_THROTTLED, DEVICE_UNTRACKED_PROCESSES, DEVICE_UP, DEVICE_VOLTAGE_LIMIT_VOLTS,
-    DEVICE_VOLTAGE_VOLTS,
+    DEVICE_MEMORY_CATEGORY_BYTES, DEVICE_MEMORY_ERRORS_TOTAL, DEVICE_MEMORY_GHOST_BYTES,
+    DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_UNATTRIBUTED_BYTES, DEVICE_MEMORY_USED_BYTES,
+    DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL, DEVICE_POWER_LIMIT_WATTS,
+    DEVICE_POWER_WATTS, DEVICE_PROCESSES, DEVICE_PRODUCT_INFO, DEVICE_TEMPERATURE_CELSIUS,
+    DEVICE_TEMPERATURE_LIMIT_CELSIUS, DEVICE_THERMAL_TRIPS_TOTAL, DEVICE_THROTTLED,
+    DEVICE_UNTRACKED_PROCESSES, DEVICE_UP, DEVICE_VOLTAGE_LIMIT_VOLTS, DEVICE_VOLTAGE_VOLTS,
 };
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{
-    Device, Load, ProcessState, Snapshot, SpaceUsage, Telemetry, TrafficDirection,
+    Device, Load, MemoryCounts, ProcessState, Snapshot, SpaceUsage, Telemetry, TrafficDirection,
 };
 use telltale_wire::exposition::Number;
 
@@ -139,9 +139,34 @@ fn load<'a>(samples: &mut Samples<'a>, load: &'a Load, set: SetId) -> bool {
     told
 }
 
+/// What the driver counts of the memory; whether that is anything.
+fn memory_counts<'a>(samples: &mut Samples<'a>, counts: &'a MemoryCounts, set: SetId) -> bool {
+    let mut told = false;
+    for (category, bytes) in &counts.category_bytes {
+        told = true;
+        let category = samples.sets.one("category", category.as_str());
+        let sets = [set, category, SetId::default()];
+        samples.put(DEVICE_MEMORY_CATEGORY_BYTES, sets, Number::Whole(*bytes));
+    }
+    for (severity, reading) in [
+        ("corrected", &counts.corrected_errors_total),
+        ("uncorrected", &counts.uncorrected_errors_total),
+    ] {
+        if let Some(errors) = reading.value() {
+            told = true;
+            let severity = samples.sets.one("severity", severity);
+            let sets = [set, severity, SetId::default()];
+            samples.put(DEVICE_MEMORY_ERRORS_TOTAL, sets, Number::Whole(*errors));
+        }
+    }
+    told
+}
+
 fn telemetry<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
     let busy = &device.telemetry.load;
     let mut is_up = busy.as_ref().is_some_and(|busy| load(samples, busy, set));
+    let counts = &device.telemetry.memory_counts;
+    is_up |= counts.as_ref().is_some_and(|counts| memory_counts(samples, counts, set));
     // A driver that counts nothing but memory is up all the same.
     let counted = |usage: &SpaceUsage| {
         usage.capacity_source == Some(FactSource::Driver) && usage.used_bytes.value().is_some()

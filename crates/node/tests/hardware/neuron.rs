@@ -35,6 +35,8 @@ fn furnish(machine: &Machine) {
             ("info/architecture/instance_type", "Trn1\n"),
             ("info/architecture/device_name", "Trainium1\n"),
             ("stats/memory_usage/host_mem/tensors/total", "4096\n"),
+            ("stats/hardware/mem_ecc_uncorrected", "2\n"),
+            ("stats/hardware/sram_ecc_uncorrected", "1\n"),
             ("stats/power/utilization", "POWER_STATUS_VALID,1700000000,0.86,25.00,18.86\n"),
         ];
         for (file, text) in files {
@@ -83,6 +85,8 @@ fn neuron_conforms() {
             "sys/devices/virtual/neuron_device/neuron0/info/serial_number",
             "sys/devices/virtual/neuron_device/neuron0/neuron_core0/info/architecture/arch_type",
             "sys/devices/virtual/neuron_device/neuron0/neuron_core1/stats/memory_usage/device_mem/total",
+            "sys/devices/virtual/neuron_device/neuron0/neuron_core1/stats/memory_usage/device_mem/tensors/total",
+            "sys/devices/virtual/neuron_device/neuron10/stats/hardware/mem_ecc_uncorrected",
             "sys/devices/virtual/neuron_device/neuron10/neuron_core0/stats/tensor_engine/pe_cntrs",
         ],
     }
@@ -121,6 +125,18 @@ fn memory_is_the_gauge_of_each_core_and_the_devices_are_their_sum() {
     let reading = source(&machine).read();
     assert_eq!(used(&reading.devices[1]), Some(1_500_000_000));
     assert_eq!(used(&reading.devices[0]), None, "it is counted for each core");
+    let counts = |reading: &SourceReading, place: usize| {
+        reading.devices[place].telemetry.memory_counts.clone().unwrap()
+    };
+    let categories = counts(&reading, 1).category_bytes;
+    let told: Vec<_> = categories.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect();
+    let expected =
+        [("model_code", 300_000_000), ("other", 200_000_000), ("tensors", 1_000_000_000)];
+    assert_eq!(told, expected);
+    assert_eq!(categories.values().sum::<u64>(), 1_500_000_000, "the parts add up");
+    assert_eq!(counts(&reading, 0).uncorrected_errors_total.value(), Some(&3));
+    let corrected = counts(&reading, 0).corrected_errors_total;
+    assert_eq!(corrected.absence().unwrap().0, Absence::Unsupported);
     let options = CollectOptions {
         root: machine.path().to_owned(),
         runtime_dir: Some(machine.path().join("run")),

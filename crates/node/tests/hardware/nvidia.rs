@@ -69,7 +69,7 @@ fn furnish(machine: &Machine) {
 
 fn gpu(machine: &Machine, index: u32, pci: &str, name: &str) {
     let uuid = format!("GPU-6f4d1a0e-0000-4000-8000-00000000000{index}\n");
-    let files: [(&str, &str); 17] = [
+    let files: [(&str, &str); 19] = [
         ("handle", "1\n"),
         ("pci", pci),
         ("name", name),
@@ -86,6 +86,8 @@ fn gpu(machine: &Machine, index: u32, pci: &str, name: &str) {
         ("memory_clock", "3201\n"),
         ("fan", "1400\n"),
         ("throttled_by", "36\n"),
+        ("corrected", "12\n"),
+        ("uncorrected", "0\n"),
         ("compute", "70 104857600\n71 524288000\n"),
     ];
     for (file, text) in files {
@@ -136,6 +138,7 @@ fn nvidia_conforms() {
             "nvml/gpu1/fan",
             "nvml/gpu1/throttled_by",
             "nvml/gpu1/mig_mode",
+            "nvml/gpu0/corrected",
         ],
     }
     .conforms();
@@ -170,6 +173,9 @@ fn a_gpu_is_told_with_everything_that_its_library_tells() {
     assert_eq!(load.memory_clock_hertz.value(), Some(&3_201_000_000));
     let held: Vec<&str> = load.throttled_by.value().unwrap().iter().map(String::as_str).collect();
     assert_eq!(held, ["sw_power_cap", "sw_thermal_slowdown"]);
+    let counts = telemetry.memory_counts.as_ref().unwrap();
+    assert_eq!(counts.corrected_errors_total.value(), Some(&12));
+    assert_eq!(counts.uncorrected_errors_total.value(), Some(&0));
     let memory = first.memory.as_ref().unwrap();
     assert_eq!(memory.used_bytes.value(), Some(&(1024 * MIB)));
     assert_eq!(memory.capacity_bytes.value(), Some(&(80 << 30)));

@@ -174,6 +174,11 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(uintptr_t handle, unsigned long lo
     return number_of(handle, "throttled_by", reasons);
 }
 
+int nvmlDeviceGetTotalEccErrors(uintptr_t handle, int kind, int counter, unsigned long long *count) {
+    if (counter != 0) return INVALID_ARGUMENT;
+    return number_of(handle, kind == 0 ? "corrected" : "uncorrected", count);
+}
+
 /* Lines of `pid bytes`, or `pid bytes instance`. */
 static int processes_of(uintptr_t handle, const char *name, unsigned *count, process *list) {
     char text[8192], *line, *rest = text;

@@ -118,6 +118,24 @@ pub struct Telemetry {
     /// How busy it is; none for a device whose driver never tells, as Tenstorrent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Box<Load>>,
+    /// What its driver counts of its memory; none for a device whose driver never does, as
+    /// Tenstorrent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_counts: Option<Box<MemoryCounts>>,
+}
+
+/// What a driver counts of a device's memory, beside how much of it is in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+pub struct MemoryCounts {
+    /// Bytes by what they are for, in the driver's words; they add up to what is in use. Empty where
+    /// the driver does not tell them apart.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub category_bytes: BTreeMap<String, u64>,
+    /// Errors that the memory corrected by itself, since the driver was loaded or the device reset.
+    pub corrected_errors_total: Reading<u64>,
+    /// Errors that it could not correct, since then.
+    pub uncorrected_errors_total: Reading<u64>,
 }
 
 /// How busy a device is, as its driver tells it.
@@ -187,6 +205,18 @@ impl Telemetry {
             firmware: BTreeMap::new(),
             pcie: Vec::new(),
             load: None,
+            memory_counts: None,
+        }
+    }
+}
+
+impl MemoryCounts {
+    /// Nothing is counted, for one reason.
+    pub fn absent(reason: crate::reading::Absence, detail: &str) -> Self {
+        Self {
+            category_bytes: BTreeMap::new(),
+            corrected_errors_total: Reading::absent(reason, detail),
+            uncorrected_errors_total: Reading::absent(reason, detail),
         }
     }
 }

@@ -802,6 +802,33 @@ pub struct Sensors {
     /// How busy it is; not set for a device whose driver never tells, as Tenstorrent's.
     #[prost(message, optional, tag = "17")]
     pub load: ::core::option::Option<Load>,
+    /// What its driver counts of its memory; not set for a device whose driver never does.
+    #[prost(message, optional, tag = "18")]
+    pub memory_counts: ::core::option::Option<MemoryCounts>,
+}
+/// What a driver counts of a device's memory, beside how much of it is in use.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MemoryCounts {
+    /// Bytes by what they are for, in the driver's words; they add up to what is in use. Empty where the
+    /// driver does not tell them apart.
+    #[prost(message, repeated, tag = "1")]
+    pub categories: ::prost::alloc::vec::Vec<CategoryBytes>,
+    /// Errors that the memory corrected by itself, since the driver was loaded or the device reset.
+    #[prost(message, optional, tag = "2")]
+    pub corrected_errors_total: ::core::option::Option<WholeReading>,
+    /// Errors that it could not correct, since then.
+    #[prost(message, optional, tag = "3")]
+    pub uncorrected_errors_total: ::core::option::Option<WholeReading>,
+}
+/// The memory that one purpose has.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CategoryBytes {
+    /// The driver's word for it.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Bytes in use.
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
 }
 /// How busy a device is, as its driver tells it.
 #[derive(Clone, PartialEq, ::prost::Message)]

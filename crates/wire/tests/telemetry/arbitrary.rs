@@ -11,9 +11,9 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage,
-    Holder, KindMemory, Load, MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource,
-    ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
-    TrafficDirection,
+    Holder, KindMemory, Load, MemoryCounts, MetricSample, MetricValue, PcieTraffic, Pod, Process,
+    ProcessSource, ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus, SpaceUsage,
+    Telemetry, TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -178,6 +178,14 @@ impl Drawn {
         })
     }
 
+    fn memory_counts(&mut self) -> Box<MemoryCounts> {
+        Box::new(MemoryCounts {
+            category_bytes: self.some(|draw| (draw.text(), draw.whole())).into_iter().collect(),
+            corrected_errors_total: self.reading(Self::whole),
+            uncorrected_errors_total: self.reading(Self::whole),
+        })
+    }
+
     fn telemetry(&mut self) -> Telemetry {
         Telemetry {
             temperature_celsius: self.reading(Self::number),
@@ -204,6 +212,7 @@ impl Drawn {
                 raw_flits: draw.reading(Self::short),
             }),
             load: self.maybe(Self::load),
+            memory_counts: self.maybe(Self::memory_counts),
         }
     }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Load, Telemetry};
+use telltale_schema::snapshot::{Load, MemoryCounts, Telemetry};
 
 use super::super::{DeviceReading, DriverMemory};
 use super::core::Cycles;
+use super::memory::MemoryFiles;
 use crate::patience::TaskName;
 use crate::reconcile::MAX_DEVICE_BYTES;
 use crate::report::Report;
@@ -21,6 +22,9 @@ const MAX_TEXT_CHARACTERS: usize = 128;
 const OF_EACH_CORE: &str = "the driver counts it for each core";
 /// What no file of the driver has.
 const NO_FILE: &str = "the driver has no file for it";
+/// Errors that memory could not correct, of the device's memory and of its cores'.
+const UNCORRECTED: [&str; 2] =
+    ["stats/hardware/mem_ecc_uncorrected", "stats/hardware/sram_ecc_uncorrected"];
 /// Why there is no share of time yet.
 const FIRST_LOOK: &str = "it is measured from one look to the next";
 
@@ -39,10 +43,12 @@ pub(super) enum Files {
     Device {
         model: Option<String>,
         serial: Option<String>,
+        /// Errors in the memory beside the cores and in that within them.
+        uncorrected: [Result<Vec<u8>, Unreadable>; 2],
     },
     Core {
         architecture: Option<String>,
-        used: Result<Vec<u8>, Unreadable>,
+        memory: Result<MemoryFiles, Unreadable>,
         cycles: Result<Vec<u8>, Unreadable>,
     },
 }
@@ -68,13 +74,16 @@ impl Unit {
             return Files::Device {
                 model: text("info/architecture/device_name"),
                 serial: text("info/serial_number"),
+                uncorrected: UNCORRECTED.map(|path| self.directory.attribute(path)),
             };
         };
         let core = format!("neuron_core{core}");
         Files::Core {
             architecture: text(&format!("{core}/info/architecture/arch_type")),
-            // The gauge; `present` is the size of the last allocation alone.
-            used: self.directory.attribute(&format!("{core}/stats/memory_usage/device_mem/total")),
+            memory: self
+                .directory
+                .directory(&format!("{core}/stats/memory_usage/device_mem"))
+                .map(|directory| MemoryFiles::read(&directory)),
             cycles: self.directory.attribute(&format!("{core}/stats/tensor_engine/pe_cntrs")),
         }
     }
@@ -118,28 +127,61 @@ impl Unit {
     ) -> (DeviceReading, Option<Cycles>) {
         let mut device = self.silent(Absence::Unsupported, OF_EACH_CORE);
         match files {
-            Files::Device { model, serial } => {
+            Files::Device { model, serial, uncorrected } => {
+                let [memory, cores] =
+                    uncorrected.map(|said| self.reading("hardware", said, now, report));
+                let mut counts = MemoryCounts::absent(Absence::Unsupported, NO_FILE);
+                counts.uncorrected_errors_total = match (memory, cores) {
+                    (Reading::Value { value, at }, Reading::Value { value: more, .. }) => {
+                        Reading::new(value.saturating_add(more), at)
+                    }
+                    (Reading::Value { .. }, absent) | (absent, _) => absent,
+                };
+                device.telemetry.memory_counts = Some(Box::new(counts));
                 if let DeviceIdentity::Other(identity) = &mut device.identity {
                     (identity.model, identity.serial) = (model, serial);
                 }
                 (device, None)
             }
-            Files::Core { architecture, used, cycles } => {
+            Files::Core { architecture, memory, cycles } => {
                 if let DeviceIdentity::Other(identity) = &mut device.identity {
                     identity.model = architecture;
                 }
-                let used = self.reading("memory_usage", used, now, report);
-                // Subtracting more than was added wraps around.
-                let used = used.keep_if(|bytes| *bytes <= MAX_DEVICE_BYTES);
-                if let Some(memory) = &mut device.memory {
-                    memory.used_bytes = used;
-                }
+                self.take_memory(memory, now, &mut device, report);
                 let (busy, cycles) = self.busy(cycles, before, now, report);
                 if let Some(load) = &mut device.telemetry.load {
                     load.busy_ratio = busy;
                 }
                 (device, cycles)
             }
+        }
+    }
+
+    fn take_memory(
+        &self,
+        said: Result<MemoryFiles, Unreadable>,
+        now: Timestamp,
+        device: &mut DeviceReading,
+        report: &mut Report,
+    ) {
+        let mut counts = MemoryCounts::absent(Absence::Unsupported, "counted for the device");
+        let used = match said {
+            Ok(mut files) => {
+                let total = std::mem::replace(&mut files.total, Ok(Vec::new()));
+                let total = self.reading("memory_usage", total, now, report);
+                // Subtracting more than was added wraps around.
+                let total = total.keep_if(|bytes| *bytes <= MAX_DEVICE_BYTES);
+                total.map(|total| {
+                    let (used, categories) = files.add_up(total);
+                    counts.category_bytes = categories;
+                    used
+                })
+            }
+            Err(error) => self.absent("memory_usage", error, report),
+        };
+        device.telemetry.memory_counts = Some(Box::new(counts));
+        if let Some(memory) = &mut device.memory {
+            memory.used_bytes = used;
         }
     }
 

@@ -8,7 +8,7 @@ use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Load, Telemetry};
+use telltale_schema::snapshot::{Load, MemoryCounts, Telemetry};
 
 use super::super::{DeviceReading, DriverMemory};
 use super::library::{Said, absence_of};
@@ -114,6 +114,7 @@ impl Gpu {
         self.device.telemetry = Telemetry {
             firmware: std::mem::take(&mut self.device.telemetry.firmware),
             load: Some(Box::new(Load::absent(reason, detail))),
+            memory_counts: Some(Box::new(MemoryCounts::absent(reason, detail))),
             ..Telemetry::absent(reason, detail)
         };
         // What no call of NVML tells.
@@ -176,6 +177,14 @@ impl Gpu {
                 self.users = complaints.reading(question, said, now, |_| true);
             }
             Some(Answer::Load(said)) => self.take_load(said, now, complaints),
+            Some(Answer::Errors(corrected, uncorrected)) => {
+                let mut say = |said| complaints.reading(question, said, now, |_| true);
+                self.device.telemetry.memory_counts = Some(Box::new(MemoryCounts {
+                    category_bytes: BTreeMap::new(),
+                    corrected_errors_total: say(corrected),
+                    uncorrected_errors_total: say(uncorrected),
+                }));
+            }
             Some(Answer::Instances(said)) => {
                 let whole = &self.device.identity;
                 self.parts = match said {
@@ -282,6 +291,7 @@ impl Gpu {
             | Answer::Memory(_)
             | Answer::Users(_)
             | Answer::Load(_)
+            | Answer::Errors(..)
             | Answer::Instances(_) => {}
         }
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use nvml_wrapper::Device;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
-use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor, TemperatureThreshold};
+use nvml_wrapper::enum_wrappers::device::{
+    Clock, EccCounter, MemoryError, TemperatureSensor, TemperatureThreshold,
+};
 use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::chip::PciAddress;
 
@@ -27,6 +29,7 @@ pub(super) enum Question {
     Clocks,
     Fan,
     Throttling,
+    Errors,
     Instances,
 }
 
@@ -46,6 +49,8 @@ pub(super) enum Answer {
     /// In revolutions per minute.
     Fan(Said<u32>),
     Throttling(Said<ThrottleReasons>),
+    /// Of the memory since the driver was loaded: those corrected, and those not.
+    Errors(Said<u64>, Said<u64>),
     /// Its parts; none where it has none.
     Instances(Said<Vec<Instance>>),
 }
@@ -72,7 +77,7 @@ pub(super) struct Asking {
 
 impl Question {
     /// All of them, in the order in which they are asked.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Identity,
         Self::Memory,
         Self::Users,
@@ -82,6 +87,7 @@ impl Question {
         Self::Clocks,
         Self::Fan,
         Self::Throttling,
+        Self::Errors,
         Self::Instances,
     ];
 
@@ -97,6 +103,7 @@ impl Question {
             Self::Clocks => "its clocks",
             Self::Fan => "its fan",
             Self::Throttling => "what slows it down",
+            Self::Errors => "its memory's errors",
             Self::Instances => "its instances",
         }
     }
@@ -124,6 +131,10 @@ impl Asking {
             }
             Question::Fan => Answer::Fan(device.fan_speed_rpm(0)),
             Question::Throttling => Answer::Throttling(device.current_throttle_reasons()),
+            Question::Errors => {
+                let errors = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);
+                Answer::Errors(errors(MemoryError::Corrected), errors(MemoryError::Uncorrected))
+            }
             Question::Instances => Answer::Instances(instances(device, &self.sight)),
         }
     }

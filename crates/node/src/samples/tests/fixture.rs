@@ -13,9 +13,9 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindMemory, Load,
-    MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource, ProcessState,
-    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
-    TrafficDirection,
+    MemoryCounts, MetricSample, MetricValue, PcieTraffic, Pod, Process, ProcessSource,
+    ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage,
+    Telemetry, TrafficDirection,
 };
 
 use crate::alerts::{Alert, AlertState, AlertStates, NotificationFigures, Rule, Severity, Subject};
@@ -69,6 +69,7 @@ pub(crate) fn device(number: u64) -> Device {
             traffic(0, TrafficDirection::DeviceToHost),
         ],
         load: None,
+        memory_counts: None,
     };
     let kind = KindMemory {
         kind: MemoryKind::Dram,
@@ -107,6 +108,11 @@ fn gpu() -> Device {
         memory_busy_ratio: now(0.5),
         memory_clock_hertz: now(2_000_000_000),
         throttled_by: now(vec!["power".into()]),
+    }));
+    telemetry.memory_counts = Some(Box::new(MemoryCounts {
+        category_bytes: BTreeMap::from([("tensors".into(), 700), ("model_code".into(), 300)]),
+        corrected_errors_total: now(5),
+        uncorrected_errors_total: Reading::absent(Absence::Unsupported, ""),
     }));
     let identity = DeviceIdentity::from(identity);
     Device { id: identity.display_id(), identity, telemetry, ..device(9) }

@@ -120,6 +120,28 @@ pub const DEVICE_MEMORY_CAPACITY_BYTES: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Bytes of the device's memory by what they are for, in its driver's words; they add up to what is in use.
+pub const DEVICE_MEMORY_CATEGORY_BYTES: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_category_bytes",
+    unit: Unit::Bytes,
+    kind: MetricKind::Gauge,
+    help: "Bytes of the device's memory by what they are for, in its driver's words; they add up to what is in use.",
+    labels: &["device", "category"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
+/// Errors of the device's memory since its driver was loaded or it was reset: corrected ones that it mended by itself, and uncorrected ones.
+pub const DEVICE_MEMORY_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_memory_errors_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Errors of the device's memory since its driver was loaded or it was reset: corrected ones that it mended by itself, and uncorrected ones.",
+    labels: &["device", "severity"],
+    scope: Scope::Device,
+    since: "0.1.0",
+};
+
 /// Bytes that rows of dead processes still hold in a foreign region.
 pub const DEVICE_MEMORY_GHOST_BYTES: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_memory_ghost_bytes",

@@ -5,7 +5,7 @@ use telltale_schema::chip::{
 };
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::snapshot::{
-    Device, Holder, KindMemory, Load, PcieTraffic, SpaceUsage, Telemetry,
+    Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
 };
 
 use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
@@ -104,6 +104,7 @@ fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
         firmware: firmware.collect(),
         pcie: from.pcie.into_iter().map(traffic).collect::<Result<_, _>>()?,
         load: from.load.map(load).transpose()?,
+        memory_counts: from.memory_counts.map(memory_counts).transpose()?,
     })
 }
 
@@ -113,6 +114,15 @@ fn load(from: message::Load) -> Result<Box<Load>, AnswerError> {
         memory_busy_ratio: reading(from.memory_busy_ratio, "busy ratio of memory")?,
         memory_clock_hertz: reading(from.memory_clock_hertz, "clock of memory")?,
         throttled_by: checked(from.throttled_by, "throttling", |list| Ok(list.names))?,
+    }))
+}
+
+fn memory_counts(from: message::MemoryCounts) -> Result<Box<MemoryCounts>, AnswerError> {
+    let categories = from.categories.into_iter().map(|one| (one.name, one.bytes));
+    Ok(Box::new(MemoryCounts {
+        category_bytes: categories.collect(),
+        corrected_errors_total: reading(from.corrected_errors_total, "corrected errors")?,
+        uncorrected_errors_total: reading(from.uncorrected_errors_total, "uncorrected errors")?,
     }))
 }
 

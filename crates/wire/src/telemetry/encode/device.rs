@@ -3,7 +3,7 @@
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::snapshot::{
-    Device, Holder, KindMemory, Load, PcieTraffic, SpaceUsage, Telemetry,
+    Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
 };
 
 use super::writer::{Value, Writer};
@@ -114,6 +114,9 @@ fn sensors(to: &mut Writer, telemetry: &Telemetry) {
     if let Some(load) = &telemetry.load {
         to.message(17, |to| busy(to, load));
     }
+    if let Some(counts) = &telemetry.memory_counts {
+        to.message(18, |to| memory_counts(to, counts));
+    }
 }
 
 fn busy(to: &mut Writer, load: &Load) {
@@ -121,6 +124,17 @@ fn busy(to: &mut Writer, load: &Load) {
     to.reading(2, &load.memory_busy_ratio);
     to.reading(3, &load.memory_clock_hertz);
     to.reading(4, &load.throttled_by);
+}
+
+fn memory_counts(to: &mut Writer, counts: &MemoryCounts) {
+    for (name, bytes) in &counts.category_bytes {
+        to.message(1, |to| {
+            to.text(1, name);
+            to.whole(2, *bytes);
+        });
+    }
+    to.reading(2, &counts.corrected_errors_total);
+    to.reading(3, &counts.uncorrected_errors_total);
 }
 
 fn traffic(to: &mut Writer, traffic: &PcieTraffic) {
