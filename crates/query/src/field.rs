@@ -68,11 +68,15 @@ pub(crate) enum Get {
     HeldFailed,
     Device,
     Board,
+    Vendor,
+    Model,
     Architecture,
     Pci,
     Temperature,
     Power,
     Clock,
+    Busy,
+    MemoryBusy,
     Holders,
     Used(MemorySpace),
     Free(MemorySpace),
@@ -97,7 +101,7 @@ const fn of_device(name: &'static str, kind: FieldKind, get: Get, help: &'static
 
 /// All fields: a process's, then what it has on the device of the row, then the device's own.
 #[rustfmt::skip]
-pub(crate) const FIELDS: [Field; 47] = [
+pub(crate) const FIELDS: [Field; 51] = [
     of_process("pid", COUNT, Get::Pid, "pid in the service's PID namespace"),
     of_process("namespace_pid", COUNT, Get::NamespacePid, "pid in the process's own PID namespace, where that differs"),
     of_process("name", FieldKind::Text, Get::Name, "short name of the process"),
@@ -129,11 +133,15 @@ pub(crate) const FIELDS: [Field; 47] = [
     of_process("failed", COUNT, Get::HeldFailed, "its allocations on the device that failed"),
     of_device("device", FieldKind::Text, Get::Device, "id of the device"),
     of_device("board", FieldKind::Text, Get::Board, "type of its board"),
+    of_device("vendor", FieldKind::Text, Get::Vendor, "whose device it is"),
+    of_device("model", FieldKind::Text, Get::Model, "what its vendor calls it, where the driver says"),
     of_device("arch", FieldKind::Text, Get::Architecture, "generation of its chip"),
     of_device("pci", FieldKind::Text, Get::Pci, "its PCI address"),
     of_device("temperature", FieldKind::Number(Dimension::Temperature), Get::Temperature, "temperature of the chip"),
     of_device("power", FieldKind::Number(Dimension::Power), Get::Power, "power of the chip's core"),
     of_device("clock", FieldKind::Number(Dimension::Frequency), Get::Clock, "clock of its AI cores"),
+    of_device("busy", SHARE, Get::Busy, "share of the last time in which it was computing"),
+    of_device("memory_busy", SHARE, Get::MemoryBusy, "share of the last time in which its memory was read or written"),
     of_device("holders", COUNT, Get::Holders, "processes that have it open"),
     of_device("device.dram", BYTES, Get::Used(MemorySpace::Dram), "DRAM in use, by whomever"),
     of_device("device.dram_free", BYTES, Get::Free(MemorySpace::Dram), "DRAM that is free"),

@@ -1,6 +1,7 @@
 //! What queries find.
 
 use telltale_query::Query;
+use telltale_schema::device::{DeviceClass, OtherIdentity};
 
 use crate::machine::snapshot;
 
@@ -21,7 +22,7 @@ fn each_row_is_asked_and_what_is_not_known_never_matches() {
     type Rows<'a> = &'a [(u32, &'a [&'a str])];
     let everyone: Rows<'_> =
         &[(100, &["cool", "hot"]), (200, &["hot"]), (300, &["hot"]), (400, &[])];
-    let cases: [(&str, Rows<'_>, &[&str]); 30] = [
+    let cases: [(&str, Rows<'_>, &[&str]); 33] = [
         ("", everyone, &["cool", "hot", "mute"]),
         ("pid == 200", &[(200, &["hot"])], &["hot"]),
         ("dram > 2GiB", &[(100, &["cool"]), (200, &["hot"])], &["cool", "hot"]),
@@ -52,6 +53,17 @@ fn each_row_is_asked_and_what_is_not_known_never_matches() {
         ("temperature <= 80", &[(100, &["cool"])], &["cool"]),
         ("temperature is absent", &[(400, &[])], &["mute"]),
         ("device.dram_share > 90%", &[(100, &["hot"]), (200, &["hot"]), (300, &["hot"])], &["hot"]),
+        ("busy > 80%", &[(100, &["hot"]), (200, &["hot"]), (300, &["hot"])], &["hot"]),
+        (
+            "busy is absent and memory_busy is absent",
+            &[(100, &["cool"]), (400, &[])],
+            &["cool", "mute"],
+        ),
+        (
+            "vendor == Tenstorrent and model is absent and pid == 100",
+            &[(100, &["cool", "hot"])],
+            &["cool", "hot"],
+        ),
         ("device.dram_free >= 9GiB", &[(100, &["cool"])], &["cool"]),
         ("clock == 1GHz and pid in (100, 400)", &[(100, &["cool", "hot"])], &["cool", "hot"]),
         ("uptime > 90m", &[(100, &["cool", "hot"]), (300, &["hot"]), (400, &[])], &["cool", "hot"]),
@@ -80,4 +92,19 @@ fn what_a_query_leaves_out_stays_in_the_figures_of_the_rest() {
     assert_eq!(one.devices[0], all.devices[1]);
     assert_eq!((one.closed_processes, one.withheld_processes), (1, 2));
     assert_eq!(Query::parse("  ").unwrap().select(&all), all);
+}
+
+#[test]
+fn a_device_of_another_vendor_is_found_by_vendor_and_model() {
+    let mut machine = snapshot();
+    let identity = OtherIdentity {
+        model: Some(String::from("NVIDIA H200")),
+        ..OtherIdentity::new("hot", "nvidia", DeviceClass::Gpu)
+    };
+    machine.devices[1].identity = identity.into();
+    for text in ["vendor == nvidia", "model ~ /h200/", "model is known", "vendor != tenstorrent"] {
+        let selected = Query::parse(text).unwrap().select(&machine);
+        let ids: Vec<&str> = selected.devices.iter().map(|device| device.id.as_str()).collect();
+        assert_eq!(ids, ["hot"], "{text}");
+    }
 }

@@ -5,8 +5,8 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Pod, Process, ProcessSource,
-    ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SpaceUsage, Telemetry,
+    Accounting, Container, Device, HeldDevice, HeldKind, HeldUsage, Load, Pod, Process,
+    ProcessSource, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SpaceUsage, Telemetry,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000_000);
@@ -42,6 +42,10 @@ fn device(id: &str, number: u8, temperature: Reading<f64>, used: Option<u64>) ->
     let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
     telemetry.temperature_celsius = temperature;
     telemetry.aiclk_hertz = at(1_000_000_000);
+    if id == "hot" {
+        let load = Load { busy_ratio: at(0.9), ..Load::absent(Absence::Unsupported, "") };
+        telemetry.load = Some(Box::new(load));
+    }
     Device {
         id: id.to_owned(),
         identity: ChipIdentity {

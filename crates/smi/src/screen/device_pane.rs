@@ -9,7 +9,7 @@ use telltale_schema::snapshot::{Device, Snapshot};
 use super::canvas::{Canvas, cells};
 use super::frame::{DEVICE_WIDTH, Places};
 use super::graph;
-use super::series::{Series, share};
+use super::series::{self, Series, share};
 use super::settings::Figure;
 use super::theme::Role;
 use super::{Focus, Screen};
@@ -21,6 +21,16 @@ struct Columns {
     id: u16,
     bar: u16,
     bytes: u16,
+    second: Second,
+}
+
+/// What the second bar of each row shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Second {
+    /// How much of its L1 is in use.
+    L1,
+    /// How busy it is: where no device has L1 to show and one tells this.
+    Busy,
 }
 
 /// Cells of an id at least, and of a graph where ids are long.
@@ -31,10 +41,10 @@ const SENSORS: [(&str, u16); 3] = [("TEMP", 5), ("POWER", 7), ("CLOCK", 9)];
 
 impl Columns {
     /// For devices whose longest id takes so many cells: they are rather read than bars are wide.
-    fn within(width: u16, longest: u16) -> Self {
+    fn within(width: u16, longest: u16, second: Second) -> Self {
         let sensors: u16 = SENSORS.iter().map(|(_, width)| width).sum();
         let of = |bar, bytes| {
-            let columns = Self { id: 0, bar, bytes };
+            let columns = Self { id: 0, bar, bytes, second };
             let room = width.saturating_sub(2 * columns.memory() + sensors + 2 + GRAPH_WIDTH);
             Self { id: longest.min(room).max(ID_WIDTH), ..columns }
         };
@@ -45,6 +55,24 @@ impl Columns {
     /// Cells of one memory space.
     fn memory(&self) -> u16 {
         self.bar + 5 + self.bytes + 1
+    }
+}
+
+impl Second {
+    fn of(devices: &[Device]) -> Self {
+        let has_l1 = |device: &Device| device.space(MemorySpace::L1).is_some();
+        let tells = |device: &Device| device.telemetry.load.is_some();
+        match !devices.iter().any(has_l1) && devices.iter().any(tells) {
+            true => Self::Busy,
+            false => Self::L1,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::L1 => "L1",
+            Self::Busy => "BUSY",
+        }
     }
 }
 
@@ -65,7 +93,8 @@ impl Screen {
             return;
         }
         let longest = shown.devices.iter().map(|device| text::width(&device.id)).max();
-        let columns = Columns::within(width, cells(longest.unwrap_or(0)));
+        let second = Second::of(&shown.devices);
+        let columns = Columns::within(width, cells(longest.unwrap_or(0)), second);
         for at in 0..across.min(shown.devices.len()) {
             let x = area.x + width * cells(at);
             self.device_heading(canvas, Rect::new(x, area.y, width, 1), &columns);
@@ -95,7 +124,9 @@ impl Screen {
     fn device_heading(&self, canvas: &mut Canvas<'_>, area: Rect, columns: &Columns) {
         let memory = columns.memory();
         let mut x = area.x;
-        for (title, width) in [("DEVICE", columns.id + 1), ("DRAM", memory), ("L1", memory)] {
+        for (title, width) in
+            [("DEVICE", columns.id + 1), ("DRAM", memory), (columns.second.title(), memory)]
+        {
             canvas.text(x, area.y, width, title, Role::Heading);
             x += width;
         }
@@ -112,10 +143,17 @@ impl Screen {
         let y = area.y;
         canvas.text(area.x, y, columns.id, &device.id, Role::Plain);
         let mut x = area.x + columns.id + 1;
-        for space in [MemorySpace::Dram, MemorySpace::L1] {
-            memory(canvas, (x, y), columns, device, space);
-            x += columns.memory();
+        memory(canvas, (x, y), columns, device, MemorySpace::Dram);
+        x += columns.memory();
+        match columns.second {
+            Second::L1 => memory(canvas, (x, y), columns, device, MemorySpace::L1),
+            Second::Busy => {
+                // That a device works is no alarm.
+                let busy = series::of_device(device, Figure::Busy);
+                share_bar(canvas, (x, y), columns, busy, |_| Tone::Plain);
+            }
         }
+        x += columns.memory();
         let telemetry = &device.telemetry;
         let temperature =
             limited(&telemetry.temperature_celsius, &telemetry.temperature_limit_celsius, "C");
@@ -146,9 +184,23 @@ fn memory(
     space: MemorySpace,
 ) {
     let used = device.space(space).and_then(|usage| usage.used_bytes.value());
-    match share(device, space) {
+    share_bar(canvas, (x, y), columns, share(device, space), |share| Tone::of_share(share, 1.0));
+    if let Some(used) = used {
+        canvas.right(x + columns.bar + 5, y, columns.bytes, &quantity::bytes(*used), Role::Plain);
+    }
+}
+
+/// A bar and its share, in this tone.
+fn share_bar(
+    canvas: &mut Canvas<'_>,
+    (x, y): (u16, u16),
+    columns: &Columns,
+    share: Option<f64>,
+    tone: fn(f64) -> Tone,
+) {
+    match share {
         Some(share) => {
-            let role = match Role::from(Tone::of_share(share, 1.0)) {
+            let role = match Role::from(tone(share)) {
                 Role::Plain => Role::Bar,
                 role => role,
             };
@@ -157,9 +209,6 @@ fn memory(
             canvas.right(x + columns.bar, y, 5, &share, role_of_text(role));
         }
         None => canvas.right(x + columns.bar, y, 5, "n/a", Role::Faint),
-    }
-    if let Some(used) = used {
-        canvas.right(x + columns.bar + 5, y, columns.bytes, &quantity::bytes(*used), Role::Plain);
     }
 }
 
@@ -181,7 +230,7 @@ fn limited(reading: &Reading<f64>, limit: &Reading<f64>, unit: &str) -> (String,
 pub(super) fn most(device: &Device, figure: Figure, series: &Series, columns: u16) -> f32 {
     let telemetry = &device.telemetry;
     let limit = match figure {
-        Figure::Dram | Figure::L1 => Some(1.0),
+        Figure::Dram | Figure::L1 | Figure::Busy => Some(1.0),
         Figure::Temperature => telemetry.temperature_limit_celsius.value().copied(),
         Figure::Power => telemetry.power_limit_watts.value().copied(),
         Figure::Clock => None,
@@ -194,7 +243,7 @@ pub(super) fn most(device: &Device, figure: Figure, series: &Series, columns: u1
 /// A figure's value in words.
 pub(super) fn words(figure: Figure, value: f64) -> String {
     match figure {
-        Figure::Dram | Figure::L1 => format!("{:.0} %", value * 100.0),
+        Figure::Dram | Figure::L1 | Figure::Busy => format!("{:.0} %", value * 100.0),
         Figure::Temperature => format!("{value:.0} C"),
         Figure::Power => format!("{value:.0} W"),
         Figure::Clock => format!("{:.0} MHz", value / 1e6),

@@ -26,7 +26,7 @@ const HELP: [(&str, &str); 25] = [
     ("I", "the other way round"),
     ("F2 S", "choose columns and their order"),
     ("F9 k", "send a signal to the selected process"),
-    ("g", "graphs and topology: DRAM, L1, temperature, power, clock"),
+    ("g", "graphs and topology: DRAM, L1, temperature, power, clock, busy"),
     ("[ ] { }", "back and forth in time, by one step or 60; p: now"),
     ("e", "what could not be read, and why"),
     ("C", "next theme: default, colour-blind, monochrome"),

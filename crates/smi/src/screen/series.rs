@@ -113,6 +113,7 @@ pub(super) fn of_device(device: &Device, figure: Figure) -> Option<f64> {
         Figure::Temperature => device.telemetry.temperature_celsius.value().copied(),
         Figure::Power => device.telemetry.power_watts.value().copied(),
         Figure::Clock => device.telemetry.aiclk_hertz.value().map(|hertz| *hertz as f64),
+        Figure::Busy => device.telemetry.load.as_ref()?.busy_ratio.value().copied(),
     }
 }
 

@@ -41,8 +41,10 @@ pub enum Figure {
     Temperature,
     /// The power.
     Power,
-    /// The clock of the AI cores.
+    /// The clock of whatever computes.
     Clock,
+    /// The share of time in which it was computing, where its driver tells.
+    Busy,
 }
 
 /// What the view is told at its start and does not change.
@@ -76,7 +78,8 @@ impl Default for Settings {
 
 impl Figure {
     /// All figures.
-    pub const ALL: [Self; 5] = [Self::Dram, Self::L1, Self::Temperature, Self::Power, Self::Clock];
+    pub const ALL: [Self; 6] =
+        [Self::Dram, Self::L1, Self::Temperature, Self::Power, Self::Clock, Self::Busy];
 
     /// The name in the settings.
     #[must_use]
@@ -87,6 +90,7 @@ impl Figure {
             Self::Temperature => "temperature",
             Self::Power => "power",
             Self::Clock => "clock",
+            Self::Busy => "busy",
         }
     }
 

@@ -170,10 +170,10 @@ impl Screen {
             Figure::Dram | Figure::L1 => Some(1.0),
             Figure::Temperature => telemetry.temperature_limit_celsius.value().copied(),
             Figure::Power => telemetry.power_limit_watts.value().copied(),
-            Figure::Clock => None,
+            Figure::Clock | Figure::Busy => None,
         };
         let words = match figure {
-            Figure::Dram | Figure::L1 => format!("{:.0}%", value * 100.0),
+            Figure::Dram | Figure::L1 | Figure::Busy => format!("{:.0}%", value * 100.0),
             Figure::Temperature => format!("{value:.0}C"),
             Figure::Power => format!("{value:.0}W"),
             Figure::Clock => format!("{:.0}M", value / 1e6),

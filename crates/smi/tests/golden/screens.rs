@@ -8,10 +8,13 @@ use ratatui_core::style::Color;
 use ratatui_core::terminal::Terminal;
 use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
+use telltale_schema::device::{DeviceClass, OtherIdentity};
+use telltale_schema::memory::MemorySpace;
 use telltale_schema::process::ProcessIdentity;
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Load, Snapshot};
 use telltale_smi::screen::{
-    Action, Column, Event, Key, Screen, Settings, Signal, Target, Terms, Theme,
+    Action, Column, Event, Figure, Key, Screen, Settings, Signal, Target, Terms, Theme,
 };
 
 use crate::check;
@@ -81,6 +84,42 @@ fn devices_processes_and_details_have_their_places() {
     let page = page(&mut ascii, 80, 24);
     assert!(page.is_ascii(), "{page}");
     check("screen-ascii", &page);
+}
+
+/// A machine of two GPUs, of which one does not tell how busy it is.
+fn gpus() -> Snapshot {
+    let devices = [("0000:41:00.0", Some(0.97)), ("0000:c1:00.0", None)].map(|(id, busy)| {
+        let mut device = idle_device(id);
+        device.identity = OtherIdentity::new(id, "nvidia", DeviceClass::Gpu).into();
+        device.spaces.retain(|usage| usage.space == MemorySpace::Dram);
+        let mut load = Load::absent(Absence::Unsupported, "");
+        if let Some(busy) = busy {
+            load.busy_ratio = Reading::new(busy, Timestamp(7));
+        }
+        device.telemetry.load = Some(Box::new(load));
+        device
+    });
+    Snapshot { devices: devices.into(), ..empty() }
+}
+
+#[test]
+fn devices_without_l1_show_how_busy_they_are() {
+    let settings = Settings { figure: Figure::Busy, ..Settings::default() };
+    let mut screen = screen_with(settings, terms(), gpus());
+    let shown = page(&mut screen, 120, 24);
+    let line = |words: &str| {
+        let found = shown.lines().find(|line| line.contains(words));
+        found.unwrap_or_else(|| panic!("{words}: {shown}"))
+    };
+    assert!(line("DEVICE").contains("BUSY") && !line("DEVICE").contains("L1"), "{shown}");
+    assert!(line("0000:41:00.0").contains("97%"), "{shown}");
+    // Its clock is not known either, as that of the other one.
+    let unknown = |words: &str| line(words).matches("n/a").count();
+    assert_eq!((unknown("0000:41:00.0"), unknown("0000:c1:00.0")), (1, 2), "{shown}");
+    let mut mixed = gpus();
+    mixed.devices.push(idle_device("1001"));
+    let shown = page(&mut screen_with(Settings::default(), terms(), mixed), 120, 24);
+    assert!(shown.contains(" L1 ") && !shown.contains("BUSY"), "{shown}");
 }
 
 #[test]
