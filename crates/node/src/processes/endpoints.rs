@@ -156,14 +156,17 @@ pub(crate) fn ask(
         if open.is_empty() {
             break;
         }
-        wait(&open);
+        let mut can_go_on = wait(&open).into_iter();
         let now = Instant::now();
         let mut held: usize = open.iter().map(|one| one.held).sum();
         open = open
             .into_iter()
             .filter_map(|mut one| {
                 let before = one.held;
-                let outcome = one.go_on(MAX_HELD_BYTES.saturating_sub(held));
+                let outcome = match can_go_on.next() {
+                    Some(true) => one.go_on(MAX_HELD_BYTES.saturating_sub(held)),
+                    Some(false) | None => Ok(None),
+                };
                 held = held.saturating_sub(before) + one.held;
                 let (index, late) = (one.index, now >= one.until);
                 match outcome {
@@ -188,8 +191,9 @@ pub(crate) fn is_listening(directory: &RuntimeDirectory, name: &str) -> Option<b
     }
 }
 
-/// Waits until some conversation can go on or has to end.
-fn wait(open: &[Conversation]) {
+/// Waits until some conversation can go on or has to end. Says of each whether it can: to try them
+/// all would be a system call for each that waits, whenever one of them has something.
+fn wait(open: &[Conversation]) -> Vec<bool> {
     let now = Instant::now();
     let first = open.iter().map(|one| one.until).min().unwrap_or(now);
     let mut timeout = first.saturating_duration_since(now);
@@ -209,6 +213,10 @@ fn wait(open: &[Conversation]) {
     };
     // An error (a signal, no memory) only means that we look earlier.
     let _ = poll(&mut descriptors, Some(&timeout));
+    let mut looked = descriptors.iter();
+    let mut has_something = || looked.next().is_some_and(|one| !one.revents().is_empty());
+    // Nothing tells when the queue of a peer that is not connected yet has room.
+    open.iter().map(|one| one.peer.is_none() || has_something()).collect()
 }
 
 // === impl Conversation ===
