@@ -5,11 +5,13 @@
 mod alert_pane;
 mod beside;
 mod canvas;
+mod cluster_pane;
 mod column;
 mod detail_pane;
 mod device_pane;
 mod dialog;
 mod event;
+mod event_pane;
 mod filter_line;
 mod frame;
 mod graph;
@@ -29,7 +31,7 @@ mod theme;
 mod topology;
 mod topology_pane;
 
-pub use beside::{Alert, Alerts, Told};
+pub use beside::{Agent, Alert, Alerts, Job, JobNode, Latency, Matrix, Tail, TailLine, Told};
 pub use column::Column;
 pub use event::{Action, Event, Key, Target};
 pub use pane::Pane;
@@ -82,6 +84,9 @@ pub struct Screen {
     focus: Focus,
     mode: Mode,
     alerts: Told<Alerts>,
+    job: Told<Job>,
+    agents: Told<Vec<Agent>>,
+    tail: Told<Tail>,
     /// What of the pane below is in sight, and where it names devices.
     seen: Seen,
     marks: Vec<(Rect, usize)>,
@@ -141,6 +146,9 @@ impl Screen {
             focus: Focus::Processes,
             mode: Mode::Browsing,
             alerts: Told::Awaited,
+            job: Told::Awaited,
+            agents: Told::Awaited,
+            tail: Told::Awaited,
             seen: Seen::default(),
             marks: Vec::new(),
             message: None,

@@ -29,7 +29,9 @@ use crate::sockets::sockets;
 /// The variable by which workers know where to post.
 const LOG_CCL: &str = "TELLTALE_LOG_CCL";
 /// The agent's socket in its state directory.
-const SOCKET: &str = "agent.sock";
+pub(crate) const SOCKET: &str = "agent.sock";
+/// What the name of a state directory begins with, before that of the node.
+pub(crate) const STATE_PREFIX: &str = "telltale-agent-";
 /// How long after coordinators' names could not be resolved that is tried again.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(1);
 
@@ -249,7 +251,18 @@ fn usual_state(node: &NodeName) -> Result<PathBuf, Failure> {
         Failure::Told(String::from("neither $HOME nor $XDG_STATE_HOME is set; give a --state"))
     })?;
     // PYTHONPATH, in which it comes to be, separates places by colons.
-    Ok(parent.join(format!("telltale-agent-{}", node.as_str().replace(':', "%3A"))))
+    Ok(parent.join(format!("{STATE_PREFIX}{}", node.as_str().replace(':', "%3A"))))
+}
+
+/// Where agents of this machine may have their state: that of this user, and that of root.
+pub(crate) fn state_parents() -> Vec<PathBuf> {
+    let variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let own = variable("XDG_STATE_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+    let mut parents: Vec<PathBuf> = own.into_iter().chain([PathBuf::from("/var/lib")]).collect();
+    parents.dedup();
+    parents
 }
 
 /// Larger at each start than at all before, as long as the clock is not set back by more than the

@@ -19,6 +19,9 @@ use crate::arguments::EventsArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+pub(crate) use follow::{Follower, follow};
+pub(crate) use listing::{describe, facts_heading};
+
 use comparison::Comparison;
 use conversion::Conversion;
 use listing::Listing;

@@ -4,11 +4,13 @@
 
 mod acting;
 mod alerts;
+mod cluster;
 mod keeping;
 mod keyboard;
 mod lookup;
 mod source;
 mod stage;
+mod tail;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -28,7 +30,9 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
-use telltale_smi::screen::{Action, Alerts, Event, Screen, Settings, Terms, Theme, Told};
+use telltale_smi::screen::{
+    Action, Agent, Alerts, Event, Job, Screen, Settings, Tail, Terms, Theme, Told,
+};
 
 use crate::arguments::{HistoryPlace, HostsArguments, Place, ScreenArguments, TopArguments};
 use crate::exit::{Failure, Status};
@@ -56,6 +60,10 @@ enum Wake {
     NoPast(String),
     /// What the rules of the service find, or why that is not known.
     Alerts(Told<Alerts>),
+    /// The job, and the agents of this machine.
+    Cluster(Box<Told<Job>>, Told<Vec<Agent>>),
+    /// The end of a capture of debug events.
+    Tail(Told<Tail>),
     /// Where snapshots come from, from now on.
     Source(String),
     /// Something to be said.
@@ -68,6 +76,16 @@ enum Wake {
     Gone,
     /// No snapshot comes any more, and why.
     SourceEnded(String),
+}
+
+impl Wake {
+    /// Whether it is told beside snapshots, for which the first frame does not wait.
+    fn is_beside(&self) -> bool {
+        matches!(
+            self,
+            Self::Source(_) | Self::Words(_) | Self::Alerts(_) | Self::Cluster(..) | Self::Tail(_)
+        )
+    }
 }
 
 /// What is shown, and of what.
@@ -111,6 +129,9 @@ impl Opening<'_> {
             screen.tell(with_causes(error));
         }
         let lookup = Lookup::start(self.history.clone(), self.place.clone(), wakes.clone())
+            .map_err(|error| Failure::because(&error))?;
+        cluster::start(self.screen, self.period, wakes.clone())?;
+        tail::start(self.screen.events.as_deref(), wakes.clone())
             .map_err(|error| Failure::because(&error))?;
         listen(&wakes).map_err(|error| Failure::because(&error))?;
         let mut stage = Stage::enter().map_err(|error| {
@@ -258,7 +279,7 @@ impl Driver<'_> {
             };
             // All that waits is taken before the next frame.
             while let Some(one) = wake {
-                seen |= !matches!(one, Wake::Source(_) | Wake::Words(_) | Wake::Alerts(_));
+                seen |= !one.is_beside();
                 match self.wake(one)? {
                     Next::Paint => paint = true,
                     Next::End => return Ok(()),
@@ -275,6 +296,8 @@ impl Driver<'_> {
             Wake::Past(moment, snapshot) => self.screen.show_past(moment, snapshot),
             Wake::NoPast(why) => self.screen.refuse_past(why),
             Wake::Alerts(alerts) => self.screen.set_alerts(alerts),
+            Wake::Cluster(job, agents) => self.screen.set_cluster(*job, agents),
+            Wake::Tail(tail) => self.screen.set_tail(tail),
             Wake::Source(words) => self.screen.set_source(words),
             Wake::Words(words) => self.screen.tell(words),
             Wake::Resized => {}

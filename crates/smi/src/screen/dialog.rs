@@ -15,7 +15,7 @@ const HELP: [(&str, &str); 25] = [
     ("F10 q", "end; Ctrl-Z stops until `fg`"),
     ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
     ("Tab", "between processes, devices and the pane below"),
-    ("1 to 4 F7", "pane below: details, alerts, topology, programs; F7: next"),
+    ("1 to 6 F7", "the pane below, by its tab; F7: the next one"),
     ("F8 z", "enlarge it; so does the digit of the one that is shown"),
     ("F3 i", "show or hide it"),
     ("F4 /", "filter, as `dram > 2GiB and user == root`; Esc clears"),

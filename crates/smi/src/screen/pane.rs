@@ -23,6 +23,10 @@ pub enum Pane {
     Topology,
     /// What processes tell of their program caches.
     Programs,
+    /// A training job, its nodes and their latencies.
+    Cluster,
+    /// The end of a capture of debug events.
+    Events,
 }
 
 /// A piece of a line: a text in so many cells.
@@ -55,7 +59,8 @@ pub(super) struct Seen {
 
 impl Pane {
     /// All panes, in the order of their tabs.
-    pub const ALL: [Self; 4] = [Self::Details, Self::Alerts, Self::Topology, Self::Programs];
+    pub const ALL: [Self; 6] =
+        [Self::Details, Self::Alerts, Self::Topology, Self::Programs, Self::Cluster, Self::Events];
 
     /// The name in the settings.
     #[must_use]
@@ -65,6 +70,8 @@ impl Pane {
             Self::Alerts => "alerts",
             Self::Topology => "topology",
             Self::Programs => "programs",
+            Self::Cluster => "cluster",
+            Self::Events => "events",
         }
     }
 
@@ -80,6 +87,8 @@ impl Pane {
             Self::Alerts => "Alerts",
             Self::Topology => "Topology",
             Self::Programs => "Programs",
+            Self::Cluster => "Cluster",
+            Self::Events => "Events",
         }
     }
 
@@ -129,10 +138,19 @@ impl Span {
 // === impl Seen ===
 
 impl Seen {
-    /// What is in sight, where that is not everything.
-    fn words(self) -> Option<String> {
+    /// Goes on with the end, where that is what is in sight.
+    pub(super) fn stay_at_end(&mut self) {
+        if self.first.saturating_add(self.rows) >= self.all {
+            self.first = usize::MAX;
+        }
+    }
+
+    /// What is in sight, where that is not everything, in so many cells.
+    fn words(self, room: usize) -> Option<String> {
         let last = self.all.min(self.first + self.rows);
-        (self.rows < self.all).then(|| format!("{}-{last} of {}", self.first + 1, self.all))
+        let long = format!(" {}-{last}/{}", self.first + 1, self.all);
+        let words = if long.len() <= room { long } else { format!(" {last}/{}", self.all) };
+        (self.rows < self.all).then_some(words)
     }
 }
 
@@ -228,12 +246,13 @@ impl Screen {
     ) {
         let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         places.pane = area;
-        self.seen.all = 0;
         match self.settings.pane {
             Pane::Details => self.detail_pane(canvas, inside, shown),
             Pane::Alerts => self.alert_pane(canvas, inside),
             Pane::Topology => self.topology_pane(canvas, inside, shown),
             Pane::Programs => self.program_pane(canvas, inside, shown),
+            Pane::Cluster => self.cluster_pane(canvas, inside),
+            Pane::Events => self.event_pane(canvas, inside, shown),
         }
         places.marks = std::mem::take(&mut self.marks);
         self.tabs(canvas, Rect { height: 1, ..area }, places);
@@ -249,7 +268,8 @@ impl Screen {
             let (begin, end) = if chosen { ("[", "]") } else { (" ", " ") };
             let note = match pane {
                 Pane::Alerts => self.alert_note(),
-                Pane::Details | Pane::Topology | Pane::Programs => None,
+                Pane::Cluster => self.cluster_note(),
+                _ => None,
             };
             let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
             let text = format!("{begin}{} {}{note}{end}", at + 1, pane.title());
@@ -263,9 +283,10 @@ impl Screen {
             x = canvas.text(x, area.y, area.right().saturating_sub(x), &text, role);
             places.tabs.push((Rect::new(start, area.y, x - start, 1), pane));
         }
-        if let Some(words) = self.seen.words() {
-            let words = format!(" {words}");
-            let room = cells(width(&words)).min(area.right().saturating_sub(x));
+        let left = area.right().saturating_sub(x);
+        let seen = self.seen.words(left.into()).filter(|_| self.pane_scrolls());
+        if let Some(words) = seen {
+            let room = cells(width(&words)).min(left);
             canvas.right(area.right() - room, area.y, room, &words, Role::Faint);
         }
     }
@@ -329,6 +350,6 @@ mod tests {
             assert_eq!(Pane::named(pane.name()), Some(pane));
             assert_eq!(Pane::of_digit(at), Some(pane));
         }
-        assert_eq!(['0', '9', 'x'].map(Pane::of_digit), [None; 3]);
+        assert_eq!(['0', '7', 'x'].map(Pane::of_digit), [None; 3]);
     }
 }

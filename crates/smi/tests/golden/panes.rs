@@ -8,7 +8,8 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, MetricSample, MetricValue, Snapshot};
 use telltale_smi::screen::{
-    Alert, Alerts, Event, Figure, Key, Pane, Screen, Settings, Theme, Told,
+    Agent, Alert, Alerts, Event, Figure, Job, JobNode, Key, Latency, Matrix, Pane, Screen,
+    Settings, Tail, TailLine, Theme, Told,
 };
 
 use crate::check;
@@ -164,6 +165,126 @@ fn program_caches_are_sorted_by_use_and_others_are_counted() {
     assert!(page(&mut nobody, 80, 24).contains("No process tells of a program cache."));
 }
 
+/// A job of some nodes, of which the second is slow with everybody.
+fn job(count: usize) -> Job {
+    let node = |at: usize| JobNode {
+        name: format!("node-{at}"),
+        state: String::from(if at == 2 { "silent" } else { "active" }),
+        is_ill: at == 2,
+        slot: at.to_string(),
+        ranks: format!("{}-{}", at * 8, at * 8 + 7),
+        workers: String::from("8 running"),
+        heard: String::from("0.4 s"),
+        busy: String::from("71%"),
+        devices: String::from("8 well"),
+    };
+    let cell = |at: usize| {
+        let (from, to) = (at / count, at % count);
+        let is_slow = from == 1 || to == 1;
+        let times = if is_slow { 2.5 } else { 1.02 };
+        (from != to).then_some(Latency { times: (to != 0).then_some(times), is_slow })
+    };
+    let words = "1-2 (collecting): node-1 is slow to send and to receive, certain beyond doubt; \
+                 it is replaced when a spare is there";
+    Job {
+        heading: String::from("Job trial: runs; epoch 3, mode act"),
+        is_well: false,
+        facts: vec![
+            ("nodes", String::from("3 of 3 slots filled, 2 heard; 0 standing by, 1 silent")),
+            ("incident", words.to_owned()),
+        ],
+        nodes: (0..count.min(3)).map(node).collect(),
+        matrix: Some(Matrix {
+            about: String::from("Latencies in incident 1-2, as multiples of what is usual."),
+            nodes: (0..count).map(|at| format!("node-{at}")).collect(),
+            cells: (0..count * count).map(cell).collect(),
+        }),
+    }
+}
+
+fn agents() -> Told<Vec<Agent>> {
+    let latencies = vec![(String::from("node-1"), 0.256), (String::from("node-2"), 0.1)];
+    let heading = String::from("Agent of node-0: active, first rank 0 of 24, epoch 3");
+    Told::Known(vec![Agent { heading, is_silent: false, latencies }])
+}
+
+#[test]
+fn a_job_has_its_nodes_their_latencies_and_what_the_agent_here_tells() {
+    let mut screen = pane(Pane::Cluster);
+    assert!(page(&mut screen, 80, 24).contains("The coordinator has not answered yet."));
+    screen.set_cluster(Told::Known(job(3)), agents());
+    check_sizes("cluster", &mut screen);
+    // Figures have no room, so characters tell how hot it is.
+    screen.set_cluster(Told::Known(Job { nodes: Vec::new(), ..job(24) }), agents());
+    press(&mut screen, &[Key::Char('5')]);
+    check("pane-cluster-characters", &page(&mut screen, 80, 50));
+    let why = "No job: no coordinator was named.";
+    let no_agent = "No agent of a job has its state on this machine.";
+    screen.set_cluster(Told::Absent(why.to_owned()), Told::Absent(no_agent.to_owned()));
+    let nothing = page(&mut screen, 80, 24);
+    assert!(nothing.contains(why) && nothing.contains(no_agent), "{nothing}");
+}
+
+fn tail(count: u32) -> Told<Tail> {
+    let heading = "DTYPE    SHAPE            MIN      MEAN       MAX";
+    let line = |at: u32| TailLine {
+        seconds: Some(f64::from(at) / 8.0),
+        core: Some(at % 4),
+        name: format!("layer.{}.attention.output#{at}", at % 3),
+        facts: String::from("float32  (128,64)     -1.5       0.25      3.75"),
+    };
+    let mut lines: Vec<TailLine> = (0..count).map(line).collect();
+    let facts = String::from("12 events lost here: full");
+    lines.insert(lines.len() / 2, TailLine { facts, ..TailLine::default() });
+    Told::Known(Tail { heading: heading.to_owned(), lines, earlier: 1_000 })
+}
+
+#[test]
+fn the_end_of_a_capture_stays_in_sight_until_somebody_goes_back() {
+    let mut screen = pane(Pane::Events);
+    screen.set_tail(tail(8));
+    check_sizes("events", &mut screen);
+    screen.set_tail(tail(20));
+    press(&mut screen, &[Key::Char('1'), Key::Char('6')]);
+    assert!(page(&mut screen, 80, 24).contains("17-22/22"));
+    press(&mut screen, &[Key::Up]);
+    page(&mut screen, 80, 24);
+    screen.set_tail(tail(30));
+    assert!(page(&mut screen, 80, 24).contains("16-21/32"), "{}", page(&mut screen, 80, 24));
+    press(&mut screen, &[Key::End]);
+    page(&mut screen, 80, 24);
+    screen.set_tail(tail(40));
+    assert!(page(&mut screen, 80, 24).contains("37-42/42"));
+}
+
+#[test]
+fn without_a_capture_it_is_told_what_processes_count() {
+    let mut snapshot = machine();
+    let counter = |name: &str, labels: &[(&str, &str)], count| MetricSample {
+        name: format!("telltale_process_debug_events_{name}"),
+        help: String::new(),
+        unit: String::new(),
+        labels: labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        value: MetricValue::Counter(count),
+    };
+    snapshot.processes[0].metrics = [
+        counter("published_total", &[("core", "3")], 12_345),
+        counter("published_total", &[("core", "4")], 0),
+        counter("delivered_total", &[("core", "3")], 12_000),
+        counter("lost_total", &[("core", "3"), ("cause", "events")], 345),
+        counter("lost_total", &[("core", "3"), ("cause", "memory")], 0),
+    ]
+    .into();
+    let why = "No capture: none was named. Open the view with --events CAPTURE.";
+    let settings = Settings { pane: Pane::Events, ..Settings::default() };
+    let mut screen = screen_with(settings, terms(), snapshot);
+    screen.set_tail(Told::Absent(why.to_owned()));
+    check("pane-events-counted", &page(&mut screen, 80, 24));
+    let mut nobody = pane(Pane::Events);
+    nobody.set_tail(Told::Absent(why.to_owned()));
+    assert!(page(&mut nobody, 80, 24).contains("No process counts debug events."));
+}
+
 #[test]
 fn panes_are_reached_by_digits_function_keys_and_mouse() {
     let mut screen = pane(Pane::Details);
@@ -200,23 +321,23 @@ fn a_pane_scrolls_with_keys_and_wheel_and_the_rest_does_not() {
         (0..40).map(|at| alert(true, "info", &format!("rule_{at}"), "it is so")).collect();
     screen.set_alerts(Told::Known(Alerts { alerts: many, withheld: 0 }));
     press(&mut screen, &[Key::Char('1'), Key::Char('2')]);
-    assert!(page(&mut screen, 80, 24).contains("1-6 of 80"));
+    assert!(page(&mut screen, 80, 24).contains("1-6/80"));
     press(&mut screen, &[Key::PageDown, Key::Down, Key::Down]);
     let down = page(&mut screen, 80, 24);
-    assert!(down.contains("9-14 of 80") && down.contains("rule_4 "), "{down}");
+    assert!(down.contains("9-14/80") && down.contains("rule_4 "), "{down}");
     press(&mut screen, &[Key::End]);
-    assert!(page(&mut screen, 80, 24).contains("75-80 of 80"));
+    assert!(page(&mut screen, 80, 24).contains("75-80/80"));
     let bottom = Event::Wheel { up: true, row: 20 };
     screen.event(bottom);
-    assert!(page(&mut screen, 80, 24).contains("72-77 of 80"));
+    assert!(page(&mut screen, 80, 24).contains("72-77/80"));
     // Tab goes round: processes, devices, the pane.
     press(&mut screen, &[Key::Tab, Key::Down, Key::Tab, Key::Down, Key::Tab, Key::Home]);
-    assert!(page(&mut screen, 80, 24).contains("1-6 of 80"));
+    assert!(page(&mut screen, 80, 24).contains("1-6/80"));
     // Fewer lines than before.
     press(&mut screen, &[Key::End]);
     page(&mut screen, 80, 24);
     screen.set_alerts(alerts());
-    assert!(page(&mut screen, 80, 24).contains("3-8 of 8"));
+    assert!(page(&mut screen, 80, 24).contains("3-8/8"));
 }
 
 #[test]
@@ -227,6 +348,8 @@ fn every_pane_has_every_size_theme_and_terminal() {
             let settings = Settings { pane, theme, enlarged: true, ..Settings::default() };
             let mut screen = screen_with(settings, terms(), boards());
             screen.set_alerts(alerts());
+            screen.set_cluster(Told::Known(job(40)), agents());
+            screen.set_tail(tail(9));
             for (columns, rows) in [(1, 1), (80, 24), (81, 25), (500, 200)] {
                 let page = page(&mut screen, columns, rows);
                 assert_eq!(page.lines().count(), usize::from(rows));
@@ -252,6 +375,8 @@ fn without_unicode_a_pane_is_ascii() {
         let now = snapshot.taken_at;
         screen.update(Arc::new(snapshot), now);
         screen.set_alerts(alerts());
+        screen.set_cluster(Told::Known(job(40)), agents());
+        screen.set_tail(tail(9));
         let page = page(&mut screen, 80, 24);
         assert!(page.is_ascii(), "{page}");
     }

@@ -1,8 +1,10 @@
 //! The arguments of the full-screen view.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use telltale_cluster::reach::CoordinatorAddress;
 use telltale_query::Query;
 
 use super::{HistoryPlace, HostsArguments, Place, query, seconds};
@@ -47,4 +49,18 @@ pub(crate) struct ScreenArguments {
     /// that of the settings; monochrome with NO_COLOR]
     #[arg(long, value_name = "THEME", value_parser = ["default", "colour-blind", "monochrome"])]
     pub(crate) theme: Option<String>,
+    /// In the full-screen view, show the job of the coordinator at ADDRESS; again or with commas for
+    /// each of several
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', env = "TELLTALE_COORDINATOR")]
+    #[arg(value_parser = super::cluster::coordinator_address)]
+    pub(crate) coordinator: Vec<CoordinatorAddress>,
+    /// The file with the coordinator's token
+    #[arg(long, value_name = "FILE", env = "TELLTALE_COORDINATOR_TOKEN_FILE")]
+    pub(crate) coordinator_token_file: Option<PathBuf>,
+    /// Ask the coordinator by TLS; its certificate must descend from the authority in FILE (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) coordinator_authority: Option<PathBuf>,
+    /// In the full-screen view, show the end of this capture of debug events (`telltale events`)
+    #[arg(long, value_name = "CAPTURE", env = "NEURON_RT_DEBUG_OUTPUT_DIR")]
+    pub(crate) events: Option<PathBuf>,
 }

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use telltale_debug_stream::capture::{Capture, Directory, Sequential, Watch};
+use telltale_debug_stream::capture::{Capture, Directory, Item, Sequential, Watch};
 
 use super::Events;
 use super::source::{STANDARD_INPUT, Source, cannot_open, cannot_read};
@@ -22,6 +22,48 @@ const UNTOLD: Duration = Duration::from_secs(1);
 /// Likewise a directory of which not everything could be watched.
 const UNWATCHED: Duration = Duration::from_secs(2);
 
+/// Whoever is given what a capture has, and what is added to it.
+pub(crate) trait Follower {
+    /// Takes the next item.
+    fn take(&mut self, item: Item) -> Result<(), Failure>;
+
+    /// All that is there now was taken.
+    fn catch_up(&mut self) -> Result<(), Failure>;
+
+    /// Tells a person something about the capture.
+    fn tell(&mut self, words: &str);
+
+    /// Waits until `other` is readable, or for `most`; true when it is over.
+    fn wait_for(&mut self, other: Option<BorrowedFd<'_>>, most: Option<Duration>) -> bool;
+}
+
+/// The command, until Ctrl-C.
+struct Command<'a, 'arguments> {
+    interrupt: &'a Interrupt,
+    events: &'a mut Events<'arguments>,
+}
+
+impl Follower for Command<'_, '_> {
+    fn take(&mut self, item: Item) -> Result<(), Failure> {
+        self.events.take(item)
+    }
+
+    fn catch_up(&mut self) -> Result<(), Failure> {
+        self.events.catch_up()
+    }
+
+    fn tell(&mut self, words: &str) {
+        exit::tell(&format!("telltale: {words}"));
+    }
+
+    fn wait_for(&mut self, other: Option<BorrowedFd<'_>>, most: Option<Duration>) -> bool {
+        match other {
+            Some(other) => self.interrupt.wait_for(other, most),
+            None => self.interrupt.sleep(most.unwrap_or(ABSENT)),
+        }
+    }
+}
+
 /// Takes what there is and what comes, until interrupted or gone.
 pub(super) fn run(
     path: &Path,
@@ -31,20 +73,25 @@ pub(super) fn run(
     if path.as_os_str() == STANDARD_INPUT {
         return standard_input(path, interrupt, events);
     }
+    follow(path, &mut Command { interrupt, events })
+}
+
+/// Gives what there is and what comes, until it is over or the capture gone.
+pub(crate) fn follow(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
     let mut is_told = false;
     while !path.exists() {
         if !is_told {
-            exit::tell(&format!("telltale: waiting for {} to be made", path.display()));
+            follower.tell(&format!("waiting for {} to be made", path.display()));
             is_told = true;
         }
-        if interrupt.sleep(ABSENT) {
+        if follower.wait_for(None, Some(ABSENT)) {
             return Ok(());
         }
     }
-    if path.is_dir() { directory(path, interrupt, events) } else { file(path, interrupt, events) }
+    if path.is_dir() { directory(path, follower) } else { file(path, follower) }
 }
 
-fn directory(path: &Path, interrupt: &Interrupt, events: &mut Events<'_>) -> Result<(), Failure> {
+fn directory(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
     let cannot = |step: &str, error: io::Error| {
         Failure::Told(format!("{step} {} failed: {error}", path.display()))
     };
@@ -53,26 +100,26 @@ fn directory(path: &Path, interrupt: &Interrupt, events: &mut Events<'_>) -> Res
     let mut is_told = false;
     loop {
         while let Some(item) = directory.next_item() {
-            events.take(item)?;
+            follower.take(item)?;
         }
-        events.catch_up()?;
+        follower.catch_up()?;
         let Some(watch) = directory.watch().filter(|_| !directory.is_gone()) else {
-            exit::tell(&format!("telltale: {} is gone", path.display()));
+            follower.tell(&format!("{} is gone", path.display()));
             return Ok(());
         };
         let is_incomplete = watch.is_incomplete();
         if is_incomplete && !is_told {
-            exit::tell(
-                "telltale: not all directories can be watched, so they are looked through every \
-                 two seconds; the limit is fs.inotify.max_user_watches",
+            follower.tell(
+                "not all directories can be watched, so they are looked through every two \
+                 seconds; the limit is fs.inotify.max_user_watches",
             );
             is_told = true;
         }
-        if interrupt.wait_for(watch.as_fd(), is_incomplete.then_some(UNWATCHED)) {
+        if follower.wait_for(Some(watch.as_fd()), is_incomplete.then_some(UNWATCHED)) {
             let unfinished = directory.unfinished();
             if unfinished > 0 {
                 let events = plural(u64::try_from(unfinished).unwrap_or(u64::MAX), "event");
-                exit::tell(&format!("telltale: {events} not whole yet, and not shown"));
+                follower.tell(&format!("{events} not whole yet, and not shown"));
             }
             return Ok(());
         }
@@ -80,7 +127,7 @@ fn directory(path: &Path, interrupt: &Interrupt, events: &mut Events<'_>) -> Res
     }
 }
 
-fn file(path: &Path, interrupt: &Interrupt, events: &mut Events<'_>) -> Result<(), Failure> {
+fn file(path: &Path, follower: &mut impl Follower) -> Result<(), Failure> {
     let mut watch = Watch::new().map_err(|error| Failure::because(&error))?;
     watch.add(path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new(".")));
     let mut reader = open(path)?;
@@ -88,22 +135,22 @@ fn file(path: &Path, interrupt: &Interrupt, events: &mut Events<'_>) -> Result<(
         // Before reading, so that what is written afterwards wakes us.
         watch.clear().map_err(|error| Failure::because(&error))?;
         watch.add(path);
-        take_all(path, &mut reader, events)?;
+        take_all(path, &mut reader, follower)?;
         match what_became_of(path, &reader) {
             Became::Same => {}
             Became::Other(words) => {
                 // What was added in between, then half an event that nobody will complete.
-                take_all(path, &mut reader, events)?;
+                take_all(path, &mut reader, follower)?;
                 while let Some(item) = reader.next_left() {
-                    events.take(item)?;
+                    follower.take(item)?;
                 }
-                exit::tell(&format!("telltale: {} {words}; reading it anew", path.display()));
+                follower.tell(&format!("{} {words}; reading it anew", path.display()));
                 reader = open(path)?;
                 continue;
             }
         }
-        events.catch_up()?;
-        if interrupt.wait_for(watch.as_fd(), Some(UNTOLD)) {
+        follower.catch_up()?;
+        if follower.wait_for(Some(watch.as_fd()), Some(UNTOLD)) {
             return Ok(());
         }
     }
@@ -158,11 +205,11 @@ fn standard_input(
 fn take_all<R: Read>(
     path: &Path,
     reader: &mut Sequential<R>,
-    events: &mut Events<'_>,
+    follower: &mut impl Follower,
 ) -> Result<(), Failure> {
     loop {
         let item = reader.next_item().map_err(|error| cannot_read(path, &error))?;
         let Some(item) = item else { return Ok(()) };
-        events.take(item)?;
+        follower.take(item)?;
     }
 }

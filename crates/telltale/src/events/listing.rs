@@ -26,6 +26,7 @@ const NARROWEST: usize = 12;
 const WIDEST: usize = 40;
 /// A narrower terminal is not shown bytes, which follow from type and shape.
 const WIDE: usize = 100;
+const NARROWER: usize = WIDE - 1;
 /// Columns of a text event that are shown where no terminal sets a limit.
 const TEXT: usize = 200;
 /// How many bytes are shown of what cannot be read.
@@ -48,6 +49,25 @@ pub(super) struct Rows {
     width: Option<usize>,
     /// Columns of the longest name so far, where no terminal sets a limit.
     longest_name: usize,
+}
+
+/// The name of an event, and what it is with its numbers, in the columns of [`facts_heading`]; of
+/// another item only the latter.
+pub(crate) fn describe(item: &Item) -> (String, String) {
+    let mut rows = Rows::new(None, false, Some(NARROWER));
+    match item {
+        Item::Event(event) => (words::name_of(event), rows.rest(event, TEXT)),
+        other => {
+            let line = rows.row(other, None);
+            (String::new(), line.trim_start_matches("-- ").trim_end().to_owned())
+        }
+    }
+}
+
+/// What the columns of an event's facts are.
+pub(crate) fn facts_heading() -> String {
+    let numbers = ["MIN", "MEAN", "MAX"].map(|title| format!(" {title:>NUMBER$}")).concat();
+    format!("{:DTYPE$} {:SHAPE$}{numbers}", "DTYPE", "SHAPE")
 }
 
 // === impl Listing ===
@@ -129,7 +149,13 @@ impl Rows {
         let room = self
             .width
             .map_or(TEXT, |width| width.saturating_sub(TIME + CORE + columns + 3).max(NARROWEST));
-        let rest = match event.kind {
+        let rest = self.rest(event, room);
+        format!("{}\n{}", (start + &rest).trim_end(), self.below(event))
+    }
+
+    /// What stands behind an event's name, in so many columns where it is no tensor.
+    fn rest(&self, event: &CapturedEvent, room: usize) -> String {
+        match event.kind {
             EventKind::Tensor => self.tensor(event, room),
             EventKind::Text | EventKind::Breakpoint => {
                 let text = String::from_utf8_lossy(event.data().unwrap_or_default());
@@ -143,8 +169,7 @@ impl Rows {
                 let facts = format!("{} type {code}, {}", event.kind.name(), bytes(event));
                 fitted(&facts, room)
             }
-        };
-        format!("{}\n{}", (start + &rest).trim_end(), self.below(event))
+        }
     }
 
     fn tensor(&self, event: &CapturedEvent, room: usize) -> String {

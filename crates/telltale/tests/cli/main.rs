@@ -26,6 +26,7 @@ mod man;
 mod names;
 mod nothing;
 mod page;
+mod panes;
 mod printed;
 mod ranks;
 mod recordings;

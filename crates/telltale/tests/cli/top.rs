@@ -14,14 +14,14 @@ const SETTINGS: &str = "c/telltale/top.toml";
 const MAIN: &str = "\x1b[?1049l";
 
 /// A machine, and the view of it on a terminal; none where there is no `script`.
-struct View {
-    place: Scratch,
+pub(crate) struct View {
+    pub(crate) place: Scratch,
     _machine: Machine,
-    terminal: Terminal,
+    pub(crate) terminal: Terminal,
 }
 
 impl View {
-    fn open(test: &str, command: &str, settings: Option<&str>) -> Option<Self> {
+    pub(crate) fn open(test: &str, command: &str, settings: Option<&str>) -> Option<Self> {
         let place = Scratch::new();
         if let Some(settings) = settings {
             fs::create_dir_all(place.join("c/telltale")).unwrap();
@@ -40,19 +40,19 @@ impl View {
         Some(Self { place, _machine: machine, terminal })
     }
 
-    fn shows(&self, words: &str) {
+    pub(crate) fn shows(&self, words: &str) {
         wait_until(words, PATIENCE, || self.terminal.text().contains(words));
     }
 
     /// The process that paints: the shell of `script` started another one, and that one it.
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         let script = self.terminal.child.id();
         let found = children(script).into_iter().flat_map(children).next();
         found.or_else(|| children(script).into_iter().next()).expect("it runs")
     }
 
     /// Waits for the end; the terminal is as it was.
-    fn expect_end(self) {
+    pub(crate) fn expect_end(self) {
         self.shows("ended with 0");
         let place = self.place;
         let (status, text) = self.terminal.end();
