@@ -43,8 +43,9 @@ if [ "$remove" = yes ]; then
     rm -f "$prefix/bin/telltale" "$units/telltale.service" "$units/telltale.socket" \
         "$units/telltale-coordinator@.service" "$units/telltale-agent@.service" \
         "$prefix/lib/sysusers.d/telltale.conf" "$prefix/lib/tmpfiles.d/telltale.conf" \
-        "$pages/telltale.1" "$pages"/telltale-*.1 \
+        "$prefix/lib/telltale/libtelltale_preload.so" "$pages/telltale.1" "$pages"/telltale-*.1 \
         "$bash_completions/telltale" "$zsh_completions/_telltale" "$fish_completions/telltale.fish"
+    [ ! -d "$prefix/lib/telltale" ] || rmdir --ignore-fail-on-non-empty "$prefix/lib/telltale"
     exit 0
 fi
 
@@ -57,6 +58,12 @@ fi
 install -d "$prefix/bin" "$units" "$prefix/lib/sysusers.d" "$prefix/lib/tmpfiles.d" "$pages" \
     "$bash_completions" "$zsh_completions" "$fish_completions"
 install -m 0755 "$binary" "$prefix/bin/telltale"
+# What `telltale run` preloads, where it was built with the program.
+library=$(dirname "$binary")/libtelltale_preload.so
+[ ! -f "$library" ] || {
+    install -d "$prefix/lib/telltale"
+    install -m 0755 "$library" "$prefix/lib/telltale/libtelltale_preload.so"
+}
 install -m 0644 "$here/systemd/telltale.service" "$here/systemd/telltale.socket" \
     "$here/systemd/telltale-coordinator@.service" "$here/systemd/telltale-agent@.service" "$units"
 install -m 0644 "$here/systemd/telltale.sysusers" "$prefix/lib/sysusers.d/telltale.conf"

@@ -6,7 +6,9 @@ use telltale_schema::chip::{
     Architecture, AsicId, BoardId, BoardType, ChipIdentity, GalaxyPosition, PciAddress,
 };
 
-use crate::layout::{DEVICE_BYTES, SHORTEST_DEVICE_BYTES, device as at};
+use crate::layout::{DEVICE_BYTES, DEVICES_OFFSET, SHORTEST_DEVICE_BYTES, device as at, header};
+use crate::mapping::Mapping;
+use crate::sync::Ordering;
 
 /// A device's place in its process's ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,6 +53,8 @@ pub struct DeviceEntry {
     pub worker_cores: Option<u32>,
     /// What else the process keeps for this device.
     pub mirror: RegionMirror,
+    /// It is the machine itself and no chip: what the process has of the host's memory.
+    pub is_host: bool,
 }
 
 const BOARD_TYPES: [(u8, BoardType); 7] = [
@@ -111,8 +115,26 @@ pub(crate) fn encode(entry: &DeviceEntry) -> [u8; DEVICE_BYTES] {
         RegionMirror::Totals => at::FLAG_MIRRORED_TOTALS,
         RegionMirror::TotalsAndRow => at::FLAG_MIRRORED_TOTALS | at::FLAG_MIRRORED_ROW,
     };
+    if entry.is_host {
+        flags |= at::FLAG_HOST;
+    }
     bytes[at::FLAGS..at::FLAGS + 8].copy_from_slice(&flags.to_le_bytes());
     bytes
+}
+
+/// Writes a new entry into the map, its tag last, and counts it. The caller holds the lock that
+/// devices are added under, and the entry's page is reserved.
+pub(crate) fn publish(mapping: &Mapping, slot: DeviceSlot, entry: &DeviceEntry) {
+    let offset = DEVICES_OFFSET + slot.index() * DEVICE_BYTES;
+    for (number, chunk) in encode(entry).chunks_exact(8).enumerate() {
+        let word = u64::from_le_bytes(chunk.try_into().expect("a chunk of eight bytes"));
+        mapping.word(offset + number * 8).store(word, Ordering::Relaxed);
+    }
+    // SYNC: device publication
+    mapping.word(offset + at::TAG).store(at::READY, Ordering::Release);
+    let count = u64::from(slot.0) + 1;
+    // SYNC: device publication
+    mapping.word(header::DEVICES_USED).store(count, Ordering::Release);
 }
 
 // === decoding ===
@@ -160,6 +182,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<DeviceEntry> {
         dram_channels: short(at::FLAG_DRAM_CHANNELS, at::DRAM_CHANNELS),
         worker_cores: short(at::FLAG_WORKER_CORES, at::WORKER_CORES),
         mirror,
+        is_host: flags & at::FLAG_HOST != 0,
     })
 }
 
@@ -208,6 +231,7 @@ mod tests {
             dram_channels: Some(6),
             worker_cores: Some(80),
             mirror: RegionMirror::TotalsAndRow,
+            is_host: false,
         }
     }
 
@@ -215,7 +239,8 @@ mod tests {
     fn entries_survive_their_encoding() {
         let bare = DeviceEntry { logical_id: 3, ..DeviceEntry::default() };
         let totals = DeviceEntry { mirror: RegionMirror::Totals, ..full() };
-        for entry in [full(), bare, totals] {
+        let host = DeviceEntry { is_host: true, ..DeviceEntry::default() };
+        for entry in [full(), bare, totals, host] {
             assert_eq!(decode(&published(&entry)), Some(entry));
         }
         assert_eq!(decode(&encode(&full())), None, "not published");

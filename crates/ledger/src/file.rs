@@ -148,6 +148,11 @@ impl LedgerFile {
         &self.name
     }
 
+    /// The file system and the inode by which the file is known.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     /// A descriptor for another process: it cannot write through it.
     pub(crate) fn read_only_descriptor(&self) -> io::Result<OwnedFd> {
         Ok(fcntl_dupfd_cloexec(&self.readable, 0)?)

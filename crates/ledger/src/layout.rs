@@ -206,6 +206,8 @@ pub mod device {
     pub const FLAG_MIRRORED_TOTALS: u64 = 1 << 10;
     /// The process also keeps its row in that region.
     pub const FLAG_MIRRORED_ROW: u64 = 1 << 11;
+    /// The entry is of the machine's own memory, and names no chip.
+    pub const FLAG_HOST: u64 = 1 << 12;
 }
 
 const _: () = {

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::cell::Cell;
 use crate::layout::{CELL_BYTES, CELLS_CAPACITY, CELLS_OFFSET};
@@ -85,6 +85,14 @@ impl Mapping {
         // (checked in `layout`) and maps are page-aligned, so the cell is aligned; a Cell is eight
         // AtomicU64, valid for any bit pattern; it lives as long as `self`.
         unsafe { self.base.byte_add(offset).cast::<Cell>().as_ref() }
+    }
+
+    /// Leaves the map out of what a forked child gets. Whoever uses this must not use the map there.
+    pub(crate) fn keep_from_children(&self) -> io::Result<()> {
+        // SAFETY: the range is exactly this map, whose content and place do not change. In a child
+        // its addresses are not mapped, and the caller promises not to touch them there.
+        unsafe { madvise(self.base.as_ptr(), self.length, Advice::LinuxDontFork)? };
+        Ok(())
     }
 
     /// Replaces the map by private zeroes at the same place, so that whoever still writes there

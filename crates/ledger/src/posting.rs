@@ -121,6 +121,25 @@ pub(crate) fn overflow_frees(shared: &Cell, buffers: u64, bytes: u64) {
     add_to_posted(shared, bytes.cast_signed().wrapping_neg());
 }
 
+/// Counts an allocation in a ledger that has shared cells only and posts nothing. The peak is never
+/// above the truth, and is exact where no two threads allocate at the same instant: what was freed
+/// is looked at after what was allocated.
+#[inline]
+pub(crate) fn sealed_allocation(shared: &Cell, bytes: u64) {
+    shared.word(OVERFLOW_ALLOCATIONS).fetch_add(1, Ordering::Relaxed);
+    let before = shared.word(OVERFLOW_ALLOCATED_BYTES).fetch_add(bytes, Ordering::Relaxed);
+    let freed = shared.word(OVERFLOW_FREED_BYTES).load(Ordering::Relaxed);
+    let live = before.wrapping_add(bytes).wrapping_sub(freed).cast_signed();
+    raise_peak(shared, u64::try_from(live).unwrap_or(0));
+}
+
+/// Counts a free in such a ledger.
+#[inline]
+pub(crate) fn sealed_free(shared: &Cell, bytes: u64) {
+    shared.word(OVERFLOW_FREES).fetch_add(1, Ordering::Relaxed);
+    shared.word(OVERFLOW_FREED_BYTES).fetch_add(bytes, Ordering::Relaxed);
+}
+
 /// Counts an allocation that failed.
 pub(crate) fn count_failure(shared: &Cell) {
     shared.word(FAILED).fetch_add(1, Ordering::Relaxed);

@@ -31,6 +31,7 @@ use crate::sync::{
 pub use faults::Faults;
 pub use recorder::Recorder;
 pub use registry::AddDeviceError;
+pub(crate) use start::write_header;
 
 use registry::Registry;
 
@@ -62,7 +63,7 @@ impl Ledger {
         let (file, mapping) = LedgerFile::create(directory, &owner.identity, |file| {
             let mapping = Mapping::writable(file, FILE_BYTES).map_err(CreateError::Map)?;
             // Before the header is complete, and long before anyone can open the file.
-            start::write_header(&mapping, &owner, hold::take(file));
+            write_header(&mapping, &owner, hold::take(file));
             Ok(mapping)
         })?;
         prepare_heavy_barrier();

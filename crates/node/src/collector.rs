@@ -19,6 +19,7 @@ use crate::hardware::{
     NvmlUse, SourceReading,
 };
 use crate::legacy::{LegacyFigures, Roster};
+use crate::observation::MemoryClaim;
 use crate::processes::{EndpointUse, Holders, Places, PodOptions, Processes};
 use crate::reconcile::{Observations, reconcile};
 use crate::report::MAX_ERRORS;
@@ -92,6 +93,15 @@ pub struct Round {
     pub endpoints: EndpointUse,
 }
 
+/// What processes say that they have memory of.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    /// The machine itself.
+    host: bool,
+    /// Any other device.
+    others: bool,
+}
+
 impl Collector {
     /// A collector of this options' machine.
     ///
@@ -155,8 +165,11 @@ impl Collector {
         let mut sources = vec![status];
         self.read_others(round, &mut devices, &mut sources);
         let found = self.processes.look(&holders(&devices), round.endpoints);
-        let named =
-            found.processes.iter().any(|one| one.memory.is_some()) || !found.regions.is_empty();
+        let claims = || found.processes.iter().filter_map(|one| one.memory.as_ref());
+        let named = Named {
+            host: claims().any(MemoryClaim::is_of_host),
+            others: claims().any(MemoryClaim::is_of_devices) || !found.regions.is_empty(),
+        };
         self.read_host(round, named, &mut devices, &mut sources);
         if !devices.is_empty() {
             sources[0].errors.retain(|error| !tenstorrent::is_no_driver(error));
@@ -220,18 +233,18 @@ impl Collector {
         }
     }
 
-    /// Adds the machine itself, where it is wanted.
+    /// Adds the machine itself, where it is wanted, or processes say what they have of its memory.
     fn read_host(
         &mut self,
         round: Round,
-        others_are_named: bool,
+        named: Named,
         devices: &mut Vec<DeviceReading>,
         sources: &mut Vec<SourceStatus>,
     ) {
         let (host, source, last) = &mut self.host;
         let wanted = match host {
             HostUse::Never => false,
-            HostUse::LastResort => devices.is_empty() && !others_are_named,
+            HostUse::LastResort => named.host || (devices.is_empty() && !named.others),
             HostUse::Always => true,
         };
         if wanted {

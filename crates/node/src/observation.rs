@@ -28,6 +28,8 @@ pub struct MemoryClaim {
 pub struct DeviceClaim {
     /// Which chip.
     pub chip: ChipIdentity,
+    /// It is no chip but the machine's own memory.
+    pub is_host: bool,
     /// Its facts, where the process knows them all.
     pub facts: Option<ChipFacts>,
     /// The chip's DRAM, as the process knows it.

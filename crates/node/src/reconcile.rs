@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::Timestamp;
-use telltale_schema::device::DeviceIdentity;
+use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
@@ -215,7 +215,8 @@ impl Bench {
 
     fn add_claim(&mut self, draft: &mut ProcessDraft, claim: DeviceClaim) {
         let uid = draft.process.uid.value().copied();
-        let Some(index) = self.device_of(&claim.chip, uid) else {
+        let device = if claim.is_host { self.host() } else { self.device_of(&claim.chip, uid) };
+        let Some(index) = device else {
             self.refuse(&draft.process.name, "names more devices than a machine can have");
             return;
         };
@@ -285,6 +286,18 @@ impl Bench {
         if let Some(facts) = ChipFacts::of_board(chip.board_type) {
             draft.facts = Reading::new(facts, self.taken_at);
         }
+        self.devices.push(draft);
+        Some(self.devices.len() - 1)
+    }
+
+    /// The place of the machine itself, made where its own source was not asked.
+    fn host(&mut self) -> Option<usize> {
+        let known = self.devices.iter().position(|draft| draft.identity.is_host());
+        if known.is_some() || self.devices.len() >= MAX_DEVICES {
+            return known;
+        }
+        let mut draft = Draft::named(ChipIdentity::default(), "ledgers");
+        draft.identity = OtherIdentity::new("host", "host", DeviceClass::Host).into();
         self.devices.push(draft);
         Some(self.devices.len() - 1)
     }

@@ -116,6 +116,7 @@ impl DeviceDescription {
             dram_channels: facts.map(|facts| facts.dram_channels),
             worker_cores: facts.map(|facts| facts.worker_cores),
             mirror,
+            is_host: false,
         }
     }
 }

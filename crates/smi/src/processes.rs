@@ -27,21 +27,25 @@ pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
         };
         return text::painted(words, Tone::Faint, style);
     }
-    let columns = [
+    let shows_system = machines.iter().any(|machine| has_system_memory(machine.snapshot));
+    let mut columns = vec![
         Column::right("PID", 0),
         Column::left("USER", 4),
         Column::left("DEVICE", 2),
         Column::right("DRAM", 0),
         Column::right("L1", 1),
+    ];
+    columns.extend(shows_system.then_some(Column::right("SYSTEM", 1)));
+    columns.extend([
         Column::right("BUFFERS", 5),
         Column::right("UP", 6),
         Column::left("COMMAND", 3),
-    ];
+    ]);
     let mut table = Table::new(Machine::column(machines).into_iter().chain(columns).collect());
     for machine in machines {
         for process in &machine.snapshot.processes {
             for held in rows::devices(&process.devices) {
-                let row = row(machine.snapshot, process, held);
+                let row = row(machine.snapshot, process, held, shows_system);
                 table.push(machine.cell().into_iter().chain(row).collect());
             }
         }
@@ -49,10 +53,21 @@ pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
     table.render(style)
 }
 
-fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec<Cell> {
+/// Whether a process has memory of the host's: most have none, and need no column that says so.
+fn has_system_memory(snapshot: &Snapshot) -> bool {
+    let mut held = snapshot.processes.iter().flat_map(|process| &process.devices);
+    held.any(|held| held.live_bytes(MemorySpace::Host).is_some_and(|bytes| bytes > 0))
+}
+
+fn row(
+    snapshot: &Snapshot,
+    process: &Process,
+    held: Option<&HeldDevice>,
+    shows_system: bool,
+) -> Vec<Cell> {
     let device = held.and_then(|held| snapshot.devices.get(held.device));
     let memory = |space| Cell::bytes(held.and_then(|held| held.live_bytes(space)));
-    vec![
+    let mut cells = vec![
         process
             .pid
             .map_or_else(|| Cell::toned("hidden", Tone::Faint), |pid| Cell::new(pid.to_string())),
@@ -60,13 +75,17 @@ fn row(snapshot: &Snapshot, process: &Process, held: Option<&HeldDevice>) -> Vec
         device.map_or_else(Cell::absent, |device| Cell::new(printable(&device.id))),
         memory(MemorySpace::Dram),
         memory(MemorySpace::L1),
+    ];
+    cells.extend(shows_system.then(|| memory(MemorySpace::Host)));
+    cells.extend([
         Cell::count(held.and_then(|held| held.live_buffers)),
         process
             .uptime_seconds
             .value()
             .map_or_else(Cell::absent, |seconds| Cell::new(quantity::span(*seconds))),
         command(process),
-    ]
+    ]);
+    cells
 }
 
 pub(crate) fn owner(process: &Process) -> Cell {

@@ -11,6 +11,7 @@ mod history;
 mod hosts;
 mod man;
 mod record;
+mod run;
 mod serve;
 mod smi;
 mod top;
@@ -41,6 +42,7 @@ pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
 pub(crate) use hosts::HostsArguments;
 pub(crate) use man::ManArguments;
 pub(crate) use record::RecordArguments;
+pub(crate) use run::RunArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
 pub(crate) use smi::SmiArguments;
 pub(crate) use top::{ScreenArguments, TopArguments};
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     /// Record what `smi` shows into a file, for `smi --replay`
     #[command(after_help = record::RECORD_HELP)]
     Record(RecordArguments),
+    /// Run a command that knows nothing of Telltale, and record its large allocations
+    #[command(after_help = run::RUN_HELP)]
+    Run(RunArguments),
     /// Show one process over its whole life, finished or not
     #[command(after_help = history::REPORT_HELP)]
     Report(ReportArguments),

@@ -40,6 +40,14 @@ pub(crate) enum Failure {
     /// The arguments, or a file's settings, make no sense together.
     #[error("{0}")]
     Usage(String),
+    /// A command could not be run; its caller expects what shells say of that.
+    #[error("{text}")]
+    Command {
+        /// The exit status.
+        status: u8,
+        /// What failed.
+        text: String,
+    },
     /// Anything else.
     #[error("{0}")]
     Told(String),
@@ -75,6 +83,10 @@ pub(crate) fn code(outcome: Result<Status, Failure>) -> ExitCode {
         Err(Failure::Usage(text)) => {
             tell(&format!("telltale: {text}"));
             ExitCode::from(USAGE)
+        }
+        Err(Failure::Command { status, text }) => {
+            tell(&format!("telltale: {text}"));
+            ExitCode::from(status)
         }
         Err(Failure::Told(text)) => {
             tell(&format!("telltale: {text}"));

@@ -29,6 +29,7 @@ mod record;
 mod recording;
 mod replay;
 mod report;
+mod run;
 mod serve;
 mod smi;
 mod sockets;
@@ -41,8 +42,14 @@ use arguments::Command;
 
 fn main() -> ExitCode {
     let command = arguments::parse();
-    // Workers have the limits that their agent was given.
-    if !matches!(command, Ok(Command::Agent(_) | Command::Hold(_) | Command::Guard(_))) {
+    // Workers have the limits that their agent was given, and commands those of their caller.
+    let keeps_limits = |command: &Command| {
+        matches!(
+            command,
+            Command::Agent(_) | Command::Hold(_) | Command::Guard(_) | Command::Run(_)
+        )
+    };
+    if !command.as_ref().is_ok_and(keeps_limits) {
         descriptors::allow_all();
     }
     let outcome = match command {
@@ -57,6 +64,7 @@ fn main() -> ExitCode {
         Ok(Command::Health(arguments)) => health::run(&arguments),
         Ok(Command::History(arguments)) => history::run(&arguments),
         Ok(Command::Record(arguments)) => record::run(&arguments),
+        Ok(Command::Run(arguments)) => run::run(&arguments),
         Ok(Command::Report(arguments)) => report::run(&arguments),
         Ok(Command::Coordinator(arguments)) => coordinator::run(&arguments),
         Ok(Command::Demo(arguments)) => demo::run(&arguments),

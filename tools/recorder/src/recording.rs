@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::file;
 use crate::raw;
-use crate::table::AddressTable;
+use crate::table::{AddressTable, Inserted};
 
 /// Slots for a million live allocations; 16 MiB of address space, touched as used.
 static LIVE: AddressTable<{ 1 << 17 }> = AddressTable::new();
@@ -73,7 +73,7 @@ impl Recording {
         if size_bytes < self.threshold_bytes.load(Ordering::Relaxed) || address == 0 {
             return;
         }
-        if LIVE.insert(address as u64, size_bytes as u64) {
+        if LIVE.insert(address as u64, size_bytes as u64) != Inserted::Full {
             self.append(raw::KIND_ALLOCATE, address as u64, size_bytes as u64);
         } else {
             self.counter(raw::OVERFLOWED).fetch_add(1, Ordering::Relaxed);

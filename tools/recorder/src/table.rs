@@ -12,6 +12,17 @@ const WAYS: usize = 8;
 #[repr(align(64))]
 struct Bucket([AtomicU64; WAYS]);
 
+/// What became of a new address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inserted {
+    /// It is noted.
+    Fresh,
+    /// It was noted already, with so many bytes.
+    Replaced(u64),
+    /// Both its buckets are full, and it is not noted.
+    Full,
+}
+
 /// A set of addresses with a size each. `BUCKETS` is a power of two.
 pub(crate) struct AddressTable<const BUCKETS: usize> {
     addresses: [Bucket; BUCKETS],
@@ -28,22 +39,27 @@ impl<const BUCKETS: usize> AddressTable<BUCKETS> {
         }
     }
 
-    /// Notes that `address` has `size_bytes`. False if both its buckets are full.
+    /// Notes that `address` has `size_bytes`.
     ///
     /// An address already noted (its free was hidden from us) gets the new size.
-    pub(crate) fn insert(&self, address: u64, size_bytes: u64) -> bool {
-        if let Some((bucket, way)) = self.find(address) {
-            self.sizes[bucket][way].store(size_bytes, Ordering::Relaxed);
-            return true;
+    pub(crate) fn insert(&self, address: u64, size_bytes: u64) -> Inserted {
+        let buckets = Self::buckets(address);
+        let [first, second] = buckets.map(|bucket| (bucket, self.look(bucket, address)));
+        for (bucket, (found, _)) in [first, second] {
+            if found != 0 {
+                let way = found.trailing_zeros() as usize;
+                let old = self.sizes[bucket][way].swap(size_bytes, Ordering::Relaxed);
+                return Inserted::Replaced(old);
+            }
         }
-        let [first, second] = Self::buckets(address);
-        let emptier = if self.vacancies(second) > self.vacancies(first) {
-            [second, first]
-        } else {
-            [first, second]
-        };
-        for bucket in emptier {
-            for (way, slot) in self.addresses[bucket].0.iter().enumerate() {
+        let vacancies = |(_, (_, empty)): (usize, (u32, u32))| empty.count_ones();
+        let emptier =
+            if vacancies(second) > vacancies(first) { [second, first] } else { [first, second] };
+        for (bucket, (_, mut empty)) in emptier {
+            while empty != 0 {
+                let way = empty.trailing_zeros() as usize;
+                empty &= empty - 1;
+                let slot = &self.addresses[bucket].0[way];
                 // SYNC: slot reuse. Acquires what `remove` released: its read of the old size
                 // comes before our write of the new one.
                 let claimed =
@@ -51,11 +67,11 @@ impl<const BUCKETS: usize> AddressTable<BUCKETS> {
                 if claimed.is_ok() {
                     // Whoever frees this address got it from this thread, so it sees the size.
                     self.sizes[bucket][way].store(size_bytes, Ordering::Relaxed);
-                    return true;
+                    return Inserted::Fresh;
                 }
             }
         }
-        false
+        Inserted::Full
     }
 
     /// Forgets `address` and returns its size, or `None` if it is not there.
@@ -82,9 +98,14 @@ impl<const BUCKETS: usize> AddressTable<BUCKETS> {
         })
     }
 
-    fn vacancies(&self, bucket: usize) -> usize {
-        let slots = &self.addresses[bucket].0;
-        slots.iter().filter(|slot| slot.load(Ordering::Relaxed) == 0).count()
+    /// The slots of a bucket that have `address`, and those that are empty, a bit for each. Without
+    /// a branch, because where they are cannot be foreseen.
+    fn look(&self, bucket: usize, address: u64) -> (u32, u32) {
+        let slots = self.addresses[bucket].0.iter().enumerate();
+        slots.fold((0, 0), |(found, empty), (way, slot)| {
+            let there = slot.load(Ordering::Relaxed);
+            (found | u32::from(there == address) << way, empty | u32::from(there == 0) << way)
+        })
     }
 
     /// The two buckets of an address: the high bits of two multiplicative hashes.
@@ -98,15 +119,15 @@ impl<const BUCKETS: usize> AddressTable<BUCKETS> {
 
 #[cfg(test)]
 mod tests {
-    use super::AddressTable;
+    use super::{AddressTable, Inserted};
 
     #[test]
     fn an_address_is_found_until_removed() {
         static TABLE: AddressTable<4> = AddressTable::new();
         assert_eq!(TABLE.remove(4096), None);
         assert_eq!(TABLE.remove(0), None, "a null pointer is never noted");
-        assert!(TABLE.insert(4096, 7));
-        assert!(TABLE.insert(4096, 8), "a hidden free leaves one entry, not two");
+        assert_eq!(TABLE.insert(4096, 7), Inserted::Fresh);
+        assert_eq!(TABLE.insert(4096, 8), Inserted::Replaced(7), "one entry, not two");
         assert_eq!(TABLE.remove(4096), Some(8));
         assert_eq!(TABLE.remove(4096), None);
     }
@@ -114,14 +135,16 @@ mod tests {
     #[test]
     fn it_fills_almost_to_the_last_slot_and_says_when_full() {
         static TABLE: AddressTable<1024> = AddressTable::new();
-        let inserted: Vec<u64> =
-            (1..).map(|n| n * 4096).take_while(|address| TABLE.insert(*address, 1)).collect();
+        let inserted: Vec<u64> = (1..)
+            .map(|n| n * 4096)
+            .take_while(|n| TABLE.insert(*n, 1) == Inserted::Fresh)
+            .collect();
         assert!(inserted.len() > 1024 * 8 * 3 / 4, "full after {}", inserted.len());
         for address in &inserted {
             assert_eq!(TABLE.remove(*address), Some(1));
         }
         // Churn leaves nothing behind that a later look-up would stumble over.
-        assert!(inserted.iter().all(|address| TABLE.insert(*address, 2)));
+        assert!(inserted.iter().all(|address| TABLE.insert(*address, 2) == Inserted::Fresh));
     }
 
     #[test]
@@ -132,7 +155,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..20_000 {
                         let address = (thread << 32) + (round % 50) * 64 + 64;
-                        assert!(TABLE.insert(address, thread));
+                        assert_eq!(TABLE.insert(address, thread), Inserted::Fresh);
                         assert_eq!(TABLE.remove(address), Some(thread));
                     }
                 });

@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 28] = [
+pub const MEMBERS: [Member; 29] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -69,6 +69,8 @@ pub const MEMBERS: [Member; 28] = [
     here("telltale-server", &[]),
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
+    // It is loaded into programs that know nothing of it: a ledger, and nothing that starts a thread.
+    here("telltale-preload", &["telltale-ledger", "telltale-schema"]),
     here(
         "telltale-operations",
         &["telltale-emulator", "telltale-program-cache", "telltale-schema"],
@@ -87,7 +89,7 @@ pub const MEMBERS: [Member; 28] = [
 ];
 
 /// Packages that the shipped program must not contain.
-pub const NOT_PRODUCT: [&str; 10] = [
+pub const NOT_PRODUCT: [&str; 11] = [
     "telltale",
     "telltale-bench",
     "telltale-cluster-simulation",
@@ -95,6 +97,7 @@ pub const NOT_PRODUCT: [&str; 10] = [
     "telltale-harness",
     "telltale-ledger-models",
     "telltale-nccl-profiler",
+    "telltale-preload",
     "telltale-program-cache-models",
     "telltale-recorder",
     "xtask",
@@ -107,11 +110,12 @@ pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
 pub const SCHEMA_OPTIONAL_DEPENDENCIES: [&str; 1] = ["schemars"];
 
 /// Packages that a workload links: whatever they pull in must start no async runtime.
-pub const NO_ASYNC_RUNTIME: [&str; 5] = [
+pub const NO_ASYNC_RUNTIME: [&str; 6] = [
     "telltale-runtime",
     "telltale-capi",
     "telltale-nccl-profiler",
     "telltale-nrt",
+    "telltale-preload",
     "telltale-recorder",
 ];
 
@@ -130,12 +134,13 @@ pub const ASYNC_RUNTIMES: [&str; 10] = [
 ];
 
 /// Where unsafe code may be: a crate's directory, or one file or module of a crate.
-pub const UNSAFE_ALLOWED: [(&str, &str); 10] = [
+pub const UNSAFE_ALLOWED: [(&str, &str); 11] = [
     ("crates/ledger/", "memory shared between processes"),
     ("crates/capi/", "the C border"),
     ("crates/nrt/", "the C border of the debug stream"),
     ("crates/debug-stream/src/queue", "the event queue"),
     ("crates/nccl-profiler/src/border", "NCCL's calls"),
+    ("tools/preload/", "the preloaded library's symbols"),
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
     ("crates/runtime/src/process_hooks", "fork and signal hooks"),

@@ -12,7 +12,7 @@ pub struct Faults<'ledger> {
 }
 
 impl<'ledger> Faults<'ledger> {
-    pub(super) fn new(mapping: &'ledger Mapping) -> Self {
+    pub(crate) fn new(mapping: &'ledger Mapping) -> Self {
         Self { mapping }
     }
 

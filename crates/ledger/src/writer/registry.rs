@@ -4,11 +4,11 @@
 
 use crate::cell::{Cell, CellType, Tag};
 use crate::claims::{Claims, PairClaims, publish};
-use crate::device::{DeviceEntry, DeviceSlot, encode};
+use crate::device::{DeviceEntry, DeviceSlot, publish as publish_device};
 use crate::file::LedgerFile;
 use crate::layout::{
     CELL_BYTES, CELLS_CAPACITY, CELLS_OFFSET, DEVICE_BYTES, DEVICES_CAPACITY, DEVICES_OFFSET,
-    KINDS_CAPACITY, PAGE_BYTES, SHARDS_CAPACITY, device, header as at,
+    KINDS_CAPACITY, PAGE_BYTES, SHARDS_CAPACITY, header as at,
 };
 use crate::mapping::Mapping;
 use crate::posting::{Mode, overflow_frees, take_over};
@@ -176,15 +176,7 @@ impl Registry {
         if index.is_multiple_of(DEVICES_PER_PAGE) {
             file.reserve(offset, PAGE_BYTES).map_err(AddDeviceError::Reserve)?;
         }
-        for (number, chunk) in encode(entry).chunks_exact(8).enumerate() {
-            let word = u64::from_le_bytes(chunk.try_into().expect("a chunk of eight bytes"));
-            mapping.word(offset + number * 8).store(word, Ordering::Relaxed);
-        }
-        // SYNC: device publication
-        mapping.word(offset + device::TAG).store(device::READY, Ordering::Release);
-        let count = u64::from(slot) + 1;
-        // SYNC: device publication
-        mapping.word(at::DEVICES_USED).store(count, Ordering::Release);
+        publish_device(mapping, DeviceSlot(slot), entry);
         self.devices.push(entry.clone());
         self.pairs.resize(self.devices.len() * KINDS_CAPACITY, PairClaims::default());
         Ok(DeviceSlot(slot))

@@ -11,7 +11,7 @@ use crate::sync::Ordering;
 use telltale_schema::memory::MemoryKind;
 
 /// Writes the header into a fresh, zeroed file, whose lock is held or not; the ready word last.
-pub(super) fn write_header(mapping: &Mapping, owner: &LedgerOwner, held: bool) {
+pub(crate) fn write_header(mapping: &Mapping, owner: &LedgerOwner, held: bool) {
     let bytes = encode(owner, held);
     for (index, chunk) in bytes.chunks_exact(8).enumerate() {
         let word = u64::from_le_bytes(chunk.try_into().expect("a chunk of eight bytes"));

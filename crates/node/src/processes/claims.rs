@@ -23,6 +23,7 @@ pub(crate) fn of_ledger(reading: &LedgerReading) -> MemoryClaim {
 fn device(entry: &DeviceEntry) -> DeviceClaim {
     DeviceClaim {
         chip: entry.identity.clone(),
+        is_host: entry.is_host,
         facts: None,
         dram_capacity_bytes: entry.dram_capacity_bytes,
         l1_capacity_bytes: entry.l1_capacity_bytes,
@@ -31,10 +32,23 @@ fn device(entry: &DeviceEntry) -> DeviceClaim {
     }
 }
 
+impl MemoryClaim {
+    /// Whether it names a device beside the machine itself, or nothing.
+    pub(crate) fn is_of_devices(&self) -> bool {
+        self.devices.is_empty() || self.devices.iter().any(|device| !device.is_host)
+    }
+
+    /// Whether it names the machine itself.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.devices.iter().any(|device| device.is_host)
+    }
+}
+
 /// What an endpoint says.
 pub(crate) fn of_report(report: &Report) -> MemoryClaim {
     let devices = report.devices.iter().map(|device| DeviceClaim {
         chip: device.chip.clone(),
+        is_host: false,
         facts: device.facts,
         dram_capacity_bytes: device.facts.map(|facts| facts.dram_capacity_bytes),
         l1_capacity_bytes: device

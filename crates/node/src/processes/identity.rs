@@ -133,11 +133,12 @@ impl<'a> Checks<'a> {
 
     /// Judges a ledger: as its claim, and where its process cannot be seen from here, by whether
     /// anybody still has it open. A system container may have a boot id of its own (systemd-nspawn
-    /// mounts one); its processes are of this boot all the same, as a lock that is held shows.
+    /// mounts one); its processes are of this boot all the same, as a lock that is held shows. A process
+    /// that lives and has let go of its ledger executes another program now.
     pub(crate) fn judge_ledger(&self, reader: &LedgerReader) -> Standing {
         let (claimed, uid) = (reader.owner(), reader.uid());
         match self.judge(claimed, uid) {
-            Standing::Hidden if reader.is_abandoned() => Standing::Dead,
+            Standing::Hidden | Standing::Alive { .. } if reader.is_abandoned() => Standing::Dead,
             Standing::Dead if self.is_of_another_boot(claimed) && reader.is_held() => {
                 self.judge_of_this_boot(claimed, uid)
             }

@@ -116,6 +116,23 @@ fn a_process_with_ledger_and_row_counts_once() {
 }
 
 #[test]
+fn memory_of_the_host_is_of_the_machine_itself_and_of_no_chip() {
+    let host = || DeviceClaim {
+        is_host: true,
+        chip: ChipIdentity::default(),
+        ..claim(3, NOT, &[(MemoryKind::SystemMemory, 100)])
+    };
+    let one = with_ledger(10, ProcessState::Alive, vec![host(), claim(3, NOT, &[(DRAM, 7)])]);
+    let other = with_ledger(11, ProcessState::Alive, vec![host()]);
+    let result = reconcile(observed(vec![chip(3, &[])], vec![one, other], Vec::new()));
+    let [chip, machine] = result.devices.as_slice() else { panic!("{:?}", result.devices) };
+    assert!(machine.identity.is_host() && machine.id == "host");
+    assert_eq!(chip.kind(DRAM).unwrap().total_bytes, 7);
+    assert!(chip.kind(MemoryKind::SystemMemory).is_none());
+    assert_eq!(machine.kind(MemoryKind::SystemMemory).unwrap().processes_bytes, 200);
+}
+
+#[test]
 fn a_region_speaks_before_the_legacy_socket_and_a_process_of_both_counts_once() {
     let chips = || vec![chip(3, &[(10, 1)]), chip(4, &[(10, 1)])];
     let told = |bus, bytes| claim(bus, NOT, &[(DRAM, bytes)]);

@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &DemoArguments) -> Result<Status, Failure> {
     let mut show = Show { began: began.0, story, screen, undisturbed: Vec::new() };
     let shown = show.run(&mut company, &interrupt).map_err(|failure| match failure {
         Failure::Told(text) => Failure::Told(text + &company.complaints()),
-        other @ (Failure::Usage(_) | Failure::ReaderGone) => other,
+        other => other,
     });
     interrupt.finish_undisturbed();
     show.story.has_ended = true;

@@ -31,6 +31,7 @@ mod printed;
 mod ranks;
 mod recordings;
 mod replay;
+mod run;
 mod serve;
 mod terminal;
 mod told;

@@ -1,0 +1,139 @@
+//! `telltale run`: the command is what it is without, and `telltale smi` shows what it has.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use telltale_harness::{ChildGuard, Scratch, cargo_library_directory, skip, wait_until};
+use telltale_schema::memory::MemoryKind;
+use telltale_schema::snapshot::Snapshot;
+
+use crate::command::{PATIENCE, said, telltale};
+
+static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+    cargo_library_directory("telltale-preload", "telltale_preload").join("libtelltale_preload.so")
+});
+
+/// A runtime directory.
+fn place() -> Scratch {
+    let place = Scratch::new();
+    place.set_mode(0o700);
+    place
+}
+
+fn run(place: &Scratch, arguments: &[&str]) -> Command {
+    let mut command = telltale();
+    command.arg("run").arg("--library").arg(&*LIBRARY).arg("--runtime-dir").arg(place.path());
+    command.args(arguments);
+    command
+}
+
+fn snapshot(place: &Scratch) -> Snapshot {
+    let said = said(telltale().args(["smi", "--json", "--runtime-dir"]).arg(place.path()));
+    serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+#[test]
+fn what_a_command_has_is_shown_on_the_machine_itself_while_it_runs() {
+    let test = "cli::run::what_a_command_has_is_shown_on_the_machine_itself_while_it_runs";
+    if !PathBuf::from("/usr/bin/python3").exists() {
+        return skip(test, "needs Debian's python3");
+    }
+    let place = place();
+    let script =
+        "import sys; kept = bytearray(90_000_000); print('has', flush=True); sys.stdin.read()";
+    let mut command = run(&place, &["--threshold", "8MiB", "--", "/usr/bin/python3", "-c", script]);
+    let mut child = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut has = [0; 4];
+    std::io::Read::read_exact(child.child().stdout.as_mut().unwrap(), &mut has).unwrap();
+    let shown = snapshot(&place);
+    let host = shown.devices.iter().position(|device| device.identity.is_host()).unwrap();
+    let [process] = shown.processes.as_slice() else { panic!("{:?}", shown.processes) };
+    assert_eq!(process.pid, Some(child.id()), "the command is this process");
+    let held = process.devices.iter().find(|held| held.device == host).unwrap();
+    let of_host = held.kinds.iter().find(|one| one.kind == MemoryKind::SystemMemory).unwrap();
+    assert_eq!(of_host.usage.live_bytes(), 90_000_001);
+    let parts = shown.devices[host].kind(MemoryKind::SystemMemory).unwrap();
+    assert_eq!((parts.processes_bytes, parts.total_bytes), (90_000_001, 90_000_001));
+    let table = said(telltale().args(["smi", "--runtime-dir"]).arg(place.path()));
+    let shown = ["SYSTEM", "host", "85.8 MiB", "python3"];
+    assert!(shown.iter().all(|word| table.out.contains(word)), "{}", table.out);
+    drop(child.child().stdin.take());
+    assert!(child.wait_within("the command to end", PATIENCE).success());
+    wait_until("the process to be gone", PATIENCE, || snapshot(&place).processes.is_empty());
+}
+
+#[test]
+fn exit_statuses_and_signals_are_the_commands_own() {
+    let place = place();
+    let status = |script: &str| run(&place, &["--", "sh", "-c", script]).status().unwrap();
+    assert_eq!(status("exit 7").code(), Some(7));
+    assert_eq!(status("exit 64").code(), Some(64));
+    assert_eq!(status("kill -TERM $$").signal(), Some(15));
+    let pid = said(&mut run(&place, &["sh", "-c", "echo $PPID"])).out;
+    assert_eq!(pid.trim(), std::process::id().to_string(), "no process stands between");
+    let said = said(&mut run(&place, &["--", "echo", "--threshold", "x"]));
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("--threshold x\n", ""));
+}
+
+#[test]
+fn what_cannot_be_run_is_said_as_shells_say_it() {
+    let place = place();
+    said(&mut run(&place, &["--", "no-such-command"])).complains(127, &["no-such-command", "PATH"]);
+    said(&mut run(&place, &["--", "/etc/passwd"])).complains(126, &["/etc/passwd", "executed"]);
+    let nowhere = ["run", "--library", "/nowhere/lib.so", "--", "true"];
+    said(telltale().args(nowhere)).complains(2, &["/nowhere/lib.so"]);
+    assert_eq!(said(telltale().arg("run")).status, Some(64));
+    assert_eq!(said(&mut run(&place, &["--threshold", "1MB", "--", "true"])).status, Some(64));
+}
+
+#[test]
+fn a_command_runs_unrecorded_where_there_is_no_runtime_directory() {
+    let library = LIBRARY.to_str().unwrap();
+    let arguments = ["--library", library, "--runtime-dir", "/nowhere"];
+    let run = |more: &[&str]| {
+        said(telltale().arg("run").args(arguments).args(more).args([
+            "--",
+            "sh",
+            "-c",
+            "echo $LD_PRELOAD; exit 5",
+        ]))
+    };
+    let told = run(&[]);
+    assert_eq!((told.status, told.out.as_str()), (Some(5), "\n"));
+    assert!(
+        told.err.starts_with("telltale: nothing is recorded: ") && told.err.lines().count() == 1
+    );
+    let quiet = run(&["--quiet"]);
+    assert_eq!((quiet.status, quiet.err.as_str()), (Some(5), ""));
+}
+
+#[test]
+fn the_library_is_found_where_it_is_built_or_installed() {
+    let place = Scratch::new();
+    let prefix = place.join("usr");
+    let own = env!("CARGO_BIN_EXE_telltale");
+    let find = |library: &str| {
+        let _ = std::fs::remove_dir_all(&prefix);
+        for directory in ["bin", "lib/telltale"] {
+            std::fs::create_dir_all(prefix.join(directory)).unwrap();
+        }
+        std::fs::hard_link(own, prefix.join("bin/telltale"))
+            .or_else(|_| std::fs::copy(own, prefix.join("bin/telltale")).map(drop))
+            .unwrap();
+        if !library.is_empty() {
+            std::fs::copy(&*LIBRARY, prefix.join(library)).unwrap();
+        }
+        let mut command = Command::new(prefix.join("bin/telltale"));
+        command.args(["run", "--runtime-dir"]).arg(place.path());
+        said(command.args(["--", "sh", "-c", "echo $LD_PRELOAD"]).env_remove("LD_PRELOAD"))
+    };
+    let prefix = place.path().canonicalize().unwrap().join("usr");
+    let name = "libtelltale_preload.so";
+    for library in [format!("bin/{name}"), format!("lib/telltale/{name}"), format!("lib/{name}")] {
+        let found = find(&library);
+        assert_eq!(found.out.trim(), prefix.join(&library).to_str().unwrap(), "{found:?}");
+    }
+    find("").complains(2, &["libtelltale_preload.so", "--library", "cargo build"]);
+}
