@@ -5,8 +5,8 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions as defined;
-use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::Telemetry;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Load, Telemetry};
 
 use super::samples::Item;
 
@@ -49,24 +49,38 @@ pub(crate) enum Figure {
 }
 
 /// A sensor: its metric, its label, how many of the kept units make one of the metric's, and how
-/// it is read and put back.
+/// it is read, where the device has such a thing at all, and put back.
 pub(crate) struct Sensor {
     pub(crate) definition: &'static MetricDefinition,
     pub(crate) label: Option<(&'static str, &'static str)>,
     pub(crate) scale: f64,
-    pub(crate) read: fn(&Telemetry) -> Item,
+    pub(crate) read: fn(&Telemetry) -> Option<Item>,
     pub(crate) put: fn(&mut Telemetry, Reading<i64>),
 }
 
-/// Sensors in kept units: thousandths of a degree, a watt, an ampere, a volt; whole numbers of the rest.
+/// Sensors in kept units: thousandths of a degree, a watt, an ampere, a volt, a share; whole numbers
+/// of the rest.
 macro_rules! sensor {
     ($definition:ident, $label:expr, thousandths $field:ident) => {
         Sensor {
             definition: defined::$definition,
             label: $label,
             scale: 1000.0,
-            read: |telemetry| thousandths(&telemetry.$field),
+            read: |telemetry| Some(thousandths(&telemetry.$field)),
             put: |telemetry, reading| telemetry.$field = reading.map(|value| value as f64 / 1e3),
+        }
+    };
+    ($definition:ident, $label:expr, load $field:ident) => {
+        Sensor {
+            definition: defined::$definition,
+            label: $label,
+            scale: 1000.0,
+            read: |telemetry| Some(thousandths(&telemetry.load.as_ref()?.$field)),
+            put: |telemetry, reading| {
+                let absent = || Box::new(Load::absent(Absence::NotKept, ""));
+                let load = telemetry.load.get_or_insert_with(absent);
+                load.$field = reading.map(|value| value as f64 / 1e3);
+            },
         }
     };
     ($definition:ident, $label:expr, whole $field:ident) => {
@@ -74,7 +88,7 @@ macro_rules! sensor {
             definition: defined::$definition,
             label: $label,
             scale: 1.0,
-            read: |telemetry| whole(&telemetry.$field),
+            read: |telemetry| Some(whole(&telemetry.$field)),
             put: |telemetry, reading| {
                 telemetry.$field = reading.map(|value| u64::try_from(value).unwrap_or(0));
             },
@@ -86,7 +100,7 @@ const ASIC: Option<(&str, &str)> = Some(("sensor", "asic"));
 
 /// The sensors. A sensor's place is in the database: new ones come at the end.
 #[allow(clippy::cast_precision_loss)]
-pub(crate) const SENSORS: [Sensor; 13] = [
+pub(crate) const SENSORS: [Sensor; 15] = [
     sensor!(DEVICE_TEMPERATURE_CELSIUS, ASIC, thousandths temperature_celsius),
     sensor!(DEVICE_TEMPERATURE_LIMIT_CELSIUS, ASIC, thousandths temperature_limit_celsius),
     sensor!(DEVICE_POWER_WATTS, None, thousandths power_watts),
@@ -100,6 +114,8 @@ pub(crate) const SENSORS: [Sensor; 13] = [
     sensor!(DEVICE_CLOCK_HERTZ, Some(("clock", "arcclk")), whole arcclk_hertz),
     sensor!(DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, None, whole fan_revolutions_per_minute),
     sensor!(DEVICE_THERMAL_TRIPS_TOTAL, None, whole thermal_trips_total),
+    sensor!(DEVICE_BUSY_RATIO, None, load busy_ratio),
+    sensor!(DEVICE_MEMORY_BUSY_RATIO, None, load memory_busy_ratio),
 ];
 
 /// How many kinds of faults there are: double frees, unknown frees, reused live addresses,
@@ -251,7 +267,7 @@ mod tests {
     use std::collections::BTreeSet;
     use telltale_schema::clock::Timestamp;
     use telltale_schema::reading::{Absence, Reading};
-    use telltale_schema::snapshot::Telemetry;
+    use telltale_schema::snapshot::{Load, Telemetry};
 
     #[test]
     fn every_number_is_one_figure_and_every_series_has_its_own_name() {
@@ -273,11 +289,29 @@ mod tests {
         telemetry.aiclk_hertz = Reading::new(1_350_000_000, Timestamp(9));
         let mut found = Telemetry::absent(Absence::NotKept, "");
         for sensor in &SENSORS {
-            (sensor.put)(&mut found, reading((sensor.read)(&telemetry), Timestamp(9)));
+            if let Some(item) = (sensor.read)(&telemetry) {
+                (sensor.put)(&mut found, reading(item, Timestamp(9)));
+            }
         }
         telemetry.heartbeat_total = Reading::absent(Absence::NotKept, "");
         assert_eq!(found, telemetry);
         let huge = Telemetry { power_watts: Reading::new(1e300, Timestamp(1)), ..telemetry };
-        assert_eq!((SENSORS[2].read)(&huge), Item::Value(i64::MAX));
+        assert_eq!((SENSORS[2].read)(&huge), Some(Item::Value(i64::MAX)));
+    }
+
+    #[test]
+    fn a_device_that_never_tells_how_busy_it_is_has_no_series_of_it() {
+        let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
+        assert!(SENSORS[13..].iter().all(|sensor| (sensor.read)(&telemetry).is_none()));
+        let mut load = Load::absent(Absence::NotKept, "");
+        load.busy_ratio = Reading::new(0.375, Timestamp(9));
+        load.memory_busy_ratio = Reading::absent(Absence::Unsupported, "");
+        telemetry.load = Some(Box::new(load));
+        let mut found = Telemetry::absent(Absence::Unsupported, "");
+        for sensor in &SENSORS[13..] {
+            let item = (sensor.read)(&telemetry).unwrap();
+            (sensor.put)(&mut found, reading(item, Timestamp(9)));
+        }
+        assert_eq!(found, telemetry);
     }
 }

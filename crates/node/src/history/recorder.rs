@@ -435,7 +435,9 @@ fn note_series(row: &mut HeldRow, held: &HeldDevice, place: u32) {
 
 fn note_device(track: &mut Track, device: &Device, place: u32) {
     for (which, sensor) in SENSORS.iter().enumerate() {
-        track.note(Figure::Sensor(which), place, (sensor.read)(&device.telemetry));
+        if let Some(item) = (sensor.read)(&device.telemetry) {
+            track.note(Figure::Sensor(which), place, item);
+        }
     }
     for usage in &device.spaces {
         track.note(Figure::SpaceUsed(usage.space), place, whole(&usage.used_bytes));
