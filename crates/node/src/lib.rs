@@ -26,7 +26,6 @@ pub mod reconcile;
 mod report;
 pub mod samples;
 pub mod service;
-mod spelling;
 pub mod tenstorrent;
 pub mod tree;
 

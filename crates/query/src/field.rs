@@ -4,6 +4,7 @@
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::snapshot::{Device, HeldDevice, Process};
 
+use crate::spelling::nearest;
 use crate::subject::{Subject, Value};
 use crate::unit::Dimension;
 
@@ -198,10 +199,8 @@ impl Field {
     /// The field whose name is closest to `name`, if one is close.
     #[must_use]
     pub fn close_to(name: &str) -> Option<&'static Self> {
-        let name = name.to_ascii_lowercase();
-        let distances = FIELDS.iter().map(|field| (distance(&name, field.name), field));
-        let closest = distances.min_by_key(|(distance, _)| *distance);
-        closest.filter(|(distance, _)| *distance <= 1 + name.len() / 4).map(|(_, field)| field)
+        let names = FIELDS.iter().map(|field| field.name);
+        nearest(&name.to_ascii_lowercase(), names).and_then(Self::named)
     }
 }
 
@@ -231,21 +230,6 @@ impl FieldKind {
             }
         }
     }
-}
-
-/// How many letters have to be put in, taken out or changed to make one of the other (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, letter) in one.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = place + 1;
-        for (column, against) in other.bytes().enumerate() {
-            let change = diagonal + usize::from(letter != against);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

@@ -13,12 +13,14 @@ mod field;
 mod lexer;
 mod parser;
 mod selection;
+mod spelling;
 mod subject;
 mod unit;
 
 pub use completion::{Candidate, complete};
 pub use error::QueryError;
 pub use field::{Field, FieldKind, Owner};
+pub use spelling::nearest;
 pub use subject::Value;
 pub use unit::Dimension;
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::Configuration;
 use super::keys::{Key, Kind};
 use super::text::{Found, Problem, lookup, read, set};
-use crate::spelling::nearest;
+use telltale_query::nearest;
 use telltale_server::bounded_file;
 
 /// The largest configuration file.

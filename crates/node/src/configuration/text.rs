@@ -8,7 +8,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::Configuration;
 use super::keys::{Key, Kind};
-use crate::spelling::nearest;
+use telltale_query::nearest;
 
 /// Problems of one file that are told.
 const MAX_PROBLEMS: usize = 20;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
+use telltale_query::nearest;
 use telltale_schema::history::{
     HistoryAnswer, HistoryQuery, MAX_POINTS, MAX_SERIES, PastProcess, ProcessChoice, Series,
     Subjects, Whole, identity_text,
@@ -16,7 +17,6 @@ use super::figure::Figure;
 use super::rows::ProcessRow;
 use super::{moment, part, stored};
 use crate::access::Sight;
-use crate::spelling::nearest;
 
 /// What is shown of devices and processes where no metric was asked for, as a query names it.
 const USUAL: [&str; 4] = ["temperature_celsius", "power_watts", "aiclk", "space"];

@@ -3,10 +3,11 @@
 /// Letters that a name may be away from the one that was meant.
 const NEAR: usize = 3;
 
-/// The known name that was probably meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The known name that was probably meant by `name`: at most three letters and less than half of
+/// `name` away, if there is one. The first in the alphabet of those that are as near.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = known.map(|one| (distance(name, one), one)).min()?;
-    (near.0 <= NEAR && near.0 * 2 < name.len()).then_some(near.1)
+    (near.0 <= NEAR && near.0 * 2 < name.chars().count()).then_some(near.1)
 }
 
 /// How many letters have to be changed, added or taken away (Levenshtein).
