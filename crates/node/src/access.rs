@@ -5,6 +5,7 @@
 //! processes there are, what they are called and what they run is for root, the service's own
 //! user and group, and the processes' owner.
 
+mod choosing;
 mod redaction;
 
 use std::os::fd::AsFd;
@@ -19,6 +20,7 @@ use telltale_ledger::peer::supplementary_groups;
 use telltale_schema::snapshot::Snapshot;
 use telltale_server::token::Token;
 
+pub use choosing::{TooSlow, chosen};
 pub use redaction::visible;
 
 /// The set-group-id bit, by which an installed runtime directory is told from a private one.

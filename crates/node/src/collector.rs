@@ -201,6 +201,7 @@ impl Collector {
             processes: reconciled.processes,
             closed_processes: found.closed,
             withheld_processes: 0,
+            left_out: None,
             sources,
         }
     }

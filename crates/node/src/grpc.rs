@@ -8,6 +8,7 @@ mod alerts;
 mod calls;
 mod connect;
 mod encodings;
+mod filter;
 mod gate;
 mod health;
 mod history;

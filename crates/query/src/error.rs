@@ -1,6 +1,6 @@
 //! Why a query cannot be read, and where.
 
-use crate::{MAX_DEPTH, MAX_QUERY_BYTES};
+use crate::{MAX_DEPTH, MAX_PATTERNS, MAX_QUERY_BYTES};
 
 /// Why a query cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +18,8 @@ pub(crate) enum Problem {
     TooLong,
     #[error("parentheses and `not` stand more than {MAX_DEPTH} deep within each other")]
     TooDeep,
+    #[error("this is one pattern more than the {MAX_PATTERNS} that a query can have")]
+    TooManyPatterns,
     #[error("{found}, but {expected}")]
     Unexpected { found: String, expected: String },
     #[error("there is no field `{name}`{}", meant(.close))]
@@ -33,7 +35,10 @@ pub(crate) enum Problem {
 }
 
 fn meant(field: &Option<&'static str>) -> String {
-    field.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+    match field {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => String::from("; a text that is looked for anywhere stands in quotes"),
+    }
 }
 
 impl QueryError {

@@ -34,6 +34,9 @@ pub const MAX_QUERY_BYTES: usize = 2048;
 /// How deep parentheses and `not` may stand within each other.
 pub const MAX_DEPTH: usize = 32;
 
+/// Patterns and quoted texts of one query that are looked for in a text.
+pub const MAX_PATTERNS: usize = 16;
+
 /// A query that can be answered.
 #[derive(Debug, Clone)]
 pub struct Query {

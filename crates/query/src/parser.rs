@@ -4,16 +4,15 @@
 
 use regex_lite::{Regex, RegexBuilder};
 
-use crate::MAX_DEPTH;
-use crate::MAX_QUERY_BYTES;
 use crate::error::{Problem, QueryError};
 use crate::expression::{Expression, Test};
 use crate::field::{Field, FieldKind};
 use crate::lexer::{Comparison, Token, TokenKind, tokens};
 use crate::unit::Dimension;
+use crate::{MAX_DEPTH, MAX_PATTERNS, MAX_QUERY_BYTES};
 
-/// Bytes of a compiled pattern.
-const MAX_PATTERN_BYTES: usize = 64 << 10;
+/// Bytes of a compiled pattern. Looking for it takes that much times as long as the text.
+const MAX_PATTERN_BYTES: usize = 8 << 10;
 
 /// How deep groups of a pattern may stand within each other.
 const MAX_PATTERN_DEPTH: u32 = 16;
@@ -23,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Expression, QueryError> {
         return Err(QueryError::new(0, Problem::TooLong));
     }
     let tokens = tokens(text)?;
-    let mut parser = Parser { tokens, place: 0, depth: 0 };
+    let mut parser = Parser { tokens, place: 0, depth: 0, patterns: 0 };
     if parser.peek().kind == TokenKind::End {
         return Ok(Expression::All);
     }
@@ -37,6 +36,7 @@ struct Parser {
     tokens: Vec<Token>,
     place: usize,
     depth: usize,
+    patterns: usize,
 }
 
 impl Parser {
@@ -130,11 +130,11 @@ impl Parser {
             }
             TokenKind::Pattern(text) => {
                 self.next();
-                Ok(anywhere(&pattern(&text, token.column)?))
+                Ok(anywhere(&self.pattern(&text, token.column)?))
             }
             TokenKind::Quoted(text) => {
                 self.next();
-                Ok(anywhere(&pattern(&regex_lite::escape(&text), token.column)?))
+                Ok(anywhere(&self.pattern(&regex_lite::escape(&text), token.column)?))
             }
             _ => Err(self.unexpected("a field, `not`, `(`, a text or a /pattern/ is expected")),
         }
@@ -191,7 +191,7 @@ impl Parser {
                     return Err(self.unexpected("a /pattern/ is expected"));
                 };
                 self.next();
-                let pattern = Box::new(pattern(&text, token.column)?);
+                let pattern = Box::new(self.pattern(&text, token.column)?);
                 Ok(Test::Pattern { pattern, negated: comparison == Unlike })
             }
             _ => Ok(Test::Text { text: self.text(field)?, negated: comparison == Unequal }),
@@ -231,6 +231,14 @@ impl Parser {
             return Err(QueryError::new(token.column, problem));
         }
         Ok(text)
+    }
+
+    fn pattern(&mut self, text: &str, column: usize) -> Result<Regex, QueryError> {
+        self.patterns += 1;
+        if self.patterns > MAX_PATTERNS {
+            return Err(QueryError::new(column, Problem::TooManyPatterns));
+        }
+        pattern(text, column)
     }
 
     /// A number with its unit, which may stand apart, in the base unit.

@@ -1,8 +1,9 @@
 //! A snapshot with only the rows that a query wants.
 
-use telltale_schema::snapshot::{Process, Snapshot};
+use telltale_schema::snapshot::{LeftOut, Process, Snapshot};
 
 use crate::Query;
+use crate::expression::Expression;
 
 impl Query {
     /// The snapshot with the processes, and of each the devices, for which the query holds; and with
@@ -10,10 +11,31 @@ impl Query {
     /// stay what they are: they are not only of the processes that are left.
     #[must_use]
     pub fn select(&self, snapshot: &Snapshot) -> Snapshot {
-        let mut wanted: Vec<bool> =
-            snapshot.devices.iter().map(|device| self.matches_device(device)).collect();
+        self.select_while(snapshot, || true).expect("it always goes on")
+    }
+
+    /// The same, as long as `goes_on`, which is asked after each device and process; none where it
+    /// does not.
+    pub fn select_while(
+        &self,
+        snapshot: &Snapshot,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Option<Snapshot> {
+        if matches!(self.expression, Expression::All) {
+            return Some(snapshot.clone());
+        }
+        let mut wanted = Vec::with_capacity(snapshot.devices.len());
+        for device in &snapshot.devices {
+            wanted.push(self.matches_device(device));
+            if !goes_on() {
+                return None;
+            }
+        }
         let mut processes = Vec::new();
         for process in &snapshot.processes {
+            if !goes_on() {
+                return None;
+            }
             if let Some(process) = self.selected(snapshot, process) {
                 for held in &process.devices {
                     if let Some(wanted) = wanted.get_mut(held.device) {
@@ -35,16 +57,23 @@ impl Query {
             }
         }
         let kept = snapshot.devices.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
-        Snapshot {
+        let devices: Vec<_> = kept.map(|(device, _)| device.clone()).collect();
+        let before = snapshot.left_out.unwrap_or_default();
+        let left_out = LeftOut {
+            devices: before.devices.saturating_add(less(&snapshot.devices, &devices)),
+            processes: before.processes.saturating_add(less(&snapshot.processes, &processes)),
+        };
+        Some(Snapshot {
             schema_version: snapshot.schema_version,
             taken_at: snapshot.taken_at,
             collected_in_ns: snapshot.collected_in_ns,
-            devices: kept.map(|(device, _)| device.clone()).collect(),
+            devices,
             processes,
             closed_processes: snapshot.closed_processes,
             withheld_processes: snapshot.withheld_processes,
+            left_out: Some(left_out),
             sources: snapshot.sources.clone(),
-        }
+        })
     }
 
     /// The process with the devices for which the query holds; none where it holds for none of them.
@@ -59,4 +88,9 @@ impl Query {
             process.devices.iter().filter(|held| holds(held, held.device)).cloned().collect();
         (!devices.is_empty()).then(|| Process { devices, ..process.clone() })
     }
+}
+
+/// By how many one list is shorter than another.
+fn less<T>(all: &[T], some: &[T]) -> u64 {
+    u64::try_from(all.len().saturating_sub(some.len())).unwrap_or(u64::MAX)
 }

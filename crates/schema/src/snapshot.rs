@@ -7,6 +7,7 @@ mod container;
 mod device;
 mod fitness;
 mod held;
+mod left_out;
 mod process;
 mod programs;
 
@@ -17,6 +18,7 @@ pub use device::{
 };
 pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
+pub use left_out::LeftOut;
 pub use process::{
     MetricSample, MetricValue, Process, ProcessSource, ProcessState, RecordingFaults,
 };
@@ -54,6 +56,10 @@ pub struct Snapshot {
     /// they are in the devices' figures all the same.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub withheld_processes: u64,
+    /// What a filter left out; none where nothing was filtered. Figures of devices are not only of
+    /// the rows that are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
     /// Each source that was asked, and how it went.
     pub sources: Vec<SourceStatus>,
 }

@@ -17,10 +17,11 @@ use crate::exit::Failure;
 use address::Way;
 
 /// The machines that were named, and the terms on which they are asked again and again or, without
-/// a period, once.
+/// a period, once; with a filter, for the rows that it wants.
 pub(crate) fn prepare(
     arguments: &HostsArguments,
     period: Option<std::time::Duration>,
+    filter: Option<&Query>,
 ) -> Result<(Vec<HostAddress>, Terms), Failure> {
     let addresses = read_all(&arguments.items).map_err(|error| Failure::because(&error))?;
     let tls = arguments.tls().map(|files| files.prepare()).transpose();
@@ -41,7 +42,8 @@ pub(crate) fn prepare(
         }
     }
     let token = token.map(|token| token.expose().to_owned());
-    Ok((addresses, Terms { tls, token, patience: arguments.timeout, period }))
+    let (patience, filter) = (arguments.timeout, filter.cloned());
+    Ok((addresses, Terms { tls, token, filter, patience, period }))
 }
 
 /// The machines with only the rows that a query wants.

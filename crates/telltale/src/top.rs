@@ -160,7 +160,7 @@ impl Opening<'_> {
     /// Starts what brings snapshots.
     fn start_source(&self, wakes: SyncSender<Wake>) -> Result<(), Failure> {
         if let Some(hosts) = self.hosts {
-            let (addresses, terms) = hosts::prepare(hosts, Some(self.period))?;
+            let (addresses, terms) = hosts::prepare(hosts, Some(self.period), None)?;
             let inquiry = Inquiry::start(addresses, terms);
             let inquiry = inquiry.map_err(|error| Failure::because(&error))?;
             let started = source::start_fleet(inquiry, self.period, wakes);

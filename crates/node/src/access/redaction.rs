@@ -39,6 +39,7 @@ pub fn visible(snapshot: &Arc<Snapshot>, sight: Sight) -> Arc<Snapshot> {
         processes,
         closed_processes: snapshot.closed_processes,
         withheld_processes: u64::try_from(left_out).unwrap_or(u64::MAX),
+        left_out: None,
         sources: snapshot.sources.iter().map(without_names).collect(),
     })
 }

@@ -3,6 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use telltale_query::Query;
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
@@ -154,6 +155,7 @@ fn shared_machine() -> Arc<Snapshot> {
         ],
         closed_processes: 4,
         withheld_processes: 0,
+        left_out: None,
         sources: vec![
             source("tenstorrent", "tenstorrent!0/tt_aiclk"),
             source("endpoints", "metrics_12.sock"),
@@ -197,4 +199,41 @@ fn one_snapshot_is_cut_once_for_each_user_and_a_newer_one_again() {
         assert_eq!(policy.visible(&second, Sight::Own { uid }).withheld_processes, 3);
     }
     assert_eq!(policy.shown.lock().unwrap().to.len(), super::MOST_REMEMBERED);
+}
+
+#[test]
+fn a_query_is_asked_of_what_its_asker_sees_and_of_nothing_else() {
+    let policy = AccessPolicy::new(SERVICE, None);
+    let whole = shared_machine();
+    for (sight, text, processes, devices) in [
+        (Sight::Everything, "pid == 12", 1, 0),
+        (Sight::Own { uid: ALICE }, "pid == 12", 0, 0),
+        (Sight::Own { uid: ALICE }, "pid == 11", 1, 0),
+        (Sight::DevicesOnly, "pid == 11", 0, 0),
+        (Sight::DevicesOnly, "holders == 3", 0, 1),
+    ] {
+        let query = Query::parse(text).unwrap();
+        let rows = policy.chosen(&whole, sight, &query).unwrap();
+        let found = (rows.processes.len(), rows.devices.len());
+        assert_eq!(found, (processes, devices), "{sight:?} {text}");
+    }
+}
+
+#[test]
+fn patterns_that_take_long_are_given_up_for_who_does_not_see_everything() {
+    let policy = AccessPolicy::new(SERVICE, None);
+    let mut many = (*shared_machine()).clone();
+    let long = Process {
+        command: Reading::new("x".repeat(4096), NOW),
+        ..process(1, Reading::new(ALICE, NOW))
+    };
+    many.processes = vec![long; 3000];
+    let many = Arc::new(many);
+    let patterns = vec!["/(x+x?){8}y/"; 16].join(" or ");
+    let query = Query::parse(&patterns).unwrap();
+    let began = crate::clock::thread_cpu();
+    let given_up = policy.chosen(&many, Sight::Own { uid: ALICE }, &query);
+    let took = crate::clock::thread_cpu() - began;
+    assert!(given_up.unwrap_err().to_string().contains("takes more than 10ms"));
+    println!("given up after {took:?}");
 }

@@ -73,6 +73,7 @@ fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Snapshot {
         processes,
         closed_processes: 0,
         withheld_processes: 0,
+        left_out: None,
         sources: Vec::new(),
     }
 }

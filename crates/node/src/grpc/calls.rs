@@ -1,6 +1,7 @@
 //! The methods of the telemetry service. Each call answers with a stream of encoded messages, most
 //! with one: until the client has taken it, the call counts against the limits.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,9 +9,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use prost::Message;
+use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::metric::DEFINITIONS;
-use telltale_schema::snapshot::Process;
+use telltale_schema::snapshot::{Device, HeldDevice, Process, Snapshot};
 use telltale_wire::telemetry::{MAX_REQUEST_BYTES, Payload, RawCodec, SERVICE, encode, message};
 use tokio_stream::Stream;
 use tonic::body::Body;
@@ -18,12 +20,12 @@ use tonic::codegen::{BoxFuture, Bytes, Service, http};
 use tonic::server::{Grpc, NamedService, ServerStreamingService};
 use tonic::{Request, Response, Status};
 
-use super::alerts;
 use super::gate::Permit;
 use super::history::History;
 use super::watch::Watching;
 use super::{Serving, until_stop};
-use crate::access::Sight;
+use super::{alerts, filter};
+use crate::access::{Sight, chosen};
 use crate::service::{FreshError, Published};
 
 /// How long a call waits for a fresh collection.
@@ -122,7 +124,8 @@ impl ServerStreamingService<Bytes> for Call {
                 Method::Watch => {
                     let asked: message::WatchRequest = decoded(&bytes)?;
                     let least = Duration::from_millis(asked.least_interval_ms.into());
-                    let watching = Watching::new(Arc::clone(&serving), sight, least);
+                    let query = filter::read(&asked.filter)?;
+                    let watching = Watching::new(Arc::clone(&serving), sight, least, query);
                     let held = Held(watching, permit);
                     let watched: Payloads = Box::pin(until_stop(held, serving.stop.clone()));
                     return Ok(Response::new(watched));
@@ -148,6 +151,16 @@ fn decoded<T: Message + Default>(bytes: &Bytes) -> Result<T, Status> {
     T::decode(&bytes[..]).map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
+/// The rows that a filter wants of what is visible to the caller, and all where there is none.
+fn wanted<'s>(
+    visible: &'s Snapshot,
+    sight: Sight,
+    query: Option<&Query>,
+) -> Result<Cow<'s, Snapshot>, Status> {
+    let Some(query) = query else { return Ok(Cow::Borrowed(visible)) };
+    chosen(visible, sight, query).map(Cow::Owned).map_err(filter::too_slow)
+}
+
 impl Serving {
     /// The state that a call is answered with.
     async fn state(&self, fresh: bool, sight: Sight) -> Result<Arc<Published>, Status> {
@@ -167,8 +180,11 @@ impl Serving {
         asked: &message::ListDevicesRequest,
         sight: Sight,
     ) -> Result<Payload, Status> {
+        let query = filter::read(&asked.filter)?;
         let state = self.state(asked.fresh, sight).await?;
-        Ok(encode::devices(&self.policy.visible(&state.snapshot, sight), state.sequence))
+        let visible = self.policy.visible(&state.snapshot, sight);
+        let rows = wanted(&visible, sight, query.as_ref())?;
+        Ok(encode::devices(&rows, state.sequence))
     }
 
     async fn processes(
@@ -176,20 +192,23 @@ impl Serving {
         asked: &message::ListProcessesRequest,
         sight: Sight,
     ) -> Result<Payload, Status> {
+        let query = filter::read(&asked.filter)?;
         let state = self.state(asked.fresh, sight).await?;
         let visible = self.policy.visible(&state.snapshot, sight);
-        let on = match asked.device_id.as_str() {
-            "" => None,
-            id => match visible.devices.iter().position(|device| device.id == id) {
-                Some(place) => Some(place),
-                None => return Err(Status::not_found("no device has this id; see ListDevices")),
-            },
+        let id = asked.device_id.as_str();
+        let is_it = |device: &Device| device.id == id;
+        if !id.is_empty() && !visible.devices.iter().any(is_it) {
+            return Err(Status::not_found("no device has this id; see ListDevices"));
+        }
+        let rows = wanted(&visible, sight, query.as_ref())?;
+        // A device that the filter leaves out has no processes left.
+        let on = rows.devices.iter().position(is_it);
+        let is_wanted = |process: &Process| {
+            let is_on = |held: &HeldDevice| Some(held.device) == on;
+            (id.is_empty() || process.devices.iter().any(is_on))
+                && asked.uid.is_none_or(|uid| process.uid.value() == Some(&uid))
         };
-        let wanted = |process: &Process| {
-            let is_on = |place: usize| process.devices.iter().any(|held| held.device == place);
-            on.is_none_or(is_on) && asked.uid.is_none_or(|uid| process.uid.value() == Some(&uid))
-        };
-        Ok(encode::processes(&visible, state.sequence, wanted))
+        Ok(encode::processes(&rows, state.sequence, is_wanted))
     }
 
     async fn snapshot(
@@ -197,14 +216,21 @@ impl Serving {
         asked: &message::GetSnapshotRequest,
         sight: Sight,
     ) -> Result<Payload, Status> {
+        let query = filter::read(&asked.filter)?;
         if let Some(at) = asked.at_unix_ns {
             if asked.fresh {
                 return Err(Status::invalid_argument("the past cannot be fresh; leave one out"));
             }
             let (past, resolution_ms) = self.history()?.snapshot_at(Timestamp(at), sight).await?;
-            return Ok(encode::past_answer(&past, resolution_ms));
+            let rows = wanted(&past, sight, query.as_ref())?;
+            return Ok(encode::past_answer(&rows, resolution_ms));
         }
         let state = self.state(asked.fresh, sight).await?;
+        if let Some(query) = &query {
+            let rows = self.policy.chosen(&state.snapshot, sight, query);
+            let bytes = encode::snapshot(&rows.map_err(filter::too_slow)?);
+            return Ok(encode::snapshot_answer(bytes, Some(state.sequence)));
+        }
         let bytes = self.encodings.of(&state, &self.policy, sight);
         Ok(encode::snapshot_answer(bytes, Some(state.sequence)))
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use telltale_query::Query;
 use telltale_wire::telemetry::{Payload, encode};
 use tokio::time::{Instant, Sleep};
 use tokio_stream::Stream;
@@ -13,7 +14,7 @@ use tokio_stream::wrappers::WatchStream;
 use tonic::Status;
 use tonic::codegen::Bytes;
 
-use super::Serving;
+use super::{Serving, filter};
 use crate::access::Sight;
 use crate::service::Published;
 
@@ -29,6 +30,7 @@ pub(super) struct Watching {
     sight: Sight,
     states: WatchStream<Arc<Published>>,
     least_interval: Duration,
+    filter: Option<Query>,
     /// No new state is looked at before.
     rest: Pin<Box<Sleep>>,
     heartbeat: Pin<Box<Sleep>>,
@@ -36,7 +38,12 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    pub(super) fn new(serving: Arc<Serving>, sight: Sight, least_interval: Duration) -> Self {
+    pub(super) fn new(
+        serving: Arc<Serving>,
+        sight: Sight,
+        least_interval: Duration,
+        filter: Option<Query>,
+    ) -> Self {
         let states = WatchStream::new(serving.view.subscribe());
         let now = Instant::now();
         Self {
@@ -44,13 +51,14 @@ impl Watching {
             sight,
             states,
             least_interval: least_interval.min(MOST_INTERVAL),
+            filter,
             rest: Box::pin(tokio::time::sleep_until(now)),
             heartbeat: Box::pin(tokio::time::sleep_until(now + HEARTBEAT)),
             last: None,
         }
     }
 
-    fn message(&mut self, published: &Arc<Published>) -> Payload {
+    fn message(&mut self, published: &Arc<Published>) -> Result<Payload, Status> {
         let sequence = published.sequence;
         let skipped = self.last.map_or(0, |last| sequence.saturating_sub(last).saturating_sub(1));
         self.last = Some(sequence);
@@ -58,8 +66,15 @@ impl Watching {
         let now = Instant::now();
         self.rest.as_mut().reset(now + self.least_interval);
         self.heartbeat.as_mut().reset(now + self.least_interval.max(HEARTBEAT));
-        let bytes = self.serving.encodings.of(published, &self.serving.policy, self.sight);
-        encode::watch_message(bytes, sequence, skipped)
+        let Serving { encodings, policy, .. } = &*self.serving;
+        let bytes = match &self.filter {
+            None => encodings.of(published, policy, self.sight),
+            Some(query) => {
+                let rows = policy.chosen(&published.snapshot, self.sight, query);
+                encode::snapshot(&rows.map_err(filter::too_slow)?)
+            }
+        };
+        Ok(encode::watch_message(bytes, sequence, skipped))
     }
 }
 
@@ -73,7 +88,7 @@ impl Stream for Watching {
         let rested = self.least_interval.is_zero() || self.rest.as_mut().poll(context).is_ready();
         if rested && let Poll::Ready(next) = Pin::new(&mut self.states).poll_next(context) {
             return Poll::Ready(Some(match next {
-                Some(published) => Ok(self.message(&published)),
+                Some(published) => self.message(&published),
                 None => Err(Status::unavailable("the service has stopped collecting")),
             }));
         }

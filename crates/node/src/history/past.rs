@@ -173,6 +173,7 @@ fn put_together(
         processes: processes(connection, block, figures, &places, at)?,
         closed_processes: value(machine, Figure::Closed).unwrap_or(0),
         withheld_processes: 0,
+        left_out: None,
         sources: vec![SourceStatus {
             name: String::from("history"),
             duration_ns: 0,

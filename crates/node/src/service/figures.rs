@@ -66,6 +66,29 @@ pub(crate) struct Figures {
     sources: Vec<(String, u64, u64)>,
 }
 
+// === impl ServiceFigures ===
+
+impl ServiceFigures {
+    /// Those of a service that was started at this moment and has done nothing yet.
+    #[must_use]
+    pub fn at_start(started_at: Timestamp) -> Self {
+        Self {
+            started_at,
+            cpu_seconds: 0.0,
+            resident_bytes: Reading::absent(Absence::NotYet, ""),
+            collections: 0,
+            collection_seconds: 0.0,
+            reloads: 0,
+            refused_reloads: 0,
+            truncated_directories: 0,
+            drops: Vec::new(),
+            sources: Vec::new(),
+            legacy: None,
+            history: None,
+        }
+    }
+}
+
 // === impl Figures ===
 
 impl Figures {
@@ -160,6 +183,7 @@ mod tests {
             processes: Vec::new(),
             closed_processes: 0,
             withheld_processes: 0,
+            left_out: None,
             sources: vec![SourceStatus {
                 name: "ledgers".to_owned(),
                 duration_ns: 250_000_000,

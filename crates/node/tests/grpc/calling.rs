@@ -46,16 +46,16 @@ fn lists_are_of_devices_and_of_the_processes_asked_for() {
     let served = Served::of(machine(3, 4));
     wait(async {
         let mut client = served.client().await;
-        let request = message::ListDevicesRequest { fresh: false };
+        let request = message::ListDevicesRequest::default();
         let bytes = client.unary("ListDevices", &request).await.unwrap();
         let devices = message::ListDevicesResponse::decode(bytes).unwrap().devices;
         let ids: Vec<&str> = devices.iter().map(|device| device.id.as_str()).collect();
         assert_eq!(ids, ["251732000", "251732001", "251732002"]);
 
         let of = |uid, device_id: &str| message::ListProcessesRequest {
-            fresh: false,
             device_id: device_id.to_owned(),
             uid,
+            ..message::ListProcessesRequest::default()
         };
         for (request, count) in
             [(of(None, ""), 4), (of(Some(ALICE), ""), 2), (of(Some(1), ids[1]), 0)]

@@ -101,5 +101,5 @@ fn the_documented_commands_ask_for_what_there_is() {
         }
         methods += 1;
     }
-    assert_eq!(methods, 3, "which commands are left?");
+    assert_eq!(methods, 4, "which commands are left?");
 }

@@ -21,20 +21,7 @@ pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
 
 /// A service that has done nothing yet.
 pub(crate) fn figures() -> ServiceFigures {
-    ServiceFigures {
-        started_at: NOW,
-        cpu_seconds: 0.0,
-        resident_bytes: Reading::absent(Absence::NotYet, ""),
-        reloads: 0,
-        refused_reloads: 0,
-        truncated_directories: 0,
-        collections: 0,
-        collection_seconds: 0.0,
-        drops: Vec::new(),
-        sources: Vec::new(),
-        legacy: None,
-        history: None,
-    }
+    ServiceFigures::at_start(NOW)
 }
 
 /// So many devices and processes, each process with something on each device. Even pids are
@@ -48,6 +35,7 @@ pub(crate) fn machine(devices: usize, processes: u32) -> Arc<Snapshot> {
         processes: (100..100 + processes).map(|pid| process(pid, devices)).collect(),
         closed_processes: 0,
         withheld_processes: 0,
+        left_out: None,
         sources: vec![SourceStatus {
             name: String::from("ledgers"),
             duration_ns: 30_000,

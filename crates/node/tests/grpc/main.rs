@@ -3,6 +3,7 @@
 mod alerts;
 mod calling;
 mod document;
+mod filtering;
 mod history;
 mod hostile;
 mod machine;

@@ -7,12 +7,13 @@ use std::process::{Command, Stdio};
 
 use telltale_harness::{as_user, needs_root};
 use telltale_node::grpc::ConnectError;
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::snapshot::{LeftOut, Snapshot};
 
 use crate::machine::{ALICE, BOB, machine};
 use crate::serving::{SERVICE, Served, wait};
 
 const SOCKET: &str = "TELLTALE_TEST_SOCKET";
+const FILTER: &str = "TELLTALE_TEST_FILTER";
 const NOBODY: u32 = 65_534;
 
 /// Prints what it is shown, if this process was started by [`asked_as`].
@@ -21,13 +22,27 @@ fn play() {
     let Some(socket) = std::env::var_os(SOCKET) else { return };
     let found = wait(async {
         let mut client = telltale_node::grpc::connect(Path::new(&socket)).await.unwrap();
-        client.snapshot(false).await.unwrap()
+        match std::env::var(FILTER) {
+            Ok(filter) => client.selected(&filter).await.unwrap(),
+            Err(_) => client.snapshot(false).await.unwrap(),
+        }
     });
     println!("\nshown:{}", serde_json::to_string(&found).unwrap());
 }
 
 /// What `user` with these groups is shown.
 fn asked_as(served: &Served, program: &Path, uid: u32, groups: &str) -> Snapshot {
+    asked(served, program, uid, groups, None)
+}
+
+/// The same of the rows that a filter wants.
+fn asked(
+    served: &Served,
+    program: &Path,
+    uid: u32,
+    groups: &str,
+    filter: Option<&str>,
+) -> Snapshot {
     let mut command = Command::new("setpriv");
     command.arg(format!("--reuid={uid}")).arg(format!("--regid={uid}"));
     command.arg(match groups {
@@ -36,6 +51,9 @@ fn asked_as(served: &Served, program: &Path, uid: u32, groups: &str) -> Snapshot
     });
     command.arg(program).args(["--exact", "users::play", "--nocapture", "--test-threads=1"]);
     command.env(SOCKET, served.socket()).stderr(Stdio::inherit());
+    if let Some(filter) = filter {
+        command.env(FILTER, filter);
+    }
     let output = command.output().expect("setpriv of util-linux runs");
     let text = String::from_utf8(output.stdout).expect("text");
     let shown = text.lines().find_map(|line| line.strip_prefix("shown:"));
@@ -85,6 +103,41 @@ fn each_user_sees_the_devices_and_its_own_processes() {
             assert!(!text.contains(other), "{who} reads of {other}: {text}");
         }
     }
+}
+
+#[test]
+fn a_filter_tells_nothing_of_what_its_user_may_not_see() {
+    if !needs_root("node::a_filter_tells_nothing_of_what_its_user_may_not_see") {
+        return;
+    }
+    let served = Served::installed(machine(2, 6));
+    let program = program(&served);
+    // Each is true of Bob's processes or false of them, in whatever way it can be asked.
+    let cases = [
+        ("user == bob", 0, 0),
+        ("/bob/", 0, 0),
+        ("pid in (101, 103, 105)", 0, 0),
+        ("dram > 0 and not user == alice", 0, 0),
+        ("name ~ /bob/ or device == 251732000", 3, 1),
+        ("user != alice", 0, 0),
+        ("state == alive", 3, 2),
+        ("holders == 6", 3, 2),
+    ];
+    for (filter, processes, devices) in cases {
+        let shown = asked(&served, &program, ALICE, "", Some(filter));
+        let found = (shown.processes.len(), shown.devices.len());
+        assert_eq!(found, (processes, devices), "{filter}");
+        let left_out = LeftOut { devices: count(2 - devices), processes: count(3 - processes) };
+        assert_eq!((shown.left_out, shown.withheld_processes), (Some(left_out), 3), "{filter}");
+        let text = serde_json::to_string(&shown).unwrap();
+        assert!(!text.contains("bob"), "{filter}: {text}");
+    }
+    let all = asked(&served, &program, 0, "", Some("user == bob"));
+    assert_eq!((all.processes.len(), all.devices.len()), (3, 2), "root sees Bob's");
+}
+
+fn count(of: usize) -> u64 {
+    u64::try_from(of).expect("a few")
 }
 
 #[test]

@@ -148,6 +148,7 @@ pub(crate) fn snapshot(now: Timestamp, devices: &[Device], processes: &[Process]
         processes: processes.to_vec(),
         closed_processes: 0,
         withheld_processes: 0,
+        left_out: None,
         sources: Vec::new(),
     }
 }

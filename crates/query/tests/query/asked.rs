@@ -2,6 +2,7 @@
 
 use telltale_query::Query;
 use telltale_schema::device::{DeviceClass, OtherIdentity};
+use telltale_schema::snapshot::LeftOut;
 
 use crate::machine::snapshot;
 
@@ -91,6 +92,11 @@ fn what_a_query_leaves_out_stays_in_the_figures_of_the_rest() {
     let one = Query::parse("pid == 200").unwrap().select(&all);
     assert_eq!(one.devices[0], all.devices[1]);
     assert_eq!((one.closed_processes, one.withheld_processes), (1, 2));
+    assert_eq!(one.left_out, Some(LeftOut { devices: 2, processes: 3 }));
+    let again = Query::parse("device == cool").unwrap().select(&one);
+    assert_eq!(again.left_out, Some(LeftOut { devices: 3, processes: 4 }));
+    let same = Query::parse("pid == 200").unwrap();
+    assert_eq!(same.select(&one), one, "asked twice, a query leaves out no more");
     assert_eq!(Query::parse("  ").unwrap().select(&all), all);
 }
 
@@ -107,4 +113,20 @@ fn a_device_of_another_vendor_is_found_by_vendor_and_model() {
         let ids: Vec<&str> = selected.devices.iter().map(|device| device.id.as_str()).collect();
         assert_eq!(ids, ["hot"], "{text}");
     }
+}
+
+#[test]
+fn choosing_ends_when_it_is_told_to() {
+    let all = snapshot();
+    let query = Query::parse("pid > 0").unwrap();
+    let rows = all.devices.len() + all.processes.len();
+    for most in 0..=rows {
+        let mut left = most;
+        let found = query.select_while(&all, || {
+            left = left.saturating_sub(1);
+            left > 0
+        });
+        assert_eq!(found.is_some(), most > rows, "{most}");
+    }
+    assert_eq!(query.select_while(&all, || true), Some(query.select(&all)));
 }

@@ -34,6 +34,7 @@ pub(crate) fn snapshot() -> Snapshot {
         processes: vec![trainer(), server(), stranger(), idler()],
         closed_processes: 1,
         withheld_processes: 2,
+        left_out: None,
         sources: Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! What is no query, and how that is told.
 
-use telltale_query::{MAX_DEPTH, MAX_QUERY_BYTES, Query};
+use telltale_query::{MAX_DEPTH, MAX_PATTERNS, MAX_QUERY_BYTES, Query};
 
 #[test]
 fn an_error_points_at_the_column_and_says_what_could_stand_there() {
@@ -46,6 +46,13 @@ fn a_terminal_shows_the_place_and_is_not_steered() {
 fn what_is_too_long_or_too_deep_is_refused() {
     let long = "x".repeat(MAX_QUERY_BYTES + 1);
     assert!(Query::parse(&long).unwrap_err().to_string().contains("longer than"));
+    let patterns = |count: usize| vec!["/x/"; count].join(" or ");
+    assert!(Query::parse(&patterns(MAX_PATTERNS)).is_ok());
+    let error = Query::parse(&patterns(MAX_PATTERNS + 1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "column 113: this is one pattern more than the 16 that a query can have"
+    );
     for (open, close) in [("(", ")"), ("not ", ""), ("!", "")] {
         let nested =
             |depth: usize| format!("{}pid == 1{}", open.repeat(depth), close.repeat(depth));

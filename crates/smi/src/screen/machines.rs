@@ -70,6 +70,7 @@ pub(super) fn together(fleet: &Fleet, filter: Option<&Query>) -> (Snapshot, Mach
         processes: Vec::new(),
         closed_processes: 0,
         withheld_processes: 0,
+        left_out: None,
         sources: Vec::new(),
     };
     let mut machines = Machines::default();

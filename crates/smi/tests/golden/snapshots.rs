@@ -34,6 +34,7 @@ pub(crate) fn empty() -> Snapshot {
         processes: Vec::new(),
         closed_processes: 0,
         withheld_processes: 0,
+        left_out: None,
         sources: vec![source("tenstorrent", Vec::new(), 0)],
     }
 }

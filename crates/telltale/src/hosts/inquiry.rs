@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use telltale_node::clock::SystemClock;
 use telltale_node::grpc::{PreparedTls, ReachError, reach};
+use telltale_query::Query;
 use telltale_schema::clock::Clock;
 use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
 use telltale_schema::snapshot::Snapshot;
@@ -34,6 +35,8 @@ const LEAST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Terms {
     pub(crate) tls: Option<PreparedTls>,
     pub(crate) token: Option<String>,
+    /// The rows that are wanted, which a service then sends alone; none for all.
+    pub(crate) filter: Option<Query>,
     /// How long one answer may take, connecting included.
     pub(crate) patience: Duration,
     /// The time from one question to the next; none to ask once.
@@ -243,7 +246,12 @@ async fn answer(
             })
         }
     };
-    Ok(client.snapshot(false).await?)
+    let Some(filter) = &terms.filter else { return Ok(client.snapshot(false).await?) };
+    match client.selected(filter.text()).await {
+        // A service of another version may not know a field; here it is known.
+        Err(error) if error.is_of_the_request() => Ok(client.snapshot(false).await?),
+        answer => Ok(answer?),
+    }
 }
 
 /// What is said of a machine that took too long.

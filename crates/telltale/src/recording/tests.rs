@@ -22,6 +22,7 @@ fn snapshot(at: u64) -> Snapshot {
         processes: Vec::new(),
         closed_processes: at,
         withheld_processes: 0,
+        left_out: None,
         sources: Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use telltale_schema::fleet::{Fleet, HostState};
 use telltale_schema::quantity;
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::snapshot::{LeftOut, Snapshot};
 use telltale_schema::text::printable;
 
 use super::{Form, View, time_of_day};
@@ -25,7 +25,7 @@ pub(super) fn show(
     view: View<'_>,
     output: &Output,
 ) -> Result<Status, Failure> {
-    let (addresses, terms) = hosts::prepare(&arguments.hosts, arguments.watch)?;
+    let (addresses, terms) = hosts::prepare(&arguments.hosts, arguments.watch, view.filter)?;
     let patience = terms.patience;
     let inquiry = Inquiry::start(addresses, terms).map_err(|error| Failure::because(&error))?;
     output.print(&heading(view))?;
@@ -99,7 +99,7 @@ fn page(fleet: &Fleet, view: View<'_>, rows: Option<usize>, output: &Output) -> 
             let rows = rows.unwrap_or(usize::MAX);
             let mut page = telltale_smi::fleet_within(&selected, rows, &style);
             if let Some(filter) = view.filter {
-                let words = format!("{}: {filter}", matching(fleet, &selected));
+                let words = format!("{}: {filter}", matching(&selected));
                 page.push_str(&telltale_smi::note(&words, &style));
             }
             for host in selected.hosts.iter().filter(|_| details) {
@@ -115,15 +115,17 @@ fn page(fleet: &Fleet, view: View<'_>, rows: Option<usize>, output: &Output) -> 
 }
 
 /// How many rows are left, which a person would otherwise take for all.
-fn matching(all: &Fleet, selected: &Fleet) -> String {
-    let count = |fleet: &Fleet, of: fn(&Snapshot) -> usize| {
-        let sum: usize = fleet.hosts.iter().flat_map(|host| &host.snapshot).map(|it| of(it)).sum();
-        quantity::count(u64::try_from(sum).unwrap_or(u64::MAX))
+fn matching(selected: &Fleet) -> String {
+    let share = |of: fn(&Snapshot) -> usize, out: fn(LeftOut) -> u64| {
+        let snapshots = || selected.hosts.iter().flat_map(|host| &host.snapshot);
+        let left: usize = snapshots().map(|it| of(it)).sum();
+        let left = u64::try_from(left).unwrap_or(u64::MAX);
+        let out: u64 = snapshots().filter_map(|it| it.left_out).map(out).sum();
+        format!("{} of {}", quantity::count(left), quantity::count(left.saturating_add(out)))
     };
-    let share = |of: fn(&Snapshot) -> usize| (count(selected, of), count(all, of));
-    let (devices, all_devices) = share(|snapshot| snapshot.devices.len());
-    let (processes, all_processes) = share(|snapshot| snapshot.processes.len());
-    format!("{devices} of {all_devices} devices and {processes} of {all_processes} processes match")
+    let devices = share(|snapshot| snapshot.devices.len(), |out| out.devices);
+    let processes = share(|snapshot| snapshot.processes.len(), |out| out.processes);
+    format!("{devices} devices and {processes} processes match")
 }
 
 /// The rows of the machines that answer, each with its machine's name first. What is old is left

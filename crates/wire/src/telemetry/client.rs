@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::{Device, Snapshot};
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::decode::{self, Answer, AnswerError, Update};
 use super::{MAX_ANSWER_BYTES, SERVICE, message};
@@ -30,6 +30,14 @@ pub enum CallError {
     /// What came is no answer.
     #[error("the service's answer cannot be used")]
     Answer(#[from] AnswerError),
+}
+
+impl CallError {
+    /// Whether the service could not make sense of the request.
+    #[must_use]
+    pub fn is_of_the_request(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code() == Code::InvalidArgument)
+    }
 }
 
 impl From<Status> for CallError {
@@ -60,7 +68,19 @@ impl Client {
     /// # Errors
     /// When the service refuses or its answer cannot be used.
     pub async fn snapshot(&mut self, fresh: bool) -> Result<Snapshot, CallError> {
-        let request = message::GetSnapshotRequest { fresh, at_unix_ns: None };
+        let request = message::GetSnapshotRequest { fresh, ..Default::default() };
+        Ok(self.get(request).await?.snapshot)
+    }
+
+    /// The rows of the machine that a query of docs/query.md wants, as collected last. A service
+    /// that is older than this answers with all of them and without [`Snapshot::left_out`].
+    ///
+    /// # Errors
+    /// When the service refuses, which it does where it cannot read the query, or its answer cannot
+    /// be used.
+    pub async fn selected(&mut self, filter: &str) -> Result<Snapshot, CallError> {
+        let filter = filter.to_owned();
+        let request = message::GetSnapshotRequest { filter, ..Default::default() };
         Ok(self.get(request).await?.snapshot)
     }
 
@@ -70,7 +90,8 @@ impl Client {
     /// # Errors
     /// When the service refuses or its answer cannot be used.
     pub async fn snapshot_at(&mut self, at: Timestamp) -> Result<Answer, CallError> {
-        self.get(message::GetSnapshotRequest { fresh: false, at_unix_ns: Some(at.0) }).await
+        let at_unix_ns = Some(at.0);
+        self.get(message::GetSnapshotRequest { at_unix_ns, ..Default::default() }).await
     }
 
     async fn get(&mut self, request: message::GetSnapshotRequest) -> Result<Answer, CallError> {
@@ -83,8 +104,21 @@ impl Client {
     /// # Errors
     /// When the service refuses.
     pub async fn watch(&mut self, least_interval: Duration) -> Result<Updates, CallError> {
+        self.watch_selected(least_interval, "").await
+    }
+
+    /// The same with only the rows that a query of docs/query.md wants.
+    ///
+    /// # Errors
+    /// When the service refuses, which it does where it cannot read the query.
+    pub async fn watch_selected(
+        &mut self,
+        least_interval: Duration,
+        filter: &str,
+    ) -> Result<Updates, CallError> {
+        let filter = filter.to_owned();
         let least_interval_ms = u32::try_from(least_interval.as_millis()).unwrap_or(u32::MAX);
-        let request = message::WatchRequest { least_interval_ms };
+        let request = message::WatchRequest { least_interval_ms, filter };
         Ok(Updates(self.0.answers("Watch", &request).await?))
     }
 
@@ -93,7 +127,7 @@ impl Client {
     /// # Errors
     /// When the service refuses or its answer cannot be used.
     pub async fn devices(&mut self) -> Result<Vec<Device>, CallError> {
-        let request = message::ListDevicesRequest { fresh: false };
+        let request = message::ListDevicesRequest::default();
         let bytes = self.unary("ListDevices", &request).await?;
         Ok(decode::devices_answer(&bytes)?)
     }

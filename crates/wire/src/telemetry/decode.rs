@@ -7,7 +7,7 @@ mod process;
 use prost::Message as _;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Device, Snapshot, SourceError, SourceStatus};
+use telltale_schema::snapshot::{Device, LeftOut, Snapshot, SourceError, SourceStatus};
 
 use super::codes::Code;
 use super::{MAX_ANSWER_BYTES, limited, message};
@@ -149,6 +149,9 @@ fn snapshot(from: message::Snapshot) -> Result<Snapshot, AnswerError> {
         processes,
         closed_processes: from.closed_processes,
         withheld_processes: from.withheld_processes,
+        left_out: from
+            .left_out
+            .map(|found| LeftOut { devices: found.devices, processes: found.processes }),
         sources: from.sources.into_iter().map(source).collect(),
     })
 }

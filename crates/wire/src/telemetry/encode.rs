@@ -47,6 +47,12 @@ fn fill(to: &mut Writer, snapshot: &Snapshot) {
         to.message(8, |to| source(to, status));
     }
     descriptions.write(to, 9);
+    if let Some(left_out) = snapshot.left_out {
+        to.message(10, |to| {
+            to.whole(1, left_out.devices);
+            to.whole(2, left_out.processes);
+        });
+    }
 }
 
 fn source(to: &mut Writer, status: &SourceStatus) {

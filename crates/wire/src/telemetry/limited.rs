@@ -79,6 +79,7 @@ const SNAPSHOT: &[FieldLimit] = &[
     many(5, "processes", MAX_PROCESSES, PROCESS),
     many(8, "sources", MAX_SOURCES, SOURCE),
     many(9, "descriptions of metrics", MAX_METRICS, DESCRIPTION),
+    once(10, "counts of what was left out", &[]),
 ];
 
 /// Short, because each sample gets a copy.

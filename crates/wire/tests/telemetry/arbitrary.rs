@@ -11,9 +11,9 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage,
-    Holder, KindMemory, Load, MemoryCounts, MetricSample, MetricValue, PcieTraffic, Pod, Process,
-    ProcessSource, ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus, SpaceUsage,
-    Telemetry, TrafficDirection,
+    Holder, KindMemory, LeftOut, Load, MemoryCounts, MetricSample, MetricValue, PcieTraffic, Pod,
+    Process, ProcessSource, ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus,
+    SpaceUsage, Telemetry, TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -358,6 +358,7 @@ impl Drawn {
             processes: self.some(|draw| draw.process(count)),
             closed_processes: self.whole(),
             withheld_processes: self.whole(),
+            left_out: self.maybe(|draw| LeftOut { devices: draw.whole(), processes: draw.whole() }),
             sources: self.some(|draw| SourceStatus {
                 name: draw.text(),
                 duration_ns: draw.whole(),

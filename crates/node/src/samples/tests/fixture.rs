@@ -204,6 +204,7 @@ pub(crate) fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Arc<Sna
         processes,
         closed_processes: 3,
         withheld_processes: 0,
+        left_out: None,
         sources: vec![source("tenstorrent", Vec::new()), source("endpoints", vec![error])],
     })
 }

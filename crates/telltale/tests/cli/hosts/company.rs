@@ -12,7 +12,6 @@ use telltale_node::grpc::{GrpcOptions, GrpcService};
 use telltale_node::service::{Publisher, ServiceFigures};
 use telltale_node::{CollectOptions, Collector};
 use telltale_schema::clock::Timestamp;
-use telltale_schema::reading::{Absence, Reading};
 use telltale_server::listen::{Address, Listener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -40,8 +39,9 @@ impl Company {
             Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
         let collect = CollectOptions { root, ..CollectOptions::default() };
         let snapshot = Arc::new(Collector::new(collect).unwrap().collect());
+        let figures = ServiceFigures::at_start(Timestamp(1));
         let (publisher, view) =
-            Publisher::new(Duration::from_secs(3600), snapshot, figures()).unwrap();
+            Publisher::new(Duration::from_secs(3600), snapshot, figures).unwrap();
         let policy = Arc::new(AccessPolicy::of_directory(scratch.path()).unwrap());
         let options = GrpcOptions::default();
         let mut addresses = Vec::new();
@@ -97,21 +97,4 @@ pub(crate) fn silent() -> (TcpListener, String) {
 /// A port where nobody listens.
 pub(crate) fn refused() -> String {
     silent().1
-}
-
-fn figures() -> ServiceFigures {
-    ServiceFigures {
-        started_at: Timestamp(1),
-        cpu_seconds: 0.0,
-        resident_bytes: Reading::absent(Absence::NotYet, ""),
-        reloads: 0,
-        refused_reloads: 0,
-        truncated_directories: 0,
-        collections: 0,
-        collection_seconds: 0.0,
-        drops: Vec::new(),
-        sources: Vec::new(),
-        legacy: None,
-        history: None,
-    }
 }
