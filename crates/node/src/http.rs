@@ -12,6 +12,7 @@ mod cache;
 mod connection;
 mod counts;
 mod files;
+mod filter;
 mod guard;
 mod history;
 mod options;

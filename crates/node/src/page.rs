@@ -46,6 +46,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "access.js" "access.js" SCRIPT;
     "cells.js" "cells.js" SCRIPT;
     "devices.js" "devices.js" SCRIPT;
+    "filter.js" "filter.js" SCRIPT;
     "format.js" "format.js" SCRIPT;
     "health.js" "health.js" SCRIPT;
     "history.js" "history.js" SCRIPT;

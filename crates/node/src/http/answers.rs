@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::problem::Problem;
 use super::told::Told;
-use super::{App, accept};
+use super::{App, accept, filter};
 use crate::access::Sight;
 use crate::samples::Writing;
 use crate::service::Published;
@@ -99,8 +99,10 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, P
 pub(super) async fn snapshot(
     State(app): State<Arc<App>>,
     Extension(sight): Extension<Sight>,
+    Query(pairs): Query<Vec<(String, String)>>,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, Problem> {
+    let query = filter::read(&pairs)?;
     let published = app.view.latest();
     let started = published.service.started_at.0;
     let reader = match sight {
@@ -108,8 +110,12 @@ pub(super) async fn snapshot(
         Sight::Own { uid } => format!("u{uid}"),
         Sight::DevicesOnly => String::from("devices"),
     };
+    // A tag is of one address, and the filter is part of that.
     let tag = format!("\"{started:x}-{}-{reader}\"", published.sequence);
-    tagged(&headers, &tag, JSON, || Body::from(app.cache.json(&app, &published, sight)))
+    let made = query.map(|query| filter::json(&app, &published, sight, Some(&query))).transpose();
+    let made = made.map_err(filter::too_slow)?;
+    let body = || made.unwrap_or_else(|| app.cache.json(&app, &published, sight)).into();
+    Ok(tagged(&headers, &tag, JSON, body))
 }
 
 /// A metric's definition as JSON.

@@ -63,6 +63,20 @@ struct Reader {
     has_history: bool,
 }
 
+/// What `sight` covers of a publication, or the rows of it that are wanted, with what is beside them.
+pub(super) fn whole(app: &App, of: &Published, sight: Sight, rows: &Snapshot) -> Bytes {
+    let alerts = of.alerts.visible(sight);
+    let sees = match sight {
+        Sight::Everything => "everything",
+        Sight::Own { .. } => "own",
+        Sight::DevicesOnly => "devices",
+    };
+    let (has_token, has_history) = (app.policy.has_token(), app.history.is_some());
+    let reader = Reader { sees, has_token, has_history };
+    let whole = Whole { snapshot: rows, alerts, reader };
+    serde_json::to_vec(&whole).expect("a snapshot is JSON").into()
+}
+
 impl Cache {
     pub(super) fn new(options: SampleOptions) -> Self {
         Self { options, kept: Mutex::default() }
@@ -128,19 +142,9 @@ impl Cache {
     pub(super) fn json(&self, app: &App, of: &Published, sight: Sight) -> Bytes {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let of_sight = self.of_sight(&mut kept, of, sight);
-        let made = of_sight.json.get_or_insert_with(|| {
-            let visible = app.policy.visible(&of.snapshot, sight);
-            let alerts = of.alerts.visible(sight);
-            let sees = match sight {
-                Sight::Everything => "everything",
-                Sight::Own { .. } => "own",
-                Sight::DevicesOnly => "devices",
-            };
-            let (has_token, has_history) = (app.policy.has_token(), app.history.is_some());
-            let reader = Reader { sees, has_token, has_history };
-            let whole = Whole { snapshot: &visible, alerts, reader };
-            serde_json::to_vec(&whole).expect("a snapshot is JSON").into()
-        });
+        let made = of_sight
+            .json
+            .get_or_insert_with(|| whole(app, of, sight, &app.policy.visible(&of.snapshot, sight)));
         made.clone()
     }
 

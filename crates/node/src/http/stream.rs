@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::App;
 use super::problem::Problem;
 use super::told::Told;
+use super::{App, filter};
 use crate::access::Sight;
 
 /// How long a reader shall wait before it connects again.
@@ -32,8 +32,10 @@ const STILL_HERE: &str = ": still here\n\n";
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
     Extension(sight): Extension<Sight>,
+    Query(pairs): Query<Vec<(String, String)>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let query = filter::read(&pairs)?;
     let taken = Arc::clone(&app.streams).try_acquire_owned().or_else(|full| match sight {
         Sight::Everything => Arc::clone(&app.kept_streams).try_acquire_owned(),
         Sight::Own { .. } | Sight::DevicesOnly => Err(full),
@@ -45,7 +47,7 @@ pub(super) async fn stream(
     // What a reader saw last. A number of another service's is of no use, and does no harm.
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<u64>().ok());
     let (sender, parts) = mpsc::channel(1);
-    let body = Told::by(parts, tell(Arc::clone(&app), sight, seen, sender, permit));
+    let body = Told::by(parts, tell(Arc::clone(&app), sight, query, seen, sender, permit));
     let kind = HeaderValue::from_static("text/event-stream");
     Ok(([(CONTENT_TYPE, kind)], Body::new(body)).into_response())
 }
@@ -54,6 +56,7 @@ pub(super) async fn stream(
 async fn tell(
     app: Arc<App>,
     sight: Sight,
+    query: Option<telltale_query::Query>,
     mut seen: Option<u64>,
     to: mpsc::Sender<Bytes>,
     _permit: OwnedSemaphorePermit,
@@ -76,6 +79,10 @@ async fn tell(
             Ok(Err(_)) => return,
             Ok(Ok(())) => {
                 let published = Arc::clone(&latest.borrow_and_update());
+                let Ok(json) = filter::json(&app, &published, sight, query.as_ref()) else {
+                    // Asking again tells why.
+                    return;
+                };
                 let sequence = published.sequence;
                 let missed = seen.map_or(0, |seen| sequence.saturating_sub(seen).saturating_sub(1));
                 seen = Some(sequence);
@@ -84,7 +91,7 @@ async fn tell(
                     missed => format!("event: lag\ndata: {{\"missed\":{missed}}}\n\n"),
                 };
                 waiting.push_back(format!("{lag}id: {sequence}\nevent: snapshot\ndata: ").into());
-                waiting.push_back(app.cache.json(&app, &published, sight));
+                waiting.push_back(json);
                 waiting.push_back(Bytes::from_static(b"\n\n"));
             }
         }

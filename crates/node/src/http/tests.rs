@@ -1,5 +1,6 @@
 //! The server as clients meet it, byte by byte.
 
+mod filtering;
 mod server;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -3,6 +3,7 @@
 //! allocate.
 
 pub(crate) mod browser;
+mod filtered;
 mod living;
 mod looks;
 mod many;

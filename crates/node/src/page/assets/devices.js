@@ -83,8 +83,3 @@ function readings(device) {
     ["held by", device.holders],
   ];
 }
-
-/** What the filter looks at. */
-export function words(device) {
-  return [device.id, device.identity.board_type, device.identity.pci ?? ""].join(" ").toLowerCase();
-}

@@ -2,8 +2,8 @@
 // the snapshot; nothing is computed here but its presentation.
 
 import { clock, duration } from "./format.js";
-import { columns as deviceColumns, words as deviceWords } from "./devices.js";
-import { columns as processColumns, rows as processRows, words as processWords } from "./processes.js";
+import { columns as deviceColumns } from "./devices.js";
+import { columns as processColumns, rows as processRows } from "./processes.js";
 import { sortedTable } from "./table.js";
 import { follow } from "./stream.js";
 import { keys } from "./keys.js";
@@ -11,6 +11,7 @@ import { recall, remember } from "./recent.js";
 import { recentPast } from "./history.js";
 import { panel } from "./panel.js";
 import { access } from "./access.js";
+import { queryBox } from "./filter.js";
 import { showAlerts, showSources } from "./health.js";
 import { showTotals } from "./totals.js";
 
@@ -23,37 +24,38 @@ let arrived;
 let lastSequence;
 let paused = false;
 
-const reader = access(() => stream.restart());
+const reader = access(() => {
+  filter.forget();
+  filter.ask();
+  stream.restart();
+});
+const filter = queryBox(reader.token, () => {
+  draw();
+  if (paused) connection("paused", "paused", asOf());
+});
 const details = panel(() => latest, reader.token);
 const devices = sortedTable(at("devices"), deviceColumns, {
   key: (device) => device.id,
   order: ["id", false],
   open: (device) => details.device(device),
   label: (device) => `Device ${device.id}, details`,
-  empty: () => (filter() ? "No device matches the filter." : "No device: none is listed by a driver, a ledger or a region."),
+  empty: () => (filter.rows() ? "No device matches the filter." : "No device: none is listed by a driver, a ledger or a region."),
 });
 const processes = sortedTable(at("processes"), processColumns, {
   key: (row) => row.key,
   order: ["dram", true],
   open: (row) => details.process(row.process),
   label: (row) => `Process ${row.process.pid ?? "without a visible pid"}, details`,
-  empty: () => (filter() ? "No process matches the filter." : latest?.withheld_processes ? "None that you may see." : "No process holds a device."),
+  empty: () => (filter.rows() ? "No process matches the filter." : latest?.withheld_processes ? "None that you may see." : "No process holds a device."),
 });
-
-function filter() {
-  return at("filter").value.trim().toLowerCase();
-}
 
 function draw() {
   if (!latest) return;
-  const wanted = filter().split(/\s+/).filter(Boolean);
-  const matches = (text) => wanted.every((word) => text.includes(word));
-  const listed = latest.devices.map((device, place) => ({ ...device, place })).filter((device) => !wanted.length || matches(deviceWords(device)));
-  const rows = processRows(latest).filter((row) => !wanted.length || matches(processWords(row)));
-  devices.show(listed);
-  processes.show(rows);
-  at("device-count").textContent = count(listed.length, latest.devices.length);
-  const known = count(new Set(rows.map((row) => row.process)).size, latest.processes.length);
+  const shown = filter.rows() ?? latest;
+  devices.show(shown.devices.map((device, place) => ({ ...device, place })));
+  processes.show(processRows(shown));
+  at("device-count").textContent = count(shown.devices.length, shown.left_out?.devices);
+  const known = count(shown.processes.length, shown.left_out?.processes);
   at("process-count").textContent = latest.withheld_processes ? `${known}, and ${latest.withheld_processes} not shown` : known;
   reader.show(latest);
   showTotals(at("totals"), latest);
@@ -62,8 +64,14 @@ function draw() {
   details.refresh();
 }
 
-function count(shown, all) {
-  return shown === all ? `${all}` : `${shown} of ${all}`;
+function count(shown, leftOut) {
+  return leftOut ? `${shown} of ${shown + leftOut}` : `${shown}`;
+}
+
+// The rows of a filter are the service's, and those of the newest snapshot are drawn when they come.
+function redraw() {
+  if (filter.isOn()) filter.ask();
+  else draw();
 }
 
 // The state alone is read out when it changes; the time beside it changes each second.
@@ -73,7 +81,7 @@ function connection(state, words, time = "") {
   at("connection-time").textContent = time;
 }
 
-const asOf = () => (latest ? `, as of ${clock(latest.taken_at)}` : "");
+const asOf = () => (latest ? `, as of ${clock((filter.rows() ?? latest).taken_at)}` : "");
 
 const stream = follow("api/v1/stream", reader.token, {
   snapshot(snapshot, sequence) {
@@ -85,7 +93,7 @@ const stream = follow("api/v1/stream", reader.token, {
     if (paused) return;
     latest = snapshot;
     // What nobody looks at is not drawn until somebody does.
-    if (!document.hidden) draw();
+    if (!document.hidden) redraw();
     connection("live", skipped ? `live, but ${skipped} skipped` : "live", asOf());
   },
   lost(words, refused) {
@@ -110,8 +118,7 @@ function pause() {
   else connection("waiting", "going on", asOf());
 }
 
-document.addEventListener("visibilitychange", () => document.hidden || draw());
-at("filter").addEventListener("input", draw);
+document.addEventListener("visibilitychange", () => document.hidden || redraw());
 at("sources-details").addEventListener("toggle", draw);
 at("pause").addEventListener("click", pause);
 at("help-button").addEventListener("click", () => at("help").showModal());

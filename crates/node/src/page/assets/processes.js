@@ -110,9 +110,3 @@ function shown(of) {
   const count = of.histogram.counts.reduce((sum, one) => sum + one, 0);
   return count ? `${count} observations, mean ${(of.histogram.sum / count).toPrecision(3)}` : "no observations";
 }
-
-/** What the filter looks at. */
-export function words({ process, device }) {
-  return [process.name, value(process.user), value(process.command), process.pid, process.container?.id, process.container?.pod?.name, process.container?.pod?.namespace, process.state, device?.id]
-    .filter((word) => word !== undefined && word !== null).join(" ").toLowerCase();
-}

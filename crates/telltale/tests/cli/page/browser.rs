@@ -197,6 +197,7 @@ impl Browser {
     #[track_caller]
     pub(crate) fn press(&mut self, key: &str) {
         let code = match key {
+            "Backspace" => 8,
             "Tab" => 9,
             "Enter" => 13,
             "Escape" => 27,
