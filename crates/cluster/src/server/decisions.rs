@@ -72,6 +72,7 @@ fn of_record(record: &DecisionRecord) -> message::DecisionSummary {
 }
 
 fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
+    let left;
     let (text, incident) = match why {
         Why::Formed => ("enough nodes are there for the first epoch", None),
         Why::Incident { incident, .. } => (
@@ -80,7 +81,11 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
         ),
         Why::Unanswered { .. } => ("nodes that did not answer are replaced", None),
         Why::Quarantined { .. } => ("a node that failed too often is replaced", None),
-        Why::Left { .. } => ("agents that were asked to end have given up their slots", None),
+        Why::Left { nodes } => {
+            let who = names(nodes).join(", ");
+            left = format!("agents that were asked to end have given up their slots: {who}");
+            (left.as_str(), None)
+        }
         Why::Filled => ("spares have come for vacant slots", None),
         Why::Shrunk => ("no spare has come, and the job goes on with fewer nodes", None),
         Why::Prepared => ("everybody is prepared", None),
@@ -93,10 +98,7 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
         number: 0,
         epoch: 0,
         phase: phase(to).into(),
-        why: match why {
-            Why::Left { nodes } => format!("{text}: {}", names(nodes).join(", ")),
-            _ => text.to_owned(),
-        },
+        why: text.to_owned(),
         evicted: names(why.evicted()),
         incident,
         stored_unix_ms: 0,

@@ -51,7 +51,18 @@ impl Job {
         Self::of_workers(nodes, 1, command)
     }
 
-    /// The same with as many workers on each node.
+    /// A job of two, whose nodes a and b are at work, with c as their spare.
+    pub(crate) fn with_spare(command: &[&str]) -> Self {
+        let mut job = Self::start(2, command);
+        ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
+        job.worker("a", 1, 0);
+        job.worker("b", 1, 1);
+        job.add("c", &[]);
+        job.wait_attends("c");
+        job
+    }
+
+    /// As `start` has it, with as many workers on each node.
     pub(crate) fn of_workers(nodes: u32, workers: u32, command: &[&str]) -> Self {
         let mut job = Self::new(command);
         job.workers = workers;
@@ -297,6 +308,12 @@ impl Job {
     /// What an agent has logged.
     pub(crate) fn agent_log(&self, node: &str) -> String {
         fs::read_to_string(self.path(&format!("{node}.log"))).unwrap_or_default()
+    }
+
+    /// Lets workers end that wait for `$STATE/finish`, and waits until every agent has.
+    pub(crate) fn finish(self) {
+        fs::write(self.path("finish"), "").expect("a scratch file");
+        self.wait_finished();
     }
 
     /// Waits until every agent has ended, each because the job is finished.

@@ -24,12 +24,7 @@ fn wait_state(job: &Job, node: &str, state: &str) {
 
 #[test]
 fn a_node_is_removed_activated_and_its_job_restarted_by_posts_to_its_agent() {
-    let mut job = Job::start(2, &WORKER);
-    ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
-    job.worker("a", 1, 0);
-    job.worker("b", 1, 1);
-    job.add("c", &[]);
-    job.wait_attends("c");
+    let job = Job::with_spare(&WORKER);
     assert_answered(&job, "a", "/remove", "200");
     job.wait_printed("c", 2, 0, "epoch 2 rank 0");
     job.wait_printed("b", 2, 1, "epoch 2 rank 1");
@@ -44,8 +39,7 @@ fn a_node_is_removed_activated_and_its_job_restarted_by_posts_to_its_agent() {
     job.wait_printed("c", 3, 0, "epoch 3 rank 0");
     job.wait_printed("b", 3, 1, "epoch 3 rank 1");
     assert_eq!(job.node("a")["state"], "standby");
-    std::fs::write(job.path("finish"), "").expect("a scratch file");
-    job.wait_finished();
+    job.finish();
 }
 
 #[test]
@@ -62,6 +56,5 @@ fn without_a_coordinator_an_order_is_not_taken() {
     job.restart_coordinator(0);
     wait_state(&job, "a", "active");
     assert_eq!(job.json(&["status"])["epoch"], 1);
-    std::fs::write(job.path("finish"), "").expect("a scratch file");
-    job.wait_finished();
+    job.finish();
 }

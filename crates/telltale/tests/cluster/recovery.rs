@@ -14,11 +14,6 @@ const WORKER: [&str; 3] = [
      restarts $TORCHELASTIC_RESTART_COUNT; until test -e $STATE/finish; do sleep 0.1; done",
 ];
 
-fn finish(job: Job) {
-    std::fs::write(job.path("finish"), "").expect("a scratch file");
-    job.wait_finished();
-}
-
 #[test]
 fn a_killed_worker_is_followed_by_the_next_epoch_on_the_same_nodes() {
     let mut job = Job::start(2, &WORKER);
@@ -33,7 +28,7 @@ fn a_killed_worker_is_followed_by_the_next_epoch_on_the_same_nodes() {
         printed.split("port ").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned)
     };
     assert_ne!(port(1), port(2), "each epoch has a port of its own");
-    finish(job);
+    job.finish();
 }
 
 #[test]
@@ -48,7 +43,7 @@ fn workers_see_the_coordinator_s_job_and_agents_of_another_are_refused() {
     job.kill_agent("b");
     job.add("a", &["--job", "test"]);
     job.wait_printed("a", 1, 0, "of test");
-    finish(job);
+    job.finish();
 }
 
 #[test]
@@ -67,7 +62,7 @@ fn an_agent_that_comes_to_a_finished_job_ends_and_one_that_comes_after_a_restart
     assert!(job.cluster(&["restart"]).status.success());
     job.add("a", &[]);
     job.worker("a", 2, 0);
-    finish(job);
+    job.finish();
 }
 
 #[test]
@@ -87,17 +82,12 @@ fn the_spare_takes_the_ranks_of_an_agent_that_was_killed() {
     job.kill_agent("a");
     job.wait_printed("c", 2, 0, "epoch 2 rank 0 of 2");
     job.wait_printed("b", 2, 1, "epoch 2 rank 1 of 2");
-    finish(job);
+    job.finish();
 }
 
 #[test]
 fn an_agent_that_is_asked_to_end_gives_its_ranks_to_the_spare_and_costs_nothing() {
-    let mut job = Job::start(2, &WORKER);
-    ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
-    job.worker("a", 1, 0);
-    job.worker("b", 1, 1);
-    job.add("c", &[]);
-    job.wait_attends("c");
+    let mut job = Job::with_spare(&WORKER);
     job.stop_agent("a");
     job.wait_printed("c", 2, 0, "epoch 2 rank 0 of 2");
     job.wait_printed("b", 2, 1, "epoch 2 rank 1 of 2");
@@ -111,7 +101,7 @@ fn an_agent_that_is_asked_to_end_gives_its_ranks_to_the_spare_and_costs_nothing(
     // It may come back as any other.
     job.add("a", &[]);
     wait_until("it to be a spare", PATIENCE, || job.node("a")["state"] == "standby");
-    finish(job);
+    job.finish();
 }
 
 #[test]
@@ -138,7 +128,7 @@ fn a_node_that_stands_still_is_replaced_and_a_spare_when_it_goes_on() {
     wait_until("the node to be a spare", PATIENCE, || job.node("a")["state"] == "standby");
     wait_until("its worker to be gone", PATIENCE, || test_kill_process(worker).is_err());
     assert_eq!(job.json(&["status"])["epoch"], 2, "nobody is disturbed by it");
-    finish(job);
+    job.finish();
 }
 
 #[test]
@@ -161,7 +151,7 @@ fn a_coordinator_that_is_killed_and_comes_back_disturbs_nobody() {
     // It knows the epoch, and goes on from there.
     signal(workers[0], Signal::KILL);
     job.wait_printed("a", 2, 0, "epoch 2 rank 0 of 2");
-    finish(job);
+    job.finish();
 }
 
 #[test]
@@ -177,7 +167,7 @@ fn an_agent_reads_a_new_token_without_a_restart() {
         job.agent_log("a").matches("attends to the coordinator").count() == 2
     });
     assert_eq!(job.worker("a", 1, 0), worker);
-    finish(job);
+    job.finish();
 }
 
 #[test]
@@ -209,6 +199,5 @@ fn an_agent_that_does_not_listen_to_a_coordinator_with_an_empty_store_says_so() 
     // What it says helps.
     job.kill_agent("a");
     job.add("a", &[]);
-    std::fs::write(job.path("finish"), "").expect("a scratch file");
-    job.wait_finished();
+    job.finish();
 }
