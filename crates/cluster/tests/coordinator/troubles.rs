@@ -7,10 +7,11 @@ use telltale_cluster::operator::Operator;
 use telltale_cluster::reach::Access;
 use telltale_cluster::server::{AccessFiles, Plan};
 use telltale_harness::Scratch;
+use telltale_harness::authority::{Signed, Wish};
 use telltale_schema::text::with_causes;
 
 use crate::running::{Running, plan, run};
-use crate::trust::{ALWAYS, Authority, Good, written};
+use crate::trust::{authority, written};
 
 /// The names of a coordinator that is called by its address.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
@@ -24,10 +25,10 @@ async fn told(address: &str, access: &Access) -> String {
 }
 
 /// The files of one who has this authority, and perhaps a certificate.
-fn caller(scratch: &Scratch, authority: &str, identity: Option<(String, String)>) -> Access {
+fn caller(scratch: &Scratch, authority: &str, identity: Option<Signed>) -> Access {
     let file = |name: &str, text: &str| written(scratch, name, text);
-    let identity = identity
-        .map(|(certificate, key)| (file("own certificate", &certificate), file("own key", &key)));
+    let identity =
+        identity.map(|own| (file("own certificate", &own.certificate), file("own key", &own.key)));
     Access { authority: Some(file("authority", authority)), identity, token_file: None }
 }
 
@@ -50,7 +51,7 @@ fn a_token_that_is_wrong_or_missing_is_told() {
             format!("the coordinator at {at} wants its token: --token-file")
         );
         // It speaks no TLS.
-        let tls = caller(&scratch, &Authority::new().pem(), None);
+        let tls = caller(&scratch, &authority().pem(), None);
         let plain = format!("{at} does not speak TLS; ");
         let said = told(&at, &tls).await;
         assert!(said.starts_with(&plain), "{said}");
@@ -66,14 +67,14 @@ fn a_token_that_is_wrong_or_missing_is_told() {
 fn what_is_wrong_with_certificates_is_told() {
     run(async {
         let scratch = Scratch::new();
-        let (ours, theirs) = (Authority::new(), Authority::new());
-        let files = |(certificate, key): (String, String), asks: bool| AccessFiles {
+        let (ours, theirs) = (authority(), authority());
+        let files = |Signed { certificate, key }, asks: bool| AccessFiles {
             certificate: Some(written(&scratch, "certificate", &certificate)),
             key: Some(written(&scratch, "key", &key)),
             client_authority: asks.then(|| written(&scratch, "client authority", &ours.pem())),
             ..AccessFiles::default()
         };
-        let of_ours = || files(ours.sign_for(ALWAYS, &NAMES), false);
+        let of_ours = || files(ours.sign(&Wish { names: &NAMES, ..Wish::default() }), false);
         // How sure it is depends on which of two packets comes first, here and below.
         let tls = " speaks TLS; name its authority with --authority";
         check(&scratch, of_ours(), Access::default(), tls).await;
@@ -82,17 +83,20 @@ fn what_is_wrong_with_certificates_is_told() {
         let words = format!("'s certificate is not of the authority in {}", file.display());
         check(&scratch, of_ours(), other, &words).await;
 
-        let (of_an_hour_ago, hour) = (Good(-7200, -3600), "'s certificate is not valid now; ");
+        let now = Wish { names: &NAMES, ..Wish::default() };
+        let elsewhere = Wish { names: &["elsewhere"], ..Wish::default() };
+        let of_an_hour_ago = Wish { valid: -7200..-3600, ..now.clone() };
+        let hour = "'s certificate is not valid now; ";
         let wants = " wants a certificate of the caller: --certificate, --key";
         let refuses = " does not take our certificate";
-        let foreign = || theirs.sign(ALWAYS);
-        for (good, names, asks, identity, expected) in [
-            (ALWAYS, &["elsewhere"][..], false, None, "'s certificate has other names; "),
-            (of_an_hour_ago, &NAMES, false, None, hour),
-            (ALWAYS, &NAMES, true, None, wants),
-            (ALWAYS, &NAMES, true, Some(foreign()), refuses),
+        let foreign = || theirs.sign(&Wish::default());
+        for (wish, asks, identity, expected) in [
+            (&elsewhere, false, None, "'s certificate has other names; "),
+            (&of_an_hour_ago, false, None, hour),
+            (&now, true, None, wants),
+            (&now, true, Some(foreign()), refuses),
         ] {
-            let access = files(ours.sign_for(good, names), asks);
+            let access = files(ours.sign(wish), asks);
             let caller = caller(&scratch, &ours.pem(), identity);
             check(&scratch, access, caller, expected).await;
         }

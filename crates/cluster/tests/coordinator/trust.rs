@@ -1,15 +1,15 @@
 //! Tokens and certificates: who gets in, who does not and why, and that it is counted.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use telltale_cluster::message::{Activity, Order};
 use telltale_cluster::protocol::decode::Told;
 use telltale_cluster::server::{AccessError, AccessFiles, Plan, ServeError, Server};
+use telltale_harness::authority::{Authority, Signed, Wish, write_private};
 use telltale_harness::{Scratch, as_user, needs_root};
 use telltale_server::listen::Address;
 use telltale_wire::cluster::message::Mode;
@@ -27,13 +27,11 @@ use crate::node::Node;
 use crate::running::{Running, get, get_at, plan, run, until, within};
 
 const TOKEN: &str = "a-token-of-the-tests";
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: i64 = 3600;
 
 pub(crate) fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
     let path = scratch.join(name);
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    write_private(&path, text);
     path
 }
 
@@ -130,53 +128,21 @@ fn another_user_of_this_machine_is_told_nothing_without_a_token() {
     });
 }
 
-/// When a certificate is good: from and until so many seconds from now.
-#[derive(Clone, Copy)]
-pub(crate) struct Good(pub(crate) i64, pub(crate) i64);
-
-pub(crate) const ALWAYS: Good = Good(-86_400, 86_400);
-
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    /// Its own certificate, as PEM.
-    pub(crate) fn pem(&self) -> String {
-        self.0.pem()
-    }
-
-    /// A certificate and its key, as PEM.
-    pub(crate) fn sign(&self, good: Good) -> (String, String) {
-        self.sign_for(good, &["localhost"])
-    }
-
-    /// The same for one with these names.
-    pub(crate) fn sign_for(&self, good: Good, names: &[&str]) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let from_now = |seconds: i64| {
-            let day = date_time_ymd(1970, 1, 1) + now;
-            let shift = Duration::from_secs(seconds.unsigned_abs());
-            if seconds < 0 { day - shift } else { day + shift }
-        };
-        (params.not_before, params.not_after) = (from_now(good.0), from_now(good.1));
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        (certificate.pem(), key.serialize_pem())
-    }
+/// Who signs in these tests: all go by one name.
+pub(crate) fn authority() -> Authority {
+    Authority::new("one")
 }
 
-fn client(running: &Running, ours: &Authority, identity: Option<&(String, String)>) -> Client {
+/// A certificate that is good from and until so many seconds from now.
+fn valid(by: &Authority, valid: Range<i64>) -> Signed {
+    by.sign(&Wish { valid, ..Wish::default() })
+}
+
+fn client(running: &Running, ours: &Authority, identity: Option<&Signed>) -> Client {
     let mut tls = ClientTlsConfig::new()
-        .ca_certificate(Certificate::from_pem(ours.0.pem()))
+        .ca_certificate(Certificate::from_pem(ours.pem()))
         .domain_name("localhost");
-    if let Some((certificate, key)) = identity {
+    if let Some(Signed { certificate, key }) = identity {
         tls = tls.identity(Identity::from_pem(certificate, key));
     }
     let endpoint = Endpoint::from_shared(format!("https://{}", running.grpc)).unwrap();
@@ -185,12 +151,12 @@ fn client(running: &Running, ours: &Authority, identity: Option<&(String, String
 }
 
 /// What the coordinator tells a caller whose certificate it does not take, in words of TLS.
-async fn alert(at: SocketAddr, ours: &Authority, identity: Option<&(String, String)>) -> String {
+async fn alert(at: SocketAddr, ours: &Authority, identity: Option<&Signed>) -> String {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ours.0.pem().as_bytes()).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_slice(ours.pem().as_bytes()).unwrap()).unwrap();
     let settings = ClientConfig::builder().with_root_certificates(roots);
     let settings = match identity {
-        Some((certificate, key)) => {
+        Some(Signed { certificate, key }) => {
             let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
             let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
             settings.with_client_auth_cert(vec![certificate], key).unwrap()
@@ -210,25 +176,24 @@ async fn alert(at: SocketAddr, ours: &Authority, identity: Option<&(String, Stri
 fn only_certificates_of_the_authority_that_are_good_now_get_in() {
     run(async {
         let scratch = Scratch::new();
-        let (ours, theirs) = (Authority::new(), Authority::new());
-        let (certificate, key) = ours.sign(ALWAYS);
+        let (ours, theirs) = (authority(), authority());
+        let Signed { certificate, key } = ours.sign(&Wish::default());
         let access = AccessFiles {
             token: None,
             certificate: Some(written(&scratch, "certificate", &certificate)),
             key: Some(written(&scratch, "key", &key)),
-            client_authority: Some(written(&scratch, "authority", &ours.0.pem())),
+            client_authority: Some(written(&scratch, "authority", &ours.pem())),
             ..AccessFiles::default()
         };
         // Whoever is root here, or the coordinator itself, may ask for metrics at a socket file.
         let metrics = scratch.join("http.sock");
         let http = vec!["127.0.0.1:0".parse().unwrap(), Address::Unix(metrics.clone())];
         let running = Running::start(Plan { access, http, ..plan(scratch.path(), 2) }).await;
-        let good = ours.sign(ALWAYS);
-        let hour = i64::try_from(HOUR.as_secs()).unwrap();
-        let expired = ours.sign(Good(-2 * hour, -60));
+        let good = ours.sign(&Wish::default());
+        let expired = valid(&ours, -2 * HOUR..-60);
         // What another's clock an hour ahead or behind makes of a certificate of an hour.
-        let not_yet = ours.sign(Good(hour, 2 * hour));
-        let foreign = theirs.sign(ALWAYS);
+        let not_yet = valid(&ours, HOUR..2 * HOUR);
+        let foreign = theirs.sign(&Wish::default());
         let ask = || async { client(&running, &ours, Some(&good)).status().await.is_ok() };
         until("whoever has a certificate is answered", ask, |answered| *answered).await;
         for (name, identity, reason) in [
@@ -257,12 +222,12 @@ fn only_certificates_of_the_authority_that_are_good_now_get_in() {
 fn a_certificate_speaks_only_for_the_nodes_that_it_names() {
     run(async {
         let scratch = Scratch::new();
-        let ours = Authority::new();
-        let (certificate, key) = ours.sign(ALWAYS);
+        let ours = authority();
+        let Signed { certificate, key } = ours.sign(&Wish::default());
         let access = AccessFiles {
             certificate: Some(written(&scratch, "certificate", &certificate)),
             key: Some(written(&scratch, "key", &key)),
-            client_authority: Some(written(&scratch, "authority", &ours.0.pem())),
+            client_authority: Some(written(&scratch, "authority", &ours.pem())),
             ..AccessFiles::default()
         };
         let in_domain =
@@ -281,7 +246,7 @@ fn a_certificate_speaks_only_for_the_nodes_that_it_names() {
         for (files, names, nodes) in cases {
             let plan = Plan { access: files.clone(), ..plan(scratch.path(), 9) };
             let running = Running::start(plan).await;
-            let identity = ours.sign_for(ALWAYS, names);
+            let identity = ours.sign(&Wish { names, ..Wish::default() });
             let mut client = client(&running, &ours, Some(&identity));
             let ask = || async { client.clone().status().await.is_ok() };
             until("it leads", ask, |answered| *answered).await;
@@ -308,8 +273,8 @@ fn a_certificate_speaks_only_for_the_nodes_that_it_names() {
 #[test]
 fn beyond_this_machine_nobody_is_answered_without_both() {
     let scratch = Scratch::new();
-    let ours = Authority::new();
-    let (certificate, key) = ours.sign(ALWAYS);
+    let ours = authority();
+    let Signed { certificate, key } = ours.sign(&Wish::default());
     let token = Some(written(&scratch, "token", TOKEN));
     let certificate = Some(written(&scratch, "certificate", &certificate));
     let key = Some(written(&scratch, "key", &key));

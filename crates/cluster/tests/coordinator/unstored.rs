@@ -3,21 +3,17 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::Command;
 
 use telltale_cluster::operator::Operator;
 use telltale_cluster::reach::Credentials;
 use telltale_cluster::server::Plan;
 use telltale_cluster::store::{EtcdPlan, EtcdSettings, JournalSettings, LEAST_LEASE, Place};
-use telltale_harness::{EtcdCluster, Scratch, needs_etcd, needs_root};
+use telltale_harness::{EtcdCluster, Scratch, needs_etcd, on_small_disk};
 use telltale_wire::cluster::Client;
 use telltale_wire::cluster::message::Mode;
 
 use crate::node::job;
 use crate::running::{PATIENCE, Running, get, plan, run, until};
-
-/// Set for the copy of the test that has a small disk.
-const SMALL_DISK: &str = "TELLTALE_TEST_SMALL_DISK";
 
 /// What an operator is told who asks how the job stands.
 async fn told(running: &Running) -> String {
@@ -93,24 +89,7 @@ fn a_coordinator_that_reaches_no_etcd_says_what_it_could_not_do_and_what_helps()
 #[test]
 fn a_coordinator_whose_disk_is_full_says_so_until_there_is_room() {
     let name = "unstored::a_coordinator_whose_disk_is_full_says_so_until_there_is_room";
-    if let Some(directory) = std::env::var_os(SMALL_DISK) {
-        run(fills_the_disk(Path::new(&directory)));
-        return;
-    }
-    if !needs_root(name) {
-        return;
-    }
-    let scratch = Scratch::new();
-    let script = "mount -t tmpfs -o size=64k none \"$0\" && exec \"$@\"";
-    let status = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script])
-        .arg(scratch.path())
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(SMALL_DISK, scratch.path())
-        .status()
-        .unwrap();
-    assert!(status.success());
+    on_small_disk(name, 64, |disk| run(fills_the_disk(disk)));
 }
 
 async fn fills_the_disk(directory: &Path) {

@@ -2,12 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
 use telltale_cluster::epoch::{Epoch, Revision};
 use telltale_cluster::store::{JournalSettings, Place};
 use telltale_cluster::stored::StoreOutcome;
-use telltale_harness::{Scratch, needs_root};
+use telltale_harness::{Scratch, on_small_disk};
 
 use crate::conformance;
 use crate::coordinator::{Coordinator, revision};
@@ -64,30 +63,10 @@ fn a_journal_that_cannot_be_used_is_told_and_tried_again() {
     });
 }
 
-/// Set for the copy of the test that has a small disk.
-const SMALL_DISK: &str = "TELLTALE_TEST_SMALL_DISK";
-
 #[test]
 fn a_full_disk_costs_decisions_and_no_state() {
     let name = "journal::a_full_disk_costs_decisions_and_no_state";
-    if let Some(directory) = std::env::var_os(SMALL_DISK) {
-        block_on(fills_the_disk(Path::new(&directory)));
-        return;
-    }
-    if !needs_root(name) {
-        return;
-    }
-    let scratch = Scratch::new();
-    let script = "mount -t tmpfs -o size=64k none \"$0\" && exec \"$@\"";
-    let status = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script])
-        .arg(scratch.path())
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(SMALL_DISK, scratch.path())
-        .status()
-        .unwrap();
-    assert!(status.success());
+    on_small_disk(name, 64, |disk| block_on(fills_the_disk(disk)));
 }
 
 async fn fills_the_disk(directory: &Path) {

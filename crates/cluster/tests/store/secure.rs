@@ -2,35 +2,25 @@
 
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use telltale_cluster::epoch::Revision;
 use telltale_cluster::store::{EtcdPlan, EtcdSettings, EtcdTls, LEAST_LEASE, Place};
+use telltale_harness::authority::{Authority, Signed, Wish};
 use telltale_harness::{EtcdCluster, EtcdTlsFiles, Scratch, needs_etcd};
 use tokio::time::Instant;
 
 use crate::coordinator::{Coordinator, revision};
 
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-/// Who signs.
-fn authority() -> Authority {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+/// A certificate for the loopback and its key, valid now or in the past alone.
+fn signed(by: &Authority, is_over: bool) -> Signed {
+    let now = Wish { names: &["127.0.0.1"], ..Wish::default() };
+    match is_over {
+        true => by.sign(&Wish { valid: -172_800..-86_400, ..now }),
+        false => by.sign(&now),
+    }
 }
 
-/// A certificate for the loopback and its key, valid until the end of that year.
-fn signed(by: &Authority, last_year: i32) -> (String, String) {
-    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    params.not_before = date_time_ymd(2020, 1, 1);
-    params.not_after = date_time_ymd(last_year, 12, 31);
-    let key = KeyPair::generate().unwrap();
-    let certificate = params.signed_by(&key, by).unwrap();
-    (certificate.pem(), key.serialize_pem())
-}
-
-fn place(members: &[String], authority: &Authority, identity: Option<(String, String)>) -> Place {
-    let identity = identity.map(|(certificate, key)| (certificate.into(), key.into()));
+fn place(members: &[String], authority: &Authority, identity: Option<Signed>) -> Place {
+    let identity = identity.map(|own| (own.certificate.into(), own.key.into()));
     let plan = EtcdPlan {
         members: members.to_vec(),
         prefix: "/telltale/job".into(),
@@ -47,13 +37,13 @@ fn whoever_has_a_certificate_leads_and_nobody_else() {
     if !needs_etcd(test) {
         return;
     }
-    let (ours, strange) = (authority(), authority());
+    let (ours, strange) = (Authority::new("one"), Authority::new("one"));
     let scratch = Scratch::new();
     let write = |name: &str, text: &str| {
         std::fs::write(scratch.join(name), text).unwrap();
         scratch.join(name)
     };
-    let (certificate, key) = signed(&ours, 2100);
+    let Signed { certificate, key } = signed(&ours, false);
     let (certificate, key) = (write("member.pem", &certificate), write("member.key", &key));
     let authority = write("authority.pem", &ours.pem());
     let files = EtcdTlsFiles { certificate: &certificate, key: &key, authority: &authority };
@@ -63,9 +53,9 @@ fn whoever_has_a_certificate_leads_and_nobody_else() {
     runtime.block_on(async {
         let refused = [
             ("no certificate", place(&members, &ours, None)),
-            ("a stranger's", place(&members, &ours, Some(signed(&strange, 2100)))),
-            ("one that has expired", place(&members, &ours, Some(signed(&ours, 2021)))),
-            ("members of a stranger", place(&members, &strange, Some(signed(&ours, 2100)))),
+            ("a stranger's", place(&members, &ours, Some(signed(&strange, false)))),
+            ("one that has expired", place(&members, &ours, Some(signed(&ours, true)))),
+            ("members of a stranger", place(&members, &strange, Some(signed(&ours, false)))),
         ];
         for (case, place) in refused {
             let mut coordinator = Coordinator::start(&place);
@@ -73,7 +63,7 @@ fn whoever_has_a_certificate_leads_and_nobody_else() {
             assert!(coordinator.event_until(soon).await.is_none(), "{case}");
             assert_eq!(coordinator.troubles.len(), 1, "{case}: {:?}", coordinator.troubles);
         }
-        let mut leader = Coordinator::start(&place(&members, &ours, Some(signed(&ours, 2100))));
+        let mut leader = Coordinator::start(&place(&members, &ours, Some(signed(&ours, false))));
         let term = leader.gains().await.term;
         let decision = leader.decides(term, Revision::EMPTY, 1);
         revision(leader.stores(&decision).await);

@@ -3,22 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use telltale_harness::authority::Authority;
 use telltale_harness::{Scratch, wait_until};
 use telltale_wire::telemetry::Client;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use crate::machine::{figures, machine};
 use crate::serving::PATIENCE;
-use crate::tls::{Authority, VALID, ask, options, served, written};
+use crate::tls::{ask, options, served, written};
 
 #[test]
 fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {
     let scratch = Scratch::new();
     let (old, new) = (Authority::new("old"), Authority::new("new"));
-    let served = served(&options(&scratch, &old.server(VALID), None));
+    let served = served(&options(&scratch, &old.server(), None));
     let read_again = || served.configuration.send_modify(|it| *it = Arc::new((**it).clone()));
     let tls = ClientTlsConfig::new()
-        .ca_certificate(Certificate::from_pem(&old.pem))
+        .ca_certificate(Certificate::from_pem(old.pem()))
         .domain_name("localhost");
     let port = served.address.unwrap().port();
     let endpoint = Endpoint::from_shared(format!("https://127.0.0.1:{port}")).unwrap();
@@ -33,13 +34,13 @@ fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {
     // The same files with the same certificate are no change.
     read_again();
     assert!(ask(&served, &old, None, None).is_ok());
-    options(&scratch, &new.server(VALID), None);
+    options(&scratch, &new.server(), None);
     read_again();
     wait_until("the new certificate", PATIENCE, || ask(&served, &new, None, None).is_ok());
     assert!(ask(&served, &old, None, None).is_err(), "new connections have the new one alone");
 
     // Half a renewal: a key that is not the certificate's.
-    written(&scratch, "key.pem", &old.server(VALID).key);
+    written(&scratch, "key.pem", &old.server().key);
     read_again();
     written(&scratch, "certificate.pem", "no certificate");
     read_again();
@@ -55,9 +56,9 @@ fn a_renewed_certificate_is_for_new_connections_and_calls_go_on() {
 fn files_that_cannot_be_used_are_told_before_they_are_taken_over() {
     let scratch = Scratch::new();
     let (one, other) = (Authority::new("one"), Authority::new("other"));
-    let mut fine = options(&scratch, &one.server(VALID), None);
+    let mut fine = options(&scratch, &one.server(), None);
     fine.check_files(&fine.listen.clone()).unwrap();
-    fine.key = Some(written(&scratch, "other.pem", &other.server(VALID).key));
+    fine.key = Some(written(&scratch, "other.pem", &other.server().key));
     let refused = fine.check_files(&[]).unwrap_err();
     assert!(refused.to_string().contains("cannot be used"), "{refused}");
     fine.key = Some(scratch.join("nothing"));

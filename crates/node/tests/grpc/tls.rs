@@ -3,11 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, date_time_ymd,
-};
 use telltale_harness::Scratch;
+use telltale_harness::authority::{Authority, Purpose, Signed, Wish, write_private};
 use telltale_node::grpc::{
     GrpcOptions, GrpcService, Health, HealthEndpoint, HealthError, ReachError, TlsToPort,
     ask_health,
@@ -26,57 +23,14 @@ const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 
 
 const TOKEN: &str = "a-token-of-the-tests";
 
-/// An authority, and the certificates it signs.
-pub(crate) struct Authority {
-    pub(crate) pem: String,
-    issuer: Issuer<'static, KeyPair>,
+/// A certificate of a server, or a client, that has expired.
+fn expired(by: &Authority, purpose: Purpose) -> Signed {
+    by.sign(&Wish { purpose, valid: -172_800..-86_400, ..Wish::default() })
 }
-
-/// A certificate and its key, as PEM.
-pub(crate) struct Signed {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
-}
-
-impl Authority {
-    pub(crate) fn new(name: &str) -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let pem = params.self_signed(&key).expect("a certificate").pem();
-        Self { pem, issuer: Issuer::new(params, key) }
-    }
-
-    fn sign(&self, usage: ExtendedKeyUsagePurpose, last_year: i32) -> Signed {
-        let key = KeyPair::generate().expect("a key");
-        let names = vec![String::from("localhost")];
-        let mut params = CertificateParams::new(names).expect("a name");
-        params.extended_key_usages = vec![usage];
-        params.not_before = date_time_ymd(2020, 1, 1);
-        params.not_after = date_time_ymd(last_year, 1, 1);
-        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate").pem();
-        Signed { certificate, key: key.serialize_pem() }
-    }
-
-    pub(crate) fn server(&self, last_year: i32) -> Signed {
-        self.sign(ExtendedKeyUsagePurpose::ServerAuth, last_year)
-    }
-
-    fn client(&self, last_year: i32) -> Signed {
-        self.sign(ExtendedKeyUsagePurpose::ClientAuth, last_year)
-    }
-}
-
-pub(crate) const VALID: i32 = 4000;
-const EXPIRED: i32 = 2021;
 
 pub(crate) fn written(scratch: &Scratch, name: &str, text: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
     let path = scratch.join(name);
-    std::fs::write(&path, text).expect("the scratch directory has room");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    write_private(&path, text);
     path
 }
 
@@ -89,7 +43,7 @@ pub(crate) fn options(
         listen: vec![Address::Tcp(LOOPBACK)],
         certificate: Some(written(scratch, "certificate.pem", &server.certificate)),
         key: Some(written(scratch, "key.pem", &server.key)),
-        client_authority: clients.map(|one| written(scratch, "clients.pem", &one.pem)),
+        client_authority: clients.map(|one| written(scratch, "clients.pem", &one.pem())),
         ..GrpcOptions::default()
     }
 }
@@ -109,7 +63,7 @@ pub(crate) fn ask(
 ) -> Result<Snapshot, CallError> {
     let port = served.address.expect("a TCP port").port();
     let mut tls = ClientTlsConfig::new()
-        .ca_certificate(Certificate::from_pem(&authority.pem))
+        .ca_certificate(Certificate::from_pem(authority.pem()))
         .domain_name("localhost");
     if let Some(own) = own {
         tls = tls.identity(Identity::from_pem(&own.certificate, &own.key));
@@ -136,7 +90,7 @@ fn shown(result: Result<Snapshot, CallError>) -> usize {
 fn tls_shows_devices_and_the_token_everything() {
     let scratch = Scratch::new();
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
-    let served = served(&options(&scratch, &ours.server(VALID), None));
+    let served = served(&options(&scratch, &ours.server(), None));
     assert_eq!(shown(ask(&served, &ours, None, None)), 0);
     assert_eq!(shown(ask(&served, &ours, None, Some(TOKEN))), 6);
     let wrong = ask(&served, &ours, None, Some("a-token-of-nobody's")).unwrap_err();
@@ -148,7 +102,7 @@ fn tls_shows_devices_and_the_token_everything() {
 fn a_client_does_not_believe_an_expired_server() {
     let scratch = Scratch::new();
     let ours = Authority::new("ours");
-    let served = served(&options(&scratch, &ours.server(EXPIRED), None));
+    let served = served(&options(&scratch, &expired(&ours, Purpose::Server), None));
     ask(&served, &ours, None, Some(TOKEN)).unwrap_err();
 }
 
@@ -156,17 +110,17 @@ fn a_client_does_not_believe_an_expired_server() {
 fn mutual_tls_lets_in_whom_the_authority_signed_and_nobody_else() {
     let scratch = Scratch::new();
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
-    let served = served(&options(&scratch, &ours.server(VALID), Some(&ours)));
-    assert_eq!(shown(ask(&served, &ours, Some(&ours.client(VALID)), None)), 6);
+    let served = served(&options(&scratch, &ours.server(), Some(&ours)));
+    assert_eq!(shown(ask(&served, &ours, Some(&ours.client()), None)), 6);
     for (own, who) in [
         (None, "no certificate"),
-        (Some(other.client(VALID)), "another authority's"),
-        (Some(ours.client(EXPIRED)), "an expired one"),
-        (Some(ours.server(VALID)), "a server's"),
+        (Some(other.client()), "another authority's"),
+        (Some(expired(&ours, Purpose::Client)), "an expired one"),
+        (Some(ours.server()), "a server's"),
     ] {
         assert!(ask(&served, &ours, own.as_ref(), Some(TOKEN)).is_err(), "{who}");
     }
-    assert_eq!(shown(ask(&served, &ours, Some(&ours.client(VALID)), None)), 6, "still there");
+    assert_eq!(shown(ask(&served, &ours, Some(&ours.client()), None)), 6, "still there");
 }
 
 #[test]
@@ -187,8 +141,8 @@ fn without_tls_this_machine_sees_devices() {
 fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
     let scratch = Scratch::new();
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
-    let authority = written(&scratch, "authority.pem", &ours.pem);
-    let mine = ours.client(VALID);
+    let authority = written(&scratch, "authority.pem", &ours.pem());
+    let mine = ours.client();
     let certificate = written(&scratch, "mine.pem", &mine.certificate);
     let key = written(&scratch, "mine.key", &mine.key);
     let asked = |served: &Served, tls: &TlsToPort| {
@@ -196,15 +150,15 @@ fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
         let endpoint = HealthEndpoint::Port(format!("localhost:{port}"));
         wait(ask_health(&endpoint, Some(tls), PATIENCE))
     };
-    let open = served(&options(&scratch, &ours.server(VALID), None));
+    let open = served(&options(&scratch, &ours.server(), None));
     let mut tls = TlsToPort { authority, identity: None };
     assert_eq!(asked(&open, &tls).unwrap(), Health::Serving);
-    let stranger = written(&scratch, "stranger.pem", &other.pem);
+    let stranger = written(&scratch, "stranger.pem", &other.pem());
     let believer = TlsToPort { authority: stranger, identity: None };
     assert!(matches!(asked(&open, &believer), Err(HealthError::Reach(ReachError::Port { .. }))));
     let nothing = TlsToPort { authority: "/nonexistent".into(), identity: None };
     assert!(matches!(asked(&open, &nothing), Err(HealthError::Reach(ReachError::Tls(_)))));
-    let closed = served(&options(&scratch, &ours.server(VALID), Some(&ours)));
+    let closed = served(&options(&scratch, &ours.server(), Some(&ours)));
     assert!(asked(&closed, &tls).is_err(), "without a certificate");
     tls.identity = Some((certificate, key));
     assert_eq!(asked(&closed, &tls).unwrap(), Health::Serving);
@@ -214,7 +168,7 @@ fn a_probe_gets_in_as_any_client_does_and_needs_no_token() {
 fn what_does_not_fit_together_is_told_before_anything_is_served() {
     let scratch = Scratch::new();
     let ours = Authority::new("ours");
-    let good = options(&scratch, &ours.server(VALID), Some(&ours));
+    let good = options(&scratch, &ours.server(), Some(&ours));
     let garbage = written(&scratch, "garbage.pem", "no certificate");
     let cases = [
         (GrpcOptions { key: None, ..good.clone() }, "needs both"),

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use telltale_harness::{Scratch, needs_pid_namespaces, wait_until};
+use telltale_harness::{on_small_disk, wait_until};
 use telltale_node::access::Sight;
 use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_schema::clock::{Clock, ManualClock};
@@ -14,27 +13,9 @@ use telltale_schema::history::HistoryQuery;
 
 use crate::machine::{SECOND, after, device, integrity, process, series, snapshot};
 
-/// Set within the namespace in which a small disk is mounted, to where that is.
-const SMALL: &str = "TELLTALE_TEST_HISTORY_SMALL_DISK";
-const TEST: &str = "full::a_full_disk_costs_history_and_nothing_else";
-
 #[test]
 fn a_full_disk_costs_history_and_nothing_else() {
-    if let Some(disk) = std::env::var_os(SMALL) {
-        return fill_and_make_room(Path::new(&disk));
-    }
-    // The same right is needed for a mount of one's own as for a PID namespace.
-    if !needs_pid_namespaces(&format!("telltale-node::history::{TEST}")) {
-        return;
-    }
-    let scratch = Scratch::new();
-    let script = "mount -t tmpfs -o size=1m none \"$0\" && exec \"$@\"";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--", "sh", "-c", script]).arg(scratch.path());
-    command.arg(std::env::current_exe().unwrap()).args(["--exact", TEST, "--nocapture"]);
-    let output = command.env(SMALL, scratch.path()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+    on_small_disk("full::a_full_disk_costs_history_and_nothing_else", 1024, fill_and_make_room);
 }
 
 fn fill_and_make_room(disk: &Path) {

@@ -1,11 +1,10 @@
 //! The way to real coordinators, on loopback.
 
 use std::future::Future;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use telltale_harness::Scratch;
+use telltale_harness::authority::{Authority, Wish, write_private};
 use telltale_server::listen::Address;
 use telltale_wire::cluster::message::node_message::Body;
 use tokio::sync::oneshot;
@@ -47,29 +46,11 @@ fn each_address_is_told_of_once_until_one_is_heard() {
     assert!(told.0.len() <= MAX_TOLD_ADDRESSES);
 }
 
-/// Whoever signs certificates.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    /// A certificate of this name and its key, in two files.
-    fn sign(&self, name: &str, [certificate, key]: [&PathBuf; 2]) {
-        let own = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let signed = params.signed_by(&own, &self.0).unwrap();
-        write(certificate, &signed.pem());
-        write(key, &own.serialize_pem());
-    }
-}
-
-fn write(path: &PathBuf, text: &str) {
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+/// A certificate of this name and its key, in two files.
+fn sign(by: &Authority, name: &str, [certificate, key]: [&PathBuf; 2]) {
+    let signed = by.sign(&Wish { names: &[name], ..Wish::default() });
+    write_private(certificate, &signed.certificate);
+    write_private(key, &signed.key);
 }
 
 /// A coordinator that runs until it is told to end.
@@ -187,12 +168,12 @@ fn a_renewed_certificate_leaves_the_connection_and_is_for_the_next() {
     run(async {
         let scratch = Scratch::new();
         let file = |name: &str| scratch.join(name);
-        let (former, renewed) = (Authority::new(), Authority::new());
+        let (former, renewed) = (Authority::new("one"), Authority::new("one"));
         let [authority, callers] = [file("authority.pem"), file("callers.pem")];
         let server = [file("server.pem"), file("server.key")];
         let own = [file("own.pem"), file("own.key")];
-        write(&authority, &former.0.pem());
-        former.sign("127.0.0.1", server.each_ref());
+        write_private(&authority, &former.pem());
+        sign(&former, "127.0.0.1", server.each_ref());
         let access = AccessFiles {
             certificate: Some(server[0].clone()),
             key: Some(server[1].clone()),
@@ -200,10 +181,10 @@ fn a_renewed_certificate_leaves_the_connection_and_is_for_the_next() {
             ..AccessFiles::default()
         };
         let start = |port: &Address, of: &Authority| {
-            write(&callers, &of.0.pem());
+            write_private(&callers, &of.pem());
             Running::start(&scratch, port, access.clone())
         };
-        former.sign("a", own.each_ref());
+        sign(&former, "a", own.each_ref());
         let (running, address) = start(&"127.0.0.1:0".parse().unwrap(), &former);
         let identity = Some((own[0].clone(), own[1].clone()));
         let files = Access { authority: Some(authority), identity, token_file: None };
@@ -215,7 +196,7 @@ fn a_renewed_certificate_leaves_the_connection_and_is_for_the_next() {
         let mut node = Node { brought, way: None, sequence: 0 };
         node.connect().await;
         // Whoever is connected stays so, on the certificate that it came with.
-        renewed.sign("a", own.each_ref());
+        sign(&renewed, "a", own.each_ref());
         node.register().await;
         running.end().await;
         assert!(matches!(node.next().await, Brought::Disconnected));

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use telltale_harness::authority::{Authority, Signed, Wish};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -12,29 +11,14 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 
 use super::*;
 
-const DAY: Duration = Duration::from_secs(86_400);
+/// Who lets callers in, or signs what others show: all go by one name.
+fn authority() -> Authority {
+    Authority::new("one")
+}
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    /// A certificate that ends now, or in a day, and its key.
-    fn sign(&self, is_over: bool) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let mut params =
-            CertificateParams::new(vec![String::from("localhost"), String::from("node-0.lab")])
-                .unwrap();
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        let now = date_time_ymd(1970, 1, 1) + now;
-        params.not_before = now - 2 * DAY;
-        params.not_after = if is_over { now - DAY } else { now + DAY };
-        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
-    }
+/// A certificate that ends in a day.
+fn signed(by: &Authority) -> Signed {
+    by.sign(&Wish { names: &["localhost", "node-0.lab"], ..Wish::default() })
 }
 
 /// An agent's HTTP at a port that other machines could reach, and the authority of its certificate.
@@ -47,32 +31,32 @@ struct Open {
 
 impl Open {
     fn new(token: bool, client_authority: Option<&Authority>) -> Self {
-        let authority = Authority::new();
+        let authority = authority();
         let place = Scratch::new();
         let write = |name: &str, text: &str| -> PathBuf {
             std::fs::write(place.join(name), text).unwrap();
             place.join(name)
         };
-        let (certificate, key) = authority.sign(false);
+        let Signed { certificate, key } = signed(&authority);
         let tls = TlsFiles {
             certificate: write("certificate.pem", &certificate),
             key: write("key.pem", &key),
-            client_authority: client_authority.map(|one| write("callers.pem", &one.0.pem())),
+            client_authority: client_authority.map(|one| write("callers.pem", &one.pem())),
         };
         Self { served: Served::at("0.0.0.0:0", token, Some(tls)), authority, _place: place }
     }
 
     /// The answer to these bytes, from somebody with this certificate; what went wrong else.
-    fn ask(&self, identity: Option<&(String, String)>, bytes: &[u8]) -> Result<String, String> {
+    fn ask(&self, identity: Option<&Signed>, bytes: &[u8]) -> Result<String, String> {
         let mut roots = RootCertStore::empty();
-        let pem = self.authority.0.pem();
+        let pem = self.authority.pem();
         roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots);
         let config = match identity {
-            Some((certificate, key)) => {
+            Some(Signed { certificate, key }) => {
                 let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
                 builder.with_client_auth_cert(chain, key).unwrap()
@@ -117,14 +101,14 @@ fn a_token_is_for_tls_and_a_wrong_one_is_refused() {
 
 #[test]
 fn a_certificate_of_the_client_authority_is_as_good_as_a_token() {
-    let callers = Authority::new();
+    let callers = authority();
     let open = Open::new(false, Some(&callers));
     let order = request("POST /restart", "", "");
-    let own = callers.sign(false);
+    let own = signed(&callers);
     assert_eq!(status(&open.ask(Some(&own), &order).unwrap()), 200);
     assert_eq!(status(&open.ask(Some(&own), &request("GET /metrics", "", "")).unwrap()), 200);
-    let expired = callers.sign(true);
-    let stranger = Authority::new().sign(false);
+    let expired = callers.sign(&Wish { valid: -172_800..-86_400, ..Wish::default() });
+    let stranger = signed(&authority());
     // Both authorities have one name, so a stranger's certificate fails by its signature.
     for (identity, alert) in [
         (None, "CertificateRequired"),
@@ -139,9 +123,9 @@ fn a_certificate_of_the_client_authority_is_as_good_as_a_token() {
 
 #[test]
 fn the_names_of_its_certificate_are_the_agent_s_and_others_are_not() {
-    let callers = Authority::new();
+    let callers = authority();
     let open = Open::new(false, Some(&callers));
-    let own = callers.sign(false);
+    let own = signed(&callers);
     let asked = |host: &str| {
         let text = format!("GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
         status(&open.ask(Some(&own), text.as_bytes()).unwrap())
@@ -154,9 +138,9 @@ fn the_names_of_its_certificate_are_the_agent_s_and_others_are_not() {
 
 #[test]
 fn with_both_both_are_needed() {
-    let callers = Authority::new();
+    let callers = authority();
     let open = Open::new(true, Some(&callers));
-    let own = callers.sign(false);
+    let own = signed(&callers);
     let order = |headers: &str| request("POST /restart", headers, "");
     assert_eq!(status(&open.ask(Some(&own), &order("")).unwrap()), 401);
     assert_eq!(status(&open.ask(Some(&own), &order(&bearer(TOKEN))).unwrap()), 200);
@@ -166,7 +150,7 @@ fn with_both_both_are_needed() {
 #[test]
 fn certificates_alone_prove_nothing_of_callers() {
     let place = Scratch::new();
-    let (certificate, key) = Authority::new().sign(false);
+    let Signed { certificate, key } = signed(&authority());
     let write = |name: &str, text: &str| -> PathBuf {
         std::fs::write(place.join(name), text).unwrap();
         place.join(name)
