@@ -55,7 +55,7 @@ pub use connect::{ConnectError, connect};
 pub use history::query_history;
 pub use options::{GrpcOptions, OptionsError, SOCKET_NAME};
 pub use probe::{Health, HealthEndpoint, HealthError, ask_health};
-pub use reach::{PreparedTls, ReachError, TlsToPort, reach};
+pub use reach::{PreparedTls, ReachError, TlsToPort, in_the_way, reach};
 pub use report::report_process;
 use stop::until_stop;
 

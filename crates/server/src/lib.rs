@@ -1,6 +1,6 @@
 //! What every program of ours that listens needs, whatever it serves: addresses and sockets, files
 //! of bounded length or with secrets, tokens, certificates, the names that a port answers to, connections that stand
-//! still, and lines for whoever keeps its standard error.
+//! still or do not come about, and lines for whoever keeps its standard error.
 //!
 //! Nothing here knows what is served, or decides who may see it.
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ pub mod bounded_file;
 pub mod hosts;
 pub mod listen;
 pub mod log;
+pub mod obstacle;
 pub mod peer_user;
 pub mod secret_file;
 pub mod stalling;

@@ -8,7 +8,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::reach::{ReachError, TlsToPort, way};
+use super::reach::{ReachError, TlsToPort, in_the_way, way};
 
 /// Where a service is asked.
 pub use telltale_server::listen::Remote as HealthEndpoint;
@@ -68,9 +68,11 @@ async fn ask(endpoint: &HealthEndpoint, tls: Option<&TlsToPort>) -> Result<Healt
     let channel = way(endpoint, tls.as_ref()).await?;
     // The empty name is the whole server.
     let request = HealthCheckRequest { service: String::new() };
-    let answer = HealthClient::new(channel).check(request).await.map_err(|status| {
-        HealthError::Refused { endpoint: endpoint.clone(), status: Box::new(status) }
-    })?;
+    let refused = |status| match in_the_way(endpoint, tls.as_ref(), &status) {
+        Some(obstacle) => obstacle.into(),
+        None => HealthError::Refused { endpoint: endpoint.clone(), status: Box::new(status) },
+    };
+    let answer = HealthClient::new(channel).check(request).await.map_err(refused)?;
     Ok(match answer.get_ref().status() {
         ServingStatus::Serving => Health::Serving,
         _ => Health::NotServing,

@@ -1,9 +1,12 @@
 //! The way to a service wherever it is: a socket file of this machine, or a port, with TLS or without.
 
+use std::error::Error as _;
 use std::path::PathBuf;
 
 use telltale_server::listen::Remote;
+use telltale_server::obstacle::{Caller, Obstacle};
 use telltale_wire::telemetry::Client;
+use tonic::Status;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use super::connect::{ConnectError, channel};
@@ -20,7 +23,10 @@ pub struct TlsToPort {
 
 /// The same once the files were read, for as many services as there are.
 #[derive(Debug, Clone)]
-pub struct PreparedTls(ClientTlsConfig);
+pub struct PreparedTls {
+    config: ClientTlsConfig,
+    has_certificate: bool,
+}
 
 /// Why there is no way to a service.
 #[derive(Debug, thiserror::Error)]
@@ -28,12 +34,20 @@ pub enum ReachError {
     /// Nobody, or nobody to be trusted, is at the socket.
     #[error(transparent)]
     Socket(#[from] ConnectError),
-    /// Nobody is at the port.
-    #[error("no service answers at {endpoint}; does one listen there, and with TLS or without?")]
+    /// Something is in the way to the port.
+    #[error("{}", words(.endpoint, .obstacle))]
     Port {
         /// The port.
         endpoint: Remote,
-        /// What went wrong.
+        /// What.
+        obstacle: Obstacle,
+    },
+    /// The port cannot be called as it was given.
+    #[error("{endpoint} cannot be called")]
+    Unfit {
+        /// The port.
+        endpoint: Remote,
+        /// What is wrong with it.
         #[source]
         source: tonic::transport::Error,
     },
@@ -58,7 +72,7 @@ impl TlsToPort {
         if let Some((certificate, key)) = &self.identity {
             config = config.identity(Identity::from_pem(read(certificate)?, read(key)?));
         }
-        Ok(PreparedTls(config))
+        Ok(PreparedTls { config, has_certificate: self.identity.is_some() })
     }
 }
 
@@ -77,14 +91,75 @@ pub(super) async fn way(remote: &Remote, tls: Option<&PreparedTls>) -> Result<Ch
         (Remote::Unix(path), None) => Ok(channel(path).await?),
         (Remote::Unix(_), Some(_)) => Err(ReachError::TlsOnSocket(remote.clone())),
         (Remote::Port(port), tls) => {
-            let failed = |source| ReachError::Port { endpoint: remote.clone(), source };
+            let unfit = |source| ReachError::Unfit { endpoint: remote.clone(), source };
             let scheme = if tls.is_some() { "https" } else { "http" };
             let address = format!("{scheme}://{port}");
-            let mut endpoint = Endpoint::from_shared(address).map_err(failed)?;
-            if let Some(PreparedTls(config)) = tls {
+            let mut endpoint = Endpoint::from_shared(address).map_err(unfit)?;
+            if let Some(PreparedTls { config, .. }) = tls {
                 endpoint = endpoint.tls_config(config.clone()).map_err(OptionsError::Tls)?;
             }
-            endpoint.connect().await.map_err(failed)
+            endpoint.connect().await.map_err(|error| ReachError::Port {
+                endpoint: remote.clone(),
+                obstacle: Obstacle::of(&error, caller(tls)),
+            })
         }
+    }
+}
+
+/// What was in the way of a call over a connection that there was, where the service itself did not
+/// refuse it. With TLS, a service says only then that it does not take its caller.
+#[must_use]
+pub fn in_the_way(
+    remote: &Remote,
+    tls: Option<&PreparedTls>,
+    status: &Status,
+) -> Option<ReachError> {
+    // What a service says has no source; what went wrong on the way has.
+    let source = status.source().filter(|_| matches!(remote, Remote::Port(_)))?;
+    let obstacle = Obstacle::of_call(source, caller(tls));
+    Some(ReachError::Port { endpoint: remote.clone(), obstacle })
+}
+
+fn caller(tls: Option<&PreparedTls>) -> Caller {
+    Caller { uses_tls: tls.is_some(), has_certificate: tls.is_some_and(|tls| tls.has_certificate) }
+}
+
+/// What is in the way, and what helps.
+fn words(at: &Remote, obstacle: &Obstacle) -> String {
+    match obstacle {
+        Obstacle::NobodyListens => format!(
+            "no service answers at {at}: nobody listens there; start one with \
+             `telltale serve --grpc`, or name its port"
+        ),
+        Obstacle::Unresolved(why) => format!("cannot resolve {at}: {why}"),
+        Obstacle::SpeaksTls => format!("{at} speaks TLS; name its authority with --authority"),
+        Obstacle::SpeaksNoTls => format!(
+            "{at} does not speak TLS; leave out --authority, or give the service a certificate \
+             (grpc.certificate)"
+        ),
+        Obstacle::WantsCertificate => {
+            format!("{at} wants a certificate of the caller: --certificate, --key")
+        }
+        Obstacle::RefusesCertificate => format!(
+            "{at} does not take our certificate; it must be of the authority that the service has \
+             for clients (grpc.client_authority), for clients, and valid now"
+        ),
+        Obstacle::OtherAuthority => format!(
+            "{at}'s certificate is not of the authority that --authority names; name the one that \
+             signed it"
+        ),
+        Obstacle::OtherName => {
+            format!("{at}'s certificate has other names; use one of them, or add this one to it")
+        }
+        Obstacle::NotValidNow => {
+            format!("{at}'s certificate is not valid now; renew it, or set the clocks right")
+        }
+        Obstacle::UnfitCertificate => format!(
+            "{at}'s certificate is not fit for a server; make one whose use is serverAuth, or any"
+        ),
+        Obstacle::BrokeOff { perhaps } => {
+            format!("{at} broke the connection off; perhaps it {perhaps}")
+        }
+        Obstacle::Other(why) => format!("no service answers at {at}: {why}"),
     }
 }

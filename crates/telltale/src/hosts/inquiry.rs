@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use telltale_node::clock::SystemClock;
-use telltale_node::grpc::{PreparedTls, ReachError, reach};
+use telltale_node::grpc::{PreparedTls, ReachError, in_the_way, reach};
 use telltale_query::Query;
 use telltale_schema::clock::Clock;
 use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
@@ -223,6 +223,12 @@ async fn ask(
             seat.answered(snapshot);
             return None;
         }
+        Ok(Err(AskError::Call(CallError::Refused(status)))) => {
+            match in_the_way(remote, tls(remote, terms), &status) {
+                Some(obstacle) => reason(&obstacle),
+                None => reason(&CallError::Refused(status)),
+            }
+        }
         Ok(Err(error)) => reason(&error),
         Err(_) => late(terms.patience),
     };
@@ -238,8 +244,7 @@ async fn answer(
     let client = match client {
         Some(client) => client,
         none => {
-            let tls = terms.tls.as_ref().filter(|_| matches!(remote, Remote::Port(_)));
-            let new = reach(remote, tls).await?;
+            let new = reach(remote, tls(remote, terms)).await?;
             none.insert(match &terms.token {
                 Some(token) => new.with_token(token)?,
                 None => new,
@@ -252,6 +257,11 @@ async fn answer(
         Err(error) if error.is_of_the_request() => Ok(client.snapshot(false).await?),
         answer => Ok(answer?),
     }
+}
+
+/// TLS is for ports.
+fn tls<'t>(remote: &Remote, terms: &'t Terms) -> Option<&'t PreparedTls> {
+    terms.tls.as_ref().filter(|_| matches!(remote, Remote::Port(_)))
 }
 
 /// What is said of a machine that took too long.

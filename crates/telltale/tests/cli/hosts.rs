@@ -3,6 +3,7 @@
 mod company;
 mod many;
 mod shells;
+mod tls;
 
 use std::fs;
 
@@ -133,7 +134,7 @@ fn the_full_screen_view_has_all_of_them() {
     }
     terminal.type_in(b"e");
     // One word: cells that were blank before are not sent again.
-    wait_until("the reason", PATIENCE, || terminal.text().contains("TLS"));
+    wait_until("the reason", PATIENCE, || terminal.text().contains("nobody"));
     terminal.type_in(b"qq");
     let (status, text) = terminal.end();
     assert_eq!(status, Some(0), "{text}");
