@@ -58,6 +58,16 @@ pub(super) struct NextIds {
     pub(super) subject: i64,
 }
 
+/// Boots of the machine: by them, a process that ended while nobody looked is told to have ended with
+/// an earlier one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Boots {
+    /// This one; none where the kernel does not say.
+    pub(super) now: Option<[u8; 16]>,
+    /// That under which the history was written last; none where it was not noted.
+    pub(super) last: Option<[u8; 16]>,
+}
+
 /// Everything that is followed.
 #[derive(Debug)]
 pub(super) struct Recorder {
@@ -68,21 +78,28 @@ pub(super) struct Recorder {
     pub(super) devices: Vec<DeviceRow>,
     pub(super) processes: HashMap<ProcessIdentity, ProcessRow>,
     next: NextIds,
-    boot_id: Option<[u8; 16]>,
+    pub(super) boots: Boots,
     look: u64,
     /// Processes and devices that there was no room for, in all snapshots together.
     pub(super) left_out: u64,
 }
 
+// === impl Boots ===
+
+impl Boots {
+    /// Whether a process that lived when the history was written last ended with the machine's boot.
+    /// A process's own boot id tells that only of an older history: in a system container it is the
+    /// container's.
+    fn ended(self, process: &ProcessIdentity) -> bool {
+        let then = self.last.unwrap_or(process.boot_id);
+        self.now.is_some_and(|now| now != then)
+    }
+}
+
 // === impl Recorder ===
 
 impl Recorder {
-    pub(super) fn new(
-        timeline: Timeline,
-        next: NextIds,
-        block_ms: i64,
-        boot_id: Option<[u8; 16]>,
-    ) -> Self {
+    pub(super) fn new(timeline: Timeline, next: NextIds, block_ms: i64, boots: Boots) -> Self {
         Self {
             block_ms,
             timeline,
@@ -91,7 +108,7 @@ impl Recorder {
             devices: Vec::new(),
             processes: HashMap::new(),
             next,
-            boot_id,
+            boots,
             look: 0,
             left_out: 0,
         }
@@ -284,7 +301,7 @@ impl Recorder {
 
     /// Those who were there and are not in this snapshot have ended.
     fn note_ends(&mut self, moment: &Moment) {
-        let (look, boot_id) = (self.look, self.boot_id);
+        let (look, boots) = (self.look, self.boots);
         for row in self.processes.values_mut().filter(|row| row.look != look) {
             for usage in row.held.iter_mut().flat_map(|held| &mut held.usages) {
                 usage.leave();
@@ -296,17 +313,22 @@ impl Recorder {
             row.ended_ms = seen_by_us.then_some(moment.at_ms);
             row.ending = Some(match seen_by_us {
                 true => Ending::Gone,
-                false if boot_id.is_some_and(|boot_id| boot_id != row.identity.boot_id) => {
-                    Ending::Restart
-                }
+                false if boots.ended(&row.identity) => Ending::Restart,
                 false => Ending::Unseen,
             });
             row.seen.changed();
         }
     }
 
+    /// The boot that the history is to be marked with: once a snapshot of it was taken in, by which
+    /// those have ended who did not survive the one before.
+    pub(super) fn boot_to_note(&self) -> Option<[u8; 16]> {
+        self.boots.now.filter(|_| self.look > 0 && self.boots.now != self.boots.last)
+    }
+
     /// Notes that all rows are in the database, and lets go of those that ended a while ago.
     pub(super) fn rows_were_stored(&mut self) {
+        self.boots.last = self.boot_to_note().or(self.boots.last);
         for device in &mut self.devices {
             device.seen.stored = Stored::Whole;
         }

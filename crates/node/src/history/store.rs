@@ -7,7 +7,7 @@ use telltale_schema::process::ProcessIdentity;
 
 use super::blocks;
 use super::database::{self, DatabaseError};
-use super::recorder::{ClosedBlock, MAX_PROCESSES, NextIds, Recorder};
+use super::recorder::{Boots, ClosedBlock, MAX_PROCESSES, NextIds, Recorder};
 use super::rows::ProcessRow;
 use super::stored;
 use super::timeline::Timeline;
@@ -91,7 +91,8 @@ impl Store {
              (SELECT coalesce(max(mark), 0) FROM process))",
         )?;
         let timeline = Timeline::new(run, mark, longest_ms);
-        let mut recorder = Recorder::new(timeline, next, block_ms, boot_id);
+        let boots = Boots { now: boot_id, last: stored::boot_id(&self.connection)? };
+        let mut recorder = Recorder::new(timeline, next, block_ms, boots);
         recorder.devices = stored::devices(&self.connection, MAX_DEVICES)?;
         let most = i64::try_from(MAX_PROCESSES).expect("a limit of thousands");
         let living = stored::living(&self.connection, most)?;

@@ -35,6 +35,9 @@ struct Absences {
 
 /// Writes the rows that are not in the database as they are.
 pub(super) fn write(connection: &Connection, recorder: &Recorder) -> rusqlite::Result<()> {
+    if let Some(boot_id) = recorder.boot_to_note() {
+        write_boot_id(connection, &boot_id)?;
+    }
     for row in recorder.devices.iter().filter(|row| row.seen.stored != Stored::Whole) {
         write_device(connection, row)?;
     }
@@ -76,6 +79,19 @@ fn write_subject(
 ) -> rusqlite::Result<()> {
     let text = "INSERT OR REPLACE INTO subject (id, device, process) VALUES (?, ?, ?)";
     connection.prepare_cached(text)?.execute(params![track.subject, device, process])?;
+    Ok(())
+}
+
+/// The boot of the machine under which the history was written last.
+pub(super) fn boot_id(connection: &Connection) -> rusqlite::Result<Option<[u8; 16]>> {
+    let found = connection.query_row("SELECT boot_id FROM machine", [], |row| row.get(0));
+    let text: Option<String> = found.optional()?;
+    Ok(text.and_then(|text| parse_boot_id(&text)))
+}
+
+fn write_boot_id(connection: &Connection, boot_id: &[u8; 16]) -> rusqlite::Result<()> {
+    let text = "INSERT OR REPLACE INTO machine (only, boot_id) VALUES (1, ?)";
+    connection.prepare_cached(text)?.execute([format_boot_id(boot_id)])?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Restarts, clocks that are set, and what days leave behind.
 
+use rusqlite::Connection;
 use telltale_node::access::Sight;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::history::{Ending, HistoryQuery, MAX_POINTS};
@@ -31,17 +32,47 @@ fn a_restart_continues_series_and_totals_and_counts_nothing_twice() {
     assert_eq!(live[0].mean, vec![Some(100.0); 50]);
 }
 
-#[test]
-fn who_ended_while_nobody_looked_is_told_apart() {
+/// How process 11 is told to have ended, which lived when one service ended and is gone when the next
+/// begins. Its boot id is another than the machine's. `between` changes the history meanwhile.
+fn ending(between: &str) -> Option<Ending> {
     let mut kept = Kept::new();
     let devices = [device(0, 100, None)];
     kept.see_for(12, &devices, &[process(11, 100, &[0])]);
+    kept.stop();
+    Connection::open(kept.path()).unwrap().execute_batch(between).unwrap();
     kept.start();
     kept.see_for(12, &devices, &[]);
     kept.stop();
-    // The process has the boot id of another machine.
-    assert_eq!(kept.report("11").ending, Some(Ending::Restart));
     assert_eq!(kept.report("11").ended, None);
+    kept.report("11").ending
+}
+
+#[test]
+fn who_ended_while_nobody_looked_is_told_apart() {
+    // A system container has a boot id of its own: the machine was not started again for that.
+    assert_eq!(ending(""), Some(Ending::Unseen));
+    let another = "UPDATE machine SET boot_id = '0f8fad5b-d9cb-469f-a165-70867728950e'";
+    assert_eq!(ending(another), Some(Ending::Restart));
+    // A history that is older than this goes by the process's own.
+    assert_eq!(ending("DELETE FROM machine"), Some(Ending::Restart));
+    assert_eq!(ending("UPDATE machine SET boot_id = 'nonsense'"), Some(Ending::Restart));
+}
+
+#[test]
+fn a_service_that_is_started_again_and_again_takes_nobody_for_ended_by_a_restart() {
+    let mut kept = Kept::new();
+    let devices = [device(0, 100, None)];
+    let jobs = [process(11, 100, &[0]), process(12, 100, &[0])];
+    kept.see_for(3, &devices, &jobs);
+    for _ in 0..3 {
+        kept.start();
+        kept.see_for(3, &devices, &jobs);
+    }
+    kept.start();
+    kept.see_for(3, &devices, &jobs[..1]);
+    kept.stop();
+    let endings = ["11", "12"].map(|process| kept.report(process).ending);
+    assert_eq!(endings, [None, Some(Ending::Unseen)]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
 use telltale_schema::process::{ProcessStat, parse_boot_id};
@@ -30,9 +31,7 @@ pub(super) fn send(target: &Target, signal: Signal) -> Result<(), SignalError> {
     let pid = target.pid;
     let unknown = |source: io::Error| SignalError::Unknown { pid, source };
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unknown)?;
-    if parse_boot_id(&boot) != Some(target.identity.boot_id) {
-        return Err(SignalError::Elsewhere(pid));
-    }
+    let is_of_this_boot = parse_boot_id(&boot) == Some(target.identity.boot_id);
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(SignalError::Gone(pid))?;
     let pinned = pidfd_open(number, PidfdFlags::empty()).map_err(|error| match error {
         rustix::io::Errno::SRCH => SignalError::Gone(pid),
@@ -48,10 +47,27 @@ pub(super) fn send(target: &Target, signal: Signal) -> Result<(), SignalError> {
     if stat.ended || stat.start_time_ticks != target.identity.start_time_ticks {
         return Err(SignalError::Gone(pid));
     }
+    if !is_of_this_boot && !is_of_container(target).map_err(unknown)? {
+        return Err(SignalError::Elsewhere(pid));
+    }
     pidfd_send_signal(&pinned, number_of(signal)).map_err(|error| match error {
         rustix::io::Errno::SRCH => SignalError::Gone(pid),
         error => SignalError::Refused { signal: signal.name(), pid, source: error.into() },
     })
+}
+
+/// Whether the process that has the pid is the one that was shown, by what no boot id tells: a system
+/// container has one of its own. Its PID namespace, its number there and its start are the process's
+/// alone; in our own namespace nobody has another boot id than we.
+fn is_of_container(target: &Target) -> io::Result<bool> {
+    let namespace =
+        |of: &str| Ok::<_, io::Error>(fs::metadata(format!("/proc/{of}/ns/pid"))?.ino());
+    let (own, found) = (namespace("self")?, namespace(&target.pid.to_string())?);
+    let status = fs::read_to_string(format!("/proc/{}/status", target.pid))?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    let innermost = numbers.split_ascii_whitespace().last().and_then(|pid| pid.parse().ok());
+    let identity = &target.identity;
+    Ok(found != own && found == identity.pid_namespace && innermost == Some(identity.pid))
 }
 
 fn number_of(signal: Signal) -> Number {
@@ -71,13 +87,20 @@ fn number_of(signal: Signal) -> Number {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
+    use std::time::Duration;
 
+    use telltale_harness::{
+        ChildGuard, ProcMount, in_pid_namespace, needs_pid_namespaces, wait_until,
+    };
     use telltale_schema::process::{ProcessIdentity, ProcessStat, parse_boot_id};
     use telltale_smi::screen::{Signal, Target};
 
     use super::{SignalError, send};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     fn target(pid: u32) -> Target {
         let line = fs::read(format!("/proc/{pid}/stat")).unwrap();
@@ -108,11 +131,53 @@ mod tests {
     }
 
     #[test]
+    fn one_in_a_system_container_is_known_without_a_boot_id() {
+        let test = "telltale::top::one_in_a_system_container_is_known_without_a_boot_id";
+        if !needs_pid_namespaces(test) {
+            return;
+        }
+        let mut command = in_pid_namespace("sleep", ProcMount::Own);
+        let mut outer = ChildGuard::spawn(command.arg("60"));
+        let children = format!("/proc/{0}/task/{0}/children", outer.id());
+        let mut inner = None;
+        wait_until("the first process of the namespace", PATIENCE, || {
+            let text = fs::read_to_string(&children).unwrap_or_default();
+            inner = text.trim().parse().ok();
+            inner.is_some_and(|pid: u32| {
+                fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
+            })
+        });
+        let mut shown = target(inner.unwrap());
+        shown.identity.boot_id[0] ^= 1;
+        shown.identity.pid = 1;
+        shown.identity.pid_namespace =
+            fs::metadata(format!("/proc/{}/ns/pid", shown.pid)).unwrap().ino();
+        let own = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+        type Change = fn(&mut Target, u64);
+        let others: [Change; 3] = [
+            |other, _| other.identity.pid = 2,
+            |other, _| other.identity.pid_namespace += 1,
+            |other, own| other.identity.pid_namespace = own,
+        ];
+        for change in others {
+            let mut other = shown;
+            change(&mut other, own);
+            assert!(matches!(send(&other, Signal::Kill), Err(SignalError::Elsewhere(_))));
+        }
+        let mut later = shown;
+        later.identity.start_time_ticks += 1;
+        assert!(matches!(send(&later, Signal::Kill), Err(SignalError::Gone(_))));
+        assert!(outer.is_running(), "nobody was signalled");
+        send(&shown, Signal::Kill).unwrap();
+        outer.wait_within("the namespace to end", PATIENCE);
+    }
+
+    #[test]
     fn one_that_has_ended_and_not_been_waited_for_is_gone() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let shown = target(child.id());
         child.kill().unwrap();
-        telltale_harness::wait_until("the end", std::time::Duration::from_secs(10), || {
+        wait_until("the end", PATIENCE, || {
             let line = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
             ProcessStat::parse(&line).unwrap().ended
         });
