@@ -1,6 +1,6 @@
 //! Has the linker lay the functions that `telltale serve` executes side by side, so that few pages of
 //! the program are resident, where `TELLTALE_FUNCTION_ORDER` names a file that lists them. Such a list
-//! is recorded of a program that was built without one (deploy/README.md, docs/decisions/0069).
+//! is recorded of a program that was built without one (deploy/README.md, docs/decisions/0069-order-of-functions.md).
 #![forbid(unsafe_code)]
 
 use std::env;

@@ -1,6 +1,6 @@
 //! Endpoints that have to be asked, and what of their answers is believed.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use telltale_ledger::LedgerReader;
@@ -14,7 +14,7 @@ use super::EndpointUse;
 use super::closed::Closed;
 use super::endpoints::{Answer, AskError, Limits, Place, ask};
 use super::identity::{Checks, Lie, Standing};
-use super::ledgers::{FileIdentity, Ledgers};
+use super::ledgers::{FileIdentity, Ledgers, Speaking};
 use super::listings::Listed;
 use crate::report::Report;
 
@@ -80,6 +80,8 @@ struct Asked<'a> {
     directory: &'a RuntimeDirectory,
     entry: &'a Entry,
     status: EntryStatus,
+    /// A ledger of its process is followed, so that it need not hand out another.
+    covered: bool,
 }
 
 // === impl Remembered ===
@@ -108,25 +110,31 @@ impl Asking<'_> {
                 self.report.error(subject, Absence::Failed, detail);
                 entries.truncate(MAX_ASKED);
             }
-            asked.extend(entries.into_iter().map(|(entry, status)| Asked {
+            asked.extend(entries.into_iter().map(|(entry, status, covered)| Asked {
                 number: *number,
                 directory,
                 entry,
                 status,
+                covered,
             }));
         }
-        let places: Vec<Place<'_>> =
-            asked.iter().map(|one| (one.directory, one.entry.name.as_str())).collect();
         let kind = match self.which {
             EndpointUse::Always => QueryKind::All,
             EndpointUse::WhereNeeded | EndpointUse::Never => QueryKind::Memory,
         };
-        let device = DeviceSelector::All;
-        let query = Query { kind, device, want_ledger: true, is_last: true };
-        let answers = ask(&places, &query, self.limits);
+        let places = asked.iter().map(|one| {
+            let query = Query {
+                kind,
+                device: DeviceSelector::All,
+                want_ledger: !one.covered,
+                is_last: true,
+            };
+            Place { directory: one.directory, name: &one.entry.name, query }
+        });
+        let answers = ask(&places.collect::<Vec<_>>(), self.limits);
         let mut believed = BTreeMap::new();
         for (one, answer) in asked.iter().zip(answers) {
-            if let Some(answer) = self.judge(one, answer) {
+            if let Some(answer) = self.judge(one, answer, &speaking) {
                 // The first directory is the one that counts.
                 believed.entry(answer.told.identity).or_insert(answer);
             }
@@ -135,12 +143,18 @@ impl Asking<'_> {
     }
 
     /// What of an answer is believed.
-    fn judge(&mut self, one: &Asked<'_>, answer: Result<Answer, AskError>) -> Option<Believed> {
+    fn judge(
+        &mut self,
+        one: &Asked<'_>,
+        answer: Result<Answer, AskError>,
+        speaking: &Speaking,
+    ) -> Option<Believed> {
         let Asked { number, entry, ref status, .. } = *one;
-        match answer.map(|answer| believe(entry, answer, self.checks)) {
+        match answer.map(|answer| believe(entry, answer, self.checks, speaking)) {
             Ok(Ok((believed, ledger))) => {
                 let identity = believed.told.identity;
                 self.remember(one, Memory::Answered(identity));
+                // It may have come in this round by another name.
                 if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
                     let origin = (number, entry.name.clone());
                     let behind = FileIdentity::of(status);
@@ -179,8 +193,8 @@ impl Asking<'_> {
     fn entries<'a>(
         &mut self,
         listed: &'a Listed,
-        speaking: &HashSet<ProcessIdentity>,
-    ) -> Vec<(&'a Entry, EntryStatus)> {
+        speaking: &Speaking,
+    ) -> Vec<(&'a Entry, EntryStatus, bool)> {
         if self.which == EndpointUse::Never {
             return Vec::new();
         }
@@ -210,7 +224,7 @@ impl Asking<'_> {
                 None => (false, None),
             };
             let covered = match identity {
-                Some(identity) => speaking.contains(&identity),
+                Some(identity) => speaking.contains_key(&identity),
                 None => self.is_covered(*number, entry, one.uid),
             };
             if self.which != EndpointUse::Always && covered {
@@ -220,7 +234,7 @@ impl Asking<'_> {
                 let detail = "no answer a few seconds ago; it is asked again in a while";
                 self.report.error(&entry.name, Absence::TimedOut, detail);
             } else if let Ok(status) = directory.entry_status(&entry.name) {
-                entries.push((entry, status));
+                entries.push((entry, status, covered));
             }
         }
         // Sockets that are gone are forgotten.
@@ -242,26 +256,33 @@ impl Asking<'_> {
 
 /// Brings endpoints into an order in which the first of each user come before anybody's second, so
 /// that nobody is kept from being asked by another's many.
-fn in_turns(entries: Vec<(&Entry, EntryStatus)>) -> Vec<(&Entry, EntryStatus)> {
+fn in_turns(entries: Vec<(&Entry, EntryStatus, bool)>) -> Vec<(&Entry, EntryStatus, bool)> {
     let mut before: BTreeMap<u32, usize> = BTreeMap::new();
-    let numbered = entries.into_iter().map(|(entry, status)| {
-        let place = before.entry(status.uid).or_default();
+    let numbered = entries.into_iter().map(|one| {
+        let place = before.entry(one.1.uid).or_default();
         *place += 1;
-        (*place, (entry, status))
+        (*place, one)
     });
     let mut numbered: Vec<_> = numbered.collect();
     numbered.sort_by_key(|(place, _)| *place);
-    numbered.into_iter().map(|(_, entry)| entry).collect()
+    numbered.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Compares an answer with what the kernel says of its sender and with the socket's name.
+/// Compares an answer with what the kernel says of its sender and with the socket's name. Who is in
+/// `speaking` need not be looked up once more: the end of its process would have been reported.
 pub(super) fn believe(
     entry: &Entry,
     answer: Answer,
     checks: &Checks<'_>,
+    speaking: &Speaking,
 ) -> Result<(Believed, Option<LedgerReader>), Lie> {
     let Answer { peer, report: told, ledger } = answer;
-    let standing = match checks.judge_peer(&told.identity, peer.pid, peer.uid) {
+    let living = speaking.get(&told.identity).copied().flatten();
+    let judged = match living.filter(|one| (Some(one.pid), one.uid) == (peer.pid, peer.uid)) {
+        Some(living) => Standing::Alive { pid: living.pid },
+        None => checks.judge_peer(&told.identity, peer.pid, peer.uid),
+    };
+    let standing = match judged {
         Standing::Refused(lie) => return Err(lie),
         standing => standing,
     };

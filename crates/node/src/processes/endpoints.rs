@@ -126,25 +126,26 @@ struct Conversation {
     ledger: Option<OwnedFd>,
 }
 
-/// An endpoint: the directory that it is in, and its name there.
-pub(crate) type Place<'a> = (&'a RuntimeDirectory, &'a str);
+/// An endpoint: the directory that it is in, its name there, and what it is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) directory: &'a RuntimeDirectory,
+    pub(crate) name: &'a str,
+    pub(crate) query: Query,
+}
 
 /// Asks these endpoints, all at once. The answers are in their order.
-pub(crate) fn ask(
-    places: &[Place<'_>],
-    query: &Query,
-    limits: Limits,
-) -> Vec<Result<Answer, AskError>> {
-    let question = query.encode();
+pub(crate) fn ask(places: &[Place<'_>], limits: Limits) -> Vec<Result<Answer, AskError>> {
     let deadline = Instant::now() + limits.all;
     let mut answers: Vec<Option<Result<Answer, AskError>>> = places.iter().map(|_| None).collect();
     let mut open: Vec<Conversation> = Vec::new();
     let mut waiting = places.iter().enumerate();
     loop {
         while open.len() < MAX_OPEN {
-            let Some((index, (directory, name))) = waiting.next() else { break };
+            let Some((index, place)) = waiting.next() else { break };
+            let Place { directory, name, query } = *place;
             let until = (Instant::now() + limits.peer).min(deadline);
-            let begun = Conversation::begin(directory, index, name, &question, until);
+            let begun = Conversation::begin(directory, index, name, &query.encode(), until);
             // The sooner they are asked, the more of them work on their answers while others are
             // connected to.
             let asked = begun.and_then(|mut one| one.put_question().map(|()| one));

@@ -1,6 +1,6 @@
 //! Ledgers that are followed: opened and judged once, then copied again and again.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -92,6 +92,18 @@ pub(crate) struct Ledgers {
     /// How often liveness was looked at.
     rounds: u32,
 }
+
+/// A process whose end would have been reported by the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Living {
+    /// As it is numbered here.
+    pub(crate) pid: u32,
+    /// The user whose its ledger is.
+    pub(crate) uid: u32,
+}
+
+/// The processes of whom a ledger that can be read is, and whether they are watched.
+pub(crate) type Speaking = HashMap<ProcessIdentity, Option<Living>>;
 
 /// A ledger whose figures are believed, and what became of its process.
 pub(crate) struct Told<'a> {
@@ -433,8 +445,14 @@ impl Ledgers {
     }
 
     /// The processes of whom a ledger that can be read is.
-    pub(crate) fn speaking(&self) -> HashSet<ProcessIdentity> {
-        self.followed.values().filter(|one| one.speaks()).map(|one| one.owner).collect()
+    pub(crate) fn speaking(&self) -> Speaking {
+        let speaking = self.followed.values().filter(|one| one.speaks());
+        let watched = |one: &Followed| self.watch.as_ref().is_some_and(|it| it.follows(one.token));
+        let living = |one: &Followed| {
+            let pid = one.standing.pid().filter(|_| watched(one))?;
+            Some(Living { pid, uid: one.uid })
+        };
+        speaking.map(|one| (one.owner, living(one))).collect()
     }
 
     /// Whether some ledger that can be read is of this process.

@@ -6,8 +6,9 @@ use telltale_wire::{DeviceSelector, Query, QueryKind, Report as Told};
 
 use super::answers::{MAX_ASKED, believe};
 use super::closed::Closed;
-use super::endpoints::{Limits, ask};
+use super::endpoints::{Limits, Place, ask};
 use super::identity::{Checks, Seen};
+use super::ledgers::Speaking;
 use super::listings::Listed;
 use super::{Holders, Processes};
 use crate::report::Report;
@@ -38,9 +39,10 @@ impl Processes {
         for Listed { directory, listing, .. } in &listed {
             let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
             let names = entries.iter().map(|entry| entry.name.as_str());
-            let places: Vec<_> = names.map(|name| (&**directory, name)).collect();
-            for (entry, answer) in entries.iter().zip(ask(&places, &query, limits)) {
-                if let Ok(Ok((one, _))) = answer.map(|answer| believe(entry, answer, &checks))
+            let places: Vec<_> = names.map(|name| Place { directory, name, query }).collect();
+            for (entry, answer) in entries.iter().zip(ask(&places, limits)) {
+                let believed = answer.map(|one| believe(entry, one, &checks, &Speaking::new()));
+                if let Ok(Ok((one, _))) = believed
                     && let Some(pid) = one.standing.pid()
                 {
                     take(pid, &one.told);

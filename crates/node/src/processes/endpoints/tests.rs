@@ -14,7 +14,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::RecordingFaults;
 use telltale_wire::{Query, QueryKind, Reply, Report, frame};
 
-use super::{Answer, AskError, Limits, ask};
+use super::{Answer, AskError, Limits, Place, ask};
 
 const PATIENT: Limits = Limits { peer: Duration::from_secs(20), all: Duration::from_secs(20) };
 const QUICK: Limits = Limits { peer: Duration::from_millis(80), all: Duration::from_secs(20) };
@@ -74,8 +74,9 @@ fn ask_one(
 
 fn ask_named(scratch: &Scratch, names: &[&str], limits: Limits) -> Vec<Result<Answer, AskError>> {
     let directory = RuntimeDirectory::open(scratch.path(), Purpose::Reading).unwrap();
-    let places: Vec<_> = names.iter().map(|name| (&directory, *name)).collect();
-    ask(&places, &Query::of(QueryKind::All), limits)
+    let query = Query::of(QueryKind::All);
+    let places = names.iter().map(|name| Place { directory: &directory, name, query });
+    ask(&places.collect::<Vec<_>>(), limits)
 }
 
 /// Waits until the other side has gone.
