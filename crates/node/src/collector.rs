@@ -275,9 +275,10 @@ impl Collector {
     }
 
     /// From now on notices the end of every process that the last [`Self::collect`] found alive,
-    /// so that [`Self::read_memory`] does.
-    pub fn watch(&mut self) {
-        self.processes.watch();
+    /// so that [`Self::read_memory`] does. Says whether one of them has ended meanwhile, of which
+    /// [`Self::ends`] does not tell: it is dead in the next [`Self::collect`].
+    pub fn watch(&mut self) -> bool {
+        self.processes.watch()
     }
 
     /// What the legacy socket did; none where there is none.

@@ -241,10 +241,12 @@ impl Processes {
         self.ledgers.sweep(take);
     }
 
-    /// Watches all that live from now on, so that a sweep sees their end.
-    pub(crate) fn watch(&mut self) {
-        self.ledgers.watch_all(&self.procfs);
+    /// Watches all that live from now on, so that a sweep sees their end. Says whether one of them
+    /// has ended already.
+    pub(crate) fn watch(&mut self) -> bool {
+        let some_ended = self.ledgers.watch_all(&self.procfs);
         self.ledgers.watch_others(&self.procfs, self.descriptions.started());
+        some_ended
     }
 
     /// The directories that the last look found.

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, Listing};
 use telltale_ledger::{LedgerReader, LedgerReading, LedgerSweep, OpenError, SweepKey};
 use telltale_schema::process::ProcessIdentity;
@@ -274,25 +275,33 @@ impl Ledgers {
         }
     }
 
-    /// Watches every living process that is not watched yet.
-    pub(crate) fn watch_all(&mut self, procfs: &Procfs) {
+    /// Watches every living process that is not watched yet. Says whether one of them has ended
+    /// since it was looked at: nothing else tells of that any more.
+    pub(crate) fn watch_all(&mut self, procfs: &Procfs) -> bool {
         if self.watch.is_none() {
             self.watch = Watch::new().ok();
         }
-        let Some(watch) = &mut self.watch else { return };
+        let mut some_ended = false;
+        let Some(watch) = &mut self.watch else { return some_ended };
         for one in self.followed.values_mut() {
             let Standing::Alive { pid } = one.standing else { continue };
-            if watch.follows(one.token) || watch.follow(pid, one.token).is_err() {
+            if watch.follows(one.token) {
+                continue;
+            }
+            let followed = watch.follow(pid, one.token);
+            if followed.is_err_and(|error| error != Errno::SRCH) {
                 continue;
             }
             // The descriptor is of whoever has the pid now.
-            if procfs.start_time(pid) != Some(one.owner.start_time_ticks) {
+            if followed.is_err() || procfs.start_time(pid) != Some(one.owner.start_time_ticks) {
                 watch.forget(one.token);
                 one.standing = Standing::Dead;
+                some_ended = true;
             } else if let Held::Alone(reader) = std::mem::replace(&mut one.held, Held::Moving) {
                 one.held = Held::Swept(self.sweep.insert(*reader));
             }
         }
+        some_ended
     }
 
     /// Watches those of these processes (by pid and start time) whose ledgers are not followed, and

@@ -133,7 +133,9 @@ impl Collecting {
 
     /// Watches the processes and directories that the last collection has found.
     fn follow(&mut self) {
-        self.collector.watch();
+        if self.collector.watch() {
+            self.schedule.note_change();
+        }
         self.truncated.tell(self.collector.truncated());
         let Some(changes) = &mut self.changes else { return };
         let missed = changes.follow(self.collector.directories(), &self.collector.places());

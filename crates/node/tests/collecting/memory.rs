@@ -117,6 +117,19 @@ fn without_endpoints_only_ledgers_are_read() {
 }
 
 #[test]
+fn an_end_before_the_watch_begins_is_told_by_it() {
+    let bench = Bench::new(MachineKind::N150);
+    let mut killed = start(&bench.child(Role::Ledger, 70));
+    let mut collector = bench.collector();
+    assert_eq!(dram(&collector.collect(), 0).total_bytes, 70);
+    killed.kill();
+    assert!(collector.watch(), "nothing else would tell");
+    assert!(!collector.watch(), "it is told once");
+    let snapshot = collector.collect();
+    assert!(snapshot.devices[0].kind(MemoryKind::Dram).is_none_or(|one| one.total_bytes == 0));
+}
+
+#[test]
 fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
     let bench = Bench::new(MachineKind::N150);
     let mut killed = start(&bench.child(Role::LedgerAndEndpoint, 70));
