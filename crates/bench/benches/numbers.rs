@@ -1,7 +1,7 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! scrape, serve, cluster, failover, recovery, warm, faults; all of them when none is named.
+//! scrape, serve, hosts, cluster, failover, recovery, warm, faults; all of them when none is named.
 #![forbid(unsafe_code)]
 
 #[path = "numbers/failover.rs"]
@@ -24,12 +24,12 @@ use telltale_bench::sample::Effort;
 use telltale_bench::stream::Client;
 use telltale_bench::table::Table;
 use telltale_bench::{
-    address, cluster, cost, endpoint, experiments, launch, pinning, program, record, scrape, serve,
-    stream, sweep,
+    address, cluster, cost, endpoint, experiments, hosts, launch, pinning, program, record, scrape,
+    serve, stream, sweep,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 16] = [
+const SUBJECTS: [&str; 17] = [
     "record",
     "address",
     "sweep",
@@ -41,6 +41,7 @@ const SUBJECTS: [&str; 16] = [
     "stream",
     "scrape",
     "serve",
+    "hosts",
     "cluster",
     "failover",
     "recovery",
@@ -112,6 +113,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "program" => program::table(effort)?,
         "scrape" => scrape::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "serve" => serve::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
+        "hosts" => hosts::table(&cargo_bin("telltale", "telltale"), effort)?,
         "cluster" => cluster::table(&cargo_bin("telltale", "telltale"), effort)?,
         "failover" => failover::table(&cargo_bin("telltale", "telltale"), effort)?,
         "recovery" | "warm" | "faults" if !training::has_torch() => {

@@ -13,7 +13,7 @@ use telltale_bench::stream::Client;
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
 use telltale_bench::{
-    cluster, cost, endpoint, experiments, launch, program, record, scrape, serve, stream,
+    cluster, cost, endpoint, experiments, hosts, launch, program, record, scrape, serve, stream,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
@@ -179,6 +179,7 @@ fn every_table_can_be_filled() {
         experiments::table(Effort::Once).unwrap(),
         scrape::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
         serve::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
+        hosts::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
         cluster::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
     ];
     for table in tables {
