@@ -124,8 +124,8 @@ fn a_crate_says_what_it_thinks_of_unsafe_code() {
     let denies = "#![deny(unsafe_code)]\nfn a() {}";
     let silent = "#![deny(missing_docs)]\nfn a() {}";
     for (path, text, expected) in [
-        ("crates/node/src/lib.rs", forbids, None),
-        ("crates/node/src/lib.rs", denies, Some("needs #![forbid(unsafe_code)]")),
+        ("crates/query/src/lib.rs", forbids, None),
+        ("crates/query/src/lib.rs", denies, Some("needs #![forbid(unsafe_code)]")),
         ("crates/telltale/src/main.rs", silent, Some("needs #![forbid(unsafe_code)]")),
         ("crates/runtime/src/lib.rs", silent, Some("needs #![deny(unsafe_code)]")),
         ("crates/runtime/src/lib.rs", denies, None),
