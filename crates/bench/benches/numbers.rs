@@ -1,7 +1,7 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! scrape, serve, hosts, cluster, failover, recovery, warm, faults; all of them when none is named.
+//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, faults; all when none is named.
 #![forbid(unsafe_code)]
 
 #[path = "numbers/failover.rs"]
@@ -25,17 +25,18 @@ use telltale_bench::stream::Client;
 use telltale_bench::table::Table;
 use telltale_bench::{
     address, cluster, cost, endpoint, experiments, hosts, launch, pinning, program, record, scrape,
-    serve, stream, sweep,
+    screen, serve, stream, sweep,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 17] = [
+const SUBJECTS: [&str; 18] = [
     "record",
     "address",
     "sweep",
     "endpoint",
     "cost",
     "start",
+    "screen",
     "program",
     "experiments",
     "stream",
@@ -111,6 +112,7 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
         "cost" => cost::table(worker, effort)?,
         "experiments" => experiments::table(effort)?,
         "program" => program::table(effort)?,
+        "screen" => screen::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "scrape" => scrape::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "serve" => serve::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
         "hosts" => hosts::table(&cargo_bin("telltale", "telltale"), effort)?,

@@ -89,7 +89,8 @@ pub fn by_worker(worker: &Path, program: &Path, arguments: &[String]) -> io::Res
         .ok_or_else(|| io::Error::other(format!("cannot run {}", program.display())))
 }
 
-fn on_the_path(name: &str) -> Option<PathBuf> {
+/// Where a program of this name is installed.
+pub(crate) fn on_the_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }

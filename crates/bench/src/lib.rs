@@ -25,6 +25,7 @@ pub mod record;
 pub mod rundir;
 pub mod sample;
 pub mod scrape;
+pub mod screen;
 #[allow(unsafe_code)]
 pub mod seed;
 pub mod serve;

@@ -23,6 +23,7 @@ mod past;
 mod pointer;
 mod process_pane;
 mod program_pane;
+mod recorded;
 mod row;
 mod series;
 mod settings;
@@ -35,6 +36,7 @@ pub use beside::{Agent, Alert, Alerts, Job, JobNode, Latency, Matrix, Tail, Tail
 pub use column::Column;
 pub use event::{Action, Event, Key, Target};
 pub use pane::Pane;
+pub use recorded::Recorded;
 pub use settings::{Figure, Settings, Terms};
 pub use signal::Signal;
 pub use theme::Theme;
@@ -70,6 +72,8 @@ pub struct Screen {
     shown: Option<Arc<Snapshot>>,
     /// The past, while it is looked at.
     past: Option<Past>,
+    /// Where in a recording the view is, if it is in one.
+    recorded: Option<Recorded>,
     /// The machines that the snapshot was put together from, where there are several.
     fleet: Option<Arc<Fleet>>,
     /// Whose the processes are that are shown.
@@ -135,6 +139,7 @@ impl Screen {
             snapshot: None,
             shown: None,
             past: None,
+            recorded: None,
             fleet: None,
             machines,
             now: Timestamp::default(),
@@ -181,6 +186,10 @@ impl Screen {
     /// Tells the time, by which a snapshot is old. Gives whether it is too old: then something
     /// other than the snapshot changes on the screen each second.
     pub fn tick(&mut self, now: Timestamp) -> bool {
+        if self.recorded.is_some() {
+            // Its time is its own.
+            return false;
+        }
         self.now = now;
         self.late_seconds().is_some()
     }

@@ -67,17 +67,19 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         _ => Form::Tables { details: arguments.details },
     };
     let view = View { form, filter: arguments.filter.as_ref(), columns, format: arguments.format };
-    if let Some(path) = &arguments.replay {
+    let replay = arguments.replay.as_deref();
+    let full_screen = is_full_screen(arguments, form, &output);
+    if let Some(path) = replay.filter(|_| arguments.watch.is_none() || !full_screen) {
         return replayed::show(arguments, path, view, &output);
     }
     if let Some(moment) = arguments.at {
         return then::show(arguments, moment, view, &output);
     }
     let several = !arguments.hosts.items.is_empty();
-    if let (Some(period), true) = (arguments.watch, is_full_screen(arguments, form, &output)) {
+    if let (Some(period), true) = (arguments.watch, full_screen) {
         let SmiArguments { place, filter, screen, hosts, history, .. } = arguments;
         let (hosts, filter) = (several.then_some(hosts), filter.as_ref());
-        return Opening { place, period, filter, screen, hosts, history }.run(&output);
+        return Opening { place, period, filter, screen, hosts, history, replay }.run(&output);
     }
     if several {
         return many::show(arguments, view, &output);

@@ -8,11 +8,13 @@ mod cluster;
 mod keeping;
 mod keyboard;
 mod lookup;
+mod recorded;
 mod source;
 mod stage;
 mod tail;
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -31,15 +33,17 @@ use telltale_schema::fleet::Fleet;
 use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{
-    Action, Agent, Alerts, Event, Job, Screen, Settings, Tail, Terms, Theme, Told,
+    Action, Agent, Alerts, Event, Job, Recorded, Screen, Settings, Tail, Terms, Theme, Told,
 };
 
 use crate::arguments::{HistoryPlace, HostsArguments, Place, ScreenArguments, TopArguments};
 use crate::exit::{Failure, Status};
 use crate::hosts::{self, Inquiry};
 use crate::output::Output;
+use crate::recording::Recording;
 use crate::smi::{self, ColumnsFormat, Form, View};
 use lookup::Lookup;
+use recorded::Player;
 use source::Source;
 use stage::Stage;
 
@@ -54,6 +58,8 @@ const TICK: Duration = Duration::from_secs(1);
 enum Wake {
     Snapshot(Arc<Snapshot>),
     Fleet(Arc<Fleet>),
+    /// A snapshot of a recording, and where in it that is.
+    Recorded(Arc<Snapshot>, Recorded),
     /// The machine at a moment that was asked for.
     Past(Timestamp, Arc<Snapshot>),
     /// Why no past moment can be shown.
@@ -98,14 +104,16 @@ pub(crate) struct Opening<'a> {
     pub(crate) hosts: Option<&'a HostsArguments>,
     /// Where the past is.
     pub(crate) history: &'a HistoryPlace,
+    /// A recording in the place of the present.
+    pub(crate) replay: Option<&'a Path>,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
-    let TopArguments { place, watch, filter, hosts, history, screen } = arguments;
-    let filter = filter.as_ref();
+    let TopArguments { place, watch, filter, hosts, history, screen, replay } = arguments;
+    let (filter, replay) = (filter.as_ref(), replay.as_deref());
     let hosts = (!hosts.items.is_empty()).then_some(hosts);
-    Opening { place, period: *watch, filter, screen, hosts, history }.run(&Output::detect())
+    Opening { place, period: *watch, filter, screen, hosts, history, replay }.run(&Output::detect())
 }
 
 impl Opening<'_> {
@@ -117,7 +125,7 @@ impl Opening<'_> {
             return Err(Failure::Told(String::from(words)));
         }
         let (wakes, waiting) = sync_channel(MAX_WAITING);
-        self.start_source(wakes.clone())?;
+        let player = self.start_source(wakes.clone())?;
         let file = keeping::path();
         let read = file.as_deref().map_or_else(|| Ok(Settings::default()), keeping::read);
         let kept = read.as_ref().map_or_else(|_| Settings::default(), Clone::clone);
@@ -130,18 +138,21 @@ impl Opening<'_> {
         }
         let lookup = Lookup::start(self.history.clone(), self.place.clone(), wakes.clone())
             .map_err(|error| Failure::because(&error))?;
-        cluster::start(self.screen, self.period, wakes.clone())?;
-        tail::start(self.screen.events.as_deref(), wakes.clone())
-            .map_err(|error| Failure::because(&error))?;
+        self.start_beside(&wakes)?;
         listen(&wakes).map_err(|error| Failure::because(&error))?;
         let mut stage = Stage::enter().map_err(|error| {
             Failure::Told(format!("the terminal cannot be taken over: {error}"))
         })?;
         read_keys(wakes).map_err(|error| Failure::because(&error))?;
         let (screen_now, stage_now) = (&mut screen, &mut stage);
-        let driver =
-            Driver { screen: screen_now, stage: stage_now, waiting: &waiting, lookup: &lookup };
-        let outcome = driver.run();
+        let outcome = Driver {
+            screen: screen_now,
+            stage: stage_now,
+            waiting: &waiting,
+            lookup: &lookup,
+            player: player.as_deref(),
+        }
+        .run();
         drop(stage);
         outcome?;
         let mut settings = screen.settings().clone();
@@ -157,14 +168,41 @@ impl Opening<'_> {
         Ok(Status::Fine)
     }
 
-    /// Starts what brings snapshots.
-    fn start_source(&self, wakes: SyncSender<Wake>) -> Result<(), Failure> {
+    /// Starts what tells something beside snapshots. Of a recording that is what it has.
+    fn start_beside(&self, wakes: &SyncSender<Wake>) -> Result<(), Failure> {
+        if self.replay.is_none() {
+            cluster::start(self.screen, self.period, wakes.clone())?;
+            let tail = tail::start(self.screen.events.as_deref(), wakes.clone());
+            return tail.map_err(|error| Failure::because(&error));
+        }
+        let why = |what: &str| format!("No {what}: a recording has none.");
+        for wake in [
+            Wake::Alerts(Told::Absent(why("alerts"))),
+            Wake::Cluster(Box::new(Told::Absent(why("job"))), Told::Known(Vec::new())),
+            Wake::Tail(Told::Absent(why("capture"))),
+        ] {
+            // The view is not gone before it has begun.
+            let _ = wakes.send(wake);
+        }
+        Ok(())
+    }
+
+    /// Starts what brings snapshots; gives who plays them, where they are recorded.
+    fn start_source(&self, wakes: SyncSender<Wake>) -> Result<Option<Arc<Player>>, Failure> {
+        if let Some(path) = self.replay {
+            let recording = Recording::open(path).map_err(|error| Failure::because(&error))?;
+            let source = Wake::Source(path.display().to_string());
+            // The view is not gone before it has begun.
+            let _ = wakes.send(source);
+            let player = Player::start(recording, self.period, wakes);
+            return player.map(Some).map_err(|error| Failure::because(&error));
+        }
         if let Some(hosts) = self.hosts {
             let (addresses, terms) = hosts::prepare(hosts, Some(self.period), None)?;
             let inquiry = Inquiry::start(addresses, terms);
             let inquiry = inquiry.map_err(|error| Failure::because(&error))?;
             let started = source::start_fleet(inquiry, self.period, wakes);
-            return started.map_err(|error| Failure::because(&error));
+            return started.map(|()| None).map_err(|error| Failure::because(&error));
         }
         let form = Form::Tables { details: false };
         let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
@@ -172,7 +210,7 @@ impl Opening<'_> {
         // A filter, a column and the details may ask for what endpoints alone tell.
         options.endpoints = EndpointUse::Always;
         let source = Source { place: self.place.clone(), options, period: self.period };
-        source.start(wakes).map_err(|error| Failure::because(&error))
+        source.start(wakes).map(|()| None).map_err(|error| Failure::because(&error))
     }
 
     fn theme(&self, output: &Output, kept: Theme) -> Theme {
@@ -244,6 +282,8 @@ struct Driver<'a> {
     stage: &'a mut Stage,
     waiting: &'a Receiver<Wake>,
     lookup: &'a Lookup,
+    /// Who plays the recording, if it is one.
+    player: Option<&'a Player>,
 }
 
 /// What a wake leads to.
@@ -292,6 +332,7 @@ impl Driver<'_> {
     fn wake(&mut self, wake: Wake) -> Result<Next, Failure> {
         match wake {
             Wake::Snapshot(snapshot) => self.screen.update(snapshot, SystemClock.now()),
+            Wake::Recorded(snapshot, recorded) => self.screen.update_recorded(snapshot, recorded),
             Wake::Fleet(fleet) => self.screen.update_fleet(fleet, SystemClock.now()),
             Wake::Past(moment, snapshot) => self.screen.show_past(moment, snapshot),
             Wake::NoPast(why) => self.screen.refuse_past(why),
@@ -306,8 +347,18 @@ impl Driver<'_> {
                     None => Next::Paint,
                     Some(Action::Quit) => Next::End,
                     Some(Action::Suspend) => self.suspend(),
+                    Some(Action::Repaint) if self.stage.repaint().is_err() => Next::End,
+                    Some(Action::Repaint) => Next::Paint,
                     Some(Action::Look(moment)) => {
                         self.lookup.ask(moment);
+                        Next::Paint
+                    }
+                    Some(Action::Step { back, steps }) => {
+                        self.player.inspect(|player| player.step(back, steps));
+                        Next::Paint
+                    }
+                    Some(Action::Play) => {
+                        self.player.inspect(|player| player.turn());
                         Next::Paint
                     }
                     Some(Action::Signal(target, signal)) => {

@@ -10,7 +10,7 @@ use super::theme::Role;
 use super::{Mode, Page, Screen};
 use crate::text::width;
 
-const HELP: [(&str, &str); 25] = [
+const HELP: [(&str, &str); 27] = [
     ("F1 h ?", "this page"),
     ("F10 q", "end; Ctrl-Z stops until `fg`"),
     ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
@@ -28,8 +28,10 @@ const HELP: [(&str, &str); 25] = [
     ("F9 k", "send a signal to the selected process"),
     ("g", "graphs and topology: DRAM, L1, temperature, power, clock, busy"),
     ("[ ] { }", "back and forth in time, by one step or 60; p: now"),
+    ("", "in a recording by snapshots; p: play, or halt"),
     ("e", "what could not be read, and why"),
     ("C", "next theme: default, colour-blind, monochrome"),
+    ("Ctrl-L", "paint everything anew"),
     ("", ""),
     ("n/a", "nobody tells; `telltale smi -d` says why"),
     ("UNATTR.", "in a region's total and in no process's row"),

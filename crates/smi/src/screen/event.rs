@@ -70,8 +70,19 @@ pub enum Action {
     Quit,
     /// Give the terminal back and stop, as Ctrl-Z has it.
     Suspend,
+    /// Paint everything anew: somebody else has written on the terminal.
+    Repaint,
     /// Find the machine at this past moment.
     Look(Timestamp),
+    /// Go back or forth in the recording by so many snapshots, and stand still there.
+    Step {
+        /// Back.
+        back: bool,
+        /// Snapshots.
+        steps: u64,
+    },
+    /// Play the recording, or stand still where it plays.
+    Play,
     /// Send a signal, if the process is still the one that was shown.
     Signal(Target, Signal),
 }

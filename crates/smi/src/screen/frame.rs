@@ -2,6 +2,7 @@
 
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Frame;
+use telltale_schema::calendar;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;
 
@@ -173,7 +174,11 @@ impl Screen {
                 false => format!("{} of {} {what}", number(some), number(all)),
             }
         };
-        let time = self.displayed().map_or_else(String::new, |it| time_of_day(it));
+        let time = self.displayed().map_or_else(String::new, |it| match self.recorded {
+            // It may be of any day.
+            Some(_) => calendar::format(it.taken_at),
+            None => time_of_day(it),
+        });
         let words = [
             time,
             of(devices, all_devices, "devices"),
@@ -182,7 +187,7 @@ impl Screen {
             self.source.clone(),
         ];
         let mut wrong = Vec::new();
-        if let Some(words) = self.past_words() {
+        if let Some(words) = self.recorded_words().or_else(|| self.past_words()) {
             wrong.push(words);
         } else if let Some(late) = self.late_seconds() {
             let ago = quantity::span(late as f64);

@@ -22,6 +22,7 @@ impl Screen {
                 return Some(Action::Quit);
             }
             Event::Key(Key::Control('z')) => return Some(Action::Suspend),
+            Event::Key(Key::Control('l')) => return Some(Action::Repaint),
             Event::Key(key) => return self.key(key),
             Event::Pressed { column, row } => return self.pressed(column, row),
             Event::Wheel { up, row } => self.wheel(up, row),
@@ -176,6 +177,9 @@ impl Screen {
         if self.fleet.is_some() {
             return self
                 .tell("signals are for processes of one machine: open `telltale top` there");
+        }
+        if self.recorded.is_some() {
+            return self.tell("signals are for the present, and this is a recording");
         }
         if self.past_words().is_some() {
             return self.tell("signals are for the present; p goes on with it");

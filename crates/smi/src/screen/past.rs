@@ -11,7 +11,7 @@ use super::Screen;
 use super::event::{Action, Key};
 
 /// Steps of a long stride.
-const STRIDE: u64 = 60;
+pub(super) const STRIDE: u64 = 60;
 /// The least step, however often the view looks.
 const LEAST_STEP_NS: u64 = 1_000_000_000;
 
@@ -43,6 +43,9 @@ impl Screen {
 
     /// What a key does to the time that is shown; none for other keys.
     pub(super) fn key_in_time(&mut self, key: Key) -> Option<Option<Action>> {
+        if let Some(action) = self.key_in_recording(key) {
+            return Some(Some(action));
+        }
         let (back, steps) = match key {
             Key::Char('[') => (true, 1),
             Key::Char(']') => (false, 1),

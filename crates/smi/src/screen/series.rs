@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{Device, Process, Snapshot};
 
@@ -25,6 +26,8 @@ pub(super) struct Series(VecDeque<Option<f32>>);
 pub(super) struct History {
     devices: HashMap<String, [Series; Figure::ALL.len()]>,
     processes: HashMap<Who, Series>,
+    /// Of when the last samples are, as many as series keep.
+    times: VecDeque<Timestamp>,
     /// Processes of the last snapshot that have no history, because there were too many.
     pub(super) left_out: usize,
 }
@@ -44,14 +47,31 @@ impl Series {
         self.0.iter().skip(self.0.len().saturating_sub(count)).copied()
     }
 
+    fn pop(&mut self) {
+        self.0.pop_back();
+    }
+
     fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
 }
 
 impl History {
+    /// Forgets what is not before this moment. Who goes back in a recording sees what was before it.
+    pub(super) fn rewind(&mut self, to: Timestamp) {
+        while self.times.back().is_some_and(|time| *time >= to) {
+            self.times.pop_back();
+            self.devices.values_mut().flatten().for_each(Series::pop);
+            self.processes.values_mut().for_each(Series::pop);
+        }
+    }
+
     /// Takes note of a snapshot; `selected` has a history whatever else has.
     pub(super) fn push(&mut self, snapshot: &Snapshot, selected: Option<Who>) {
+        if self.times.len() == SAMPLES {
+            self.times.pop_front();
+        }
+        self.times.push_back(snapshot.taken_at);
         let mut seen: HashMap<&str, &Device> = HashMap::new();
         for device in &snapshot.devices {
             seen.insert(&device.id, device);

@@ -14,7 +14,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Snapshot};
 use telltale_smi::screen::{
-    Action, Column, Event, Figure, Key, Screen, Settings, Signal, Target, Terms, Theme,
+    Action, Column, Event, Figure, Key, Recorded, Screen, Settings, Signal, Target, Terms, Theme,
 };
 
 use crate::check;
@@ -275,6 +275,36 @@ fn the_past_is_shown_until_the_present_is_wanted() {
     assert!(shown.contains("there is no history") && !shown.contains("LOOKING"), "{shown}");
     press(&mut screen, &[Key::Char('['), Key::Char('p')]);
     assert!(page(&mut screen, 80, 24).contains("251732099"));
+}
+
+#[test]
+fn a_recording_is_gone_through_by_steps_and_its_graphs_end_where_one_is() {
+    let second = 1_000_000_000;
+    let mut screen = Screen::new(Settings::default(), terms(), None);
+    screen.set_source("run.tt");
+    let show = |screen: &mut Screen, place: usize, plays| {
+        let at = Timestamp((1_700_000_000 + u64::try_from(place).unwrap()) * second);
+        let snapshot = Snapshot { taken_at: at, ..machine() };
+        screen.update_recorded(Arc::new(snapshot), Recorded { place, count: 40, plays });
+    };
+    (0..20).for_each(|place| show(&mut screen, place, true));
+    let played = page(&mut screen, 80, 24);
+    assert!(played.contains("RECORDED 20 of 40 (p: halt)"), "{played}");
+    let samples = |page: &str| page.lines().nth(2).unwrap().matches('█').count();
+    // Whoever goes back sees what was before, and nothing of what comes after.
+    show(&mut screen, 4, false);
+    check("screen-recorded", &page(&mut screen, 80, 24));
+    assert!(samples(&played) > samples(&page(&mut screen, 80, 24)));
+    for (key, back, steps) in [('[', true, 1), (']', false, 1), ('{', true, 60), ('}', false, 60)] {
+        let expected = Some(Action::Step { back, steps });
+        assert_eq!(press(&mut screen, &[Key::Char(key)]), expected);
+    }
+    assert_eq!(press(&mut screen, &[Key::Char('p')]), Some(Action::Play));
+    press(&mut screen, &[Key::Char('k')]);
+    assert!(page(&mut screen, 80, 24).contains("and this is a recording"));
+    // The clock on the wall is not that of a recording.
+    assert!(!screen.tick(Timestamp(1_800_000_000 * second)));
+    assert!(!page(&mut screen, 80, 24).contains("NOTHING NEW"));
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(crate) struct SmiArguments {
     #[arg(long, value_name = "MOMENT", conflicts_with_all = ["watch", "clean", "items"])]
     pub(crate) at: Option<Moment>,
     /// Show what `telltale record` wrote to FILE: its last snapshot, that of a moment with --at, all
-    /// with --watch
+    /// with --watch (on a terminal full-screen)
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["clean", "items", "root", "runtime_dir"])]
     pub(crate) replay: Option<PathBuf>,

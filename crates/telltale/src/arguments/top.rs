@@ -19,6 +19,7 @@ Examples:
   telltale top
   telltale top --filter 'dram > 2GiB and user == root'
   telltale top --hosts node1,node2,@rack3
+  telltale top --replay FILE   a recording: p plays and halts, [ ] { } go back and forth
   telltale top --readonly --theme colour-blind";
 
 #[derive(Debug, Args)]
@@ -35,6 +36,10 @@ pub(crate) struct TopArguments {
     pub(crate) hosts: HostsArguments,
     #[command(flatten)]
     pub(crate) history: HistoryPlace,
+    /// Play what `telltale record` wrote to FILE, a snapshot every --watch SECONDS
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["items", "root", "runtime_dir", "state_dir"])]
+    pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) screen: ScreenArguments,
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use telltale_harness::{ChildGuard, Scratch, wait_until};
 
 use crate::command::{PATIENCE, Said, said, telltale};
+use crate::terminal::Terminal;
 use nodes::Nodes;
 
 const TOKEN: &str = "a-word-that-nobody-guesses-0123";
@@ -132,6 +133,39 @@ impl Scene {
             self.json(&["incidents"])[0]["standing"] == "answered"
         });
     }
+}
+
+#[test]
+fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
+    let test = "the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one";
+    let mut scene = Scene::new();
+    scene.attend_and_run();
+    let line = format!(
+        "sh -c 'env LC_ALL=C XDG_CONFIG_HOME={0}/c {1} top --root {0} --coordinator {2} \
+         --coordinator-token-file {0}/token; echo ended with $?'",
+        scene.place.path().display(),
+        env!("CARGO_BIN_EXE_telltale"),
+        scene.grpc
+    );
+    let Some(mut view) = Terminal::start(test, (100, 40), &line, &scene.place) else { return };
+    let shows = |view: &Terminal, words: &str| {
+        wait_until(words, PATIENCE, || view.text().contains(words));
+    };
+    shows(&view, "Cluster");
+    view.type_in(b"5");
+    shows(&view, "trial:");
+    for node in ["node-a", "node-b", "node-c", "node-d"] {
+        shows(&view, node);
+    }
+    let lost = scene.holder(1);
+    scene.kill(&lost);
+    wait_until("what became of it", PATIENCE, || {
+        // Everything is sent again, also what was there before.
+        view.type_in(b"\x0c");
+        view.text().contains("(answered)")
+    });
+    view.type_in(b"q");
+    shows(&view, "ended with 0");
 }
 
 #[test]

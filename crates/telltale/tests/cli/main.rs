@@ -36,5 +36,6 @@ mod serve;
 mod terminal;
 mod told;
 mod top;
+mod unsteady;
 mod usage;
 mod watch;
