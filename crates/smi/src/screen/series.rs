@@ -104,13 +104,17 @@ impl History {
         for (who, series) in &mut self.processes {
             series.push(now.remove(who).and_then(dram));
         }
-        for (who, process) in &now {
+        // In the snapshot's order, so that the same ones have one whenever it is looked at.
+        for (place, process) in snapshot.processes.iter().enumerate() {
             if self.processes.len() >= MAX_PROCESSES {
                 break;
             }
-            let mut series = Series::default();
-            series.push(dram(process));
-            self.processes.insert(*who, series);
+            let who = Who::of(process, place);
+            if now.contains_key(&who) {
+                let mut series = Series::default();
+                series.push(dram(process));
+                self.processes.insert(who, series);
+            }
         }
         self.left_out = snapshot.processes.len().saturating_sub(self.processes.len());
     }
