@@ -360,7 +360,9 @@ impl Processes {
         self.numbers.retain(|_, number| numbers.contains(number));
         self.remembered.keep(&numbers);
         self.ledgers.update_liveness(&self.procfs, &checks);
-        for pid in self.ledgers.take_ended_others() {
+        // Who holds a chip was read before: one who has ended since is not to be shown as living by
+        // what is remembered of it.
+        for pid in self.ledgers.take_ended() {
             self.descriptions.forget(pid);
         }
         self.descriptions.take_seen(checks.into_seen());

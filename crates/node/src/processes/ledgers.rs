@@ -87,8 +87,8 @@ pub(crate) struct Ledgers {
     watch: Option<Watch>,
     /// Processes without a ledger here whose end is watched, too: pid, start time and number.
     others: BTreeMap<(u32, u64), u64>,
-    /// Those of them that have ended and that nobody has asked for.
-    ended_others: Vec<u32>,
+    /// Processes that have ended and that nobody has asked for.
+    ended: Vec<u32>,
     next_token: u64,
     /// How often liveness was looked at.
     rounds: u32,
@@ -296,6 +296,7 @@ impl Ledgers {
             if followed.is_err() || procfs.start_time(pid) != Some(one.owner.start_time_ticks) {
                 watch.forget(one.token);
                 one.standing = Standing::Dead;
+                self.ended.push(pid);
                 some_ended = true;
             } else if let Held::Alone(reader) = std::mem::replace(&mut one.held, Held::Moving) {
                 one.held = Held::Swept(self.sweep.insert(*reader));
@@ -355,6 +356,7 @@ impl Ledgers {
         }
         for one in self.followed.values_mut() {
             if ended.contains(&one.token) {
+                self.ended.extend(one.standing.pid());
                 one.standing = Standing::Dead;
                 one.withdraw(&mut self.sweep);
                 watch.forget(one.token);
@@ -364,15 +366,15 @@ impl Ledgers {
             let keep = !ended.contains(token);
             if !keep {
                 watch.forget(*token);
-                self.ended_others.push(*pid);
+                self.ended.push(*pid);
             }
             keep
         });
     }
 
-    /// Processes without a ledger that have ended since the last call.
-    pub(crate) fn take_ended_others(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.ended_others)
+    /// Processes, with a ledger or without, that have ended since the last call.
+    pub(crate) fn take_ended(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Copies every ledger of a process that lives or may live, and once each of the dead.

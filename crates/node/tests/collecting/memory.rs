@@ -130,6 +130,24 @@ fn an_end_before_the_watch_begins_is_told_by_it() {
 }
 
 #[test]
+fn a_list_of_holders_that_is_older_than_an_end_brings_nobody_back() {
+    let mut bench = Bench::new(MachineKind::N150);
+    let mut killed = start(&bench.child(Role::Ledger, 70));
+    bench.machine.set_holders(0, &[killed.id()]).unwrap();
+    let mut collector = bench.collector();
+    let living = |snapshot: &Snapshot| {
+        let alive = snapshot.processes.iter().filter(|one| one.state == ProcessState::Alive);
+        alive.map(|one| one.pid).collect::<Vec<_>>()
+    };
+    assert_eq!(living(&collector.collect()), [Some(killed.id())]);
+    assert!(!collector.watch());
+    killed.kill();
+    // The driver has not taken it off its list yet, or it was read before the end.
+    let snapshot = collector.collect();
+    assert_eq!(living(&snapshot), [], "{:?}", snapshot.processes);
+}
+
+#[test]
 fn a_killed_process_is_in_no_total_and_its_last_figures_are_shown() {
     let bench = Bench::new(MachineKind::N150);
     let mut killed = start(&bench.child(Role::LedgerAndEndpoint, 70));
