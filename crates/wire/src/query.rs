@@ -17,6 +17,10 @@ pub struct Query {
     /// Whether nothing else will be asked on this connection. The process that answers then closes it
     /// first, and need not wake once more for that.
     pub is_last: bool,
+    /// Whether the asker has memory from the ledger. Then it is left out of the answer, whatever its
+    /// kind, and so are devices of which nothing else would be told. Who does not know this field
+    /// answers as if it were not set.
+    pub knows_memory: bool,
 }
 
 /// What is asked for. The numbers are those on the wire.
@@ -89,9 +93,15 @@ impl QueryKind {
 }
 
 impl Query {
+    /// Whether its answer has memory by device.
+    pub fn includes_memory(&self) -> bool {
+        self.kind.includes_memory() && !self.knows_memory
+    }
+
     /// A query for all devices, without the ledger.
     pub fn of(kind: QueryKind) -> Self {
-        Self { kind, device: DeviceSelector::All, want_ledger: false, is_last: false }
+        let device = DeviceSelector::All;
+        Self { kind, device, want_ledger: false, is_last: false, knows_memory: false }
     }
 
     /// The message's bytes, to be framed.
@@ -106,6 +116,7 @@ impl Query {
             device_id: Some(device_id),
             want_ledger: self.want_ledger,
             is_last: self.is_last,
+            knows_memory: self.knows_memory,
         }
         .encode_to_vec()
     }
@@ -130,6 +141,7 @@ impl Query {
                 u32::try_from(id).map_err(|_| QueryError::ImpossibleDevice(id))?,
             ),
         };
-        Ok(Self { kind, device, want_ledger: query.want_ledger, is_last: query.is_last })
+        let message::Query { want_ledger, is_last, knows_memory, .. } = query;
+        Ok(Self { kind, device, want_ledger, is_last, knows_memory })
     }
 }

@@ -103,8 +103,11 @@ fn queries_survive_the_wire() {
     for kind in QueryKind::ALL {
         for device in [DeviceSelector::All, DeviceSelector::One(0), DeviceSelector::One(7)] {
             let is_memory = kind == QueryKind::Memory;
-            let query = Query { kind, device, want_ledger: is_memory, is_last: !is_memory };
-            assert_eq!(Query::decode(&query.encode()), Ok(query));
+            for knows_memory in [false, true] {
+                let (want_ledger, is_last) = (is_memory, !is_memory);
+                let query = Query { kind, device, want_ledger, is_last, knows_memory };
+                assert_eq!(Query::decode(&query.encode()), Ok(query));
+            }
         }
     }
 }

@@ -80,8 +80,21 @@ struct Asked<'a> {
     directory: &'a RuntimeDirectory,
     entry: &'a Entry,
     status: EntryStatus,
-    /// A ledger of its process is followed, so that it need not hand out another.
-    covered: bool,
+    coverage: Coverage,
+}
+
+/// An endpoint that may be asked, what it is now, and what is known without it.
+type Candidate<'a> = (&'a Entry, EntryStatus, Coverage);
+
+/// What is known without the endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coverage {
+    /// Nothing.
+    None,
+    /// There is a ledger of what is probably its process, so that it need not hand out another.
+    Probable,
+    /// A ledger of the process that answered here before is followed: it need not tell of memory.
+    Known,
 }
 
 // === impl Remembered ===
@@ -110,12 +123,12 @@ impl Asking<'_> {
                 self.report.error(subject, Absence::Failed, detail);
                 entries.truncate(MAX_ASKED);
             }
-            asked.extend(entries.into_iter().map(|(entry, status, covered)| Asked {
+            asked.extend(entries.into_iter().map(|(entry, status, coverage)| Asked {
                 number: *number,
                 directory,
                 entry,
                 status,
-                covered,
+                coverage,
             }));
         }
         let kind = match self.which {
@@ -126,8 +139,9 @@ impl Asking<'_> {
             let query = Query {
                 kind,
                 device: DeviceSelector::All,
-                want_ledger: !one.covered,
+                want_ledger: one.coverage == Coverage::None,
                 is_last: true,
+                knows_memory: one.coverage == Coverage::Known,
             };
             Place { directory: one.directory, name: &one.entry.name, query }
         });
@@ -154,6 +168,10 @@ impl Asking<'_> {
             Ok(Ok((believed, ledger))) => {
                 let identity = believed.told.identity;
                 self.remember(one, Memory::Answered(identity));
+                if one.coverage == Coverage::Known && !speaking.contains_key(&identity) {
+                    // Another process has the socket now and was not asked for its memory: next time.
+                    return None;
+                }
                 // It may have come in this round by another name.
                 if let Some(reader) = ledger.filter(|_| !self.ledgers.speak_for(&identity)) {
                     let origin = (number, entry.name.clone());
@@ -190,11 +208,7 @@ impl Asking<'_> {
 
     /// The endpoints to be asked, with what they were before they are. `speaking` are those of whom
     /// a ledger tells.
-    fn entries<'a>(
-        &mut self,
-        listed: &'a Listed,
-        speaking: &Speaking,
-    ) -> Vec<(&'a Entry, EntryStatus, bool)> {
+    fn entries<'a>(&mut self, listed: &'a Listed, speaking: &Speaking) -> Vec<Candidate<'a>> {
         if self.which == EndpointUse::Never {
             return Vec::new();
         }
@@ -223,18 +237,19 @@ impl Asking<'_> {
                 Some(Memory::Answered(identity)) => (false, Some(identity)),
                 None => (false, None),
             };
-            let covered = match identity {
-                Some(identity) => speaking.contains_key(&identity),
-                None => self.is_covered(*number, entry, one.uid),
+            let coverage = match identity {
+                Some(identity) if speaking.contains_key(&identity) => Coverage::Known,
+                None if self.is_covered(*number, entry, one.uid) => Coverage::Probable,
+                _ => Coverage::None,
             };
-            if self.which != EndpointUse::Always && covered {
+            if self.which != EndpointUse::Always && coverage != Coverage::None {
                 continue;
             }
             if silent {
                 let detail = "no answer a few seconds ago; it is asked again in a while";
                 self.report.error(&entry.name, Absence::TimedOut, detail);
             } else if let Ok(status) = directory.entry_status(&entry.name) {
-                entries.push((entry, status, covered));
+                entries.push((entry, status, coverage));
             }
         }
         // Sockets that are gone are forgotten.
@@ -256,7 +271,7 @@ impl Asking<'_> {
 
 /// Brings endpoints into an order in which the first of each user come before anybody's second, so
 /// that nobody is kept from being asked by another's many.
-fn in_turns(entries: Vec<(&Entry, EntryStatus, bool)>) -> Vec<(&Entry, EntryStatus, bool)> {
+fn in_turns(entries: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     let mut before: BTreeMap<u32, usize> = BTreeMap::new();
     let numbered = entries.into_iter().map(|one| {
         let place = before.entry(one.1.uid).or_default();

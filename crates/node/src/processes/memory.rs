@@ -35,7 +35,7 @@ impl Processes {
         let checks = Checks::new(&self.procfs, &self.standpoint, []);
         let limits = Limits { peer: self.places.patience, all: self.places.deadline };
         let (kind, device) = (QueryKind::Memory, DeviceSelector::All);
-        let query = Query { kind, device, want_ledger: false, is_last: true };
+        let query = Query { kind, device, want_ledger: false, is_last: true, knows_memory: false };
         for Listed { directory, listing, .. } in &listed {
             let entries = &listing.endpoints[..listing.endpoints.len().min(MAX_ASKED)];
             let names = entries.iter().map(|entry| entry.name.as_str());

@@ -117,12 +117,12 @@ fn report(
     counts: &Counts,
 ) -> Result<Report, Refusal> {
     let told = told(inner, session);
-    let reading = query.kind.includes_memory().then(|| session.usage()).flatten();
+    let reading = query.includes_memory().then(|| session.usage()).flatten();
     let wanted = |device: &&OpenDevice| match query.device {
         DeviceSelector::All => true,
         DeviceSelector::One(id) => device.description.logical_id == id,
     };
-    let devices: Vec<DeviceReport> = told
+    let mut devices: Vec<DeviceReport> = told
         .devices
         .iter()
         .filter(wanted)
@@ -131,6 +131,9 @@ fn report(
     if let (DeviceSelector::One(id), true) = (query.device, devices.is_empty()) {
         let text = format!("device {id} is not open in this process");
         return Err(refuse(RefusalReason::NoSuchDevice, text));
+    }
+    if query.knows_memory {
+        devices.retain(tells_more_than_memory);
     }
     let kernels = query.kind.includes_kernels();
     let caches = told.program_caches.counts();
@@ -186,6 +189,15 @@ fn device_report(
         device.activity.report_performance(&mut report);
     }
     report
+}
+
+/// Whether a device has something that a ledger does not have.
+fn tells_more_than_memory(device: &DeviceReport) -> bool {
+    device.ring_buffer.is_some()
+        || device.operations.is_some()
+        || device.traffic.is_some()
+        || device.throttling.is_some()
+        || !device.quotas.is_empty()
 }
 
 fn shortened(text: &str) -> String {

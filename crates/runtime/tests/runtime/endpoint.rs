@@ -82,6 +82,24 @@ fn each_query_type_answers_its_part() {
 }
 
 #[test]
+fn who_has_the_ledger_is_spared_memory_and_devices_that_have_nothing_else() {
+    let scratch = Scratch::new();
+    let runtime = started(&scratch);
+    let devices = [2, 3].map(|logical_id| runtime.open_device(numbered(logical_id)));
+    for (address, device) in (1..).zip(&devices) {
+        device.allocate(MemoryKind::Dram, address, 10);
+    }
+    devices[1].count_operations(5);
+    let all = ask(&scratch, Query::of(QueryKind::All));
+    assert!(all.devices.len() == 2 && all.devices.iter().all(|one| !one.kinds.is_empty()));
+    let spared = ask(&scratch, Query { knows_memory: true, ..Query::of(QueryKind::All) });
+    let [operating] = &spared.devices[..] else { panic!("{:?}", spared.devices) };
+    assert_eq!((operating.logical_id, operating.operations), (Some(3), Some(5)));
+    assert_eq!(operating.kinds, []);
+    assert_eq!(spared.metrics.len(), all.metrics.len());
+}
+
+#[test]
 fn one_device_can_be_asked_for_and_one_that_is_not_open_is_refused() {
     let scratch = Scratch::new();
     let runtime = started(&scratch);

@@ -19,6 +19,10 @@ pub struct Query {
     /// Whether the asker has no other question: the answerer may close after its answer.
     #[prost(bool, tag = "5")]
     pub is_last: bool,
+    /// Whether the asker has memory from the ledger: it is left out, and devices of which nothing else
+    /// would be told.
+    #[prost(bool, tag = "6")]
+    pub knows_memory: bool,
 }
 /// One answer.
 #[derive(Clone, PartialEq, ::prost::Message)]
