@@ -34,7 +34,9 @@ static void *driver;
 #define EACH(X) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocPitch_v2) X(cuMemAllocManaged) \
     X(cuMemAllocAsync) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuMemAllocHost_v2) \
     X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) \
-    X(cuMemRetainAllocationHandle) X(cuDevicePrimaryCtxReset_v2) X(fakeSetDevice) X(cuCtxDestroy_v2)
+    X(cuArrayCreate_v2) X(cuArray3DCreate_v2) X(cuArrayDestroy) X(cuMipmappedArrayCreate) \
+    X(cuMipmappedArrayDestroy) X(cuMemRetainAllocationHandle) X(cuDevicePrimaryCtxReset_v2) \
+    X(fakeSetDevice) X(cuCtxDestroy_v2)
 #define DECLARE(name) extern int name();
 EACH(DECLARE)
 #endif
@@ -104,6 +106,32 @@ static void host(void) {
     check(other(&freed, 8000000, 0) == 0 && give(freed) == 0, "cuMemHostAlloc");
 }
 
+/* All on device 1, and all but a plane of 3,000 by 1,000 floats gone at the end. */
+static void arrays(void) {
+    struct { size_t width, height; int format; unsigned channels; } plane = {3000, 1000, 0x20, 1};
+    struct { size_t width, height, depth; int format; unsigned channels, flags; } volume =
+        {64, 32, 10, 0x10, 2, 0};
+    int (*create)(void **, const void *) = find("cuArrayCreate", "cuArrayCreate_v2");
+    int (*create_3d)(void **, const void *) = find("cuArray3DCreate", "cuArray3DCreate_v2");
+    int (*destroy)(void *) = find("cuArrayDestroy", "cuArrayDestroy");
+    int (*mipmapped)(void **, const void *, unsigned) =
+        find("cuMipmappedArrayCreate", "cuMipmappedArrayCreate");
+    int (*unmipmapped)(void *) = find("cuMipmappedArrayDestroy", "cuMipmappedArrayDestroy");
+    void *kept, *filled, *later, *levels;
+    check(create(&kept, &plane) == 0 && create(&kept, NULL) == 1, "cuArrayCreate");
+    check(create_3d(&filled, &volume) == 0, "cuArray3DCreate");
+    check(mipmapped(&levels, &volume, 2) == 0, "cuMipmappedArrayCreate");
+    volume.flags = 0x80; /* memory comes later, and is none of its own */
+    check(create_3d(&later, &volume) == 0, "a deferred cuArray3DCreate");
+    look("arrays");
+    check(destroy(levels) == 1, "a mipmapped array is destroyed as another one");
+    check(destroy(filled) == 0 && destroy(later) == 0 && unmipmapped(levels) == 0, "destroy");
+    plane.width = (size_t)1 << 40;
+    check(create(&filled, &plane) == 2, "an absurd cuArrayCreate succeeds");
+    look("array");
+    check(destroy(kept) == 0, "cuArrayDestroy");
+}
+
 static void physical(void) {
     int (*create)(uint64_t *, size_t, const int *, uint64_t) = find("cuMemCreate", "cuMemCreate");
     int (*release)(uint64_t) = find("cuMemRelease", "cuMemRelease");
@@ -144,6 +172,9 @@ int main(int count, char **arguments) {
     check(alloc(&other, 9000000) == 0, "on device 1");
     set_device(0);
     look("sums");
+    set_device(1);
+    arrays();
+    set_device(0);
     physical();
     look("released");
     check(reset(1) == 0, "cuDevicePrimaryCtxReset");

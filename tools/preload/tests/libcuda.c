@@ -6,8 +6,9 @@
 
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
-enum { FINE = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500 };
+enum { FINE = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NOT_FOUND = 500 };
 #define MOST 256
+#define DEEPEST 8
 
 static struct { uint64_t address; size_t bytes; int device; } blocks[MOST];
 static struct { uint64_t handle; int references, maps; } pieces[MOST];
@@ -16,8 +17,10 @@ static uint64_t next_address = 0x7f0000000000;
 static uint64_t next_handle = 0x100;
 static int current;
 static int contexts[2];
+static int pushed[DEEPEST], depth;
+static int ready;
 
-CUresult cuInit(unsigned flags) { return flags ? INVALID : FINE; }
+CUresult cuInit(unsigned flags) { ready = flags == 0; return flags ? INVALID : FINE; }
 CUresult fakeSetDevice(int device) { current = device; return FINE; }
 CUresult cuCtxGetDevice(int *device) { *device = current; return FINE; }
 CUresult cuCtxGetCurrent(void **context) { *context = &contexts[current]; return FINE; }
@@ -108,6 +111,47 @@ CUresult cuMemHostAlloc(void **target, size_t bytes, unsigned flags) {
 }
 CUresult cuMemFreeHost(void *block) { return give((CUdeviceptr)block); }
 
+/* Arrays: handles that the driver alone can read, which are no addresses of the device. */
+typedef struct { size_t width, height; int format; unsigned channels; } Plane;
+typedef struct { size_t width, height, depth; int format; unsigned channels, flags; } Volume;
+static struct { int used, mipmapped; } arrays[MOST];
+static CUresult make_array(void **target, int mipmapped) {
+    for (int i = 0; i < MOST; i++) {
+        if (!arrays[i].used) {
+            arrays[i].used = 1;
+            arrays[i].mipmapped = mipmapped;
+            *target = &arrays[i];
+            return FINE;
+        }
+    }
+    return OUT_OF_MEMORY;
+}
+static CUresult lose_array(void *array, int mipmapped) {
+    for (int i = 0; i < MOST; i++) {
+        if (array == &arrays[i] && arrays[i].used && arrays[i].mipmapped == mipmapped) {
+            arrays[i].used = 0;
+            return FINE;
+        }
+    }
+    return INVALID;
+}
+static int has_room(size_t width, size_t height) { return width * height <= (size_t)80 << 30; }
+CUresult cuArrayCreate_v2(void **target, const Plane *plane) {
+    if (plane == NULL || plane->width == 0)
+        return INVALID;
+    return has_room(plane->width, plane->height) ? make_array(target, 0) : OUT_OF_MEMORY;
+}
+CUresult cuArray3DCreate_v2(void **target, const Volume *volume) {
+    if (volume == NULL || volume->width == 0)
+        return INVALID;
+    return has_room(volume->width, volume->height) ? make_array(target, 0) : OUT_OF_MEMORY;
+}
+CUresult cuArrayDestroy(void *array) { return lose_array(array, 0); }
+CUresult cuMipmappedArrayCreate(void **target, const Volume *volume, unsigned levels) {
+    return volume == NULL || levels == 0 ? INVALID : make_array(target, 1);
+}
+CUresult cuMipmappedArrayDestroy(void *array) { return lose_array(array, 1); }
+
 CUresult cuMemCreate(uint64_t *target, size_t bytes, const int *properties, uint64_t flags) {
     if (bytes > (size_t)80 << 30)
         return OUT_OF_MEMORY;
@@ -179,7 +223,9 @@ static void lose(int device) {
             blocks[i].address = 0;
 }
 CUresult cuCtxDestroy_v2(void *context) { lose(context == &contexts[1]); return FINE; }
+CUresult cuDevicePrimaryCtxReset(int device) { lose(device); return FINE; }
 CUresult cuDevicePrimaryCtxReset_v2(int device) { lose(device); return FINE; }
+CUresult cuDevicePrimaryCtxRelease(int device) { lose(device); return FINE; }
 CUresult cuDevicePrimaryCtxRelease_v2(int device) { lose(device); return FINE; }
 CUresult cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     (void)device;
@@ -188,30 +234,49 @@ CUresult cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     return FINE;
 }
 CUresult cuDevicePrimaryCtxRetain(void **context, int device) {
+    if (!ready)
+        return NOT_INITIALIZED;
+    if (device < 0 || device > 1)
+        return INVALID;
     *context = &contexts[device];
-    return device < 2 ? FINE : INVALID;
+    return FINE;
 }
-CUresult cuCtxPushCurrent_v2(void *context) { current = context == &contexts[1]; return FINE; }
+CUresult cuCtxPushCurrent_v2(void *context) {
+    if (depth == DEEPEST)
+        return INVALID;
+    pushed[depth++] = current;
+    current = context == &contexts[1];
+    return FINE;
+}
 CUresult cuCtxPopCurrent_v2(void **context) {
+    if (depth == 0)
+        return INVALID;
     *context = &contexts[current];
-    current = 0;
+    current = pushed[--depth];
     return FINE;
 }
 
 CUresult cuGetProcAddress(const char *, void **, int, uint64_t);
 CUresult cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
-#define ROW(asked, symbol) { #asked, 0, (void *)symbol }
-#define PER_THREAD(asked) { #asked, 1, (void *)asked }, { #asked, 2, (void *)asked##_ptsz }
-static const struct { const char *asked; int stream; void *function; } table[] = {
+#define ROW(asked, symbol) { #asked, 0, 0, (void *)symbol }
+#define PER_THREAD(asked) { #asked, 1, 0, (void *)asked }, { #asked, 2, 0, (void *)asked##_ptsz }
+/* The last one whose version is not above the wanted one is given. */
+static const struct { const char *asked; int stream, since; void *function; } table[] = {
     ROW(cuMemAlloc, cuMemAlloc_v2), ROW(cuMemFree, cuMemFree_v2),
     ROW(cuMemAllocPitch, cuMemAllocPitch_v2), ROW(cuMemAllocManaged, cuMemAllocManaged),
     PER_THREAD(cuMemAllocAsync), PER_THREAD(cuMemAllocFromPoolAsync), PER_THREAD(cuMemFreeAsync),
     ROW(cuMemAllocHost, cuMemAllocHost_v2), ROW(cuMemHostAlloc, cuMemHostAlloc),
     ROW(cuMemFreeHost, cuMemFreeHost), ROW(cuMemCreate, cuMemCreate),
+    ROW(cuArrayCreate, cuArrayCreate_v2), ROW(cuArray3DCreate, cuArray3DCreate_v2),
+    ROW(cuArrayDestroy, cuArrayDestroy), ROW(cuMipmappedArrayCreate, cuMipmappedArrayCreate),
+    ROW(cuMipmappedArrayDestroy, cuMipmappedArrayDestroy),
     ROW(cuMemRelease, cuMemRelease), ROW(cuMemMap, cuMemMap), ROW(cuMemUnmap, cuMemUnmap),
     ROW(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle),
-    ROW(cuCtxDestroy, cuCtxDestroy_v2), ROW(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2),
-    ROW(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2), ROW(cuInit, cuInit),
+    ROW(cuCtxDestroy, cuCtxDestroy_v2), ROW(cuInit, cuInit),
+    ROW(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset),
+    { "cuDevicePrimaryCtxReset", 0, 11000, (void *)cuDevicePrimaryCtxReset_v2 },
+    ROW(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease),
+    { "cuDevicePrimaryCtxRelease", 0, 11000, (void *)cuDevicePrimaryCtxRelease_v2 },
 };
 
 CUresult cuGetProcAddress(const char *name, void **target, int version, uint64_t flags) {
@@ -222,7 +287,7 @@ CUresult cuGetProcAddress(const char *name, void **target, int version, uint64_t
     }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         int wanted = table[i].stream == 0 || table[i].stream == (flags & 2 ? 2 : 1);
-        if (wanted && strcmp(table[i].asked, name) == 0)
+        if (wanted && version >= table[i].since && strcmp(table[i].asked, name) == 0)
             *target = table[i].function;
     }
     return *target ? FINE : NOT_FOUND;

@@ -2,32 +2,11 @@
  * the program says so in a line and waits for one. */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#define THREADS 4
-#define ROUNDS 50
-
-static void check(int fine, const char *what) {
-    if (!fine) {
-        fprintf(stderr, "workload: %s\n", what);
-        _exit(1);
-    }
-}
-
-static void *use(void *block, size_t bytes) {
-    check(block != NULL, "no memory");
-    memset(block, 0x5a, bytes);
-    return block;
-}
+#include "../../recorder/tests/allocators.h"
 
 /* Tells the test to look, and goes on when it has. */
 static void look(const char *what) {
@@ -38,43 +17,8 @@ static void look(const char *what) {
     check(read(0, line, sizeof line) > 0, "nobody answers");
 }
 
-/* Nine blocks of each kind a round; leaves nothing. */
-static void *churn(void *argument) {
-    size_t extra = (size_t)(uintptr_t)argument;
-    for (int round = 0; round < ROUNDS; round++) {
-        void *plain = use(malloc(100000 + extra), 100000 + extra);
-        void *zeroed = calloc(10, 20000 + extra);
-        check(zeroed != NULL && ((char *)zeroed)[150000] == 0, "calloc is not zero");
-        void *aligned = use(aligned_alloc(4096, 4096 * (40 + extra)), 4096 * (40 + extra));
-        check((uintptr_t)aligned % 4096 == 0, "aligned_alloc does not align");
-        void *posix = NULL;
-        check(posix_memalign(&posix, 64, 300000 + extra) == 0, "posix_memalign fails");
-        check((uintptr_t)posix % 64 == 0, "posix_memalign does not align");
-        void *old = use(memalign(256, 400000 + extra), 400000 + extra);
-        void *page = use(valloc(450000 + extra), 450000 + extra);
-        plain = realloc(plain, 500000 + extra);
-        check(plain != NULL && ((char *)plain)[99999] == 0x5a, "realloc loses bytes");
-        void *small = malloc(100); /* below the threshold */
-        small = reallocarray(small, 6, 100000 + extra);
-        small = realloc(small, 50); /* and below again */
-        free(small);
-        free(NULL);
-        free(zeroed);
-        free(aligned);
-        free(posix);
-        free(old);
-        free(page);
-        free(plain);
-    }
-    return NULL;
-}
-
 static void in_threads(void) {
-    pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-        check(pthread_create(&threads[i], NULL, churn, (void *)i) == 0, "no thread");
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    churn_in_threads();
     use(malloc(7000000), 1);
     errno = 0;
     check(malloc(SIZE_MAX / 4) == NULL && errno == ENOMEM, "an absurd malloc succeeds");

@@ -11,6 +11,8 @@ use crate::session::Session;
 pub(crate) enum Place {
     /// On the device, or wherever the driver moves managed memory.
     Device,
+    /// There too, behind a handle that is no address.
+    Array,
     /// In the host's memory, locked there for the device.
     Host,
 }
@@ -48,7 +50,8 @@ pub(crate) unsafe fn allocate_pitch(
     status
 }
 
-fn note(place: Place, status: Status, block: impl FnOnce() -> Pointer, bytes: usize) {
+/// Notes what the driver did; `block` is asked where it succeeded.
+pub(super) fn note(place: Place, status: Status, block: impl FnOnce() -> Pointer, bytes: usize) {
     if status != SUCCESS && status != OUT_OF_MEMORY {
         return;
     }
@@ -64,7 +67,7 @@ fn note(place: Place, status: Status, block: impl FnOnce() -> Pointer, bytes: us
         return session.unrecorded();
     };
     let account = match place {
-        Place::Device => accounts.dram,
+        Place::Device | Place::Array => accounts.dram,
         Place::Host => accounts.system,
     };
     let Some(address) = address else { return account.failed() };

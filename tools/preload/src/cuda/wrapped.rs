@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::sync::atomic::AtomicPtr;
 
 use super::driver::{Function, Handle, Opaque, Pointer, SYMBOL_NOT_FOUND, Status};
+use super::extent::{Plane, Volume};
 use super::memory::Place;
-use super::{contexts, lookup, memory, physical};
+use super::{arrays, contexts, lookup, memory, physical};
 
 /// One of them.
 pub(crate) struct Wrapped {
@@ -50,7 +51,10 @@ macro_rules! wrapped {
         /// The driver's functions.
         #[allow(non_upper_case_globals, reason = "the driver's names")]
         mod real {
-            use super::{Function, Handle, Opaque, Pointer, Status, c_char, c_int, c_uint, c_void};
+            use super::{
+                Function, Handle, Opaque, Plane, Pointer, Status, Volume, c_char, c_int, c_uint,
+                c_void,
+            };
             $(pub(super) static $symbol: Function<unsafe extern "C" fn($($type),*) -> Status> =
                 Function::new(
                     match std::ffi::CStr::from_bytes_with_nul(
@@ -125,6 +129,20 @@ wrapped! {
     cuMemFreeHost, c"cuMemFreeHost", 2_000..ANY, None, (block: *mut c_void),
         |real| memory::free(block as Pointer, || real(block));
 
+    cuArrayCreate_v2, c"cuArrayCreate", 3_020..ANY, None,
+        (target: *mut Opaque, plane: *const Plane),
+        |real| arrays::create_plane((target, plane), || real(target, plane));
+    cuArray3DCreate_v2, c"cuArray3DCreate", 3_020..ANY, None,
+        (target: *mut Opaque, volume: *const Volume),
+        |real| arrays::create_volume((target, volume, 1), || real(target, volume));
+    cuArrayDestroy, c"cuArrayDestroy", 2_000..ANY, None, (array: Opaque),
+        |real| memory::free(array as Pointer, || real(array));
+    cuMipmappedArrayCreate, c"cuMipmappedArrayCreate", 5_000..ANY, None,
+        (target: *mut Opaque, volume: *const Volume, levels: c_uint),
+        |real| arrays::create_volume((target, volume, levels), || real(target, volume, levels));
+    cuMipmappedArrayDestroy, c"cuMipmappedArrayDestroy", 5_000..ANY, None, (array: Opaque),
+        |real| memory::free(array as Pointer, || real(array));
+
     cuMemCreate, c"cuMemCreate", 10_020..ANY, None,
         (target: *mut Handle, bytes: usize, properties: *const c_int, flags: u64),
         |real| physical::create(
@@ -143,6 +161,11 @@ wrapped! {
 
     cuCtxDestroy_v2, c"cuCtxDestroy", 4_000..ANY, None, (context: Opaque),
         |real| contexts::destroy(context, || real(context));
+    // CUDA's runtime still asks for the first ones, whatever its own version.
+    cuDevicePrimaryCtxReset, c"cuDevicePrimaryCtxReset", 7_000..11_000, None, (device: c_int),
+        |real| contexts::reset(device, || real(device));
+    cuDevicePrimaryCtxRelease, c"cuDevicePrimaryCtxRelease", 7_000..11_000, None, (device: c_int),
+        |real| contexts::release(device, || real(device));
     cuDevicePrimaryCtxReset_v2, c"cuDevicePrimaryCtxReset", 11_000..ANY, None, (device: c_int),
         |real| contexts::reset(device, || real(device));
     cuDevicePrimaryCtxRelease_v2, c"cuDevicePrimaryCtxRelease", 11_000..ANY, None,

@@ -33,6 +33,15 @@ static LINKED: LazyLock<PathBuf> = LazyLock::new(|| {
     program("preload-cuda-linked", &["-DLINKED", "-w", "-std=gnu17", driver.to_str().unwrap()])
 });
 
+/// A program that is linked with a runtime that stands in.
+static RUNTIME: LazyLock<PathBuf> = LazyLock::new(|| {
+    let library = DRIVER.join("libcudart.so.12");
+    let flags = ["-shared", "-fPIC", "-Wl,-soname,libcudart.so.12", "-ldl"];
+    compile_c(&source("cudart.c"), &library, &flags);
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload-runtime");
+    compile_c(&source("runtime.c"), &program, &[library.to_str().unwrap()])
+});
+
 /// What the ledger says of a kind on the device with this bus number.
 fn usage(reading: &LedgerReading, bus: u8, kind: MemoryKind) -> MemoryUsage {
     let is_it = |slot: usize| {
@@ -73,6 +82,10 @@ fn check(program: &Path, way: &str) {
         assert_eq!(running.says(what), pid);
         live(&place.reading(pid), 0xb1, MemoryKind::Dram)
     };
+    let volume = 64 * 32 * 10 * 4;
+    let arrays = 12_000_000 + volume + (volume + 32 * 16 * 5 * 4);
+    assert_eq!(other("arrays"), (9_000_000 + arrays, 4), "{way}: arrays have their elements");
+    assert_eq!(other("array"), (9_000_000 + 12_000_000, 2), "{way}");
     let mib = |count: u64| count << 20;
     assert_eq!(other("mapped"), (9_000_000 + mib(48), 3), "{way}: what is mapped is there");
     assert_eq!(other("held"), (9_000_000 + mib(32), 2), "{way}: so is what is held");
@@ -104,4 +117,24 @@ fn programs_that_ask_the_driver_itself_as_cudas_runtime_does_are_recorded() {
     for way in ["before-12", "since-12", "per-thread"] {
         check(&ASKING, way);
     }
+}
+
+#[test]
+fn a_program_that_is_linked_with_cudas_runtime_is_recorded_through_it() {
+    let place = Place::new();
+    let mut command = place.command(&*RUNTIME);
+    let mut running = Running::start(command.env("LD_LIBRARY_PATH", &*DRIVER));
+    let pid = running.says("has");
+    let reading = place.reading(pid);
+    let first = usage(&reading, 0x17, MemoryKind::Dram);
+    assert_eq!((first.live_bytes, first.live_buffers), (1_000_000 + 4_000_000 + 32_000_000, 3));
+    assert_eq!(first.allocated_bytes, first.live_bytes + 2_000_000 + 8_000_000 + 1_024);
+    assert_eq!(live(&reading, 0x17, MemoryKind::SystemMemory), (16_000_000, 1));
+    running.go_on();
+    assert_eq!(running.says("reset"), pid);
+    let reading = place.reading(pid);
+    assert_eq!(live(&reading, 0x17, MemoryKind::Dram), (0, 0), "a reset takes all blocks");
+    assert_eq!(live(&reading, 0x17, MemoryKind::SystemMemory), (0, 0));
+    running.go_on();
+    assert_eq!(running.ends().code(), Some(0));
 }

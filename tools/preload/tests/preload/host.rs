@@ -8,7 +8,7 @@ use telltale_schema::memory::MemoryUsage;
 
 use crate::running::{LIBRARY, Place, Running, WORKLOAD};
 
-/// Rounds and threads of `workload.c`.
+/// Rounds and threads of `allocators.h`.
 const ROUNDS: u64 = 50;
 const THREADS: u64 = 4;
 
