@@ -2,8 +2,8 @@
  * Telltale for C and C++: records the device memory of a process and serves its metrics.
  *
  * Suffixes: _e is an enumeration, _s a structure that the caller owns, _h a handle that the caller
- * owns and gives back once with the function that its comment names. Every function returns
- * a status and stores results through pointers. All functions may be called from any thread and,
+ * owns and gives back once with the function that its comment names. Every function but the two that
+ * PyTorch calls returns a status and stores results through pointers. All functions may be called from any thread and,
  * after a fork, in the child; a handle must not be given back while another thread uses it.
  *
  * Telltale never makes the caller fail: what it cannot do it says once on standard error and
@@ -233,6 +233,18 @@ telltale_status_e telltale_histogram_register(telltale_runtime_h runtime,
                                               telltale_histogram_h *histogram);
 telltale_status_e telltale_histogram_observe(telltale_histogram_h histogram, double value);
 telltale_status_e telltale_histogram_release(telltale_histogram_h histogram);
+
+/* For PyTorch's CUDAPluggableAllocator, which calls the next two and nothing else of this header;
+ * docs/integrate.md tells how. PyTorch's ssize_t is a ptrdiff_t here, and its cudaStream_t a void *. */
+
+/* Allocates memory of the CUDA device with this number in the device's primary context, and records
+ * it for the runtime of telltale_global by the device's PCI address. The stream is not looked at: the
+ * block may be used at once in any. Null for a size that is not above 0, where there is no driver
+ * or no such device, and where the driver refuses. */
+void *telltale_torch_alloc(ptrdiff_t size, int device, void *stream);
+
+/* Frees such a block, once the device is done with it; null is ignored. */
+void telltale_torch_free(void *block, ptrdiff_t size, int device, void *stream);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,11 @@
 //! The C ABI: `libtelltale`. `include/telltale.h` is its documentation; this crate turns its calls
-//! into those of `telltale-runtime` and adds nothing.
+//! into those of `telltale-runtime` and adds nothing, but for PyTorch's allocator, which allocates.
 //!
 //! Pointers are checked for null, numbers for being allowed, texts for their length, and no panic
 //! crosses the border.
 
 mod abi;
+mod cuda;
 mod debug_streams;
 mod describe;
 mod devices;
@@ -12,6 +13,7 @@ mod metrics;
 mod runtimes;
 mod status;
 mod text;
+mod torch;
 
 pub use abi::{Device, Label, Metric, Options, Programs};
 pub use devices::{
@@ -31,3 +33,4 @@ pub use runtimes::{
     telltale_start, telltale_tell_kernel_cache, telltale_tell_programs, telltale_version,
 };
 pub use status::{Status, telltale_status_text};
+pub use torch::{telltale_torch_alloc, telltale_torch_free};

@@ -124,9 +124,10 @@ fn the_header_stands_alone_in_old_c_and_in_cpp() {
 fn declared() -> BTreeSet<String> {
     let header =
         std::fs::read_to_string(here().join("include/telltale.h")).expect("the header is there");
-    header
-        .split("telltale_status_e telltale_")
-        .skip(1)
+    // PyTorch's two return what it wants.
+    ["telltale_status_e telltale_", "void *telltale_", "void telltale_"]
+        .into_iter()
+        .flat_map(|start| header.split(start).skip(1))
         .filter_map(|rest| rest.split_once('('))
         .map(|(name, _)| format!("telltale_{name}"))
         .collect()

@@ -5,3 +5,4 @@ mod forks;
 mod header;
 mod installed;
 mod programs;
+mod torch;
