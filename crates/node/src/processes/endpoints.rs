@@ -7,6 +7,7 @@
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -26,8 +27,11 @@ use telltale_wire::{
 /// Conversations at one time.
 const MAX_OPEN: usize = 128;
 
-/// Bytes of answers that are held at one time, over all peers.
+/// Bytes of answers that are held at one time, over all peers of one thread.
 const MAX_HELD_BYTES: usize = 16 << 20;
+
+/// Endpoints from which on two threads share the work.
+const HALVED_FROM: usize = 64;
 
 /// How long to wait before a peer whose queue is full is tried again.
 const RETRY: Duration = Duration::from_millis(2);
@@ -137,6 +141,23 @@ pub(crate) struct Place<'a> {
 /// Asks these endpoints, all at once. The answers are in their order.
 pub(crate) fn ask(places: &[Place<'_>], limits: Limits) -> Vec<Result<Answer, AskError>> {
     let deadline = Instant::now() + limits.all;
+    if places.len() < HALVED_FROM {
+        return ask_those(places, limits.peer, deadline);
+    }
+    let (first, second) = places.split_at(places.len() / 2);
+    thread::scope(|scope| {
+        let second = scope.spawn(|| ask_those(second, limits.peer, deadline));
+        let mut answers = ask_those(first, limits.peer, deadline);
+        answers.extend(second.join().expect("asking does not panic"));
+        answers
+    })
+}
+
+fn ask_those(
+    places: &[Place<'_>],
+    patience: Duration,
+    deadline: Instant,
+) -> Vec<Result<Answer, AskError>> {
     let mut answers: Vec<Option<Result<Answer, AskError>>> = places.iter().map(|_| None).collect();
     let mut open: Vec<Conversation> = Vec::new();
     let mut waiting = places.iter().enumerate();
@@ -144,7 +165,7 @@ pub(crate) fn ask(places: &[Place<'_>], limits: Limits) -> Vec<Result<Answer, As
         while open.len() < MAX_OPEN {
             let Some((index, place)) = waiting.next() else { break };
             let Place { directory, name, query } = *place;
-            let until = (Instant::now() + limits.peer).min(deadline);
+            let until = (Instant::now() + patience).min(deadline);
             let begun = Conversation::begin(directory, index, name, &query.encode(), until);
             // The sooner they are asked, the more of them work on their answers while others are
             // connected to.
