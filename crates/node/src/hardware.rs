@@ -5,8 +5,10 @@
 //! fails costs its own devices and nobody else's. A source whose hardware is not there says why to
 //! whoever asks (`telltale doctor`) and is in no snapshot.
 
+mod descriptors;
 mod drm;
 mod host;
+mod inquiry;
 mod neuron;
 mod nvidia;
 

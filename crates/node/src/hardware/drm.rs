@@ -18,8 +18,9 @@ use telltale_schema::clock::Clock;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::Holder;
 
+use super::inquiry::Inquiry;
 use super::{DeviceReading, DriverUsage, HardwareSource, SourceReading};
-use crate::patience::{Limits, Patience, TaskName};
+use crate::patience::TaskName;
 use crate::report::Report;
 use crate::tree::{Tree, Unreadable};
 use card::{Before, Card, CardFiles};
@@ -41,10 +42,7 @@ const SCAN: TaskName = TaskName { group: u32::MAX, item: 0 };
 
 /// Reads the devices of one machine, again and again if asked.
 pub struct DrmSource {
-    tree: Arc<Tree>,
-    clock: Arc<dyn Clock>,
-    limits: Limits,
-    patience: Patience,
+    inquiry: Inquiry,
     /// What each device, by its task's group, was told last.
     before: BTreeMap<u32, (DeviceReading, Before)>,
     clients: Option<Clients>,
@@ -67,28 +65,18 @@ enum Done {
 // === impl DrmSource ===
 
 impl DrmSource {
-    /// A source for the machine under `tree`. One device may take `patience`, all of them and the
-    /// look for processes `deadline`.
-    pub fn new(
-        tree: Arc<Tree>,
-        clock: Arc<dyn Clock>,
-        (patience, deadline): (Duration, Duration),
-    ) -> Self {
-        Self {
-            tree,
-            clock,
-            limits: Limits { task: patience, all: deadline },
-            patience: Patience::default(),
-            before: BTreeMap::new(),
-            clients: None,
-        }
+    /// A source for the machine under `tree`. One device may take the first of `limits`, all of them
+    /// and the look for processes the second.
+    pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, limits: (Duration, Duration)) -> Self {
+        let inquiry = Inquiry::new(tree, clock, limits);
+        Self { inquiry, before: BTreeMap::new(), clients: None }
     }
 
     /// The cards that the kernel lists, each PCI function once.
     fn enumerate(&self, report: &mut Report) -> Vec<Card> {
         let mut cards: Vec<Card> = Vec::new();
         for (class, prefix, first) in CLASSES {
-            let directory = match self.tree.root().directory(class) {
+            let directory = match self.inquiry.tree.root().directory(class) {
                 Ok(directory) => directory,
                 Err(error) if error.is_missing() => continue,
                 Err(error) => {
@@ -137,12 +125,12 @@ impl DrmSource {
                 open_descriptors: usage.open_descriptors,
                 memory_known: false,
             };
-            device.holders = match (users.is_empty(), clients.closed) {
+            device.holders = match (users.is_empty(), clients.walked.closed) {
                 (true, true) => Reading::absent(
                     Absence::Permission,
                     "processes of other users cannot be looked at; run as root",
                 ),
-                _ => Reading::new(users.iter().map(holder).collect(), clients.at),
+                _ => Reading::new(users.iter().map(holder).collect(), clients.walked.at),
             };
             let counted = users.into_iter().filter(|usage| usage.counted);
             let processes =
@@ -160,22 +148,20 @@ impl HardwareSource for DrmSource {
     }
 
     fn read(&mut self) -> SourceReading {
-        let started_ns = self.clock.monotonic_ns();
-        let mut report = Report::default();
-        let cards = self.enumerate(&mut report);
+        let mut look = self.inquiry.look();
+        let report = &mut look.report;
+        let cards = self.enumerate(report);
         let mut tasks: Vec<(TaskName, Task)> = (cards.iter())
             .map(|card| (TaskName { group: card.group, item: 0 }, Task::Card(card.clone())))
             .collect();
         if !cards.is_empty() {
             // It ends by itself before the patience with it does.
-            let most_ns = u64::try_from(self.limits.task.as_nanos() / 2).unwrap_or(u64::MAX);
-            let scan = Scan::new(Arc::clone(&self.tree), Arc::clone(&self.clock), most_ns);
-            tasks.push((SCAN, Task::Scan(scan)));
+            tasks.push((SCAN, Task::Scan(Scan::new(self.inquiry.walk(clients::node_of)))));
         }
-        let mut done = self.patience.run(tasks, Task::run, self.limits);
+        let mut done = self.inquiry.run(tasks, Task::run);
         match done.pop().map(|scan| scan.filter(|_| !cards.is_empty())) {
             Some(Some(Done::Scan(clients))) => {
-                clients.complain(&mut report);
+                clients.complain(report);
                 self.clients = Some(clients);
             }
             None => {}
@@ -184,7 +170,8 @@ impl HardwareSource for DrmSource {
                 report.error("fdinfo", Absence::TimedOut, detail);
             }
         }
-        let now = (self.clock.now(), self.clock.monotonic_ns());
+        let clock = &self.inquiry.clock;
+        let now = (clock.now(), clock.monotonic_ns());
         let mut devices = Vec::with_capacity(cards.len());
         let mut before = std::mem::take(&mut self.before);
         for (card, done) in cards.iter().zip(done) {
@@ -192,7 +179,7 @@ impl HardwareSource for DrmSource {
             let told = match done {
                 Some(Done::Card(files)) => {
                     let (known, counters) = last.unzip();
-                    let mut told = card.told(&files, counters, now, &mut report);
+                    let mut told = card.told(&files, counters, now, report);
                     // Asleep it does not say who it is.
                     if let Some(known) = known.filter(|_| files.asleep) {
                         told.0.identity = known.identity;
@@ -215,7 +202,7 @@ impl HardwareSource for DrmSource {
                           render node (looked into /sys/class/drm and /sys/class/accel)",
             )
         });
-        SourceReading { devices, status: report.finish(SOURCE, &*self.clock, started_ns), absent }
+        self.inquiry.told(look, SOURCE, devices, absent)
     }
 }
 

@@ -13,8 +13,9 @@ use telltale_schema::device::{DeviceClass, OtherIdentity};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Telemetry};
 
+use super::inquiry::Inquiry;
 use super::{DeviceReading, DriverMemory, HardwareSource, SourceReading};
-use crate::patience::{Limits, Patience, TaskName};
+use crate::patience::TaskName;
 use crate::report::Report;
 use crate::tree::{Directory, Tree, Unreadable};
 
@@ -34,10 +35,7 @@ const MAX_MODEL_CHARACTERS: usize = 128;
 
 /// Reads the machine itself, again and again if asked.
 pub struct HostSource {
-    tree: Arc<Tree>,
-    clock: Arc<dyn Clock>,
-    limits: Limits,
-    patience: Patience,
+    inquiry: Inquiry,
     before: Option<ProcessorTime>,
     busy: Reading<f64>,
 }
@@ -65,17 +63,14 @@ impl HostSource {
     /// A source for the machine under `tree`, all of whose files together may take `patience`.
     pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, patience: Duration) -> Self {
         Self {
-            tree,
-            clock,
-            limits: Limits { task: patience, all: patience },
-            patience: Patience::default(),
+            inquiry: Inquiry::new(tree, clock, (patience, patience)),
             before: None,
             busy: Reading::absent(Absence::NotYet, FIRST_LOOK),
         }
     }
 
     fn device(&mut self, texts: &Texts, total_bytes: u64, report: &mut Report) -> DeviceReading {
-        let now = self.clock.now();
+        let now = self.inquiry.clock.now();
         let meminfo = texts.meminfo.as_deref().unwrap_or_default();
         let used_bytes = match kibibytes(meminfo, "MemAvailable") {
             Some(free) => Reading::new(total_bytes.saturating_sub(free), now),
@@ -140,29 +135,30 @@ impl HardwareSource for HostSource {
     }
 
     fn read(&mut self) -> SourceReading {
-        let started_ns = self.clock.monotonic_ns();
-        let mut report = Report::default();
-        let task = (TaskName { group: 0, item: 0 }, Arc::clone(&self.tree));
-        let texts = self.patience.run(vec![task], Texts::read, self.limits).pop().flatten();
+        let mut look = self.inquiry.look();
+        let report = &mut look.report;
+        let task = (TaskName { group: 0, item: 0 }, Arc::clone(&self.inquiry.tree));
+        let texts = self.inquiry.run(vec![task], Texts::read).pop().flatten();
         let mut absent = None;
         let mut devices = Vec::new();
         match texts {
             Some(texts) => match &texts.meminfo {
                 Ok(meminfo) => match kibibytes(meminfo, "MemTotal").filter(|bytes| *bytes > 0) {
-                    Some(total) => devices.push(self.device(&texts, total, &mut report)),
+                    Some(total) => devices.push(self.device(&texts, total, report)),
                     None => {
                         let detail = "it does not say how much memory there is";
                         report.error("proc/meminfo", Absence::NotUnderstood, detail);
                     }
                 },
                 Err(error) if error.is_missing() => {
-                    absent = Some(format!("there is no {}", self.tree.display("proc/meminfo")));
+                    let place = self.inquiry.tree.display("proc/meminfo");
+                    absent = Some(format!("there is no {place}"));
                 }
                 Err(error) => report.error("proc/meminfo", error.absence(), error.to_string()),
             },
             None => report.error("proc", Absence::TimedOut, "the kernel did not answer in time"),
         }
-        SourceReading { devices, status: report.finish(SOURCE, &*self.clock, started_ns), absent }
+        self.inquiry.told(look, SOURCE, devices, absent)
     }
 }
 

@@ -22,8 +22,9 @@ use telltale_schema::chip::PciAddress;
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::Absence;
 
+use super::inquiry::Inquiry;
 use super::{DeviceReading, HardwareSource, SourceReading};
-use crate::patience::{Limits, Patience, TaskName};
+use crate::patience::TaskName;
 use crate::report::Report;
 use crate::tree::Tree;
 use gpu::{Complaints, Gpu, SILENT};
@@ -56,10 +57,7 @@ pub enum NvmlUse {
 
 /// Reads the GPUs of one machine, again and again if asked.
 pub struct NvidiaSource {
-    tree: Arc<Tree>,
-    clock: Arc<dyn Clock>,
-    limits: Limits,
-    patience: Patience,
+    inquiry: Inquiry,
     wanted: NvmlUse,
     library: Library,
     gpus: BTreeMap<u32, Gpu>,
@@ -68,23 +66,20 @@ pub struct NvidiaSource {
 // === impl NvidiaSource ===
 
 impl NvidiaSource {
-    /// A source for the machine under `tree`. One question may take `patience`; starting the
-    /// library, and all questions together, `deadline` each.
+    /// A source for the machine under `tree`. One question may take the first of `limits`; starting
+    /// the library, and all questions together, the second each.
     pub fn new(
         tree: Arc<Tree>,
         clock: Arc<dyn Clock>,
         wanted: NvmlUse,
-        (patience, deadline): (Duration, Duration),
+        limits: (Duration, Duration),
     ) -> Self {
         let path = match &wanted {
             NvmlUse::At(path) => Some(path.clone()),
             NvmlUse::Never | NvmlUse::OfThisMachine => None,
         };
         Self {
-            tree,
-            clock,
-            limits: Limits { task: patience, all: deadline },
-            patience: Patience::with_foreign_code(),
+            inquiry: Inquiry::new(tree, clock, limits).with_foreign_code(),
             wanted,
             library: Library::new(path),
             gpus: BTreeMap::new(),
@@ -95,16 +90,16 @@ impl NvidiaSource {
     fn not_asked(&self) -> Option<String> {
         match self.wanted {
             NvmlUse::Never => return Some(String::from("not asked, as it was told")),
-            NvmlUse::OfThisMachine if self.tree.is_emulated() => {
-                let root = self.tree.path().display();
+            NvmlUse::OfThisMachine if self.inquiry.tree.is_emulated() => {
+                let root = self.inquiry.tree.path().display();
                 return Some(format!(
                     "not asked, as NVML tells of this machine and not of the one below {root}"
                 ));
             }
             NvmlUse::OfThisMachine | NvmlUse::At(_) => {}
         }
-        if self.tree.root().stat(DRIVER).is_err() {
-            let place = self.tree.display(DRIVER);
+        if self.inquiry.tree.root().stat(DRIVER).is_err() {
+            let place = self.inquiry.tree.display(DRIVER);
             return Some(format!("no driver of NVIDIA's is loaded (there is no {place})"));
         }
         self.all_sleep().then(|| {
@@ -114,7 +109,7 @@ impl NvidiaSource {
 
     /// Whether the kernel has put every GPU of the driver to sleep, as it does in laptops.
     fn all_sleep(&self) -> bool {
-        let Ok(functions) = self.tree.root().directory(FUNCTIONS) else { return false };
+        let Ok(functions) = self.inquiry.tree.root().directory(FUNCTIONS) else { return false };
         let names = functions.names().unwrap_or_default();
         let is_function = |name: &&String| name.parse::<PciAddress>().is_ok();
         let mut functions = names.iter().filter(is_function).map(|name| {
@@ -126,10 +121,7 @@ impl NvidiaSource {
 
     /// The GPUs, or why there is nothing to ask; the error is told already.
     fn list(&mut self, report: &mut Report) -> Result<Gpus, Option<String>> {
-        let limits = Limits { task: self.limits.all, all: self.limits.all };
-        let task = (LIST, self.library.clone());
-        let listed = self.patience.run(vec![task], Library::gpus, limits).pop().flatten();
-        match listed {
+        match self.inquiry.run_long((LIST, self.library.clone()), Library::gpus) {
             Some(Ok(gpus)) => {
                 if gpus.count > MAX_GPUS {
                     let detail = format!("{} GPUs, {MAX_GPUS} are looked at", gpus.count);
@@ -169,7 +161,7 @@ impl NvidiaSource {
     fn ask(&mut self, gpus: Gpus, report: &mut Report) {
         let indices = 0..gpus.count.min(MAX_GPUS);
         self.gpus.retain(|index, _| indices.contains(index));
-        let sight = Sight::of(Arc::clone(&self.tree));
+        let sight = Sight::of(Arc::clone(&self.inquiry.tree));
         let mut tasks = Vec::new();
         for (index, handle) in indices.clone().zip(gpus.handles) {
             match handle {
@@ -189,12 +181,12 @@ impl NvidiaSource {
         }
         let names: Vec<(u32, u32)> =
             tasks.iter().map(|(name, _)| (name.group, name.item)).collect();
-        let answers = self.patience.run(tasks, Asking::answer, self.limits);
+        let answers = self.inquiry.run(tasks, Asking::answer);
         let mut by_gpu: BTreeMap<u32, Vec<Option<Answer>>> = BTreeMap::new();
         for ((index, _), answer) in names.into_iter().zip(answers) {
             by_gpu.entry(index).or_default().push(answer);
         }
-        let now = self.clock.now();
+        let now = self.inquiry.clock.now();
         for (index, answers) in by_gpu {
             if let Some(gpu) = self.gpus.get_mut(&index) {
                 take(gpu, answers, now, gpus.driver_version.as_deref(), report);
@@ -245,22 +237,21 @@ impl HardwareSource for NvidiaSource {
     }
 
     fn read(&mut self) -> SourceReading {
-        let started_ns = self.clock.monotonic_ns();
-        let mut report = Report::default();
+        let mut look = self.inquiry.look();
         let mut absent = self.not_asked();
         if absent.is_some() {
             self.gpus.clear();
         } else {
-            match self.list(&mut report) {
+            match self.list(&mut look.report) {
                 Ok(gpus) => {
                     let none = gpus.count == 0;
                     absent = none.then(|| String::from("NVIDIA's driver has no GPU"));
-                    self.ask(gpus, &mut report);
+                    self.ask(gpus, &mut look.report);
                 }
                 Err(why) => absent = why,
             }
         }
         let devices = self.devices();
-        SourceReading { devices, status: report.finish(SOURCE, &*self.clock, started_ns), absent }
+        self.inquiry.told(look, SOURCE, devices, absent)
     }
 }

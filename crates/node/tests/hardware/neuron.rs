@@ -113,7 +113,8 @@ fn devices_and_cores_are_told_and_what_no_file_has_is_absent() {
         let telemetry = &device.telemetry;
         assert_eq!(telemetry.temperature_celsius.absence().unwrap().0, Absence::Unsupported);
         assert_eq!(telemetry.power_watts.absence().unwrap().0, Absence::Unsupported);
-        assert_eq!(device.holders.absence().unwrap().0, Absence::Unsupported);
+        let is_core = device.identity.other().unwrap().parent.is_some();
+        assert_eq!(device.holders.value().is_none(), is_core, "{:?}", device.holders);
     }
 }
 
@@ -200,4 +201,39 @@ fn a_driver_of_another_version_shows_what_it_has() {
     assert_eq!(reading.devices[0].identity.product(), "neuron");
     let load = reading.devices[1].telemetry.load.as_ref().unwrap();
     assert_eq!(load.busy_ratio.absence().unwrap().0, Absence::Unsupported);
+}
+
+#[test]
+fn processes_that_have_a_device_open_hold_it_with_memory_that_nobody_tells() {
+    let machine = Machine::new();
+    furnish(&machine);
+    let opens = [
+        ("77/fd/3", "/dev/neuron0"),
+        ("77/fd/4", "/dev/neuron0"),
+        ("78/fd/0", "/dev/neuron10"),
+        ("78/fd/1", "/dev/neuron1"),
+        ("78/fd/2", "/dev/neuron"),
+        ("78/fd/5", "/dev/neuron00"),
+        ("78/fd/6", "/dev/neuron0/x"),
+        ("79/fd/1", "/dev/null"),
+    ];
+    for (path, target) in opens {
+        machine.link(&format!("proc/{path}"), target);
+    }
+    let holders = |reading: &SourceReading, place: usize| {
+        let holders = reading.devices[place].holders.value().unwrap().clone();
+        holders.iter().map(|one| (one.pid.unwrap(), one.open_descriptors)).collect::<Vec<_>>()
+    };
+    let reading = source(&machine).read();
+    assert_eq!(reading.status.errors, []);
+    assert_eq!(holders(&reading, 0), [(77, 2)]);
+    assert_eq!(holders(&reading, 3), [(78, 1)]);
+    assert!(reading.devices[0].holders.value().unwrap().iter().all(|one| !one.memory_known));
+    // A process whose descriptors are closed to us: whom we see is told, that there is none is not.
+    std::fs::create_dir_all(machine.path().join("proc/80")).unwrap();
+    machine.link("proc/80/fd", "errno:EACCES");
+    std::fs::remove_dir_all(machine.path().join("proc/78")).unwrap();
+    let reading = source(&machine).read();
+    assert_eq!(holders(&reading, 0), [(77, 2)]);
+    assert_eq!(reading.devices[3].holders.absence().unwrap().0, Absence::Permission);
 }

@@ -5,19 +5,15 @@
 //! `drm-client-id`, and counts once, for the first process that has it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use telltale_schema::chip::PciAddress;
-use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
 
+use super::super::descriptors::{Walk, Walked};
 use super::card::Card;
 use crate::report::Report;
-use crate::tree::{Directory, Tree};
 
-/// Descriptors of one process that are looked at.
-const MAX_DESCRIPTORS: usize = 4096;
 /// Clients that are kept.
 const MAX_CLIENTS: usize = 16 * 1024;
 /// What one descriptor's text may have.
@@ -32,20 +28,13 @@ const HOST_REGIONS: [&str; 6] = ["gtt", "system", "cpu", "memory", "shmem", "sto
 
 /// A look at all processes.
 pub(super) struct Scan {
-    tree: Arc<Tree>,
-    clock: Arc<dyn Clock>,
-    /// How long it may go on before it leaves the rest out.
-    most_ns: u64,
+    walk: Walk,
 }
 
 /// What a look at all processes found.
 pub(super) struct Clients {
-    pub(super) at: Timestamp,
+    pub(super) walked: Walked,
     clients: Vec<Client>,
-    /// Some processes could not be looked at.
-    pub(super) closed: bool,
-    /// Processes that were left out because the look took too long.
-    unseen: usize,
     /// Clients beyond those that are kept.
     dropped: usize,
 }
@@ -81,32 +70,31 @@ struct Regions {
 // === impl Scan ===
 
 impl Scan {
-    pub(super) fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, most_ns: u64) -> Self {
-        Self { tree, clock, most_ns }
+    pub(super) fn new(walk: Walk) -> Self {
+        Self { walk }
     }
 
     pub(super) fn run(&self) -> Clients {
-        let mut clients = Clients {
-            at: self.clock.now(),
-            clients: Vec::new(),
-            closed: false,
-            unseen: 0,
-            dropped: 0,
-        };
-        let Ok(proc) = self.tree.root().directory("proc") else { return clients };
-        let names = proc.names().unwrap_or_default();
-        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        pids.sort_unstable();
-        let ends_ns = self.clock.monotonic_ns().saturating_add(self.most_ns);
-        for (place, pid) in pids.iter().enumerate() {
-            if self.clock.monotonic_ns() > ends_ns {
-                clients.unseen = pids.len() - place;
-                break;
+        let (mut clients, mut dropped) = (Vec::new(), 0);
+        let walked = self.walk.run(|opened| {
+            if clients.len() >= MAX_CLIENTS {
+                dropped += 1;
+                return;
             }
-            clients.look(&proc, *pid);
-        }
-        clients
+            let path = format!("fdinfo/{}", opened.descriptor);
+            let text = opened.process.file(&path, MAX_FDINFO_BYTES);
+            let text = text.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let text = text.as_deref().unwrap_or_default();
+            clients.push(Client::parse(opened.pid, opened.node, text));
+        });
+        Clients { walked, clients, dropped }
     }
+}
+
+/// The name of a card's node, of what a descriptor's link leads to.
+pub(super) fn node_of(target: &str) -> Option<&str> {
+    let node = NODES.iter().find_map(|place| target.strip_prefix(place));
+    node.filter(|node| !node.contains('/'))
 }
 
 // === impl Clients ===
@@ -114,40 +102,10 @@ impl Scan {
 impl Clients {
     /// Says what the look left out.
     pub(super) fn complain(&self, report: &mut Report) {
-        if self.unseen > 0 {
-            let detail =
-                format!("{} processes were left out, as looking took too long", self.unseen);
-            report.error("fdinfo", Absence::TimedOut, detail);
-        }
+        self.walked.complain("fdinfo", report);
         if self.dropped > 0 {
             let detail = format!("{} more open files than are kept", self.dropped);
             report.error("fdinfo", Absence::Failed, detail);
-        }
-    }
-
-    /// Looks at one process. Those that end meanwhile are passed over.
-    fn look(&mut self, proc: &Directory, pid: u32) {
-        let Ok(process) = proc.directory(&pid.to_string()) else { return };
-        let names = match process.directory("fd").and_then(|fd| Ok((fd.names()?, fd))) {
-            Ok(found) => found,
-            Err(error) => {
-                self.closed |= error.absence() == Absence::Permission;
-                return;
-            }
-        };
-        let (names, descriptors) = names;
-        for name in names.iter().take(MAX_DESCRIPTORS) {
-            let Ok(target) = descriptors.link(name) else { continue };
-            let Some(target) = target.to_str() else { continue };
-            let node = NODES.iter().find_map(|place| target.strip_prefix(place));
-            let Some(node) = node.filter(|node| !node.contains('/')) else { continue };
-            if self.clients.len() >= MAX_CLIENTS {
-                self.dropped += 1;
-                continue;
-            }
-            let text = process.file(&format!("fdinfo/{name}"), MAX_FDINFO_BYTES);
-            let text = text.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            self.clients.push(Client::parse(pid, node, text.as_deref().unwrap_or_default()));
         }
     }
 

@@ -107,7 +107,7 @@ impl Unit {
                 load: Some(Box::new(load)),
                 ..Telemetry::absent(Absence::Unsupported, NO_FILE)
             },
-            holders: Reading::absent(Absence::Unsupported, "the driver lists no processes"),
+            holders: Reading::absent(Absence::Unsupported, "processes open the device"),
             memory: Some(DriverMemory {
                 used_bytes: Reading::absent(reason, detail),
                 capacity_bytes: Reading::absent(Absence::Unsupported, NO_FILE),
