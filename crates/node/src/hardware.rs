@@ -5,6 +5,7 @@
 //! fails costs its own devices and nobody else's. A source whose hardware is not there says why to
 //! whoever asks (`telltale doctor`) and is in no snapshot.
 
+mod bus;
 mod descriptors;
 mod drm;
 mod host;
@@ -20,6 +21,7 @@ use telltale_schema::snapshot::{Holder, SourceStatus, Telemetry};
 
 use crate::tenstorrent::ChipReading;
 
+pub use bus::{DriverlessBoard, driverless_boards};
 pub use drm::DrmSource;
 pub use host::HostSource;
 pub use neuron::NeuronSource;

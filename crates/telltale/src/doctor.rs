@@ -1,10 +1,13 @@
 //! `telltale doctor`: what works on this machine, what does not, why, and the command that mends it.
 
 mod bundle;
+mod devices;
+mod directory;
 mod finding;
 mod kernel;
-mod machine;
+mod processes;
 mod service;
+mod terminal;
 
 use std::path::Path;
 
@@ -33,12 +36,14 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
     };
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let snapshot = collector.collect();
+    let output = Output::detect();
     let mut findings = Vec::new();
-    machine::look(&snapshot, root, &collector.absent_sources(), &mut findings);
-    machine::look_at_directories(place, &mut findings);
+    devices::look(&snapshot, root, &collector.absent_sources(), &mut findings);
+    processes::look(&snapshot, &mut findings);
+    directory::look(place, &mut findings);
     kernel::look(&mut findings);
     service::look(place, &arguments.history, &mut findings);
-    let output = Output::detect();
+    terminal::look(&output, &mut findings);
     if let Some(path) = &arguments.bundle {
         bundle::write(path, &findings, &snapshot)?;
     }

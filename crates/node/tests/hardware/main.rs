@@ -4,6 +4,7 @@
 // A step that fails is the report of the test that needed it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod bus;
 mod conformance;
 mod drm;
 mod host;

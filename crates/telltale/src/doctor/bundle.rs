@@ -1,10 +1,14 @@
 //! A file for whoever helps: findings and snapshot, without what tells who and where this is.
 //!
 //! Names of people, hosts, programs, pods and devices become numbers, the same one for the same
-//! name throughout, so that a reader still sees what belongs together. What is not known to be
-//! harmless is left out.
+//! name throughout, so that a reader still sees what belongs together. A text is kept only where its
+//! field is known to be harmless; texts for people are cleaned word by word ([`words`]). Nothing of
+//! the environment is in it.
 
-use std::collections::BTreeMap;
+mod identity;
+mod numbers;
+mod words;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,6 +19,9 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::finding::Finding;
 use crate::exit::Failure;
+use identity::Identity;
+use numbers::Numbers;
+use words::Cleaner;
 
 /// Fields whose value is a name, and what the number stands behind instead.
 const NAMES: [(&str, &str); 16] = [
@@ -36,11 +43,36 @@ const NAMES: [(&str, &str); 16] = [
     ("ids", "id"),
 ];
 
-/// Fields with free text of programs or paths, and those that nothing here can judge.
+/// Fields whose texts are words of ours, of a driver or of the kernel, and tell nobody's name.
+const HARMLESS: [&str; 18] = [
+    "absent",
+    "accounting",
+    "architecture",
+    "board_type",
+    "capacity_source",
+    "class",
+    "counter",
+    "direction",
+    "driver",
+    "engine",
+    "kind",
+    "known_by",
+    "pci",
+    "reason",
+    "source",
+    "space",
+    "state",
+    "vendor",
+];
+
+/// Fields whose texts are cleaned word by word.
+const CLEANED: [&str; 2] = ["model", "throttled_by"];
+
+/// Fields that are left out whatever they have: free text of programs and devices, and paths.
 const LEFT_OUT: [&str; 4] = ["metrics", "detail", "firmware", "help"];
 
 /// Names of sources, which are ours and tell nothing.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "tenstorrent",
     "drm",
     "neuron",
@@ -52,7 +84,14 @@ const OURS: [&str; 11] = [
     "processes",
     "pods",
     "kubelet",
+    "legacy",
 ];
+
+/// Stands where something was left out.
+const GONE: &str = "left out";
+
+/// Letters of the longest harmless text.
+const MAX_HARMLESS: usize = 64;
 
 /// Writes the file, which must not be there yet and is nobody else's to read.
 pub(super) fn write(path: &Path, findings: &[Finding], snapshot: &Snapshot) -> Result<(), Failure> {
@@ -65,85 +104,93 @@ pub(super) fn write(path: &Path, findings: &[Finding], snapshot: &Snapshot) -> R
     };
     let mut file =
         File::options().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-    let text = text(findings, snapshot);
+    let text = text(findings, snapshot, Identity::of_this_machine());
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
 /// What is in the file.
-fn text(findings: &[Finding], snapshot: &Snapshot) -> String {
-    let mut veil = Veil::of(snapshot);
+fn text(findings: &[Finding], snapshot: &Snapshot, mut identity: Identity) -> String {
+    identity.learn(snapshot);
+    let mut veil = Veil { numbers: Numbers::default() };
     let snapshot = serde_json::to_value(snapshot).expect("a snapshot has only string keys");
-    let findings = serde_json::to_value(findings).expect("findings have only string keys");
     let snapshot = veil.value(snapshot);
+    let mut cleaner = Cleaner::new(&identity, veil.numbers);
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let bundle = json!({
         "schema_version": super::SCHEMA_VERSION,
         "version": env!("CARGO_PKG_VERSION"),
-        "kernel": rustix::system::uname().release().to_string_lossy(),
-        "findings": veil.texts(findings),
+        "kernel": cleaner.release(&release),
+        "findings": findings.iter().map(|finding| cleaned(finding, &mut cleaner)).collect::<Vec<_>>(),
         "snapshot": snapshot,
     });
     serde_json::to_string_pretty(&bundle).expect("it has only string keys") + "\n"
 }
 
-/// Which name has which number.
+fn cleaned(finding: &Finding, cleaner: &mut Cleaner<'_>) -> Value {
+    json!({
+        "subject": finding.subject,
+        "verdict": finding.verdict.name(),
+        "what": cleaner.text(&finding.what),
+        "remedy": finding.remedy.iter().map(|remedy| cleaner.text(remedy)).collect::<Vec<_>>(),
+    })
+}
+
+/// What hides names in a snapshot.
 struct Veil {
-    numbers: BTreeMap<(&'static str, String), usize>,
-    /// Names that must not be in any text, the longest first, and what stands there instead.
-    words: Vec<(String, String)>,
+    numbers: Numbers,
 }
 
 // === impl Veil ===
 
 impl Veil {
-    fn of(snapshot: &Snapshot) -> Self {
-        let mut veil = Self { numbers: BTreeMap::new(), words: Vec::new() };
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let mut words = vec![(host, String::from("HOST"))];
-        for variable in ["HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR"] {
-            let value = std::env::var(variable).unwrap_or_default();
-            words.push((value, format!("${variable}")));
-        }
-        for process in &snapshot.processes {
-            words.push((process.user.value().cloned().unwrap_or_default(), String::from("USER")));
-        }
-        for device in &snapshot.devices {
-            words.push((device.id.clone(), veil.named("id", &device.id)));
-        }
-        // One letter is in every text.
-        words.retain(|(word, _)| word.len() > 1 && word != "root");
-        words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
-        veil.words = words;
-        veil
-    }
-
-    fn named(&mut self, kind: &'static str, name: &str) -> String {
-        let next = self.numbers.keys().filter(|(of, _)| *of == kind).count() + 1;
-        let number = *self.numbers.entry((kind, name.to_owned())).or_insert(next);
-        format!("{kind}-{number}")
-    }
-
-    /// A value with names as numbers and free text left out.
+    /// A value with names as numbers, and texts left out that are not known to be harmless.
     fn value(&mut self, value: Value) -> Value {
         match value {
-            Value::Object(fields) => {
-                let veiled = fields.into_iter().map(|(key, value)| {
-                    let value = self.field(&key, value);
-                    (key, value)
-                });
-                Value::Object(veiled.collect::<Map<_, _>>())
-            }
+            Value::Object(fields) => self.fields(fields),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            Value::String(_) => json!(GONE),
             other => other,
         }
     }
 
+    fn fields(&mut self, fields: Map<String, Value>) -> Value {
+        let veiled = fields.into_iter().enumerate().map(|(place, (key, value))| {
+            let value = self.field(&key, value);
+            // Categories of a driver's memory are keys; any others are ours.
+            let key = if is_plain(&key) { key } else { format!("key-{place}") };
+            (key, value)
+        });
+        Value::Object(veiled.collect())
+    }
+
     fn field(&mut self, key: &str, value: Value) -> Value {
         if LEFT_OUT.contains(&key) {
-            return json!("left out");
+            return json!(GONE);
         }
-        match NAMES.iter().find(|(name, _)| *name == key) {
-            Some((_, kind)) => self.names(kind, value),
-            None => self.value(value),
+        if let Some((_, kind)) = NAMES.iter().find(|(name, _)| *name == key) {
+            return self.names(kind, value);
+        }
+        match value {
+            Value::String(text) if HARMLESS.contains(&key) && is_plain(&text) => json!(text),
+            Value::String(text) if CLEANED.contains(&key) => {
+                json!(words::without_numbers(&text))
+            }
+            Value::Array(items) => items.into_iter().map(|item| self.within(key, item)).collect(),
+            Value::Object(mut fields) if fields.contains_key("value") => {
+                let inner = fields.remove("value").map(|inner| self.within(key, inner));
+                let Value::Object(mut rest) = self.fields(fields) else { return json!(GONE) };
+                rest.extend(inner.map(|inner| (String::from("value"), inner)));
+                Value::Object(rest)
+            }
+            other => self.value(other),
+        }
+    }
+
+    /// What is in a list, or in a reading, of the field `key`.
+    fn within(&mut self, key: &str, item: Value) -> Value {
+        match item {
+            Value::String(_) | Value::Array(_) => self.field(key, item),
+            other => self.value(other),
         }
     }
 
@@ -151,38 +198,28 @@ impl Veil {
     fn names(&mut self, kind: &'static str, value: Value) -> Value {
         match value {
             Value::String(name) if OURS.contains(&name.as_str()) => Value::String(name),
-            Value::String(name) => Value::String(self.named(kind, &name)),
-            Value::Number(number) => Value::String(self.named(kind, &number.to_string())),
+            Value::String(name) => Value::String(self.numbers.named(kind, &name)),
+            Value::Number(number) => Value::String(self.numbers.named(kind, &number.to_string())),
             Value::Array(items) => items.into_iter().map(|item| self.names(kind, item)).collect(),
             Value::Object(mut fields) => match fields.remove("value") {
                 Some(inner) => {
                     let inner = self.names(kind, inner);
-                    let Value::Object(mut rest) = self.value(Value::Object(fields)) else {
-                        return inner;
-                    };
+                    let Value::Object(mut rest) = self.fields(fields) else { return inner };
                     rest.insert("value".into(), inner);
                     Value::Object(rest)
                 }
-                None => self.value(Value::Object(fields)),
+                None => self.fields(fields),
             },
             other => other,
         }
     }
-
-    /// A value whose texts are ours, with the names in them replaced.
-    fn texts(&self, value: Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(
-                self.words
-                    .iter()
-                    .fold(text, |text, (word, instead)| text.replace(word.as_str(), instead)),
-            ),
-            Value::Array(items) => items.into_iter().map(|item| self.texts(item)).collect(),
-            Value::Object(fields) => {
-                let veiled = fields.into_iter().map(|(key, value)| (key, self.texts(value)));
-                Value::Object(veiled.collect::<Map<_, _>>())
-            }
-            other => other,
-        }
-    }
 }
+
+/// Whether a text is a word as programmers make them, too short and plain to carry a secret.
+fn is_plain(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:.!".contains(&byte);
+    text.len() <= MAX_HARMLESS && text.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests;

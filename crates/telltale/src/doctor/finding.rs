@@ -47,11 +47,35 @@ impl Verdict {
 // === impl Finding ===
 
 impl Finding {
-    pub(super) fn new(subject: &'static str, verdict: Verdict, what: impl Into<String>) -> Self {
-        Self { subject, verdict, what: what.into(), remedy: Vec::new() }
+    /// It works.
+    pub(super) fn works(subject: &'static str, what: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Works, what: what.into(), remedy: Vec::new() }
     }
 
-    /// The same with a command that mends it.
+    /// It is not on this machine.
+    pub(super) fn not_here(subject: &'static str, what: impl Into<String>) -> Self {
+        Self { verdict: Verdict::NotHere, ..Self::works(subject, what) }
+    }
+
+    /// It works in part, and this mends it. There is no such finding without a remedy.
+    pub(super) fn partly(
+        subject: &'static str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { verdict: Verdict::Partly, ..Self::works(subject, what).mended_by(remedy) }
+    }
+
+    /// It does not work, and this mends it, or tells more. There is no such finding without a remedy.
+    pub(super) fn broken(
+        subject: &'static str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { verdict: Verdict::Broken, ..Self::works(subject, what).mended_by(remedy) }
+    }
+
+    /// The same with a further command.
     pub(super) fn mended_by(mut self, command: impl Into<String>) -> Self {
         self.remedy.push(command.into());
         self

@@ -3,18 +3,32 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use telltale_node::configuration::Layers;
-use telltale_node::grpc::{Health, HealthEndpoint, HealthError, ReachError, ask_health};
+use rustix::process::geteuid;
+use telltale_node::configuration::{Layers, Refusal};
+use telltale_node::grpc::{
+    ConnectError, Health, HealthEndpoint, HealthError, ReachError, ask_health,
+};
 use telltale_node::history::{DatabaseError, Reader};
+use telltale_schema::quantity::bytes;
 use telltale_schema::text::with_causes;
 
-use super::finding::{Finding, Verdict};
+use super::finding::Finding;
 use crate::arguments::{HistoryPlace, Place};
 use crate::past::candidates;
 use crate::sockets::sockets;
 
 /// How long the service may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Free bytes of a file system below which a history may not go on.
+const LITTLE_BYTES: u64 = 64 << 20;
+
+/// Where packages and people put the service's unit.
+const UNITS: [&str; 3] = [
+    "/etc/systemd/system/telltale.service",
+    "/usr/lib/systemd/system/telltale.service",
+    "/lib/systemd/system/telltale.service",
+];
 
 /// Looks at the service.
 pub(super) fn look(place: &Place, history: &HistoryPlace, findings: &mut Vec<Finding>) {
@@ -26,63 +40,129 @@ pub(super) fn look(place: &Place, history: &HistoryPlace, findings: &mut Vec<Fin
 }
 
 fn answering(place: &Place) -> Finding {
-    let start = "telltale serve";
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return Finding::new("service", Verdict::Broken, "no event loop can be made");
+        let what = "no event loop can be made; too many files may be open";
+        return Finding::broken("service", what, "ulimit -n");
     };
     let mut worst = None;
     for socket in sockets(place) {
-        let shown = socket.display().to_string();
-        match runtime.block_on(ask_health(&HealthEndpoint::Unix(socket), None, PATIENCE)) {
+        let endpoint = HealthEndpoint::Unix(socket.clone());
+        match runtime.block_on(ask_health(&endpoint, None, PATIENCE)) {
             Ok(Health::Serving) => {
-                return Finding::new("service", Verdict::Works, format!("answers on {shown}"));
-            }
-            Ok(Health::NotServing) => {
-                let what = format!("answers on {shown} and has no recent snapshot");
-                worst = Some(Finding::new("service", Verdict::Broken, what));
+                let what = format!("answers on {}", socket.display());
+                return Finding::works("service", what);
             }
             Err(HealthError::Reach(ReachError::Socket(error))) if error.is_missing() => {}
-            Err(error) => {
-                let what = format!("{shown}: {}", with_causes(&error));
-                worst.get_or_insert(Finding::new("service", Verdict::Broken, what));
+            other => {
+                worst.get_or_insert(unwell(&socket, other));
             }
         }
     }
-    worst.map(|finding| finding.mended_by("systemctl status telltale")).unwrap_or_else(|| {
-        let what = "none runs: no history, no metrics endpoint, no page; the tables work without";
-        Finding::new("service", Verdict::NotHere, what).mended_by(start)
-    })
+    worst.unwrap_or_else(|| none_runs(place))
+}
+
+/// A socket at which no service serves.
+fn unwell(socket: &Path, said: Result<Health, HealthError>) -> Finding {
+    let shown = socket.display();
+    let status = "systemctl status telltale";
+    let error = match said {
+        Ok(_) => {
+            let what = format!("answers on {shown} and has no recent snapshot");
+            let log = "journalctl -u telltale -n 50";
+            return Finding::broken("service", what, status).mended_by(log);
+        }
+        Err(error) => error,
+    };
+    match &error {
+        HealthError::Reach(ReachError::Socket(ConnectError::Silent { .. })) => {
+            let what = format!("nobody answers at {shown}; a service that was killed leaves it");
+            Finding::broken("service", what, status).mended_by("telltale serve")
+        }
+        HealthError::Reach(ReachError::Socket(ConnectError::Stranger { .. })) => {
+            let remove = format!("sudo rm {shown}");
+            Finding::broken("service", with_causes(&error), format!("ls -l {shown}"))
+                .mended_by(remove)
+        }
+        HealthError::Reach(ReachError::Socket(ConnectError::Missing { .. })) => {
+            let what = with_causes(&error);
+            Finding::broken("service", what, format!("ls -ld {shown}"))
+        }
+        _ => Finding::broken("service", with_causes(&error), status),
+    }
+}
+
+/// What it means that there is no socket: a service that is installed should run.
+fn none_runs(place: &Place) -> Finding {
+    let is_this_machine = place.root.as_deref().is_none_or(|root| root == Path::new("/"));
+    let is_installed = UNITS.iter().any(|path| Path::new(path).exists());
+    if is_this_machine && place.runtime_dir.is_none() && is_installed {
+        let what = "it is installed and has no socket: it does not run, or has another directory";
+        return Finding::broken("service", what, "sudo systemctl start telltale")
+            .mended_by("journalctl -u telltale -n 50");
+    }
+    let what = "none runs: no history, no metrics endpoint, no page; the tables work without";
+    Finding::not_here("service", what).mended_by("telltale serve")
 }
 
 fn past(candidates: &[PathBuf]) -> Finding {
     let mut closed = None;
     for path in candidates {
+        let shown = path.display();
         match Reader::open(path) {
             Ok(_) => {
-                let what = format!("{} can be read", path.display());
-                return Finding::new("history", Verdict::Works, what);
+                let free = path.parent().and_then(|directory| rustix::fs::statvfs(directory).ok());
+                let free = free.map(|status| status.f_bavail.saturating_mul(status.f_frsize));
+                return match free {
+                    Some(free) if free < LITTLE_BYTES => Finding::partly(
+                        "history",
+                        format!("{shown}: {} are free, so that it may not go on", bytes(free)),
+                        format!("df -h {shown}"),
+                    ),
+                    _ => Finding::works("history", format!("{shown} can be read")),
+                };
             }
             Err(DatabaseError::Missing { .. }) => {}
             Err(error @ DatabaseError::Closed { .. }) => {
                 let what =
                     format!("{}; the service shows each user their own", with_causes(&error));
-                closed.get_or_insert(Finding::new("history", Verdict::NotHere, what));
+                closed.get_or_insert(Finding::not_here("history", what));
             }
-            Err(error) => return Finding::new("history", Verdict::Broken, with_causes(&error)),
+            Err(error @ DatabaseError::Broken { .. }) => {
+                let what = format!("{}; a service that starts moves it aside", with_causes(&error));
+                return Finding::broken("history", what, "sudo systemctl restart telltale");
+            }
+            Err(error @ DatabaseError::Newer { .. }) => {
+                let what = with_causes(&error);
+                return Finding::broken("history", what, "telltale --version");
+            }
+            Err(error) => {
+                let remedy = format!("df -h {shown}");
+                return Finding::broken("history", with_causes(&error), remedy);
+            }
         }
     }
-    closed.unwrap_or_else(|| {
-        Finding::new("history", Verdict::NotHere, "there is none; a service keeps one")
-    })
+    closed.unwrap_or_else(|| Finding::not_here("history", "there is none; a service keeps one"))
 }
 
+/// The configuration of a service that would begin now. What it names is looked at by root alone:
+/// the service's user may read what others may not.
 fn configuration() -> Finding {
+    let check = "telltale config check";
     let layers = Layers::of_this_process(None, Vec::new());
     let files: Vec<String> = layers.files().iter().map(|path| path.display().to_string()).collect();
     let read = if files.is_empty() { String::from("no file") } else { files.join(", ") };
-    match layers.load() {
-        Ok(_) => Finding::new("settings", Verdict::Works, format!("read from {read}")),
-        Err(error) => Finding::new("settings", Verdict::Broken, with_causes(&error))
-            .mended_by("telltale config check"),
+    let effective = match layers.load() {
+        Ok(effective) => effective,
+        Err(error) => return Finding::broken("settings", with_causes(&error), check),
+    };
+    let mut refusals = effective.configuration.contradictions();
+    if geteuid().is_root() {
+        refusals.extend(effective.configuration.unusable());
     }
+    if refusals.is_empty() {
+        return Finding::works("settings", format!("read from {read}"));
+    }
+    let tell = |one: &Refusal| format!("{}: {}", one.keys.first().unwrap_or(&"?"), one.why);
+    let what: Vec<String> = refusals.iter().map(tell).collect();
+    Finding::broken("settings", format!("read from {read}: {}", what.join("; ")), check)
 }

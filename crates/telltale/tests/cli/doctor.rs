@@ -100,3 +100,115 @@ fn what_the_dead_left_is_told_with_the_command_that_removes_it() {
     again.complains(2, &["cannot write the bundle", "it is not overwritten"]);
     assert_eq!(std::fs::read_to_string(&bundle).unwrap(), text);
 }
+
+/// The finding of one subject that is worst, and its text.
+fn worst(said: &Said, subject: &str) -> (String, String) {
+    let object: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{said:?}"));
+    let findings = object["findings"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let rank = |verdict: &str| {
+        ["works", "not_here", "partly", "broken"].iter().position(|it| *it == verdict)
+    };
+    let of_subject = findings.iter().filter(|finding| finding["subject"] == subject);
+    let found = of_subject.map(|it| (text(&it["verdict"]), text(&it["what"])));
+    found.max_by_key(|(verdict, _)| rank(verdict)).unwrap_or_else(|| panic!("{subject}: {said:?}"))
+}
+
+/// Whatever does not work as it should comes with a command.
+fn is_mended(said: &Said) {
+    let object: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{said:?}"));
+    for finding in object["findings"].as_array().unwrap() {
+        let verdict = finding["verdict"].as_str().unwrap();
+        let remedies = finding["remedy"].as_array().map_or(0, Vec::len);
+        assert!(!matches!(verdict, "partly" | "broken") || remedies > 0, "{finding}");
+    }
+}
+
+#[test]
+fn each_thing_that_is_broken_is_told_with_what_mends_it() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
+    let runtime = root.join("run/tt");
+    let socket = runtime.join("telemetry.sock");
+    let look = |status: i32, subject: &str, words: &str| {
+        let said = doctor(&root, &["--json"]);
+        is_mended(&said);
+        assert_eq!(said.status, Some(status), "{said:?}");
+        let object: Value = serde_json::from_str(&said.out).unwrap();
+        let mut findings = object["findings"].as_array().unwrap().iter();
+        let is_told = findings
+            .any(|it| it["subject"] == subject && it["what"].as_str().unwrap().contains(words));
+        assert!(is_told, "{subject}: {words}: {said:?}");
+    };
+    look(0, "service", "none runs");
+    // A service that was killed, one that says nothing, and no service at all.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    look(2, "service", "nobody answers");
+    std::fs::remove_file(&socket).unwrap();
+    let silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    look(2, "service", "did not answer");
+    drop(silent);
+    std::fs::remove_file(&socket).unwrap();
+    std::fs::write(&socket, "no socket").unwrap();
+    look(2, "service", "nobody answers");
+    std::fs::remove_file(&socket).unwrap();
+    // A history that is none.
+    let state = root.with_extension("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("history.db"), "no database, but longer than a header of one")
+        .unwrap();
+    look(2, "history", "damaged");
+    std::fs::remove_file(state.join("history.db")).unwrap();
+    // A directory in which anybody can replace anything, and one that is not there.
+    let mode = |mode| std::fs::set_permissions(&runtime, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o777);
+    look(2, "directory", "any user can replace");
+    mode(0o1777);
+    look(0, "directory", "kept by user");
+    std::fs::remove_dir(&runtime).unwrap();
+    look(2, "directory", "cannot open");
+    std::fs::create_dir(&runtime).unwrap();
+    // A board that no driver has.
+    let board = root.join("sys/bus/pci/devices/0000:99:00.0");
+    std::fs::create_dir_all(&board).unwrap();
+    std::fs::write(board.join("vendor"), "0x1e52\n").unwrap();
+    std::fs::write(board.join("class"), "0x120000\n").unwrap();
+    look(2, "hardware", "Tenstorrent at 0000:99:00.0 has no driver");
+    std::os::unix::fs::symlink("../../drivers/vfio-pci", board.join("driver")).unwrap();
+    look(0, "hardware", "for a virtual machine");
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_found_and_no_secret_of_them_is_in_the_bundle() {
+    let place = Scratch::new();
+    let (directory, bundle) = (place.join("telltale"), place.join("bundle.json"));
+    std::fs::create_dir(&directory).unwrap();
+    let tell = |text: &str| {
+        std::fs::write(directory.join("telltale.toml"), text).unwrap();
+        let _ = std::fs::remove_file(&bundle);
+        let mut command = telltale();
+        command.env("XDG_CONFIG_HOME", place.path()).args(["doctor", "--json", "--bundle"]);
+        let said = said(command.arg(&bundle));
+        is_mended(&said);
+        (worst(&said, "settings"), std::fs::read_to_string(&bundle).unwrap())
+    };
+    let ((verdict, what), _) = tell("[http]\nlisten = [\"192.0.2.77:9435\"]\n");
+    assert_eq!(verdict, "broken", "{what}");
+    assert!(what.contains("http.listen"), "{what}");
+    let secrets = [
+        "[alerts.webhook]\nurl = \"https://bob:hunter2@hooks.example.com/T0/SECRETPART\"\n",
+        "token_file = hunter2\n",
+        "[otlp]\nendpoint = \"https://otel.example.com:4318/hunter2?key=SECRETPART\"\n",
+        "[otlp]\nendpoint = \"ftp://bob:hunter2@otel.example.com\"\nheaders = [\"authorization=Bearer SECRETPART\"]\n",
+        "[http]\nlisten = [\"192.0.2.77:9435\"]\n",
+    ];
+    let home = place.path().to_str().unwrap();
+    for text in secrets {
+        let (settings, bundle) = tell(text);
+        for secret in ["hunter2", "SECRETPART", "example.com", "192.0.2.77", "bob", home] {
+            assert!(!bundle.contains(secret), "{text}: {secret} is in {bundle}, for {settings:?}");
+        }
+        assert!(bundle.contains("\"settings\""), "{bundle}");
+    }
+}

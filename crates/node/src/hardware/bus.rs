@@ -1,0 +1,71 @@
+//! Accelerators on the PCI bus that no driver has, so that no source can tell of them.
+//!
+//! From `vendor`, `class`, `device` and `driver` of `/sys/bus/pci/devices`, which the kernel has of
+//! every function without asking the device (the kernel's `Documentation/PCI/sysfs-pci.rst`). Nothing
+//! is bound, loaded or woken up here.
+
+use std::path::Path;
+
+use telltale_schema::chip::PciAddress;
+
+use crate::tree::{Directory, Tree};
+
+/// Where the kernel lists PCI functions.
+const FUNCTIONS: &str = "sys/bus/pci/devices";
+
+/// Functions that are looked at.
+const MAX_FUNCTIONS: usize = 4096;
+
+/// Classes of PCI functions that compute: displays and processing accelerators (the upper byte).
+const COMPUTING: [u32; 2] = [0x03, 0x12];
+
+/// Drivers that hand a function to a virtual machine, or keep it from everyone.
+const HELD_BACK: [&str; 2] = ["vfio-pci", "pci-stub"];
+
+/// Vendors by their PCI id: what they are called, the kernel module of their driver, and whether
+/// each of their functions is an accelerator.
+const VENDORS: [(&str, &str, &str, bool); 4] = [
+    ("0x1e52", "Tenstorrent", "tenstorrent", true),
+    ("0x10de", "NVIDIA", "nvidia", false),
+    ("0x1002", "AMD", "amdgpu", false),
+    ("0x1da3", "Habana", "habanalabs", true),
+];
+
+/// An accelerator that no driver for it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverlessBoard {
+    /// Where it sits.
+    pub pci: PciAddress,
+    /// Whose it is, for a person.
+    pub vendor: &'static str,
+    /// The kernel module that would drive it.
+    pub module: &'static str,
+    /// Who has it instead, for a virtual machine say.
+    pub held_by: Option<String>,
+}
+
+/// The accelerators of the machine below `root` that no driver has, by address; none where the
+/// kernel shows no PCI bus.
+pub fn driverless_boards(root: &Path) -> Vec<DriverlessBoard> {
+    let Ok(tree) = Tree::open(root) else { return Vec::new() };
+    let Ok(functions) = tree.root().directory(FUNCTIONS) else { return Vec::new() };
+    let names = functions.names().unwrap_or_default();
+    let mut addresses: Vec<PciAddress> =
+        names.iter().take(MAX_FUNCTIONS).filter_map(|name| name.parse().ok()).collect();
+    addresses.sort_unstable();
+    addresses.into_iter().filter_map(|pci| look(&functions, pci)).collect()
+}
+
+fn look(functions: &Directory, pci: PciAddress) -> Option<DriverlessBoard> {
+    let function = functions.directory(&pci.to_string()).ok()?;
+    let text = |name: &str| String::from_utf8(function.attribute(name).ok()?).ok();
+    let vendor = text("vendor")?;
+    let (_, vendor, module, all) = VENDORS.into_iter().find(|(id, ..)| *id == vendor.trim())?;
+    let class = text("class")?;
+    let class = u32::from_str_radix(class.trim().trim_start_matches("0x"), 16).ok()? >> 16;
+    let driver = function.link("driver").ok();
+    let driver = driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let is_free = driver.as_deref().is_none_or(|driver| HELD_BACK.contains(&driver));
+    let computes = all || COMPUTING.contains(&class);
+    (is_free && computes).then_some(DriverlessBoard { pci, vendor, module, held_by: driver })
+}

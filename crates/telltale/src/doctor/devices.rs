@@ -1,0 +1,134 @@
+//! Devices, the sources that tell of them, and boards that no driver has.
+
+use std::path::Path;
+
+use rustix::process::geteuid;
+use telltale_node::hardware::{DriverlessBoard, driverless_boards};
+use telltale_schema::device::DeviceClass;
+use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::{Snapshot, SourceError, SourceStatus};
+
+use super::finding::Finding;
+
+/// Looks at what a snapshot tells of the devices of the machine below `root`.
+///
+/// A source without devices is told with its reason, and is no fault.
+pub(super) fn look(
+    snapshot: &Snapshot,
+    root: &Path,
+    absent: &[(&'static str, String)],
+    findings: &mut Vec<Finding>,
+) {
+    let boards = driverless_boards(root);
+    findings.push(devices(snapshot, root, &boards));
+    findings.extend(boards.iter().map(driverless));
+    for (source, why) in absent {
+        findings.push(without_devices(source, why, root));
+    }
+    findings.extend(nvml(snapshot));
+    for source in &snapshot.sources {
+        let is_absence = |error: &&SourceError| {
+            absent.iter().any(|(name, why)| *name == source.name && *why == error.detail)
+        };
+        let errors = source.errors.iter().filter(|error| !is_absence(error));
+        findings.extend(errors.map(|error| failed(source, error)));
+        if source.errors_dropped > 0 {
+            let what = format!("{}: {} more errors", source.name, source.errors_dropped);
+            findings.push(Finding::partly("source", what, "telltale smi -d"));
+        }
+    }
+}
+
+fn devices(snapshot: &Snapshot, root: &Path, boards: &[DriverlessBoard]) -> Finding {
+    let count = snapshot.devices.iter().filter(|device| !device.identity.is_host()).count();
+    if count == 0 {
+        let driver = root.join("sys/class/tenstorrent");
+        if driver.exists() {
+            let what = "the Tenstorrent driver is loaded and shows no device";
+            return Finding::broken("devices", what, "sudo dmesg | grep -i tenstorrent")
+                .mended_by("lspci -d 1e52:");
+        }
+        let what = match boards.iter().any(|board| board.held_by.is_none()) {
+            true => "no accelerator has a driver; the machine itself is shown",
+            false => "no accelerator was found; the machine itself is shown",
+        };
+        return Finding::not_here("devices", what);
+    }
+    let mute = snapshot.devices.iter().filter(|device| {
+        device.identity.chip().is_some_and(|chip| !chip.remote)
+            && device.telemetry.temperature_celsius.value().is_none()
+    });
+    match mute.count() {
+        0 => Finding::works("devices", format!("{count} found, all with sensors")),
+        mute => {
+            let what = format!("{count} found, {mute} without a temperature");
+            Finding::partly("devices", what, "telltale smi -d")
+        }
+    }
+}
+
+/// A board that nothing can be told of.
+fn driverless(board: &DriverlessBoard) -> Finding {
+    let DriverlessBoard { pci, vendor, module, held_by } = board;
+    match held_by {
+        Some(driver) => Finding::not_here(
+            "hardware",
+            format!("{vendor} at {pci} is {driver}'s, for a virtual machine; it is told of there"),
+        ),
+        None => Finding::broken(
+            "hardware",
+            format!("{vendor} at {pci} has no driver; install its kernel module and load it"),
+            format!("sudo modprobe {module}"),
+        )
+        .mended_by(format!("sudo dmesg | grep -i {module}")),
+    }
+}
+
+/// A source without devices; where its driver is there and the rest of it is not, that is a fault.
+fn without_devices(source: &str, why: &str, root: &Path) -> Finding {
+    let what = format!("{source}: {why}");
+    let has_driver = source == "nvidia" && root.join("proc/driver/nvidia/version").exists();
+    if has_driver && root == Path::new("/") && why.contains("install") {
+        return Finding::partly("hardware", what, "ldconfig -p | grep libnvidia-ml");
+    }
+    Finding::not_here("hardware", what)
+}
+
+/// One thing that a source could not read.
+fn failed(source: &SourceStatus, error: &SourceError) -> Finding {
+    let what = format!("{}: {}: {}", source.name, error.subject, error.detail);
+    let finding = |remedy: &str| Finding::partly("source", what.clone(), remedy);
+    let is_root = geteuid().is_root();
+    match (source.name.as_str(), error.reason) {
+        (_, Absence::Permission) if !is_root => finding("sudo telltale doctor"),
+        ("tenstorrent", Absence::TimedOut | Absence::Resetting) => {
+            finding("sudo dmesg | grep -i tenstorrent").mended_by("tt-smi -r")
+        }
+        ("tenstorrent", _) => finding("sudo dmesg | grep -i tenstorrent"),
+        ("nvidia", _) => finding("sudo dmesg | grep -i nvrm").mended_by("nvidia-smi"),
+        ("neuron", _) => finding("sudo dmesg | grep -i neuron"),
+        ("drm", _) => finding("sudo dmesg | grep -i drm"),
+        // What is wrong with it, and what to run, is in the words of the refusal.
+        ("ledgers" | "endpoints" | "regions", Absence::Refused) => finding("telltale smi -d"),
+        ("pods" | "kubelet", _) => finding("telltale config show | grep pods"),
+        _ => finding("telltale smi -d"),
+    }
+}
+
+/// What it means for the machine that NVIDIA's library is asked.
+fn nvml(snapshot: &Snapshot) -> Option<Finding> {
+    let by_nvml = snapshot.sources.iter().any(|source| source.name == "nvidia");
+    let gpus = snapshot.devices.iter().filter(|device| {
+        let identity = &device.identity;
+        identity.vendor() == "nvidia"
+            && identity.other().is_some_and(|other| other.class == DeviceClass::Gpu)
+    });
+    let count = gpus.count();
+    (by_nvml && count > 0).then(|| {
+        let what = format!(
+            "nvidia: {count} by NVML, whose library opens /dev/nvidiactl and each GPU's node for as \
+             long as telltale runs"
+        );
+        Finding::works("hardware", what)
+    })
+}

@@ -1,0 +1,39 @@
+//! Processes, what they record, and what dead ones left.
+
+use telltale_schema::snapshot::{Accounting, ProcessState, Snapshot};
+
+use super::finding::Finding;
+
+/// Looks at what a snapshot tells of processes.
+pub(super) fn look(snapshot: &Snapshot, findings: &mut Vec<Finding>) {
+    let alive =
+        snapshot.processes.iter().filter(|process| process.state != ProcessState::Dead).count();
+    let dead = snapshot.processes.len() - alive;
+    let unknown = snapshot.processes.iter().filter(|process| {
+        process.state != ProcessState::Dead
+            && process.devices.iter().any(|held| held.accounting == Accounting::Unknown)
+    });
+    findings.push(match (alive, unknown.count()) {
+        (0, _) => Finding::works("processes", "none holds a device"),
+        (alive, 0) => Finding::works("processes", format!("{alive}, all with known memory")),
+        (alive, unknown) => Finding::partly(
+            "processes",
+            format!(
+                "{alive}, of which {unknown} record nothing; link the runtime into them, or see \
+                 that TELLTALE_DISABLED is not set (docs/integrate.md)"
+            ),
+            "telltale run -- COMMAND",
+        ),
+    });
+    if snapshot.closed_processes > 0 {
+        let what = format!(
+            "{} of other users cannot be read by this one and are in no figure",
+            snapshot.closed_processes
+        );
+        findings.push(Finding::partly("processes", what, "sudo telltale doctor"));
+    }
+    if dead > 0 {
+        let what = format!("{dead} ended without taking their files along");
+        findings.push(Finding::partly("leftovers", what, "telltale smi --clean"));
+    }
+}
