@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::alerts::AlertOptions;
 use crate::collector::CollectOptions;
 use crate::grpc::GrpcOptions;
+use crate::hardware::HardwareOptions;
 use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
 use crate::legacy::LegacyOptions;
@@ -74,6 +75,8 @@ pub struct Configuration {
     pub legacy: LegacyOptions,
     /// Names of Kubernetes pods.
     pub pods: PodOptions,
+    /// Where devices are looked for.
+    pub hardware: HardwareOptions,
     /// Export by OpenTelemetry's protocol.
     pub otlp: OtlpOptions,
 }
@@ -93,6 +96,7 @@ impl Default for Configuration {
             alerts: AlertOptions::default(),
             legacy: LegacyOptions::default(),
             pods: PodOptions::default(),
+            hardware: HardwareOptions::default(),
             otlp: OtlpOptions::default(),
         }
     }
@@ -151,6 +155,8 @@ impl Configuration {
             root: self.root.clone(),
             runtime_dir: self.runtime_dir.clone(),
             pods: self.pods.clone(),
+            host: self.hardware.host,
+            nvml: self.hardware.nvml_use(),
             ..CollectOptions::default()
         };
         ServiceOptions { collect, interval: self.interval() }

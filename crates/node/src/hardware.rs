@@ -12,7 +12,9 @@ mod host;
 mod inquiry;
 mod neuron;
 mod nvidia;
+mod options;
 
+use serde::{Deserialize, Serialize};
 use telltale_schema::chip::ChipFacts;
 use telltale_schema::device::DeviceIdentity;
 use telltale_schema::memory::MemoryKind;
@@ -26,6 +28,7 @@ pub use drm::DrmSource;
 pub use host::HostSource;
 pub use neuron::NeuronSource;
 pub use nvidia::{NvidiaSource, NvmlUse};
+pub use options::HardwareOptions;
 
 /// What a source says of one device.
 #[derive(Debug, Clone)]
@@ -83,7 +86,8 @@ pub trait HardwareSource: Send {
 }
 
 /// When the machine itself is shown as a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HostUse {
     /// Never.
     Never,

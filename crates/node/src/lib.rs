@@ -31,6 +31,6 @@ pub mod tree;
 
 pub use clean::{CleanReport, Cleaned, clean};
 pub use collector::{CollectOptions, Collector, Round};
-pub use hardware::{HostUse, NvmlUse};
+pub use hardware::{HardwareOptions, HostUse, NvmlUse};
 pub use processes::{EndpointUse, PodOptions};
 pub use tenstorrent::Sensors;

@@ -56,6 +56,7 @@ fn find(arguments: &AlertsArguments) -> Result<VisibleAlerts, Failure> {
         runtime_dir: place.runtime_dir,
         ..CollectOptions::default()
     };
+    let options = arguments.hardware.limit(options);
     let collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let sockets = collector.places().into_iter().map(|place| place.join(SOCKET_NAME));
     match sockets.into_iter().find(|socket| socket.exists()) {

@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
         endpoints: EndpointUse::Always,
         ..CollectOptions::default()
     };
+    let options = arguments.hardware.limit(options);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let snapshot = collector.collect();
     let output = Output::detect();

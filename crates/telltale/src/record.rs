@@ -16,8 +16,8 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<Status, Failure> {
     let max_bytes = arguments.max_mebibytes << 20;
     let view =
         View { form: Form::Json, filter: None, columns: None, format: ColumnsFormat::default() };
-    let mut collector = Collector::new(smi::options(&arguments.place, view))
-        .map_err(|error| Failure::because(&error))?;
+    let options = arguments.hardware.limit(smi::options(&arguments.place, view));
+    let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let mut recorder =
         Recorder::open(&arguments.file, max_bytes).map_err(|error| Failure::because(&error))?;
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;

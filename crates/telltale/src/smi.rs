@@ -77,14 +77,15 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     }
     let several = !arguments.hosts.items.is_empty();
     if let (Some(period), true) = (arguments.watch, full_screen) {
-        let SmiArguments { place, filter, screen, hosts, history, .. } = arguments;
+        let SmiArguments { place, filter, screen, hosts, history, hardware, .. } = arguments;
         let (hosts, filter) = (several.then_some(hosts), filter.as_ref());
-        return Opening { place, period, filter, screen, hosts, history, replay }.run(&output);
+        let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
+        return opening.run(&output);
     }
     if several {
         return many::show(arguments, view, &output);
     }
-    let mut options = options(&arguments.place, view);
+    let mut options = arguments.hardware.limit(options(&arguments.place, view));
     if arguments.with_host {
         options.host = HostUse::Always;
     }

@@ -36,7 +36,9 @@ use telltale_smi::screen::{
     Action, Agent, Alerts, Event, Job, Recorded, Screen, Settings, Tail, Terms, Theme, Told,
 };
 
-use crate::arguments::{HistoryPlace, HostsArguments, Place, ScreenArguments, TopArguments};
+use crate::arguments::{
+    HardwareArguments, HistoryPlace, HostsArguments, Place, ScreenArguments, TopArguments,
+};
 use crate::exit::{Failure, Status};
 use crate::hosts::{self, Inquiry};
 use crate::output::Output;
@@ -104,16 +106,20 @@ pub(crate) struct Opening<'a> {
     pub(crate) hosts: Option<&'a HostsArguments>,
     /// Where the past is.
     pub(crate) history: &'a HistoryPlace,
+    /// Which sources are left alone.
+    pub(crate) hardware: &'a HardwareArguments,
     /// A recording in the place of the present.
     pub(crate) replay: Option<&'a Path>,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
-    let TopArguments { place, watch, filter, hosts, history, screen, replay } = arguments;
+    let TopArguments { place, watch, filter, hosts, history, hardware, screen, replay } = arguments;
     let (filter, replay) = (filter.as_ref(), replay.as_deref());
     let hosts = (!hosts.items.is_empty()).then_some(hosts);
-    Opening { place, period: *watch, filter, screen, hosts, history, replay }.run(&Output::detect())
+    let period = *watch;
+    let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
+    opening.run(&Output::detect())
 }
 
 impl Opening<'_> {
@@ -206,7 +212,7 @@ impl Opening<'_> {
         }
         let form = Form::Tables { details: false };
         let view = View { form, filter: None, columns: None, format: ColumnsFormat::default() };
-        let mut options = smi::options(self.place, view);
+        let mut options = self.hardware.limit(smi::options(self.place, view));
         // A filter, a column and the details may ask for what endpoints alone tell.
         options.endpoints = EndpointUse::Always;
         let source = Source { place: self.place.clone(), options, period: self.period };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Place;
+use super::{HardwareArguments, Place};
 
 /// What follows the options.
 pub(super) const ALERTS_HELP: &str = "\
@@ -19,6 +19,8 @@ cannot be read, 64 wrong usage.";
 pub(crate) struct AlertsArguments {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) hardware: HardwareArguments,
     /// List the rules of the configuration, and where each comes from
     #[arg(long)]
     pub(crate) rules: bool,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{HistoryPlace, Place};
+use super::{HardwareArguments, HistoryPlace, Place};
 
 /// What follows the options.
 pub(super) const DOCTOR_HELP: &str = "\
@@ -23,6 +23,8 @@ Examples:
 pub(crate) struct DoctorArguments {
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) hardware: HardwareArguments,
     #[command(flatten)]
     pub(crate) history: HistoryPlace,
     /// Also write FILE for whoever helps: findings and snapshot, with names of people, hosts,

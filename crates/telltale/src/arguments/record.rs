@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Place, seconds};
+use super::{HardwareArguments, Place, seconds};
 
 pub(super) const RECORD_HELP: &str = "\
 Each snapshot is written in one piece, so that a crash or a full disk costs the last one at most. A
@@ -26,6 +26,8 @@ pub(crate) struct RecordArguments {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) hardware: HardwareArguments,
     /// Record every SECONDS
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub(crate) every: Duration,

@@ -61,6 +61,12 @@ pub(crate) struct ServeArguments {
     /// Whoever sends the word in FILE as a bearer token sees everything; FILE must be private
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Do not load NVIDIA's library, which opens its devices and keeps them awake
+    #[arg(long)]
+    no_nvml: bool,
+    /// Show the machine's own processors and memory as a device also where there are accelerators
+    #[arg(long)]
+    with_host: bool,
     /// What is logged: error, warn, info or debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
@@ -145,6 +151,8 @@ impl ServeArguments {
             ("--http", "http.listen", listen(&self.http)),
             ("--token-file", "token_file", self.token_file.as_deref().map(path)),
             ("--legacy-allocation-socket", "legacy.socket", legacy),
+            ("--no-nvml", "hardware.nvml", self.no_nvml.then(|| false.into())),
+            ("--with-host", "hardware.host", self.with_host.then(|| "always".into())),
             ("--log-level", "log_level", self.log_level.map(|level| level.name().into())),
         ];
         let given = all.into_iter().filter_map(|(name, key, value)| Some((name, key, value?)));

@@ -8,7 +8,9 @@ use telltale_query::Query;
 use telltale_schema::moment::Moment;
 use telltale_smi::{Columns, ColumnsError, RowsOf};
 
-use super::{HistoryPlace, HostsArguments, Place, ScreenArguments, query, seconds};
+use super::{
+    HardwareArguments, HistoryPlace, HostsArguments, Place, ScreenArguments, query, seconds,
+};
 use crate::smi::ColumnsFormat;
 
 /// What follows the options.
@@ -48,6 +50,8 @@ pub(crate) struct SmiArguments {
     /// Show the machine's own processors and memory as a device also where there are accelerators
     #[arg(long, conflicts_with_all = ["at", "replay", "items"])]
     pub(crate) with_host: bool,
+    #[command(flatten)]
+    pub(crate) hardware: HardwareArguments,
     /// Remove what dead processes left behind, and say what (with --json in `cleaned`, with --csv
     /// on standard error); with --watch, each time
     #[arg(short, long, conflicts_with = "items")]

@@ -7,7 +7,7 @@ use clap::Args;
 use telltale_cluster::reach::CoordinatorAddress;
 use telltale_query::Query;
 
-use super::{HistoryPlace, HostsArguments, Place, query, seconds};
+use super::{HardwareArguments, HistoryPlace, HostsArguments, Place, query, seconds};
 
 pub(super) const TOP_HELP: &str = "\
 Snapshots come from the service of this machine where there is one, else they are made here. h shows
@@ -40,6 +40,8 @@ pub(crate) struct TopArguments {
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["items", "root", "runtime_dir", "state_dir"])]
     pub(crate) replay: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) hardware: HardwareArguments,
     #[command(flatten)]
     pub(crate) screen: ScreenArguments,
 }

@@ -127,7 +127,7 @@ fn nvml(snapshot: &Snapshot) -> Option<Finding> {
     (by_nvml && count > 0).then(|| {
         let what = format!(
             "nvidia: {count} by NVML, whose library opens /dev/nvidiactl and each GPU's node for as \
-             long as telltale runs"
+             long as telltale runs; --no-nvml leaves it alone"
         );
         Finding::works("hardware", what)
     })

@@ -212,3 +212,24 @@ fn settings_that_contradict_each_other_are_found_and_no_secret_of_them_is_in_the
         assert!(bundle.contains("\"settings\""), "{bundle}");
     }
 }
+
+#[test]
+fn nvidias_library_is_left_alone_where_that_is_told() {
+    let told = said(telltale().args(["doctor", "--json", "--no-nvml"]));
+    let object: Value = serde_json::from_str(&told.out).unwrap_or_else(|_| panic!("{told:?}"));
+    let findings = object["findings"].as_array().unwrap();
+    let is_left = |it: &&Value| it["what"] == "nvidia: not asked, as it was told";
+    assert_eq!(findings.iter().filter(is_left).count(), 1, "{told:?}");
+
+    let arguments = ["config", "show", "--json", "--no-nvml", "--with-host"];
+    let shown = said(telltale().args(arguments));
+    let values: Value = serde_json::from_str(&shown.out).unwrap_or_else(|_| panic!("{shown:?}"));
+    let value = |key: &str| {
+        let found = values.as_array().unwrap().iter().find(|it| it["key"] == key).unwrap();
+        (found["value"].clone(), found["origin"].as_str().unwrap().to_owned())
+    };
+    let (nvml, origin) = value("hardware.nvml");
+    assert_eq!((nvml, origin.contains("--no-nvml")), (Value::from(false), true), "{origin}");
+    let (host, origin) = value("hardware.host");
+    assert_eq!((host, origin.contains("--with-host")), (Value::from("always"), true), "{origin}");
+}

@@ -1,0 +1,25 @@
+//! The arguments of whoever reads hardware itself.
+
+use clap::Args;
+use telltale_node::{CollectOptions, NvmlUse};
+
+/// Which sources of devices are left alone.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct HardwareArguments {
+    /// Do not load NVIDIA's library, which opens its devices and keeps them awake; not for
+    /// snapshots of a service, which has a key of its own (hardware.nvml)
+    #[arg(long)]
+    pub(crate) no_nvml: bool,
+}
+
+// === impl HardwareArguments ===
+
+impl HardwareArguments {
+    /// What is collected, without the sources that are left alone.
+    pub(crate) fn limit(self, mut options: CollectOptions) -> CollectOptions {
+        if self.no_nvml {
+            options.nvml = NvmlUse::Never;
+        }
+        options
+    }
+}
