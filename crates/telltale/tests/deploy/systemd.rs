@@ -109,20 +109,25 @@ fn systemd_has_nothing_to_say_of_the_units() {
     fs::create_dir(installed.path("/bin")).unwrap();
     fs::copy(installed.path(INSTALLED), installed.path("/bin/kill")).unwrap();
     let dropped_in = installed.path("/etc/systemd/system/telltale.service.d");
-    for with_capabilities in [false, true] {
-        if with_capabilities {
-            fs::create_dir_all(&dropped_in).unwrap();
-            let from = deploy("systemd/telltale-containers.conf");
-            fs::copy(from, dropped_in.join("containers.conf")).unwrap();
+    fs::create_dir_all(&dropped_in).unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&[], EXPOSURE_TENTHS),
+        (&["nvidia"], EXPOSURE_TENTHS),
+        (&["containers"], EXPOSURE_WITH_CAPABILITIES_TENTHS),
+        (&["containers", "nvidia"], EXPOSURE_WITH_CAPABILITIES_TENTHS),
+    ];
+    for (names, most) in cases {
+        for entry in fs::read_dir(&dropped_in).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        for name in names {
+            let from = deploy(&format!("systemd/telltale-{name}.conf"));
+            fs::copy(from, dropped_in.join(format!("{name}.conf"))).unwrap();
         }
         let mut verify = Command::new("systemd-analyze");
         verify.args(["verify", "--man=no", &root, "telltale.service", "telltale.socket"]);
         let Some(output) = tool(test, &mut verify) else { return };
         is_silent(&output);
-        let most = match with_capabilities {
-            false => EXPOSURE_TENTHS,
-            true => EXPOSURE_WITH_CAPABILITIES_TENTHS,
-        };
         let mut security = Command::new("systemd-analyze");
         security.args(["security", "--offline=true", "--no-pager", &root]);
         security.arg(format!("--threshold={most}")).arg("telltale.service");
