@@ -5,6 +5,7 @@ import { reading, share, space, text } from "./cells.js";
 import { trend } from "./recent.js";
 
 const celsius = (degrees) => `${digits(degrees)} °C`;
+const percent = (ratio) => `${Math.round(ratio * 100)} %`;
 const watts = (power) => `${digits(power)} W`;
 
 /** One memory space of a device. */
@@ -52,6 +53,11 @@ export const columns = [
     cell: ({ telemetry }) => reading(telemetry.aiclk_hertz, megahertz),
     sort: ({ telemetry }) => value(telemetry.aiclk_hertz),
   },
+  {
+    name: "busy", title: "Busy", number: true, has: ({ telemetry }) => telemetry.load,
+    cell: ({ telemetry }) => reading(telemetry.load?.busy_ratio, percent),
+    sort: ({ telemetry }) => value(telemetry.load?.busy_ratio),
+  },
   { name: "holders", title: "Held by", number: true, cell: holders, sort: (device) => value(device.holders)?.length },
 ];
 
@@ -80,6 +86,7 @@ function readings(device) {
     ["temperature", device.telemetry.temperature_celsius],
     ["power", device.telemetry.power_watts],
     ["clock", device.telemetry.aiclk_hertz],
+    ...(device.telemetry.load ? [["busy", device.telemetry.load.busy_ratio]] : []),
     ["held by", device.holders],
   ];
 }

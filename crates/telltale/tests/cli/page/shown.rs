@@ -1,5 +1,7 @@
 //! What the tables show is what the service tells.
 
+use std::fs;
+
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, HeldUsage, Snapshot};
@@ -175,5 +177,41 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     let rows = table(browser, "processes");
     assert!(!rows.is_empty() && rows.iter().all(|row| row.contains("|evaluate|")), "{rows:?}");
     assert_eq!(browser.text("document.getElementById('device-count').textContent"), "1 of 2");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn how_busy_devices_are_is_a_column_where_one_of_them_tells() {
+    let test = "page::shown::how_busy_devices_are_is_a_column_where_one_of_them_tells";
+    let Some(mut browser) = Browser::start(test) else { return };
+    let browser = &mut browser;
+    let headings = "[...document.querySelectorAll('#devices thead th')]
+        .filter((heading) => !heading.hidden).map((heading) => heading.textContent).join('|')";
+    let mut scene = Scene::new("n300");
+    scene.serve("3600", true, "");
+    scene.look(browser, Some(TOKEN));
+    browser.until("document.querySelectorAll('#devices tbody tr').length === 2");
+    assert!(!browser.text(headings).contains("Busy"), "no chip tells it");
+    scene.end_service();
+
+    fs::write(scene.root.join("proc/meminfo"), "MemTotal: 4096 kB\nMemAvailable: 1024 kB\n")
+        .unwrap();
+    let stat = scene.root.join("proc/stat");
+    fs::write(&stat, "cpu 100 0 0 100 0 0 0 0\n").unwrap();
+    scene.serve("0.2", true, "[hardware]\nhost = \"always\"\n");
+    scene.look(browser, Some(TOKEN));
+    browser.until("document.querySelectorAll('#devices tbody tr').length === 3");
+    assert!(browser.text(headings).contains("|Clock|Busy|Held by"), "{}", browser.text(headings));
+    let row = |rows: &[String], name: &str| {
+        let found = rows.iter().find(|row| row.starts_with(name)).cloned();
+        found.map(|row| row.split('|').rev().nth(1).unwrap().to_owned())
+    };
+    assert_eq!(row(&table(browser, "devices"), "host").as_deref(), Some("–"), "one look");
+    fs::write(&stat, "cpu 175 0 0 125 0 0 0 0\n").unwrap();
+    browser.until("document.querySelector('#devices tr[data-key=host] td[data-column=Busy]').textContent === '75 %'");
+    let chips = table(browser, "devices").into_iter().filter(|row| !row.starts_with("host"));
+    let told: Vec<String> =
+        chips.map(|row| row.split('|').rev().nth(1).unwrap().to_owned()).collect();
+    assert_eq!(told, ["–", "–"], "no chip tells it");
     assert_eq!(browser.complaints, Vec::<String>::new());
 }
