@@ -7,6 +7,10 @@ use crate::field::Field;
 use crate::lexer::Comparison;
 use crate::subject::{Subject, Value};
 
+/// Whoever asked does not want the answer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
 /// A part of a query.
 #[derive(Debug, Clone)]
 pub(crate) enum Expression {
@@ -35,29 +39,40 @@ pub(crate) enum Test {
 }
 
 impl Expression {
-    /// What it says; none where that depends on something that is not known.
-    pub(crate) fn holds(&self, subject: &Subject<'_>) -> Option<bool> {
+    /// What it says; none where that depends on something that is not known. `goes_on` is asked
+    /// before each search for a pattern: a row may have many, each of them in a long text.
+    pub(crate) fn holds(
+        &self,
+        subject: &Subject<'_>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<bool>, Stopped> {
         match self {
-            Self::All => Some(true),
-            Self::Not(inner) => inner.holds(subject).map(|holds| !holds),
-            Self::And(parts) => decided(parts, subject, false),
-            Self::Or(parts) => decided(parts, subject, true),
-            Self::Test(field, test) => test.holds(&subject.value(field)),
+            Self::All => Ok(Some(true)),
+            Self::Not(inner) => Ok(inner.holds(subject, goes_on)?.map(|holds| !holds)),
+            Self::And(parts) => decided(parts, subject, false, goes_on),
+            Self::Or(parts) => decided(parts, subject, true, goes_on),
+            Self::Test(_, Test::Pattern { .. }) if !goes_on() => Err(Stopped),
+            Self::Test(field, test) => Ok(test.holds(&subject.value(field))),
         }
     }
 }
 
 /// What parts say together: one that says `decisive` decides; else one that is unknown leaves it open.
-fn decided(parts: &[Expression], subject: &Subject<'_>, decisive: bool) -> Option<bool> {
+fn decided(
+    parts: &[Expression],
+    subject: &Subject<'_>,
+    decisive: bool,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<bool>, Stopped> {
     let mut said = Some(!decisive);
     for part in parts {
-        match part.holds(subject) {
-            Some(holds) if holds == decisive => return Some(decisive),
+        match part.holds(subject, goes_on)? {
+            Some(holds) if holds == decisive => return Ok(Some(decisive)),
             Some(_) => {}
             None => said = None,
         }
     }
-    said
+    Ok(said)
 }
 
 impl Test {

@@ -24,7 +24,7 @@ pub use spelling::nearest;
 pub use subject::Value;
 pub use unit::Dimension;
 
-use expression::Expression;
+use expression::{Expression, Stopped};
 use subject::Subject;
 use telltale_schema::snapshot::{Device, HeldDevice, Process};
 
@@ -36,6 +36,9 @@ pub const MAX_DEPTH: usize = 32;
 
 /// Patterns and quoted texts of one query that are looked for in a text.
 pub const MAX_PATTERNS: usize = 16;
+
+/// Why a search that nobody stops comes to its end.
+const ALWAYS: &str = "it always goes on";
 
 /// A query that can be answered.
 #[derive(Debug, Clone)]
@@ -69,17 +72,22 @@ impl Query {
         held: Option<&HeldDevice>,
         device: Option<&Device>,
     ) -> bool {
-        self.holds(&Subject { process: Some(process), held, device })
+        let subject = Subject { process: Some(process), held, device };
+        self.holds(&subject, &mut || true).expect(ALWAYS)
     }
 
     /// Whether it holds for a device, whoever uses it.
     #[must_use]
     pub fn matches_device(&self, device: &Device) -> bool {
-        self.holds(&Subject { process: None, held: None, device: Some(device) })
+        self.holds(&Subject::of_device_alone(device), &mut || true).expect(ALWAYS)
     }
 
-    fn holds(&self, subject: &Subject<'_>) -> bool {
-        self.expression.holds(subject) == Some(true)
+    fn holds(
+        &self,
+        subject: &Subject<'_>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Stopped> {
+        Ok(self.expression.holds(subject, goes_on)? == Some(true))
     }
 }
 

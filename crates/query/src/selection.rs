@@ -2,8 +2,9 @@
 
 use telltale_schema::snapshot::{LeftOut, Process, Snapshot};
 
-use crate::Query;
-use crate::expression::Expression;
+use crate::expression::{Expression, Stopped};
+use crate::subject::Subject;
+use crate::{ALWAYS, Query};
 
 impl Query {
     /// The snapshot with the processes, and of each the devices, for which the query holds; and with
@@ -11,11 +12,12 @@ impl Query {
     /// stay what they are: they are not only of the processes that are left.
     #[must_use]
     pub fn select(&self, snapshot: &Snapshot) -> Snapshot {
-        self.select_while(snapshot, || true).expect("it always goes on")
+        self.select_while(snapshot, || true).expect(ALWAYS)
     }
 
-    /// The same, as long as `goes_on`, which is asked after each device and process; none where it
-    /// does not.
+    /// The same, as long as `goes_on`, which is asked after each device and process, and before each
+    /// search for a pattern; none where it does not. So who stops it waits for one search at most,
+    /// whose length is bounded by those of a pattern and of a command.
     pub fn select_while(
         &self,
         snapshot: &Snapshot,
@@ -26,7 +28,7 @@ impl Query {
         }
         let mut wanted = Vec::with_capacity(snapshot.devices.len());
         for device in &snapshot.devices {
-            wanted.push(self.matches_device(device));
+            wanted.push(self.holds(&Subject::of_device_alone(device), &mut goes_on).ok()?);
             if !goes_on() {
                 return None;
             }
@@ -36,7 +38,7 @@ impl Query {
             if !goes_on() {
                 return None;
             }
-            if let Some(process) = self.selected(snapshot, process) {
+            if let Some(process) = self.selected(snapshot, process, &mut goes_on).ok()? {
                 for held in &process.devices {
                     if let Some(wanted) = wanted.get_mut(held.device) {
                         *wanted = true;
@@ -77,16 +79,24 @@ impl Query {
     }
 
     /// The process with the devices for which the query holds; none where it holds for none of them.
-    fn selected(&self, snapshot: &Snapshot, process: &Process) -> Option<Process> {
+    fn selected(
+        &self,
+        snapshot: &Snapshot,
+        process: &Process,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Process>, Stopped> {
+        let mut holds =
+            |held, device| self.holds(&Subject { process: Some(process), held, device }, goes_on);
         if process.devices.is_empty() {
-            return self.matches_process(process, None, None).then(|| process.clone());
+            return Ok(holds(None, None)?.then(|| process.clone()));
         }
-        let holds = |held: &_, place| {
-            self.matches_process(process, Some(held), snapshot.devices.get(place))
-        };
-        let devices: Vec<_> =
-            process.devices.iter().filter(|held| holds(held, held.device)).cloned().collect();
-        (!devices.is_empty()).then(|| Process { devices, ..process.clone() })
+        let mut devices = Vec::new();
+        for held in &process.devices {
+            if holds(Some(held), snapshot.devices.get(held.device))? {
+                devices.push(held.clone());
+            }
+        }
+        Ok((!devices.is_empty()).then(|| Process { devices, ..process.clone() }))
     }
 }
 

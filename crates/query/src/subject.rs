@@ -28,6 +28,11 @@ pub enum Value<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// A device, whoever uses it.
+    pub(crate) fn of_device_alone(device: &'a Device) -> Self {
+        Self { process: None, held: None, device: Some(device) }
+    }
+
     /// What `field` holds here.
     pub(crate) fn value(&self, field: &Field) -> Value<'a> {
         self.of_process(field.get)

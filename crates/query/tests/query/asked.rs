@@ -130,3 +130,23 @@ fn choosing_ends_when_it_is_told_to() {
     }
     assert_eq!(query.select_while(&all, || true), Some(query.select(&all)));
 }
+
+#[test]
+fn a_row_with_many_patterns_is_left_between_them() {
+    let all = snapshot();
+    let query = Query::parse("not (name ~ /x1y/ or command ~ /x2y/ or user ~ /x3y/)").unwrap();
+    let asked_until = |most: usize| {
+        let mut asked = 0;
+        let found = query.select_while(&all, || {
+            asked += 1;
+            asked < most
+        });
+        (asked, found.is_some())
+    };
+    let (all_of_them, found) = asked_until(usize::MAX);
+    let rows = all.devices.len() + all.processes.len();
+    assert!(found && all_of_them >= rows * 4, "{all_of_them} for {rows} rows of three patterns");
+    for most in 1..=all_of_them {
+        assert_eq!(asked_until(most), (most, false), "nothing is searched once it is stopped");
+    }
+}
