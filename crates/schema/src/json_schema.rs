@@ -9,6 +9,25 @@ use crate::chip::{AsicId, BoardId, PciAddress};
 /// A boot id, as the kernel prints it.
 pub(crate) struct BootId;
 
+/// A number that a program told, which JSON may have no number for.
+pub(crate) struct Float;
+
+impl JsonSchema for Float {
+    fn schema_name() -> Cow<'static, str> {
+        "Float".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "number", "format": "double" },
+                { "type": "string", "enum": ["NaN", "+Inf", "-Inf"] },
+            ],
+            "description": "A number, or the text for one that JSON has not.",
+        })
+    }
+}
+
 macro_rules! text {
     ($type:ident, $pattern:literal, $description:literal) => {
         impl JsonSchema for $type {

@@ -7,6 +7,7 @@ pub mod chip;
 pub mod clock;
 pub mod device;
 pub mod fleet;
+mod float;
 pub mod history;
 #[cfg(feature = "json-schema")]
 mod json_schema;

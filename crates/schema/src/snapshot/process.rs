@@ -147,15 +147,21 @@ pub struct MetricSample {
 pub enum MetricValue {
     /// A count that only grows.
     Counter(u64),
-    /// A value that goes up and down.
-    Gauge(f64),
+    /// A value that goes up and down. What is no finite number is `NaN`, `+Inf` or `-Inf` in JSON.
+    Gauge(
+        #[serde(with = "crate::float")]
+        #[cfg_attr(feature = "json-schema", schemars(with = "crate::json_schema::Float"))]
+        f64,
+    ),
     /// Counts of observations not above each bound, the last bound being infinite.
     Histogram {
         /// Upper bounds, ascending; the infinite one is left out.
         bounds: Vec<f64>,
         /// Observations in each bucket, one more than bounds; not cumulative.
         counts: Vec<u64>,
-        /// The sum of all observations.
+        /// The sum of all observations, written as a gauge is.
+        #[serde(with = "crate::float")]
+        #[cfg_attr(feature = "json-schema", schemars(with = "crate::json_schema::Float"))]
         sum: f64,
     },
 }
