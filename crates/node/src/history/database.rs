@@ -13,8 +13,11 @@ const APPLICATION_ID: i32 = 0x7465_6c6c;
 const STEPS: [&str; 3] =
     [include_str!("tables.sql"), include_str!("usage.sql"), include_str!("machine.sql")];
 
-/// The memory that a connection keeps pages in.
+/// The memory that a connection that reads keeps pages in.
 const CACHE_KIB: i64 = 1024;
+/// The same of the one that writes: it appends a few pages each ten seconds, and lives as long as the
+/// service.
+const WRITER_CACHE_KIB: i64 = 192;
 /// Pages in the log after which they are taken over into the database: half a MiB.
 const CHECKPOINT_PAGES: i64 = 128;
 /// How long to wait for somebody who reads at the wrong moment.
@@ -75,7 +78,7 @@ pub(super) fn open_to_write(path: &Path) -> Result<Connection, DatabaseError> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let told = |source| explained(path, source);
     let mut connection = Connection::open_with_flags(path, flags).map_err(told)?;
-    limit(&connection).map_err(told)?;
+    limit(&connection, WRITER_CACHE_KIB).map_err(told)?;
     check_version(&connection, path)?;
     connection.pragma_update(None, "journal_mode", "wal").map_err(told)?;
     // With a log this loses no committed transaction to a killed process, and the last seconds to a
@@ -101,7 +104,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, DatabaseError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let told = |source| explained(path, source);
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
-    limit(&connection).map_err(told)?;
+    limit(&connection, CACHE_KIB).map_err(told)?;
     match check_version(&connection, path)? {
         0 => Err(DatabaseError::Missing { path: path.to_owned() }),
         _ => Ok(connection),
@@ -109,9 +112,9 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, DatabaseError> {
 }
 
 /// Bounds memory, and believes nothing of the file's own that could run.
-fn limit(connection: &Connection) -> rusqlite::Result<()> {
+fn limit(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)
