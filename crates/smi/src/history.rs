@@ -194,7 +194,8 @@ fn device(series: &Series) -> String {
     printable(series.device.as_deref().unwrap_or_default())
 }
 
-fn owner(process: &PastProcess) -> Cell {
+/// The name of a process's user, or the number of one that has none.
+pub(crate) fn owner(process: &PastProcess) -> Cell {
     match (&process.user, process.uid) {
         (Some(user), _) => Cell::new(printable(user)),
         (None, Some(uid)) => Cell::new(uid.to_string()),

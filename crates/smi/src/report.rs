@@ -5,6 +5,7 @@ use telltale_schema::history::{PastProcess, Report};
 use telltale_schema::quantity;
 use telltale_schema::text::printable;
 
+use crate::history::owner;
 use crate::style::{Style, Tone};
 use crate::table::{Cell, Column, Table};
 use crate::text;
@@ -126,7 +127,7 @@ pub fn choices<'a>(processes: impl IntoIterator<Item = &'a Report>, style: &Styl
         let process = &report.process;
         table.push(vec![
             Cell::new(short(process)),
-            Cell::new(process.user.as_deref().map_or_else(|| "n/a".into(), printable)),
+            owner(process),
             Cell::new(calendar::format(report.first_seen)),
             Cell::new(calendar::format(report.last_seen)),
             Cell::new(printable(process.command.as_deref().unwrap_or(&process.name))),

@@ -4,17 +4,17 @@ import { milliseconds } from "./format.js";
 import { recent, recentKeys } from "./recent.js";
 
 // What there is to plot of a device: how this page remembers it, its title and unit, and the
-// history's metric with the label that tells it from others.
+// history's metric with, for memory, the space: of the same metric it has the kinds that are in there.
 const DEVICE = [
-  { name: "dram", title: "DRAM in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", label: "dram" },
-  { name: "l1", title: "L1 in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", label: "l1" },
+  { name: "dram", title: "DRAM in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "dram" },
+  { name: "l1", title: "L1 in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "l1" },
   { name: "temperature", title: "Temperature", unit: "celsius", metric: "telltale_device_temperature_celsius" },
   { name: "power", title: "Power", unit: "watts", metric: "telltale_device_power_watts" },
 ];
 const NOTHING_YET = "The history has nothing of this time yet; these are the figures that this page has seen.";
 const PROCESS = [
-  { name: "dram", title: "DRAM", unit: "bytes", metric: "telltale_process_memory_live_bytes", label: "dram" },
-  { name: "l1", title: "L1", unit: "bytes", metric: "telltale_process_memory_live_bytes", label: "l1" },
+  { name: "dram", title: "DRAM", unit: "bytes", metric: "telltale_process_memory_live_bytes", space: "dram" },
+  { name: "l1", title: "L1", unit: "bytes", metric: "telltale_process_memory_live_bytes", space: "l1" },
 ];
 
 /**
@@ -39,7 +39,7 @@ export async function processPlots(identity, source) {
 export async function recentPast(token) {
   const { body } = await ask({ subjects: "devices", seconds: 600, metric: "memory_used" }, { token, kept: true });
   if (!body) return undefined;
-  const dram = body.series.filter((one) => one.label?.[1] === "dram");
+  const dram = body.series.filter((one) => isOf(one, "dram"));
   return { seconds: moments(body), series: dram.map((one) => [`device/${one.device}/dram`, one.mean]) };
 }
 
@@ -73,9 +73,14 @@ function moments(answer) {
   return Array.from({ length: answer.points }, (_, place) => (milliseconds(answer.from) + place * answer.step_ms) / 1000);
 }
 
+// Whether a series is of all that is in a memory space.
+function isOf(series, space) {
+  return series.label?.[0] === "space" && series.label[1] === space;
+}
+
 // The mean of each span, between its least and its greatest, so that no peak is lost.
 function kept(kind, answer) {
-  const found = answer.series.filter((one) => one.metric === kind.metric && (!kind.label || one.label?.[1] === kind.label) && one.whole.mean !== null);
+  const found = answer.series.filter((one) => one.metric === kind.metric && (!kind.space || isOf(one, kind.space)) && one.whole.mean !== null);
   const lines = found.map(({ device, least, mean, greatest, whole }) => ({ name: device, least, mean, greatest, whole }));
   return { ...kind, times: moments(answer), lines };
 }

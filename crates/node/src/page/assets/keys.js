@@ -5,7 +5,11 @@ export function keys(actions) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input, select, textarea")) {
-      if (event.key === "Escape") event.target.blur();
+      if (event.key === "Escape") {
+        // Chromium would empty the box of a search and tell nobody, and the rows would stay filtered.
+        event.preventDefault();
+        event.target.blur();
+      }
       return;
     }
     if (event.key === "j" || event.key === "k") {

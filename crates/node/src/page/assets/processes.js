@@ -39,6 +39,11 @@ function memory(bytesOf, why) {
   };
 }
 
+// The user's name, or the number of one that has no name here.
+function owner(process) {
+  return value(process.user) === undefined && value(process.uid) !== undefined ? process.uid : process.user;
+}
+
 function container({ process }) {
   const known = process.container;
   if (!known) return text("");
@@ -71,7 +76,7 @@ const UNTRACKED = "it holds the device and nobody says how much memory it has";
 /** The table's columns. */
 export const columns = [
   { name: "pid", title: "Pid", number: true, cell: ({ process }) => text(process.pid ?? undefined, "in a PID namespace that cannot be seen"), sort: ({ process }) => process.pid ?? undefined },
-  { name: "user", title: "User", className: "narrow", cell: ({ process }) => reading(process.user, String), sort: ({ process }) => value(process.user) },
+  { name: "user", title: "User", className: "narrow", cell: ({ process }) => reading(owner(process), String), sort: ({ process }) => value(owner(process)) },
   { name: "name", title: "Name", className: "wide", cell: named, sort: ({ process }) => process.name },
   { name: "container", title: "Container", className: "narrow", has: ({ process }) => process.container, cell: container, sort: ({ process }) => process.container?.pod?.name ?? process.container?.id },
   { name: "device", title: "Device", cell: ({ device }) => text(device?.id, "no device that is listed"), sort: ({ held }) => held?.device },

@@ -91,7 +91,16 @@ fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
     let only_400 = |one: &String| one.contains("400");
     assert!(browser.complaints.iter().all(only_400), "{:?}", browser.complaints);
 
+    // Escape leaves the box, what stands in it, and the rows that go with it.
+    filter(browser, "name == train");
+    browser.until("document.getElementById('filter-error').hidden");
+    browser.press("Escape");
+    assert_eq!(browser.value("document.activeElement === document.body"), true);
+    assert_eq!(browser.text("document.getElementById('filter').value"), "name == train");
+    assert_eq!(first_cells(browser, "processes").len(), 1);
+
     // An empty box shows all again.
+    browser.value("document.getElementById('filter').focus()");
     browser.value("document.getElementById('filter').select()");
     browser.press("Backspace");
     browser.until("document.getElementById('process-count').textContent === '2'");

@@ -177,6 +177,13 @@ fn devices_and_processes_are_those_of_the_snapshot_sorted_and_filtered() {
     let rows = table(browser, "processes");
     assert!(!rows.is_empty() && rows.iter().all(|row| row.contains("|evaluate|")), "{rows:?}");
     assert_eq!(browser.text("document.getElementById('device-count').textContent"), "1 of 2");
+
+    // Who has no name is a number, as in the table of `telltale smi`.
+    let user = browser.text(
+        "import('/assets/processes.js').then(({ columns }) => columns.find((one) => one.name === 'user')
+            .cell({ process: { user: { absent: 'unknown' }, uid: { value: 60001 } } }).text)",
+    );
+    assert_eq!(user, "60001");
     assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
