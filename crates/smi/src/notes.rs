@@ -17,7 +17,9 @@ pub(crate) fn section(machines: &[Machine<'_>], style: &Style) -> String {
     for machine in machines {
         let snapshot = machine.snapshot;
         let others = closed(snapshot).into_iter().chain(withheld(snapshot));
-        for line in snapshot.devices.iter().flat_map(of_device).chain(others) {
+        let withholds = snapshot.withheld_processes > 0;
+        let of_devices = snapshot.devices.iter().flat_map(|device| of_device(device, withholds));
+        for line in of_devices.chain(others) {
             page.push_str(&text::painted(&machine.line(&line), Tone::Warning, style));
         }
     }
@@ -45,16 +47,16 @@ fn withheld(snapshot: &Snapshot) -> Option<String> {
         many => (format!("{} processes of other users", quantity::count(many)), "are"),
     };
     Some(format!(
-        "{whose} {verb} in the devices' figures and not shown to you; ask as root or as a member of \
-         the service's group"
+        "{whose} {verb} in the devices' figures and not shown to you; ask as root, as a member of the \
+         service's group, or with its token"
     ))
 }
 
-fn of_device(device: &Device) -> Vec<String> {
+fn of_device(device: &Device, withholds: bool) -> Vec<String> {
     let holders = device.holders.value().map_or(&[][..], Vec::as_slice);
     let found = [
         silent(holders),
-        hidden(holders),
+        hidden(holders, withholds),
         parts(device, |parts| parts.ghost_bytes, "in use by rows of dead processes in a region"),
         // Another vendor's driver counts what nobody has recorded; that is no trouble.
         device.identity.chip().and_then(|_| {
@@ -83,15 +85,15 @@ fn silent(holders: &[Holder]) -> Option<String> {
     Some(format!("{named} {verb} it, and {whose} memory is not known and in no figure"))
 }
 
-/// Those that cannot be seen from here.
-fn hidden(holders: &[Holder]) -> Option<String> {
+/// Those that cannot be seen from here. A service that withholds processes tells no pid of anybody,
+/// so which of the two it is cannot be known.
+fn hidden(holders: &[Holder], withholds: bool) -> Option<String> {
     let hidden = holders.iter().any(|holder| holder.pid.is_none() && !holder.memory_known);
-    hidden.then(|| {
-        String::from(
-            "held by a process that is not visible from this PID namespace; its memory is in no \
-             figure",
-        )
-    })
+    let why = match withholds {
+        true => "not shown to you",
+        false => "not visible from this PID namespace",
+    };
+    hidden.then(|| format!("held by a process that is {why}; its memory is in no figure"))
 }
 
 /// One part of each kind's total, for the kinds that have any of it.

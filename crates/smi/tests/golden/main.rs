@@ -12,8 +12,12 @@ mod snapshots;
 use std::fs;
 use std::path::Path;
 
-use telltale_schema::snapshot::Snapshot;
-use telltale_smi::{Style, csv, details, overview, overview_within, summary};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::history::{PastProcess, Report};
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::reading::Reading;
+use telltale_schema::snapshot::{Holder, RecordingFaults, Snapshot};
+use telltale_smi::{Style, choices, csv, details, overview, overview_within, summary};
 use unicode_width::UnicodeWidthStr;
 
 use snapshots::{empty, idle_device, troubled};
@@ -65,10 +69,50 @@ fn idle_devices_make_room_where_the_window_is_low() {
 
 #[test]
 fn who_is_shown_no_process_is_not_told_that_there_is_none() {
-    let snapshot = Snapshot { withheld_processes: 2, ..empty() };
+    let mut snapshot = Snapshot { withheld_processes: 2, ..empty() };
     let page = overview(&snapshot, &style(100));
     assert!(page.contains("No process that is visible from here holds"), "{page}");
     assert!(page.contains("2 processes of other users are"), "{page}");
+
+    let unnamed = Holder { pid: None, open_descriptors: 1, memory_known: false };
+    let mut device = idle_device("held");
+    device.holders = Reading::new(vec![unnamed], Timestamp(0));
+    snapshot.devices.push(device);
+    let page = overview(&snapshot, &Style::PLAIN);
+    assert!(page.contains("held: held by a process that is not shown to you; its"), "{page}");
+    snapshot.withheld_processes = 0;
+    let page = overview(&snapshot, &Style::PLAIN);
+    assert!(page.contains("held by a process that is not visible from this PID"), "{page}");
+}
+
+#[test]
+fn users_without_a_name_are_numbers_where_one_process_is_to_be_chosen() {
+    let process = |user: Option<&str>, pid| PastProcess {
+        identity: ProcessIdentity { boot_id: [1; 16], pid_namespace: 1, pid, start_time_ticks: 5 },
+        key: String::new(),
+        pid: Some(pid),
+        name: String::from("train"),
+        command: None,
+        uid: Some(60001),
+        user: user.map(str::to_owned),
+    };
+    let report = |process| Report {
+        process,
+        container: None,
+        recording_since: None,
+        first_seen: Timestamp(0),
+        last_seen: Timestamp(0),
+        lifetime_seconds: 1.0,
+        ending: None,
+        ended: None,
+        usage: Vec::new(),
+        faults: RecordingFaults::default(),
+    };
+    let found = [report(process(Some("ada"), 7)), report(process(None, 8))];
+    let page = choices(&found, &Style::PLAIN);
+    let users: Vec<_> =
+        page.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(users, ["ada", "60001"], "{page}");
 }
 
 #[test]
