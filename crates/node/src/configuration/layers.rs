@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Configuration;
 use super::keys::{Key, Kind};
-use super::text::{Found, Problem, lookup, read, set};
+use super::text::{Found, Problem, check, lookup, read, set};
 use telltale_query::nearest;
 use telltale_server::bounded_file;
 
@@ -250,14 +250,6 @@ fn parsed(text: &str, kind: Kind) -> Result<toml::Value, String> {
         }
         Kind::Map => Err(String::from("a table can be in a file only")),
     }
-}
-
-/// Whether a key's owner takes the value.
-fn check(path: &str, value: &toml::Value) -> Result<(), String> {
-    let mut table = toml::Table::new();
-    set(&mut table, path, Some(value.clone()));
-    let taken: Result<Configuration, _> = table.try_into();
-    taken.map(drop).map_err(|error| error.message().trim().to_owned())
 }
 
 /// Values so far.

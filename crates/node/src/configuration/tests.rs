@@ -70,6 +70,26 @@ fn everything_unknown_in_a_file_is_told_at_once() {
 }
 
 #[test]
+fn every_wrong_value_of_a_file_is_told_at_once_in_its_order() {
+    let place = Scratch::new();
+    let text = "interval_seconds = 0.01\nb = 2\n[history]\nwrite_seconds = 0\n[grpc]\nlisten = \
+                [\"127.0.0.1:1\",\n  \"nowhere\"]\n[http]\nlistn = []\n";
+    let error = layers(&place, text, &[]).load().unwrap_err().to_string();
+    let told: Vec<_> = error.lines().map(|line| line.split_once("t.toml:").unwrap().1).collect();
+    let expected = [
+        "1:20: 0.01 is not from 0.1 to 3600 seconds",
+        "2:1: unknown key `b`",
+        "4:17: 0 is not from 1 to 60 seconds",
+        "6:10: \"nowhere\" is no address",
+        "9:1: unknown key `http.listn`",
+    ];
+    assert_eq!(told.len(), expected.len(), "{error}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told:?}: {expected:?}");
+    }
+}
+
+#[test]
 fn variables_and_arguments_are_checked_by_themselves() {
     let place = Scratch::new();
     let cases = [

@@ -48,26 +48,61 @@ pub(super) fn read(text: &str, keys: &[Key]) -> Result<Vec<Found>, Vec<Problem>>
         at(text, error.span().unwrap_or_default(), message)
     };
     let table = DeTable::parse(text).map_err(|error| vec![problem(&error)])?;
+    let values: toml::Table = toml::from_str(text).map_err(|error| vec![problem(&error)])?;
     let mut walk = Walk { text, keys, places: Vec::new(), problems: Vec::new() };
     walk.table(table.get_ref(), &mut Vec::new());
+    // What each key's owner demands of its value, and then of all values together.
+    let whole = toml::from_str::<Configuration>(text).err();
+    let precise = whole.as_ref().filter(|error| error.span().is_some());
+    for place in &walk.places {
+        let value = lookup(&values, &place.path);
+        let Some(message) = value.and_then(|value| check(&place.path, value).err()) else {
+            continue;
+        };
+        // The error of the whole text knows a place within the value.
+        let inside = |error: &&toml::de::Error| {
+            error.span().is_some_and(|span| place.value.contains(&span.start))
+        };
+        walk.problems.push(match precise.filter(inside) {
+            Some(error) => problem(error),
+            None => at(text, place.value.clone(), message),
+        });
+    }
+    if walk.problems.is_empty() {
+        walk.problems.extend(whole.as_ref().map(problem));
+    }
     if !walk.problems.is_empty() {
+        walk.problems.sort_by_key(|problem| (problem.line, problem.column));
+        walk.problems.truncate(MAX_PROBLEMS);
         return Err(walk.problems);
     }
-    // What each part itself demands of its values.
-    toml::from_str::<Configuration>(text).map_err(|error| vec![problem(&error)])?;
-    let values: toml::Table = toml::from_str(text).map_err(|error| vec![problem(&error)])?;
-    let found = walk.places.into_iter().filter_map(|(path, line)| {
-        let value = lookup(&values, &path)?.clone();
-        Some(Found { path, value, line })
+    let found = walk.places.into_iter().filter_map(|place| {
+        let value = lookup(&values, &place.path)?.clone();
+        Some(Found { path: place.path, value, line: place.line })
     });
     Ok(found.collect())
+}
+
+/// Whether a key's owner takes the value.
+pub(super) fn check(path: &str, value: &toml::Value) -> Result<(), String> {
+    let mut table = toml::Table::new();
+    set(&mut table, path, Some(value.clone()));
+    let taken: Result<Configuration, _> = table.try_into();
+    taken.map(drop).map_err(|error| error.message().trim().to_owned())
+}
+
+/// Where a key that is known stands.
+struct Place {
+    path: String,
+    line: usize,
+    value: Range<usize>,
 }
 
 /// Walks through a file's tables.
 struct Walk<'a> {
     text: &'a str,
     keys: &'a [Key],
-    places: Vec<(String, usize)>,
+    places: Vec<Place>,
     problems: Vec<Problem>,
 }
 
@@ -94,7 +129,7 @@ impl Walk<'_> {
             if wrong {
                 self.complain(name.span(), format!("`{path}` is a value, not a table"));
             } else {
-                self.places.push((path.to_owned(), line));
+                self.places.push(Place { path: path.to_owned(), line, value: value.span() });
             }
             return;
         }

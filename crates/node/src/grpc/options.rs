@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use super::GREETING_PATIENCE;
@@ -56,7 +58,15 @@ pub enum OptionsError {
         #[source]
         source: io::Error,
     },
-    /// The files do not hold what they should.
+    /// A file has nothing of what it should.
+    #[error("there is no {what} in {path}; name the PEM file that has it, for gRPC's TLS")]
+    Without {
+        /// What it should have.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The files do not hold what they should, or do not belong together.
     #[error("the certificate, key or client authority for gRPC cannot be used")]
     Tls(#[source] tonic::transport::Error),
 }
@@ -103,8 +113,8 @@ impl GrpcOptions {
         let (Some(certificate), Some(key)) = (&self.certificate, &self.key) else {
             return Ok(None);
         };
-        let (certificate, key) = (read(certificate)?, read(key)?);
-        let authority = self.client_authority.as_deref().map(read).transpose()?;
+        let (certificate, key) = (certificates(certificate)?, private_key(key)?);
+        let authority = self.client_authority.as_deref().map(certificates).transpose()?;
         Ok(Some(TlsFiles { certificate, key, authority }))
     }
 
@@ -140,6 +150,24 @@ pub(super) fn server(builder: Server, files: Option<&TlsFiles>) -> Result<Server
         tls = tls.client_ca_root(Certificate::from_pem(authority));
     }
     builder.tls_config(tls).map_err(OptionsError::Tls)
+}
+
+/// A file with certificates.
+fn certificates(path: &Path) -> Result<Vec<u8>, OptionsError> {
+    let pem = read(path)?;
+    match CertificateDer::from_pem_slice(&pem) {
+        Ok(_) => Ok(pem),
+        Err(_) => Err(OptionsError::Without { what: "certificate", path: path.to_owned() }),
+    }
+}
+
+/// A file with a key.
+fn private_key(path: &Path) -> Result<Vec<u8>, OptionsError> {
+    let pem = read(path)?;
+    match PrivateKeyDer::from_pem_slice(&pem) {
+        Ok(_) => Ok(pem),
+        Err(_) => Err(OptionsError::Without { what: "private key", path: path.to_owned() }),
+    }
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, OptionsError> {

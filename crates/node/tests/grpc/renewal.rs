@@ -61,6 +61,23 @@ fn files_that_cannot_be_used_are_told_before_they_are_taken_over() {
     fine.key = Some(written(&scratch, "other.pem", &other.server().key));
     let refused = fine.check_files(&[]).unwrap_err();
     assert!(refused.to_string().contains("cannot be used"), "{refused}");
+    // A file without what it is for is named, whichever of them it is.
+    let nothing = written(&scratch, "nothing.pem", "nothing");
+    let paths = [nothing.clone(), fine.certificate.clone().unwrap()];
+    for (what, path) in ["certificate", "private key"].into_iter().zip(paths) {
+        let mut wrong = options(&scratch, &one.server(), None);
+        match what {
+            "certificate" => wrong.certificate = Some(path.clone()),
+            _ => wrong.key = Some(path.clone()),
+        }
+        let refused = wrong.check_files(&[]).unwrap_err().to_string();
+        let expected = format!("there is no {what} in {}", path.display());
+        assert!(refused.starts_with(&expected), "{refused}");
+    }
+    fine.client_authority = Some(nothing);
+    let refused = fine.check_files(&[]).unwrap_err().to_string();
+    assert!(refused.starts_with("there is no certificate in "), "{refused}");
+    fine.client_authority = None;
     fine.key = Some(scratch.join("nothing"));
     assert!(fine.check_files(&[]).unwrap_err().to_string().contains("cannot read"));
 }

@@ -177,8 +177,8 @@ fn what_does_not_fit_together_is_told_before_anything_is_served() {
             GrpcOptions { key: Some(PathBuf::from("/nowhere/key")), ..good.clone() },
             "cannot read /nowhere/key",
         ),
-        (GrpcOptions { key: Some(garbage.clone()), ..good.clone() }, "cannot be used"),
-        (GrpcOptions { certificate: Some(garbage), ..good }, "cannot be used"),
+        (GrpcOptions { key: Some(garbage.clone()), ..good.clone() }, "there is no private key in"),
+        (GrpcOptions { certificate: Some(garbage), ..good }, "there is no certificate in"),
         (
             GrpcOptions { listen: vec![Address::Tcp(ANYWHERE)], ..GrpcOptions::default() },
             "readable on the network",

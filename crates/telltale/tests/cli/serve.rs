@@ -229,7 +229,7 @@ fn what_a_running_service_cannot_change_is_named() {
 fn a_configuration_that_makes_no_sense_is_told_and_nothing_starts() {
     let place = Scratch::new();
     let file = place.join("t.toml");
-    fs::write(&file, "interval_second = 7\nroot = 1\n").unwrap();
+    fs::write(&file, "interval_second = 7\n").unwrap();
     let words = ["t.toml:1:1: unknown key `interval_second`; did you mean `interval_seconds`?"];
     said(serve(&place).arg("--config").arg(&file)).complains(2, &words);
     let mut check = telltale();

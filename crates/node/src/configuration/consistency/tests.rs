@@ -78,7 +78,7 @@ fn files_and_directories_that_cannot_be_used_are_told_and_none_is_made() {
         ),
         (
             format!("[grpc]\ncertificate = {secret:?}\nkey = {secret:?}"),
-            &[("grpc.certificate", "cannot be used")],
+            &[("grpc.certificate", "there is no certificate in ")],
         ),
         (
             format!("{hook}\nauthorization_file = {open:?}\nca_file = {secret:?}"),
