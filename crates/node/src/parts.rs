@@ -1,10 +1,11 @@
 //! The service's parts on one asynchronous runtime: their sockets, their tasks and their end.
 //!
-//! A part that ends by itself, by an error or a panic, ends the service: half a service that looks
-//! like a whole one helps nobody, and systemd starts it again.
+//! A part that ends by itself, by an error or a panic, or whose socket file somebody removed, ends the
+//! service: half a service that looks like a whole one helps nobody, and systemd starts it again.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,16 +20,28 @@ use telltale_server::log;
 /// How long all parts together may take to end. Beyond that they are ended where they are.
 pub const MOST_TIME_TO_END: Duration = Duration::from_millis(1500);
 
+/// The time from one look at the socket files to the next.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// The parts that run.
 #[derive(Debug)]
 pub struct Parts {
     directory: Option<PathBuf>,
     handed: Handed,
     files: Vec<SocketFile>,
+    sockets: Vec<SocketName>,
     stop: watch::Sender<bool>,
     configuration: watch::Sender<Arc<Configuration>>,
     names: Vec<(Id, &'static str)>,
     running: JoinSet<Result<(), String>>,
+}
+
+/// By what name clients find a socket.
+#[derive(Debug)]
+struct SocketName {
+    part: &'static str,
+    path: PathBuf,
+    identity: (u64, u64),
 }
 
 /// A part has ended, and with it the service.
@@ -55,6 +68,7 @@ impl Parts {
             directory,
             handed,
             files: Vec::new(),
+            sockets: Vec::new(),
             stop: watch::Sender::new(false),
             configuration: watch::Sender::new(configuration),
             names: Vec::new(),
@@ -76,6 +90,11 @@ impl Parts {
         if listeners.is_empty() {
             for address in addresses {
                 let (listener, file) = Listener::bind(address, self.directory.as_deref())?;
+                if let Some(Address::Unix(path)) = listener.address()
+                    && let Some(identity) = identity(&path)
+                {
+                    self.sockets.push(SocketName { part, path, identity });
+                }
                 listeners.push(listener);
                 self.files.extend(file);
             }
@@ -117,11 +136,13 @@ impl Parts {
         self.names.push((handle.id(), part));
     }
 
-    /// Waits until a part ends by itself; for ever where there is none.
+    /// Waits until a part ends by itself, or cannot be reached any more; for ever where there is none.
     pub async fn ended(&mut self) -> PartEnded {
-        let Some(ended) = self.running.join_next_with_id().await else {
-            return std::future::pending().await;
+        let ended = tokio::select! {
+            ended = self.running.join_next_with_id(), if !self.running.is_empty() => ended,
+            lost = lost(&self.sockets) => return lost,
         };
+        let Some(ended) = ended else { return std::future::pending().await };
         let (id, why) = match ended {
             Ok((id, Ok(()))) => (id, String::from("without a reason")),
             Ok((id, Err(why))) => (id, why),
@@ -142,6 +163,24 @@ impl Parts {
     }
 }
 
+/// Waits until one of these is not there any more, or another file has its name. Files that systemd
+/// made are its own affair.
+async fn lost(sockets: &[SocketName]) -> PartEnded {
+    loop {
+        if let Some(lost) = sockets.iter().find(|one| identity(&one.path) != Some(one.identity)) {
+            let why =
+                format!("its socket {} was removed, and nobody reaches it", lost.path.display());
+            return PartEnded { part: lost.part, why };
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = path.symlink_metadata().ok()?;
+    Some((found.dev(), found.ino()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{MOST_TIME_TO_END, Parts};
@@ -149,7 +188,7 @@ mod tests {
     use std::io;
     use std::path::PathBuf;
     use std::sync::Arc;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
     use telltale_harness::Scratch;
     use telltale_server::listen::Handed;
 
@@ -178,6 +217,30 @@ mod tests {
             assert_eq!(parts.ended().await.part, "three");
             parts.stop().await;
         });
+    }
+
+    #[test]
+    fn a_part_whose_socket_somebody_removed_has_ended() {
+        let place = Scratch::new();
+        wait(async {
+            let mut parts = parts(Some(place.path().to_owned()));
+            let addresses = ["unix:s".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
+            let _listeners = parts.listen("grpc", &addresses).unwrap();
+            let stopped = parts.stopped();
+            parts.run("grpc", async move {
+                stopped.await;
+                Ok::<(), Infallible>(())
+            });
+            let none = tokio::time::timeout(Duration::from_millis(50), parts.ended()).await;
+            assert!(none.is_err(), "it is there: {none:?}");
+            std::fs::remove_file(place.join("s")).unwrap();
+            std::fs::write(place.join("s"), "another").unwrap();
+            let ended = parts.ended().await;
+            assert_eq!(ended.part, "grpc");
+            assert!(ended.why.contains("/s was removed"), "{ended}");
+            parts.stop().await;
+        });
+        assert!(place.join("s").exists(), "another's file stays");
     }
 
     #[test]

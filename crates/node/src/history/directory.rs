@@ -74,7 +74,7 @@ pub enum DirectoryError {
 #[derive(Debug)]
 pub(super) struct OwnDirectory {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// Where the state of the service of a machine is: as told; below the root of an emulated or recorded
@@ -129,7 +129,7 @@ impl OwnDirectory {
             Ok(()) => {
                 // The lock is what holds; without room on the disk it holds without a name.
                 let _ = note_holder(&lock);
-                Ok(Self { path, _lock: lock })
+                Ok(Self { path, lock })
             }
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let pid = noted_holder(&lock);
@@ -137,6 +137,17 @@ impl OwnDirectory {
             }
             Err(error) => Err(failed(error.into())),
         }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is still there: whoever removes it leaves a lock that nobody finds.
+    pub(super) fn is_there(&self) -> bool {
+        let held = self.lock.metadata().ok().map(|held| (held.dev(), held.ino()));
+        held.is_some() && held == identity(&self.path.join(LOCK))
     }
 
     /// The database's file, there and closed to others.
@@ -169,6 +180,12 @@ impl OwnDirectory {
     }
 }
 
+/// What tells a file from another one that has its name later; none where it is not there.
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
 /// Whether the directory could be taken, or made, by a service of this user; whoever has it now is no
 /// reason against it. Makes and changes nothing.
 ///
@@ -180,7 +197,7 @@ pub fn check_directory(path: &Path) -> Result<(), DirectoryError> {
     loop {
         match fs::metadata(place) {
             Ok(found) if !found.is_dir() => return Err(failed(Errno::NOTDIR.into())),
-            Ok(_) if place == path => return owned(path).map(drop),
+            Ok(_) if place == path => return owned(path).and_then(|path| changeable(&path)),
             Ok(_) => {
                 let access = Access::WRITE_OK | Access::EXEC_OK;
                 return accessat(CWD, place, access, AtFlags::EACCESS)
@@ -194,6 +211,16 @@ pub fn check_directory(path: &Path) -> Result<(), DirectoryError> {
             },
             Err(error) => return Err(failed(error)),
         }
+    }
+}
+
+/// Whether the file system lets anybody write there. A mode that does not is changed at the beginning.
+fn changeable(path: &Path) -> Result<(), DirectoryError> {
+    match accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) {
+        Err(Errno::ROFS) => {
+            Err(DirectoryError::Use { path: path.to_owned(), source: Errno::ROFS.into() })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@ use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 
 use super::database::{DatabaseError, is_damage};
-use super::directory::{DirectoryError, OwnDirectory};
+use super::directory::{DirectoryError, OwnDirectory, identity};
 use super::recorder::{ClosedBlock, Recorder};
 use super::store::{Store, StoreError};
 use super::{HistoryOptions, blocks};
@@ -114,6 +114,7 @@ impl Writer {
             own,
             options: options.clone(),
             open: None,
+            file: None,
             tried: None,
             unwritten: VecDeque::new(),
             tidied: Instant::now(),
@@ -189,6 +190,8 @@ struct Thread {
     path: PathBuf,
     options: HistoryOptions,
     open: Option<(Store, Recorder)>,
+    /// Which file is open.
+    file: Option<(u64, u64)>,
     /// When opening was last tried, where it failed.
     tried: Option<Instant>,
     /// Blocks that wait to be written, the oldest first.
@@ -239,6 +242,9 @@ impl Thread {
 
     fn write(&mut self, block: Option<ClosedBlock>) {
         self.unwritten.extend(block);
+        if !self.own.is_there() || identity(&self.path) != self.file {
+            return self.begin_anew();
+        }
         let Some((store, recorder)) = &mut self.open else { return };
         let written = store.write(&self.unwritten, recorder).and_then(|()| {
             self.unwritten.clear();
@@ -270,14 +276,30 @@ impl Thread {
         if let StoreError::Sqlite(source) = error
             && is_damage(source)
         {
-            // What is in memory belongs to the rows of the file that is given up.
-            let lost = u64::try_from(self.unwritten.len()).unwrap_or(u64::MAX);
-            self.counts.lost_blocks.fetch_add(lost, Ordering::Relaxed);
-            self.unwritten.clear();
-            self.open = None;
+            self.give_up_file();
             if let Err(error) = self.start_anew() {
                 self.counts.has_problem(&with_causes(&error));
             }
+        }
+    }
+
+    /// Gives up the file that is open, and with it what is in memory, which belongs to its rows.
+    fn give_up_file(&mut self) {
+        let lost = u64::try_from(self.unwritten.len()).unwrap_or(u64::MAX);
+        self.counts.lost_blocks.fetch_add(lost, Ordering::Relaxed);
+        self.unwritten.clear();
+        self.open = None;
+    }
+
+    /// Somebody removed the files, and what is written to them is nobody's to read: makes others.
+    fn begin_anew(&mut self) {
+        self.give_up_file();
+        self.counts.failures.fetch_add(1, Ordering::Relaxed);
+        let directory = self.own.path().display().to_string();
+        self.counts.has_problem(&format!("its files in {directory} were removed"));
+        match self.open() {
+            Ok(()) => log::info(&format!("a new history is begun in {directory}")),
+            Err(error) => self.counts.has_problem(&with_causes(&error)),
         }
     }
 
@@ -298,6 +320,10 @@ impl Thread {
     /// Opens the database; one that is damaged is moved aside and a new one begun.
     fn open(&mut self) -> Result<(), HistoryError> {
         self.tried = Some(Instant::now());
+        if !self.own.is_there() {
+            self.own = OwnDirectory::take(self.own.path())?;
+        }
+        self.path = self.own.database()?;
         match self.open_as_it_is() {
             Err(DatabaseError::Broken { .. }) => self.start_anew(),
             opened => Ok(opened?),
@@ -325,6 +351,7 @@ impl Thread {
                 false => DatabaseError::Sqlite { path: self.path.clone(), source },
             })?;
         self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
+        self.file = identity(&self.path);
         self.open = Some((store, recorder));
         Ok(())
     }

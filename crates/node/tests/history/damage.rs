@@ -55,6 +55,29 @@ fn damage_that_is_found_while_writing_costs_the_old_file_and_not_the_service() {
 }
 
 #[test]
+fn a_directory_that_was_removed_is_made_again_and_what_follows_is_kept() {
+    let mut kept = Kept::new();
+    kept.see_for(40, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    assert_eq!(kept.writer().figures().failures, 0);
+    fs::remove_dir_all(kept.scratch.path()).unwrap();
+    kept.see_for(60, &[device(0, 1, None)], &[process(12, 5, &[0])]);
+    let figures = kept.writer().figures();
+    assert!(figures.failures > 0 && figures.lost_blocks > 0, "{figures:?}");
+    assert_eq!(figures.problem, None, "it is written again");
+    assert_eq!(fs::metadata(kept.scratch.path()).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(kept.report("12").process.name, "job12");
+
+    // The database alone.
+    fs::remove_file(kept.path()).unwrap();
+    kept.see_for(60, &[device(0, 1, None)], &[process(13, 5, &[0])]);
+    assert_eq!(kept.writer().figures().problem, None);
+    assert_eq!(kept.report("13").process.name, "job13");
+    assert!(matches!(start(&kept.scratch), Err(HistoryError::Directory(_))), "it has the lock");
+    kept.stop();
+    assert_eq!(integrity(&kept.path()), "ok");
+}
+
+#[test]
 fn a_newer_history_is_refused_and_left_alone() {
     let mut kept = Kept::new();
     kept.see_for(12, &[device(0, 1, None)], &[]);

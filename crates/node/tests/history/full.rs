@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_harness::{on_small_disk, wait_until};
 use telltale_node::access::Sight;
-use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
+use telltale_node::history::{HistoryOptions, Reader, Writer, check_directory, database_in};
 use telltale_schema::clock::{Clock, ManualClock};
 use telltale_schema::history::HistoryQuery;
 
@@ -16,6 +17,23 @@ use crate::machine::{SECOND, after, device, integrity, process, series, snapshot
 #[test]
 fn a_full_disk_costs_history_and_nothing_else() {
     on_small_disk("full::a_full_disk_costs_history_and_nothing_else", 1024, fill_and_make_room);
+}
+
+#[test]
+fn a_disk_that_takes_nothing_is_told_before_a_service_begins() {
+    on_small_disk("full::a_disk_that_takes_nothing_is_told_before_a_service_begins", 256, close);
+}
+
+fn close(disk: &Path) {
+    let state = disk.join("state");
+    fs::create_dir(&state).unwrap();
+    assert!(check_directory(&state).is_ok());
+    let closed = Command::new("mount").args(["-o", "remount,ro"]).arg(disk).status().unwrap();
+    assert!(closed.success());
+    for path in [state, disk.join("none")] {
+        let refused = check_directory(&path).expect_err("nobody writes there").to_string();
+        assert!(refused.starts_with("cannot use the state directory"), "{refused}");
+    }
 }
 
 fn fill_and_make_room(disk: &Path) {

@@ -81,7 +81,10 @@ pub(super) fn start(
 fn reachable(addresses: &[Address], directory: Option<&Path>) -> Vec<Address> {
     let is_reachable = |address: &&Address| match address {
         Address::Unix(path) if path.is_relative() && directory.is_none() => {
-            log::warn(&format!("gRPC is not served at {address}: there is no runtime directory"));
+            log::warn(&format!(
+                "gRPC is not served at {address}, for want of a runtime directory to use; start the \
+                 service again when there is one"
+            ));
             false
         }
         _ => true,
