@@ -110,6 +110,9 @@ fn query_of(asked: message::QueryHistoryRequest) -> Result<HistoryQuery, Status>
         message::HistorySubjects::Devices => Subjects::Devices,
         message::HistorySubjects::Processes => Subjects::Processes,
     };
+    if asked.from_unix_ns >= asked.to_unix_ns {
+        return Err(Status::invalid_argument("from_unix_ns must be before to_unix_ns"));
+    }
     let processes = asked.processes.iter().map(|text| text.parse());
     Ok(HistoryQuery {
         from: Timestamp(asked.from_unix_ns),

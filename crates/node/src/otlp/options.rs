@@ -63,9 +63,20 @@ pub enum OptionsError {
     /// There is no way to look at them.
     #[error("cannot look at the options for OTLP")]
     Runtime(#[source] std::io::Error),
-    /// A time makes no sense.
-    #[error("otlp.interval_seconds must be 1 to 3600, and timeout_seconds above 0 up to it")]
-    Time,
+    /// The time between two exports makes no sense.
+    #[error("otlp.interval_seconds is {0}; it must be from 1 to 3600")]
+    Interval(f64),
+    /// A message has longer than there is until the next one, or no time.
+    #[error(
+        "otlp.timeout_seconds is {timeout}; it must be above 0 and at most {interval}, \
+         otlp.interval_seconds"
+    )]
+    Timeout {
+        /// What was asked for.
+        timeout: f64,
+        /// The time between two exports.
+        interval: f64,
+    },
 }
 
 impl Default for OtlpOptions {
@@ -85,10 +96,12 @@ impl Default for OtlpOptions {
 
 impl OtlpOptions {
     pub(super) fn check(&self) -> Result<&str, OptionsError> {
-        let interval = (1.0..=3600.0).contains(&self.interval_seconds);
-        let timeout = self.timeout_seconds > 0.0 && self.timeout_seconds <= self.interval_seconds;
-        if !interval || !timeout {
-            return Err(OptionsError::Time);
+        let (interval, timeout) = (self.interval_seconds, self.timeout_seconds);
+        if !(1.0..=3600.0).contains(&interval) {
+            return Err(OptionsError::Interval(interval));
+        }
+        if !(timeout > 0.0 && timeout <= interval) {
+            return Err(OptionsError::Timeout { timeout, interval });
         }
         let endpoint = self.endpoint.as_deref().unwrap_or_default();
         if is_receiver(endpoint) {

@@ -21,6 +21,7 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::{OptionsError, OtlpOptions, Protocol, wishes};
+use telltale_schema::text::printable;
 use telltale_server::tls;
 
 /// The longest answer that is read.
@@ -141,9 +142,17 @@ async fn by_grpc(
             Code::ResourceExhausted => after.is_some(),
             _ => false,
         };
-        SendError::Refused { status: format!("{status}"), again, after }
+        SendError::Refused { status: words(&status), again, after }
     };
     client.export(request).await.map(tonic::Response::into_inner).map_err(refused)
+}
+
+/// What a status says, and what the receiver said beside it.
+pub(super) fn words(status: &tonic::Status) -> String {
+    match (status.code().description(), status.message()) {
+        (code, "") => code.to_owned(),
+        (code, said) => format!("{code}: {}", printable(said)),
+    }
 }
 
 fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SendError {

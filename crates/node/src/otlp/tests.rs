@@ -374,16 +374,32 @@ fn a_receiver_that_another_authority_speaks_for_gets_nothing() {
 }
 
 #[test]
+fn a_receivers_refusal_is_a_sentence_without_what_steers_a_terminal() {
+    let said = super::send::words(&tonic::Status::unavailable("try\u{1b} later"));
+    let (code, rest) = said.rsplit_once(": ").unwrap();
+    assert_eq!(code, tonic::Code::Unavailable.description());
+    assert!(rest.starts_with("try") && rest.ends_with(" later"), "{said}");
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+    let silent = tonic::Status::new(tonic::Code::Internal, "");
+    assert_eq!(super::send::words(&silent), tonic::Code::Internal.description());
+}
+
+#[test]
 fn options_that_make_no_sense_are_refused_with_what_to_do() {
     let good = || to("http://127.0.0.1:4317".to_owned(), Protocol::Grpc);
     let secured = |protocol| to("https://x".to_owned(), protocol);
     let nowhere = || Some("/nowhere/authority.pem".into());
-    let cases: [(OtlpOptions, &str); 5] = [
+    let cases: [(OtlpOptions, &str); 7] = [
         (OtlpOptions::default(), "write http://HOST:PORT"),
         (OtlpOptions { authority: nowhere(), ..secured(Protocol::Http) }, "otlp.authority"),
         (OtlpOptions { authority: nowhere(), ..secured(Protocol::Grpc) }, "otlp.authority"),
         (OtlpOptions { headers: vec!["a b=c".to_owned()], ..good() }, "write name=value"),
-        (OtlpOptions { timeout_seconds: 0.0, ..good() }, "otlp.interval_seconds"),
+        (OtlpOptions { timeout_seconds: 0.0, ..good() }, "otlp.timeout_seconds is 0; it must"),
+        (OtlpOptions { interval_seconds: 0.5, ..good() }, "otlp.interval_seconds is 0.5; it must"),
+        (
+            OtlpOptions { interval_seconds: 2.0, timeout_seconds: 10.0, ..good() },
+            "otlp.timeout_seconds is 10; it must be above 0 and at most 2",
+        ),
     ];
     let (_publisher, view) = view();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -72,6 +72,9 @@ fn what_was_is_told_as_the_database_has_it() {
         assert_eq!((past.sequence, past.resolution_ms), (None, Some(kept.resolution_ms)));
         assert_eq!(past.snapshot, kept.snapshot);
 
+        let backwards = HistoryQuery { from: over.to, to: over.from, ..over.clone() };
+        let error = query_history(&mut client, &backwards).await.unwrap_err();
+        assert!(error.to_string().contains("must be before"), "{error}");
         let unknown = HistoryQuery { metrics: vec![String::from("luck")], ..over };
         let error = query_history(&mut client, &unknown).await.unwrap_err();
         assert!(error.to_string().contains("no metric luck"), "{error}");
