@@ -25,6 +25,7 @@ mod status;
 mod told;
 mod users;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -135,6 +136,32 @@ struct Known {
     memory: MemoryClaim,
     started_at: Option<Timestamp>,
     faults: telltale_schema::snapshot::RecordingFaults,
+}
+
+// === impl Known ===
+
+impl Known {
+    fn by_ledger(told: &Told<'_>) -> Self {
+        let Told { standing, reading } = *told;
+        Self {
+            standing: standing.clone(),
+            uid: reading.uid,
+            name: reading.name.clone(),
+            memory: claims::of_ledger(reading),
+            started_at: Some(reading.started_at),
+            faults: reading.faults,
+        }
+    }
+
+    /// Takes in another ledger of this identity, if it is a part of the same process.
+    fn take_part(&mut self, told: &Told<'_>) {
+        let Told { standing, reading } = *told;
+        let same = (&self.standing, self.uid) == (standing, reading.uid);
+        if same && self.memory.take_part(claims::of_ledger(reading)) {
+            self.started_at = self.started_at.min(Some(reading.started_at));
+            self.faults = self.faults.plus(reading.faults);
+        }
+    }
 }
 
 // === impl Places ===
@@ -391,22 +418,18 @@ impl Processes {
         asking.collect(listed)
     }
 
-    /// Each identity once: by its ledger, else by its endpoint.
+    /// Each identity once: by its ledger, or the two that are its parts, else by its endpoint.
     fn gather(
         &self,
         mut believed: BTreeMap<ProcessIdentity, Believed>,
     ) -> BTreeMap<ProcessIdentity, Known> {
         let mut all = BTreeMap::new();
-        for Told { standing, reading } in self.ledgers.told() {
-            all.entry(reading.owner).or_insert_with(|| Known {
-                standing: standing.clone(),
-                uid: reading.uid,
-                name: reading.name.clone(),
-                memory: claims::of_ledger(reading),
-                started_at: Some(reading.started_at),
-                faults: reading.faults,
-            });
-            believed.remove(&reading.owner);
+        for told in self.ledgers.told() {
+            match all.entry(told.reading.owner) {
+                Entry::Vacant(place) => _ = place.insert(Known::by_ledger(&told)),
+                Entry::Occupied(known) => known.into_mut().take_part(&told),
+            }
+            believed.remove(&told.reading.owner);
         }
         for (identity, answer) in believed {
             all.entry(identity).or_insert_with(|| Known {

@@ -1,6 +1,7 @@
 //! What ledgers and endpoints say of memory, in one shape. Pure.
 
 use telltale_ledger::{DeviceEntry, LedgerReading, RegionMirror};
+use telltale_schema::chip::PciAddress;
 use telltale_schema::snapshot::{KindUsage, ProcessSource};
 use telltale_wire::Report;
 
@@ -33,6 +34,24 @@ fn device(entry: &DeviceEntry) -> DeviceClaim {
 }
 
 impl MemoryClaim {
+    /// Takes in what another ledger of the same process says, if each is a part: a program that keeps a ledger itself has
+    /// a second one under `telltale run`, which alone names the machine itself. Of a device that both name the
+    /// program's own figures count, because they are the closer ones, and the other's do not. Two ledgers of one
+    /// sort are one twice, and the second is left out. Says whether it was taken in.
+    pub(crate) fn take_part(&mut self, other: Self) -> bool {
+        if self.is_of_host() == other.is_of_host() {
+            return false;
+        }
+        let mut other = other;
+        if self.is_of_host() {
+            std::mem::swap(self, &mut other);
+        }
+        let own: Vec<PciAddress> = self.devices.iter().filter_map(|one| one.chip.pci).collect();
+        let is_own = |one: &DeviceClaim| one.chip.pci.is_some_and(|pci| own.contains(&pci));
+        self.devices.extend(other.devices.into_iter().filter(|one| !is_own(one)));
+        true
+    }
+
     /// Whether it names a device beside the machine itself, or nothing.
     pub(crate) fn is_of_devices(&self) -> bool {
         self.devices.is_empty() || self.devices.iter().any(|device| !device.is_host)
@@ -62,4 +81,49 @@ pub(crate) fn of_report(report: &Report) -> MemoryClaim {
         kinds: device.kinds.clone(),
     });
     MemoryClaim { source: ProcessSource::Endpoint, devices: devices.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use telltale_schema::chip::ChipIdentity;
+    use telltale_schema::memory::{MemoryKind, MemoryUsage};
+    use telltale_schema::snapshot::{KindUsage, ProcessSource};
+
+    use crate::observation::{DeviceClaim, MemoryClaim};
+
+    fn device(pci: Option<&str>, live_bytes: u64) -> DeviceClaim {
+        let usage = MemoryUsage { live_bytes, ..MemoryUsage::default() };
+        DeviceClaim {
+            chip: ChipIdentity {
+                pci: pci.map(|text| text.parse().unwrap()),
+                ..ChipIdentity::default()
+            },
+            is_host: pci.is_none(),
+            kinds: vec![KindUsage { kind: MemoryKind::Dram, usage }],
+            ..DeviceClaim::default()
+        }
+    }
+
+    fn claim(devices: Vec<DeviceClaim>) -> MemoryClaim {
+        MemoryClaim { source: ProcessSource::Ledger, devices }
+    }
+
+    #[test]
+    fn two_ledgers_of_a_process_are_two_parts_and_no_device_counts_twice() {
+        let own = || claim(vec![device(Some("0000:17:00.0"), 1), device(Some("0000:18:00.0"), 2)]);
+        let preloaded = || {
+            let (shared, other) = (Some("0000:17:00.0"), Some("0000:19:00.0"));
+            claim(vec![device(None, 4), device(shared, 8), device(other, 16)])
+        };
+        for (mut first, second) in [(own(), preloaded()), (preloaded(), own())] {
+            assert!(first.take_part(second));
+            let live = |one: &DeviceClaim| one.kinds[0].usage.live_bytes;
+            assert_eq!(first.devices.iter().map(live).collect::<Vec<_>>(), [1, 2, 4, 16]);
+        }
+        for one in [own, preloaded] {
+            let mut first = one();
+            assert!(!first.take_part(one()), "the same ledger in two directories");
+            assert_eq!(first.devices.len(), one().devices.len());
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod killed;
 mod legacy;
 mod machines;
 mod memory;
+mod parts;
 mod pods;
 mod regions;
 mod reopening;

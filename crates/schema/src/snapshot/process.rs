@@ -124,6 +124,20 @@ pub struct RecordingFaults {
     pub unrecorded_events: u64,
 }
 
+impl RecordingFaults {
+    /// The faults of two parts of one process together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            double_frees: self.double_frees.saturating_add(other.double_frees),
+            unknown_frees: self.unknown_frees.saturating_add(other.unknown_frees),
+            reused_live_addresses: self
+                .reused_live_addresses
+                .saturating_add(other.reused_live_addresses),
+            unrecorded_events: self.unrecorded_events.saturating_add(other.unrecorded_events),
+        }
+    }
+}
+
 /// One value of a metric that a process describes itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
