@@ -1,7 +1,8 @@
 //! `cargo bench -p telltale-bench [-- [--quick] [SUBJECT...]]`: prints each subject's table.
 //!
 //! Subjects: record, address, sweep, endpoint, cost, start, program, experiments, stream,
-//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, faults; all when none is named.
+//! screen, scrape, serve, hosts, cluster, failover, recovery, warm, faults, preload; all when none is
+//! named.
 #![forbid(unsafe_code)]
 
 #[path = "numbers/failover.rs"]
@@ -24,12 +25,12 @@ use telltale_bench::sample::Effort;
 use telltale_bench::stream::Client;
 use telltale_bench::table::Table;
 use telltale_bench::{
-    address, cluster, cost, endpoint, experiments, hosts, launch, pinning, program, record, scrape,
-    screen, serve, stream, sweep,
+    address, cluster, cost, endpoint, experiments, hosts, launch, pinning, preload, program,
+    record, scrape, screen, serve, stream, sweep,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
-const SUBJECTS: [&str; 18] = [
+const SUBJECTS: [&str; 19] = [
     "record",
     "address",
     "sweep",
@@ -48,6 +49,7 @@ const SUBJECTS: [&str; 18] = [
     "recovery",
     "warm",
     "faults",
+    "preload",
 ];
 
 fn main() -> ExitCode {
@@ -128,6 +130,11 @@ fn measure(subject: &str, effort: Effort) -> Result<Table, Box<dyn Error>> {
             let directory = RunDirectory::create()?;
             let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
             stream::table(effort, &Client::compile(&libraries, directory.path())?)?
+        }
+        "preload" => {
+            let directory = RunDirectory::create()?;
+            let built = cargo_library_directory("telltale-preload", "telltale_preload");
+            preload::table(&preload::Libraries::compile(&built, directory.path())?, effort)?
         }
         _ => launch::table(worker, &cargo_bin("telltale", "telltale"), effort)?,
     })

@@ -20,6 +20,7 @@ pub mod hosts;
 pub mod launch;
 pub mod machine;
 pub mod pinning;
+pub mod preload;
 pub mod program;
 pub mod record;
 pub mod rundir;

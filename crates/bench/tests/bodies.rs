@@ -13,7 +13,8 @@ use telltale_bench::stream::Client;
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
 use telltale_bench::{
-    cluster, cost, endpoint, experiments, hosts, launch, program, record, scrape, serve, stream,
+    cluster, cost, endpoint, experiments, hosts, launch, preload, program, record, scrape, serve,
+    stream,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
@@ -167,8 +168,11 @@ fn every_table_can_be_filled() {
     let directory = RunDirectory::create().unwrap();
     let libraries = cargo_library_directory("telltale-nrt", "telltale_nrt");
     let client = Client::compile(&libraries, directory.path()).unwrap();
+    let built = cargo_library_directory("telltale-preload", "telltale_preload");
+    let libraries = preload::Libraries::compile(&built, directory.path()).unwrap();
     let tables = [
         start,
+        preload::table(&libraries, Effort::Once).unwrap(),
         record::table(Effort::Once).unwrap(),
         address::table(Effort::Once).unwrap(),
         sweep::table(worker, Effort::Once).unwrap(),
