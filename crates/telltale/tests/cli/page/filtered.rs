@@ -31,6 +31,16 @@ fn filter(browser: &mut Browser, query: &str) {
     browser.until(&format!("document.getElementById('filter').value === {text}"));
 }
 
+/// Escape leaves the box, what stands in it, and the rows that go with it.
+fn escape_leaves_the_rows(browser: &mut Browser) {
+    filter(browser, "name == train");
+    browser.until("document.getElementById('filter-error').hidden");
+    browser.press("Escape");
+    assert_eq!(browser.value("document.activeElement === document.body"), true);
+    assert_eq!(browser.text("document.getElementById('filter').value"), "name == train");
+    assert_eq!(first_cells(browser, "processes").len(), 1);
+}
+
 #[test]
 fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
     let test = "page::filtered::the_rows_are_those_of_smi_and_an_error_points_at_its_column";
@@ -91,13 +101,7 @@ fn the_rows_are_those_of_smi_and_an_error_points_at_its_column() {
     let only_400 = |one: &String| one.contains("400");
     assert!(browser.complaints.iter().all(only_400), "{:?}", browser.complaints);
 
-    // Escape leaves the box, what stands in it, and the rows that go with it.
-    filter(browser, "name == train");
-    browser.until("document.getElementById('filter-error').hidden");
-    browser.press("Escape");
-    assert_eq!(browser.value("document.activeElement === document.body"), true);
-    assert_eq!(browser.text("document.getElementById('filter').value"), "name == train");
-    assert_eq!(first_cells(browser, "processes").len(), 1);
+    escape_leaves_the_rows(browser);
 
     // An empty box shows all again.
     browser.value("document.getElementById('filter').focus()");
