@@ -1,221 +1,149 @@
-//! The full-screen view on a terminal of its own: how soon it is there, what it costs while it is
-//! looked at, and how long a frame takes to make.
+//! The full-screen view on a terminal of its own, beside rivals that are installed: how soon it is
+//! there, what it costs while it is looked at, and how long a frame takes to make.
 //!
-//! The terminal is a pseudo-terminal of this process, whose other side is read to its end. Frames are
-//! also made within this process, where nothing else is in the figure.
+//! Frames are also made within this process, where nothing else is in the figure.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+mod shown;
+
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use telltale_schema::snapshot::{Process, Snapshot};
 use telltale_smi::screen::{Pane, Screen, Settings, Terms};
 
 use crate::machine::{BusyMachine, Size};
 use crate::sample::{Effort, Figures};
 use crate::table::{Row, Table, Target, Unit};
+use shown::{Marks, SETTLING, SIZE, Shown, Used};
 
-/// Columns and rows of the terminal.
-const SIZE: (u16, u16) = (160, 50);
 /// Workloads in a full or quick run, and when only the working is shown.
 const WORKLOADS: u64 = 64;
 const FEW_WORKLOADS: u64 = 3;
 /// Processes of the large snapshot.
 const MANY: usize = 100_000;
-/// How long a view may take to paint its first frame.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it runs before it is watched: the first seconds are its start.
-const SETTLING: Duration = Duration::from_secs(5);
-/// Rivals, of which the first that is installed is the baseline, and what asks each for a second.
-const RIVALS: [(&str, &[&str]); 3] = [
-    ("all-smi", &["view", "--interval", "1"]),
-    ("btm", &["--rate", "1000"]),
-    ("btop", &["--update", "1000"]),
-];
+/// The first chip, then the details of the first process. The last row may be there before, while
+/// the first snapshot is awaited, and is not painted again then.
+const MARKS: Marks = ["T1:N0", "PEAK"];
+/// Rivals, and what asks each for a second. btop is asked in its settings: not every one has `-u`.
+const RIVALS: [(&str, &[&str]); 3] =
+    [("all-smi", &["local", "--interval", "1"]), ("btm", &["--rate", "1000"]), ("btop", &[])];
+const BTOP_SETTINGS: &str = "update_ms = 1000\n";
 
-/// A program on a terminal.
-struct Shown {
-    child: Child,
-    reading: Option<JoinHandle<()>>,
-    /// From its start to when the whole first frame had been read.
-    first_frame: Duration,
+/// A rival that is installed, and its figures.
+struct Rival {
+    name: &'static str,
+    program: PathBuf,
+    arguments: &'static [&'static str],
+    /// Where it keeps its settings.
+    home: PathBuf,
+    starts: Vec<f64>,
+    used: Option<Used>,
 }
 
-impl Drop for Shown {
-    fn drop(&mut self) {
-        // One that has ended already needs neither.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if let Some(reading) = self.reading.take() {
-            let _ = reading.join();
-        }
-    }
-}
-
-impl Shown {
-    /// Starts a program and waits for its first frame: until `last` was painted after `first`, or,
-    /// for a program whose frames are not known, until it is silent.
-    fn start(command: &mut Command, marks: Option<[&'static str; 2]>) -> io::Result<Self> {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-        grantpt(&terminal)?;
-        unlockpt(&terminal)?;
-        let (columns, rows) = SIZE;
-        let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&terminal, size)?;
-        let name = ptsname(&terminal, Vec::new())?;
-        let path = PathBuf::from(name.to_string_lossy().into_owned());
-        let side = || File::options().read(true).write(true).open(&path);
-        command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
-        command.stdin(Stdio::from(side()?)).stdout(Stdio::from(side()?)).stderr(Stdio::null());
-        let started = Instant::now();
-        let child = command.spawn()?;
-        let mut shown = Self { child, reading: None, first_frame: Duration::ZERO };
-        shown.first_frame = shown.wait_for_frame(terminal, marks, started)?;
-        Ok(shown)
+impl Rival {
+    /// Those that are installed; their settings are in `root`.
+    fn installed(root: &Path) -> io::Result<Vec<Self>> {
+        let home = root.join("settings");
+        fs::create_dir_all(home.join("btop"))?;
+        fs::write(home.join("btop/btop.conf"), BTOP_SETTINGS)?;
+        let found = RIVALS.into_iter().filter_map(|(name, arguments)| {
+            let program = crate::launch::on_the_path(name)?;
+            let (starts, used, home) = (Vec::new(), None, home.clone());
+            Some(Self { name, program, arguments, home, starts, used })
+        });
+        Ok(found.collect())
     }
 
-    /// Reads until the frame is there, and on a thread of its own ever after.
-    fn wait_for_frame(
-        &mut self,
-        terminal: OwnedFd,
-        marks: Option<[&'static str; 2]>,
-        started: Instant,
-    ) -> io::Result<Duration> {
-        let (sender, times) = std::sync::mpsc::channel();
-        let done = Arc::new(AtomicBool::new(false));
-        let is_done = Arc::clone(&done);
-        self.reading = Some(std::thread::spawn(move || {
-            let mut terminal = File::from(terminal);
-            let mut seen = Vec::new();
-            let mut part = [0; 65_536];
-            while let Ok(count @ 1..) = terminal.read(&mut part) {
-                if is_done.load(Ordering::Relaxed) {
-                    seen = Vec::new();
-                    continue;
-                }
-                seen.extend_from_slice(&part[..count]);
-                let whole = marks.is_none_or(|[first, last]| {
-                    let text = String::from_utf8_lossy(&seen);
-                    text.find(first).is_some_and(|at| text[at..].contains(last))
-                });
-                if whole && sender.send(started.elapsed()).is_err() {
-                    seen = Vec::new();
-                }
-            }
-        }));
-        let mut last = times.recv_timeout(PATIENCE).map_err(io::Error::other)?;
-        // Of a program whose frames are not known, the last piece before a silence counts.
-        while marks.is_none() {
-            match times.recv_timeout(Duration::from_millis(100)) {
-                Ok(later) => last = later,
-                Err(_) => break,
-            }
-        }
-        done.store(true, Ordering::Relaxed);
-        Ok(last)
-    }
-
-    /// The share of a processor that it used in a span, and what it has resident after it.
-    fn watch(&self, span: Duration) -> io::Result<[f64; 2]> {
-        std::thread::sleep(SETTLING.min(span));
-        let (began, used) = (Instant::now(), self.processor_ns()?);
-        std::thread::sleep(span);
-        let used = self.processor_ns()? - used;
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let resident =
-            resident.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        let resident = resident.ok_or_else(|| io::Error::other("it has ended"))?;
-        Ok([used / began.elapsed().as_nanos() as f64, resident * 1024.0])
-    }
-
-    /// Processor time of all its threads so far.
-    fn processor_ns(&self) -> io::Result<f64> {
-        let mut sum = 0.0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let text = fs::read_to_string(task?.path().join("schedstat"))?;
-            let ns = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
-            sum += ns.ok_or_else(|| io::Error::other("no schedstat"))?;
-        }
-        Ok(sum)
+    fn start(&self) -> io::Result<Shown> {
+        let mut command = Command::new(&self.program);
+        command.args(self.arguments).env("XDG_CONFIG_HOME", &self.home);
+        let named = |error| io::Error::other(format!("{}: {error}", self.name));
+        Shown::start(&mut command, None).map_err(named)
     }
 }
 
-/// The view of a busy machine, beside a rival where one is installed. `telltale` is the command.
+/// The view of a busy machine, beside rivals where they are installed. `telltale` is the command.
 ///
 /// # Errors
 /// When the machine or a program cannot be started, or does not paint.
 pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table> {
     let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
+    tell(&format!("starts {workloads} workloads"));
     let busy = BusyMachine::start(worker, Size::Galaxy, workloads)?;
-    let rival = RIVALS
-        .iter()
-        .find_map(|(name, arguments)| Some((*name, crate::launch::on_the_path(name)?, *arguments)));
+    let mut rivals = Rival::installed(busy.root())?;
     let view = || {
         let mut command = Command::new(telltale);
         command.arg("top").arg("--root").arg(busy.root()).env("XDG_CONFIG_HOME", busy.root());
         command
     };
-    let other = || {
-        let (_, program, arguments) = rival.as_ref()?;
-        let mut command = Command::new(program);
-        command.args(*arguments).env("XDG_CONFIG_HOME", busy.root());
-        Some(command)
-    };
-    let mut rows = starts(effort, view, other)?;
-    rows.extend(watched(&busy, telltale, effort, view, other)?);
-    let snapshot = busy.snapshot()?;
-    rows.extend(redraws(&snapshot, effort));
-    let baseline = rival.map_or("none is installed", |(name, ..)| name);
-    Ok(Table {
-        heading: format!(
-            "The full-screen view, {} chips x {} processes, {} x {}; baseline: {baseline}",
-            busy.size().chips(),
-            busy.workloads(),
-            SIZE.0,
-            SIZE.1
-        ),
-        rows,
-        remarks: vec![String::from(
-            "a frame is whole when its last row has been read from the terminal; of a rival, when it \
-             then is silent for 100 ms",
-        )],
-    })
+    let mut rows = starts(effort, view, &mut rivals)?;
+    rows.extend(watched(&busy, telltale, effort, view, &mut rivals)?);
+    rows.extend(redraws(&busy.snapshot()?, effort));
+    let mut remarks = vec![String::from(
+        "a frame is whole when the details of its first process, its last part, have been read from \
+         the terminal; of a rival, with the last piece before it is silent for 100 ms. Rivals see \
+         this machine, and nothing of the emulated one",
+    )];
+    let missing = RIVALS.iter().filter(|(name, _)| rivals.iter().all(|rival| rival.name != *name));
+    remarks.extend(missing.map(|(name, _)| format!("{name} is not installed and has no figure")));
+    let (chips, workloads, size) =
+        (busy.size().chips(), busy.workloads(), format!("{} x {}", SIZE.0, SIZE.1));
+    let heading = format!("The full-screen view, {chips} chips x {workloads} processes, {size}");
+    Ok(Table { heading, rows, remarks })
 }
 
-/// From the start to the first whole frame.
+/// Says on standard error how far the run has come, as it takes minutes.
+fn tell(words: &str) {
+    eprintln!("screen: {words}");
+}
+
+/// A row of ours, and one more for each rival that has a figure.
+fn beside(
+    what: &str,
+    unit: Unit,
+    ours: &Figures,
+    at_most: Option<f64>,
+    theirs: impl Iterator<Item = (&'static str, Figures)>,
+) -> Vec<Row> {
+    let row = |what: String, baseline, at_most| Row {
+        what,
+        unit,
+        ours: Some(ours.clone()),
+        baseline,
+        target: Target { at_most, ..Target::default() },
+    };
+    let first = row(what.to_owned(), None, at_most);
+    let theirs =
+        theirs.map(|(name, figures)| row(format!("{what}; baseline: {name}"), Some(figures), None));
+    std::iter::once(first).chain(theirs).collect()
+}
+
+/// From the start to the first whole frame, in turns.
 fn starts(
     effort: Effort,
     view: impl Fn() -> Command,
-    other: impl Fn() -> Option<Command>,
+    rivals: &mut [Rival],
 ) -> io::Result<Vec<Row>> {
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..effort.repeats() {
-        // The last row's last key, after the first chip.
-        let shown = Shown::start(&mut view(), Some(["T1:N0", "Quit"]))?;
-        ours.push(shown.first_frame.as_nanos() as f64);
-        drop(shown);
-        if let Some(mut command) = other() {
-            theirs.push(Shown::start(&mut command, None)?.first_frame.as_nanos() as f64);
+    tell("first frames");
+    let mut ours = Vec::new();
+    for _ in 0..=effort.repeats() {
+        ours.push(Shown::start(&mut view(), Some(MARKS))?.first_frame.as_nanos() as f64);
+        for rival in &mut *rivals {
+            let first_frame = rival.start()?.first_frame;
+            rival.starts.push(first_frame.as_nanos() as f64);
         }
     }
-    Ok(vec![Row {
-        what: String::from("start to the first full frame"),
-        unit: Unit::Time,
-        ours: Some(Figures::new(ours)),
-        baseline: (!theirs.is_empty()).then(|| Figures::new(theirs)),
-        target: Target { at_most: Some(35e6), ..Target::default() },
-    }])
+    // The first of each goes unrecorded.
+    let figures = |starts: &[f64]| Figures::new(starts[1..].to_vec());
+    let theirs = rivals.iter().map(|rival| (rival.name, figures(&rival.starts)));
+    let what = "start to the first full frame";
+    Ok(beside(what, Unit::Time, &figures(&ours), Some(35e6), theirs))
 }
 
 /// What the view costs at a frame a second, the service running beside it.
@@ -224,13 +152,14 @@ fn watched(
     telltale: &Path,
     effort: Effort,
     view: impl Fn() -> Command,
-    other: impl Fn() -> Option<Command>,
+    rivals: &mut [Rival],
 ) -> io::Result<Vec<Row>> {
     let span = Duration::from_secs(match effort {
         Effort::Full => 30,
         Effort::Quick => 10,
         Effort::Once => 1,
     });
+    tell("watches the view");
     let mut serve = Command::new(telltale);
     serve.args(["serve", "--http", "off", "--root"]).arg(busy.root());
     serve.arg("--state-dir").arg(busy.root().join("state"));
@@ -238,35 +167,23 @@ fn watched(
     let service = Service(serve.spawn()?);
     // The view takes what the service sends once that is there.
     std::thread::sleep(SETTLING.min(span));
-    let [share, resident] = Shown::start(&mut view(), None)?.watch(span)?;
+    let ours = Shown::start(&mut view(), Some(MARKS))?.watch(span)?;
     drop(service);
-    let theirs = match other() {
-        Some(mut command) => Some(Shown::start(&mut command, None)?.watch(span)?),
-        None => None,
+    for rival in &mut *rivals {
+        tell(&format!("watches {}", rival.name));
+        rival.used = Some(rival.start()?.watch(span)?);
+    }
+    let rows = |what: &str, unit, at_most, of: fn(&Used) -> f64| {
+        let one = |used: &Used| Figures::new(vec![of(used)]);
+        let used = rivals.iter().filter_map(|rival| Some((rival.name, one(rival.used.as_ref()?))));
+        beside(what, unit, &one(&ours), at_most, used)
     };
-    let row = |what: &str, unit, ours, baseline: Option<f64>, at_most| Row {
-        what: what.to_owned(),
-        unit,
-        ours: Some(Figures::new(vec![ours])),
-        baseline: baseline.map(|figure| Figures::new(vec![figure])),
-        target: Target { at_most: Some(at_most), ..Target::default() },
-    };
-    Ok(vec![
-        row(
-            "a frame a second beside the service: share of a processor",
-            Unit::Share,
-            share,
-            theirs.map(|[share, _]| share),
-            0.008,
-        ),
-        row(
-            "the same: resident",
-            Unit::Bytes,
-            resident,
-            theirs.map(|[_, resident]| resident),
-            12.0 * 1024.0 * 1024.0,
-        ),
-    ])
+    let share = "a frame a second beside the service: share of a processor";
+    let most_resident = Some(12.0 * 1024.0 * 1024.0);
+    let mut all = rows(share, Unit::Share, Some(0.008), |used| used.share);
+    all.extend(rows("the same: resident", Unit::Bytes, most_resident, |used| used.resident));
+    all.extend(rows("of it, without pages of files", Unit::Bytes, None, |used| used.own));
+    Ok(all)
 }
 
 /// The service, which ends with the table.
@@ -282,6 +199,7 @@ impl Drop for Service {
 
 /// Taking a snapshot in and painting it, and painting alone.
 fn redraws(snapshot: &Snapshot, effort: Effort) -> Vec<Row> {
+    tell("frames");
     let limit = |at_most| Target { at_most, ..Target::default() };
     let mut rows: Vec<Row> = Pane::ALL
         .into_iter()

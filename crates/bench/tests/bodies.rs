@@ -13,8 +13,8 @@ use telltale_bench::stream::Client;
 use telltale_bench::sweep::{self, Bare, Fleet, Running};
 use telltale_bench::workers::{Service, Worker};
 use telltale_bench::{
-    cluster, cost, endpoint, experiments, hosts, launch, preload, program, record, scrape, serve,
-    stream,
+    cluster, cost, endpoint, experiments, hosts, launch, preload, program, record, scrape, screen,
+    serve, stream,
 };
 use telltale_harness::{cargo_bin, cargo_library_directory};
 
@@ -182,6 +182,7 @@ fn every_table_can_be_filled() {
         stream::table(Effort::Once, &client).unwrap(),
         experiments::table(Effort::Once).unwrap(),
         scrape::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
+        screen::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
         serve::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
         hosts::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
         cluster::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
