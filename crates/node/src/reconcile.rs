@@ -15,7 +15,7 @@ mod parts;
 mod plausible;
 mod regions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
@@ -79,8 +79,9 @@ pub fn reconcile(observations: Observations) -> Reconciled {
     }
     bench.add_regions(regions);
     bench.add_legacy(legacy);
-    bench.add_drivers();
-    bench.mark_holders();
+    let living = bench.living();
+    bench.add_drivers(&living);
+    bench.mark_holders(&living);
     bench.finish()
 }
 
@@ -300,6 +301,17 @@ impl Bench {
         draft.identity = OtherIdentity::new("host", "host", DeviceClass::Host).into();
         self.devices.push(draft);
         Some(self.devices.len() - 1)
+    }
+
+    /// The places of the processes that live, by pid: drivers name each of a hundred thousand.
+    fn living(&self) -> HashMap<u32, usize> {
+        let mut places = HashMap::with_capacity(self.processes.len());
+        for (place, ProcessDraft { process, .. }) in self.processes.iter().enumerate() {
+            if let (Some(pid), ProcessState::Alive) = (process.pid, process.state) {
+                places.entry(pid).or_insert(place);
+            }
+        }
+        places
     }
 
     fn refuse(&mut self, subject: &str, words: &str) {

@@ -1,6 +1,8 @@
 //! What drivers count for each process, where nothing better speaks for the process.
 
-use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
+use std::collections::HashMap;
+
+use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource};
 
 use super::{Bench, Draft, held, put};
 use crate::hardware::DriverUsage;
@@ -8,11 +10,13 @@ use crate::hardware::DriverUsage;
 impl Bench {
     /// Adds what drivers count to the processes that do not say themselves what they have on the
     /// device: a ledger knows more, and nothing is counted twice.
-    pub(super) fn add_drivers(&mut self) {
+    pub(super) fn add_drivers(&mut self, living: &HashMap<u32, usize>) {
         for index in 0..self.devices.len() {
             let Some(driver) = &mut self.devices[index].driver else { continue };
             for usage in std::mem::take(&mut driver.processes) {
-                self.add_usage(index, &usage);
+                if let Some(place) = living.get(&usage.pid) {
+                    self.add_usage(index, *place, &usage);
+                }
             }
         }
     }
@@ -30,13 +34,8 @@ impl Bench {
         self.devices.iter().position(has_it).unwrap_or(index)
     }
 
-    fn add_usage(&mut self, index: usize, usage: &DriverUsage) {
-        let is_it = |process: &telltale_schema::snapshot::Process| {
-            process.pid == Some(usage.pid) && process.state == ProcessState::Alive
-        };
-        let Some(draft) = self.processes.iter_mut().find(|draft| is_it(&draft.process)) else {
-            return;
-        };
+    fn add_usage(&mut self, index: usize, place: usize, usage: &DriverUsage) {
+        let draft = &mut self.processes[place];
         if draft.claimed.iter().any(|claimed| claimed.device == index) {
             return;
         }

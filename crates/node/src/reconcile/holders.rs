@@ -1,5 +1,7 @@
 //! The driver's holders of each device, tied to processes.
 
+use std::collections::HashMap;
+
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Accounting, Holder, Process, ProcessState, RecordingFaults};
 
@@ -8,13 +10,13 @@ use super::{Bench, ProcessDraft, held};
 impl Bench {
     /// Ties the driver's holders to processes. Those whom it lists without a pid become processes
     /// of their own, as far as no process that is known otherwise is behind them.
-    pub(super) fn mark_holders(&mut self) {
+    pub(super) fn mark_holders(&mut self, living: &HashMap<u32, usize>) {
         for index in 0..self.devices.len() {
             let Reading::Value { value, .. } = &mut self.devices[index].holders else { continue };
             let mut holders = std::mem::take(value);
             for holder in &mut holders {
                 match holder.pid {
-                    Some(pid) => self.mark_seen(index, pid, holder),
+                    Some(pid) => self.mark_seen(index, living.get(&pid), holder),
                     None => self.mark_hidden(index, holder),
                 }
             }
@@ -24,11 +26,8 @@ impl Bench {
         }
     }
 
-    fn mark_seen(&mut self, index: usize, pid: u32, holder: &mut Holder) {
-        let is_it =
-            |process: &Process| process.pid == Some(pid) && process.state == ProcessState::Alive;
-        let found = self.processes.iter_mut().find(|draft| is_it(&draft.process));
-        let Some(draft) = found else { return };
+    fn mark_seen(&mut self, index: usize, place: Option<&usize>, holder: &mut Holder) {
+        let Some(draft) = place.and_then(|place| self.processes.get_mut(*place)) else { return };
         let accounts = draft.accounts_for_itself();
         let held = held(&mut draft.process, index);
         held.open_descriptors = holder.open_descriptors;
