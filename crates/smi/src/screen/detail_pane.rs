@@ -99,7 +99,7 @@ impl Screen {
             let now = series::of_device(device, figure);
             let now = now.map_or_else(absent, |now| device_pane::words(figure, now));
             let top = device_pane::words(figure, f64::from(most));
-            let words = format!("{} {now} of {top}", figure.name());
+            let words = format!("{} {now}, to {top}", figure.name());
             history(canvas, inside, series, most, &words);
         }
     }

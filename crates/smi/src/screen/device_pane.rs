@@ -7,7 +7,7 @@ use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use super::canvas::{Canvas, cells};
-use super::frame::{DEVICE_WIDTH, Places};
+use super::frame::Places;
 use super::graph;
 use super::series::{self, Series, share};
 use super::settings::Figure;
@@ -85,7 +85,7 @@ impl Screen {
         places: &mut Places,
     ) {
         let inside = Rect::new(area.x, area.y + 1, area.width, area.height - 1);
-        let across = usize::from((area.width / DEVICE_WIDTH).max(1));
+        let across = places.device_columns;
         let width = area.width / cells(across);
         if shown.devices.is_empty() {
             let words = "No device is to be seen.";
@@ -117,7 +117,6 @@ impl Screen {
             }
         }
         places.devices = inside;
-        places.device_columns = across;
         places.first_device = first;
     }
 

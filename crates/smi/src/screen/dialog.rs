@@ -16,7 +16,7 @@ const HELP: [(&str, &str); 27] = [
     ("Up Down PgUp PgDn", "go through the rows; Home and End too, and the wheel"),
     ("Tab", "between processes, devices and the pane below"),
     ("1 to 6 F7", "the pane below, by its tab; F7: the next one"),
-    ("F8 z", "enlarge it; so does the digit of the one that is shown"),
+    ("F8 z", "enlarge it; so does the digit of the shown one"),
     ("F3 i", "show or hide it"),
     ("F4 /", "filter, as `dram > 2GiB and user == root`; Esc clears"),
     ("F5 t", "tree of host, container or pod, user, process, kind"),
@@ -26,7 +26,7 @@ const HELP: [(&str, &str); 27] = [
     ("I", "the other way round"),
     ("F2 S", "choose columns and their order"),
     ("F9 k", "send a signal to the selected process"),
-    ("g", "graphs and topology: DRAM, L1, temperature, power, clock, busy"),
+    ("g", "graphs: DRAM, L1, temperature, power, clock, busy"),
     ("[ ] { }", "back and forth in time, by one step or 60; p: now"),
     ("", "in a recording by snapshots; p: play, or halt"),
     ("e", "what could not be read, and why"),
@@ -96,7 +96,12 @@ fn page(canvas: &mut Canvas<'_>, title: &str, lines: &[String], top: &mut usize)
     let area = canvas.buffer.area;
     let rows = cells(lines.len() + 2).min(area.height.saturating_sub(2));
     let inside = canvas.window(area.width.saturating_sub(4).min(100), rows, title);
-    *top = (*top).min(lines.len().saturating_sub(usize::from(inside.height)));
+    let height = usize::from(inside.height);
+    *top = (*top).min(lines.len().saturating_sub(height));
+    if height < lines.len() {
+        let words = format!(" {}-{} of {} ", *top + 1, *top + height, lines.len());
+        canvas.right(inside.x, inside.bottom(), inside.width, &words, Role::Faint);
+    }
     for (y, line) in (inside.top()..inside.bottom()).zip(&lines[*top..]) {
         canvas.text(inside.x, y, inside.width, line, Role::Plain);
     }

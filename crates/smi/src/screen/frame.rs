@@ -15,7 +15,7 @@ use super::{Mode, SMALLEST, Screen};
 use crate::text::width;
 
 /// Columns that the figures of one device take at least.
-pub(super) const DEVICE_WIDTH: u16 = 80;
+const DEVICE_WIDTH: u16 = 80;
 /// Rows of the pane below, its tabs included.
 const PANE_ROWS: u16 = 8;
 
@@ -53,6 +53,8 @@ pub(super) struct Places {
 struct Panes {
     title: Rect,
     devices: Rect,
+    /// Devices beside each other in a row.
+    across: usize,
     processes: Rect,
     pane: Rect,
     keys: Rect,
@@ -120,6 +122,7 @@ impl Screen {
         self.title(&mut canvas, panes.title);
         match self.shown.clone() {
             Some(shown) => {
+                places.device_columns = panes.across;
                 self.device_pane(&mut canvas, panes.devices, &shown, &mut places);
                 if panes.processes.height > 0 {
                     self.process_pane(&mut canvas, panes.processes, &shown, &mut places);
@@ -148,8 +151,12 @@ impl Screen {
         };
         // The title, two headings and the keys.
         let room = area.height - 4 - pane;
-        let across = usize::from((area.width / DEVICE_WIDTH).max(1));
         let devices = self.shown.as_ref().map_or(0, |shown| shown.devices.len());
+        // A few have a whole row each: wider bars, bytes, and more of their history.
+        let across = match cells(devices) <= room / 3 {
+            true => 1,
+            false => usize::from((area.width / DEVICE_WIDTH).max(1)),
+        };
         let down = cells(devices.div_ceil(across)).min(room / 2).max(1);
         let (processes, pane) = match self.is_enlarged() {
             true => (0, pane + room - down + 1),
@@ -158,6 +165,7 @@ impl Screen {
         Panes {
             title: row(0, 1),
             devices: row(1, down + 1),
+            across,
             processes: row(down + 2, processes),
             pane: row(down + 2 + processes, pane),
             keys: row(area.height - 1, 1),

@@ -95,7 +95,8 @@ impl Theme {
             Role::Alarm if mono => plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             Role::Alarm => colour(Color::Red, 202).add_modifier(Modifier::BOLD),
             Role::Bar => colour(Color::Green, 33),
-            Role::Graph => colour(Color::Blue, 74),
+            // The dark blue of many terminals is hardly seen on their black.
+            Role::Graph => colour(Color::LightBlue, 74),
             Role::Group => colour(Color::Magenta, 175).add_modifier(Modifier::BOLD),
             _ => colour(Color::Cyan, 33).add_modifier(Modifier::REVERSED),
         }
