@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use telltale_node::grpc::connect;
-use telltale_node::{CollectOptions, Collector};
+use telltale_node::{CollectOptions, Collector, EndpointUse, Round};
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::{CallError, Client};
 
@@ -94,7 +94,7 @@ impl Source {
     fn run(self, wakes: &SyncSender<Wake>) -> Result<Ended, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| with_causes(&error))?;
-        let mut collector = None;
+        let (mut collector, mut is_first) = (None, true);
         loop {
             if runtime.block_on(self.follow_service(wakes)).is_err() {
                 return Ok(Ended);
@@ -106,7 +106,7 @@ impl Source {
                     none.insert(new.map_err(|error| with_causes(&error))?)
                 }
             };
-            if self.collect(collector, wakes).is_err() {
+            if self.collect(collector, &mut is_first, wakes).is_err() {
                 return Ok(Ended);
             }
         }
@@ -152,11 +152,22 @@ impl Source {
         Ok(Ok(()))
     }
 
-    /// Collects for a while.
-    fn collect(&self, collector: &mut Collector, wakes: &SyncSender<Wake>) -> Result<(), Ended> {
+    /// Collects for a while. The very first look has what is in ledgers, which is there at once;
+    /// what only endpoints tell comes right behind.
+    fn collect(
+        &self,
+        collector: &mut Collector,
+        is_first: &mut bool,
+        wakes: &SyncSender<Wake>,
+    ) -> Result<(), Ended> {
         let every = format!("every {} s", self.period.as_secs_f64());
         wakes.send(Wake::Source(every))?;
         wakes.send(alerts::absent(alerts::WITHOUT_SERVICE))?;
+        if std::mem::take(is_first) {
+            let endpoints = EndpointUse::WhereNeeded;
+            let first = collector.collect_round(Round { sensors: true, endpoints });
+            wakes.send(Wake::Snapshot(Arc::new(first)))?;
+        }
         let until = Instant::now() + RETRY.max(self.period);
         let mut due = Instant::now();
         while due < until {
