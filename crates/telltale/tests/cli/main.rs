@@ -9,6 +9,7 @@ mod columns;
 mod command;
 mod completions;
 mod coordinated;
+mod crowded;
 mod demo;
 mod demo_cluster;
 mod doctor;
