@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-use telltale_harness::{ChildGuard, Scratch, cargo_library_directory, skip, wait_until};
+use telltale_harness::{
+    ChildGuard, Scratch, cargo_library_directory, compile_cpp, skip, wait_until,
+};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::Snapshot;
 
@@ -62,6 +64,41 @@ fn what_a_command_has_is_shown_on_the_machine_itself_while_it_runs() {
     drop(child.child().stdin.take());
     assert!(child.wait_within("the command to end", PATIENCE).success());
     wait_until("the process to be gone", PATIENCE, || snapshot(&place).processes.is_empty());
+}
+
+/// The program has a ledger of its own then, and a second one by the library.
+#[test]
+fn a_program_that_records_itself_is_shown_with_what_both_know_of_it() {
+    let (place, built) = (place(), Scratch::new());
+    let library = cargo_library_directory("telltale-capi", "telltale").join("libtelltale.a");
+    let capi = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../capi");
+    let include = format!("-I{}", capi.join("include").display());
+    // As docs/integrate.md says.
+    let mut flags = vec![include.as_str(), library.to_str().unwrap()];
+    flags.extend(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    let program =
+        compile_cpp(&capi.join("examples/allocator.cpp"), &built.join("allocator"), &flags);
+    let mut command = run(&place, &["--threshold", "1", "--"]);
+    command.arg(program).arg(place.path()).env_remove("TELLTALE_DISABLED");
+    let mut child = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut line = String::new();
+    let output = child.child().stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+    let live: u64 = line.trim().parse().unwrap();
+
+    let shown = snapshot(&place);
+    let [process] = shown.processes.as_slice() else { panic!("{:?}", shown.processes) };
+    assert_eq!(process.pid, Some(child.id()));
+    let of_kind = |kind: MemoryKind| {
+        let kinds = process.devices.iter().flat_map(|held| &held.kinds);
+        kinds.filter(|one| one.kind == kind).map(|one| one.usage.live_bytes()).sum::<u64>()
+    };
+    assert_eq!(of_kind(MemoryKind::Dram), live, "its own ledger, once");
+    assert!(of_kind(MemoryKind::SystemMemory) > 0, "and what the library saw");
+    assert_eq!(shown.devices.iter().filter(|device| device.identity.is_host()).count(), 1);
+    drop(child.child().stdin.take());
+    assert!(child.wait_within("the program to end", PATIENCE).success());
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]
