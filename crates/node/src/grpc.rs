@@ -140,7 +140,7 @@ impl GrpcService {
             }
         }
         let way = Way::of(options)?;
-        let most_connections = options.connections;
+        let most_connections = options.connections.get();
         Ok(Self { listeners, way, following: None, most_connections, history: None })
     }
 

@@ -118,7 +118,7 @@ pub fn serve(
         head: Duration::from_secs_f64(options.head_seconds),
         stall: Duration::from_secs_f64(options.stall_seconds),
     };
-    let connections = Connections::new(options.connections, patience, policy, counts);
+    let connections = Connections::new(options.connections.get(), patience, policy, counts);
     let connections = Arc::new(connections);
     let router = router(&app);
     Ok(async move {

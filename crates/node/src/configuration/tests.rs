@@ -49,6 +49,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("root = 7", "1:8: invalid type: integer `7`"),
         ("[otlp]\nendpoint = \"node7:4317\"", "2:12: \"node7:4317\" is no receiver for OTLP"),
         ("log_level = \"loud\"", "1:13: unknown variant `loud`, expected one of `error`"),
+        ("[http]\nconnections = 0", "2:15: invalid value: integer `0`, expected a nonzero usize"),
         ("[root]\na = 1", "1:2: `root` is a value, not a table"),
         ("[nonsense]\na = 1", "1:2: unknown key `nonsense`; `telltale config show`"),
         ("root = ", "1:8: "),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ use telltale_server::listen::Address;
 
 /// The longest file with certificates or a key.
 const MOST_PEM_BYTES: u64 = 1 << 20;
+
+/// Connections at a time by default.
+const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(256).expect("not 0");
 
 /// The socket's name in the runtime directory.
 pub const SOCKET_NAME: &str = "telemetry.sock";
@@ -34,7 +38,7 @@ pub struct GrpcOptions {
     /// A PEM file with the authority whose certificates clients must have; they see everything.
     pub client_authority: Option<PathBuf>,
     /// Connections at a time, on all sockets together.
-    pub connections: usize,
+    pub connections: NonZeroUsize,
 }
 
 /// Why the options cannot be used.
@@ -78,7 +82,7 @@ impl Default for GrpcOptions {
             certificate: None,
             key: None,
             client_authority: None,
-            connections: 256,
+            connections: MOST_CONNECTIONS,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What can be configured of HTTP, and which combinations are refused.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 
 use serde::de::Error;
@@ -12,6 +13,9 @@ use telltale_server::listen::Address;
 /// The port by default. Exporters of accelerators are around 9400, this one is not known to be
 /// anybody's, and it is below the range from which the kernel takes ports for clients.
 pub const DEFAULT_PORT: u16 = 9435;
+
+/// Connections at a time by default.
+const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 
 /// What a time to wait for a client may be, in seconds.
 const PATIENCE_SECONDS: RangeInclusive<f64> = 1.0..=600.0;
@@ -29,7 +33,7 @@ pub struct HttpOptions {
     /// devices, and no processes, to everybody who reaches it.
     pub public: bool,
     /// Connections at a time.
-    pub connections: usize,
+    pub connections: NonZeroUsize,
     /// Streams of snapshots at a time.
     pub streams: usize,
     /// How many seconds a client may take for the head of a request, and how long a connection may
@@ -63,7 +67,7 @@ impl Default for HttpOptions {
             listen: vec![Address::Tcp((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into())],
             hosts: Vec::new(),
             public: false,
-            connections: 128,
+            connections: MOST_CONNECTIONS,
             streams: 32,
             head_seconds: 20.0,
             stall_seconds: 15.0,

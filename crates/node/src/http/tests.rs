@@ -4,6 +4,7 @@ mod filtering;
 mod server;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -288,7 +289,8 @@ fn bodies_and_long_heads_are_refused() {
 
 #[test]
 fn a_connection_is_used_again_and_one_that_does_nothing_makes_room() {
-    let options = HttpOptions { connections: 4, ..HttpOptions::default() };
+    let options =
+        HttpOptions { connections: NonZeroUsize::new(4).unwrap(), ..HttpOptions::default() };
     let server = Server::with(options, fixture::everything());
     let mut kept = BufReader::new(server.connect());
     for _ in 0..3 {
