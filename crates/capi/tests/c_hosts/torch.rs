@@ -192,27 +192,3 @@ fn python_finds_and_calls_it_as_pytorch_does() {
     check(reading);
     holding.end();
 }
-
-/// PyTorch itself, which asks for no device before it is used.
-const PYTORCH: &str = "
-import sys, torch
-allocator = torch.cuda.memory.CUDAPluggableAllocator(
-    sys.argv[1], 'telltale_torch_alloc', 'telltale_torch_free')
-torch.cuda.memory.change_current_allocator(allocator)
-print('it is the current one')
-";
-
-#[test]
-fn pytorch_takes_it_as_its_allocator() {
-    let has_cuda = "import torch; torch._C._cuda_customAllocator";
-    let trial = Command::new("python3").args(["-c", has_cuda]).output();
-    if !trial.is_ok_and(|output| output.status.success()) {
-        let test = "capi::pytorch_takes_it_as_its_allocator";
-        return skip(test, "needs a python3 with PyTorch 2 or later that was built for CUDA");
-    }
-    let scratch = Scratch::new();
-    let (_, library) = program(&scratch);
-    let output = Command::new("python3").args(["-c", PYTORCH]).arg(library).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.stdout, b"it is the current one\n");
-}

@@ -1,6 +1,7 @@
 //! Clients that mean harm: too many of them, garbage, floods, and silence.
 
 use std::io::{Read, Write};
+use std::num::NonZeroUsize;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
@@ -54,7 +55,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_thousand_connections_too_many_are_closed_and_the_others_work() {
-    let options = GrpcOptions { connections: 40, ..GrpcOptions::default() };
+    let options =
+        GrpcOptions { connections: NonZeroUsize::new(40).unwrap(), ..GrpcOptions::default() };
     let served = Served::with(machine(1, 1), &options, |policy| policy);
     let mut kept = Vec::new();
     for _ in 0..40 {

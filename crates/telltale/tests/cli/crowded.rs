@@ -33,7 +33,7 @@ fn fill(root: &Path, of_a_chip: u32) {
         let mut pids = String::new();
         for _ in 0..of_a_chip {
             pid += 1;
-            let who = root.join(if pid % 2 == 0 { "even" } else { "odd" });
+            let who = root.join(if pid.is_multiple_of(2) { "even" } else { "odd" });
             symlink(who, root.join(format!("proc/{pid}"))).unwrap();
             pids.push_str(&format!("{pid}\n"));
         }
