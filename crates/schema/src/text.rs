@@ -23,16 +23,31 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '?' } else { c }).collect()
 }
 
-/// An error with all its causes, the outermost first, in one line if each of them is.
+/// An error with all its causes, the outermost first, in one line if each of them is. Errors of
+/// other libraries often end with their cause's words already; nothing is said twice.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
+        let words = inner.to_string();
+        if !says(&text, &words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
         cause = inner.source();
     }
     text
+}
+
+/// Whether a cause is said already: as a part between colons, or as the last words.
+fn says(text: &str, cause: &str) -> bool {
+    cause.is_empty()
+        || text.match_indices(cause).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + cause.len()..]);
+            let is_part = before.is_empty() || before.ends_with(": ");
+            let is_last = after.is_empty() && !before.ends_with(char::is_alphanumeric);
+            is_last || is_part && after.starts_with(": ")
+        })
 }
 
 #[cfg(test)]
@@ -50,6 +65,27 @@ mod tests {
         let middle = Link("cannot write x", Some(Box::new(root)));
         let whole = Link("nothing is recorded", Some(Box::new(middle)));
         assert_eq!(with_causes(&whole), "nothing is recorded: cannot write x: the disk is full");
+    }
+
+    #[test]
+    fn a_cause_that_is_said_already_is_not_repeated() {
+        let cases: [(&[&str], &str); 7] = [
+            (&["it timed out", "it timed out"], "it timed out"),
+            (&["cannot open x: denied", "denied"], "cannot open x: denied"),
+            (&["cannot open x, denied", "denied"], "cannot open x, denied"),
+            (&["a: b: c", "b", "c"], "a: b: c"),
+            (&["a", "", "b"], "a: b"),
+            // A word that happens to end, or to begin, in the same letters says something else.
+            (&["cannot read x12", "2"], "cannot read x12: 2"),
+            (&["denied by a rule: a", "denied"], "denied by a rule: a: denied"),
+        ];
+        for (words, expected) in cases {
+            let links = words.iter().rev().fold(None, |cause, words| {
+                let link: Box<Link> = Box::new(Link(words, cause));
+                Some(link)
+            });
+            assert_eq!(with_causes(&*links.unwrap()), expected, "{words:?}");
+        }
     }
 
     #[test]
