@@ -111,7 +111,9 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
 /// Whether what is watched is shown full-screen.
 fn is_full_screen(arguments: &SmiArguments, form: Form, output: &Output) -> bool {
     let tables = form == Form::Tables { details: false };
-    tables && !arguments.plain && !arguments.clean && top::is_possible(output)
+    // The view has no place for what was removed, and may show a service's look instead of ours.
+    let is_ours = arguments.clean || arguments.with_host;
+    tables && !arguments.plain && !is_ours && top::is_possible(output)
 }
 
 /// Prints one snapshot. Where nothing could be read, a person gets the reason instead of empty

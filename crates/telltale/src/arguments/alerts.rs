@@ -22,11 +22,12 @@ pub(crate) struct AlertsArguments {
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,
     /// List the rules of the configuration, and where each comes from
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_nvml")]
     pub(crate) rules: bool,
     /// Try the rules of the configuration on what `telltale record` wrote, and list what would have
     /// fired and when
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "root", "runtime_dir"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["rules", "root", "runtime_dir", "no_nvml"])]
     pub(crate) replay: Option<PathBuf>,
     /// The service's configuration file, for the rules where no service is asked [default: those
     /// that the service reads]

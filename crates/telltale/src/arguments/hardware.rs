@@ -7,7 +7,7 @@ use telltale_node::{CollectOptions, NvmlUse};
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct HardwareArguments {
     /// Do not load NVIDIA's library, which opens its devices and keeps them awake; not for
-    /// snapshots of a service, which has a key of its own (hardware.nvml)
+    /// what is recorded, on other hosts, or of a service, which has a key of its own (hardware.nvml)
     #[arg(long)]
     pub(crate) no_nvml: bool,
 }

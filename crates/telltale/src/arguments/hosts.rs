@@ -16,7 +16,7 @@ pub(crate) struct HostsArguments {
     /// (`telltale serve`; port 9436 unless it is named), ssh://NAME or ssh://USER@NAME:PORT of one that
     /// has telltale, @FILE with one a line; commas between several
     #[arg(long = "hosts", value_name = "HOSTS", value_delimiter = ',')]
-    #[arg(conflicts_with_all = ["root", "runtime_dir"])]
+    #[arg(conflicts_with_all = ["root", "runtime_dir", "no_nvml"])]
     pub(crate) items: Vec<HostItem>,
     /// The file with the services' token, without which processes are withheld; it is sent by TLS
     /// or within this machine only

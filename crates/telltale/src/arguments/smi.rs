@@ -41,7 +41,8 @@ pub(crate) struct SmiArguments {
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = seconds)]
     pub(crate) watch: Option<Duration>,
-    /// With --watch on a terminal, repaint tables instead (so do --details and --clean)
+    /// With --watch on a terminal, repaint tables instead (so do --details, --with-host and
+    /// --clean)
     #[arg(long)]
     pub(crate) plain: bool,
     /// Also show each process by kind with peaks, and why something is not available
@@ -57,12 +58,13 @@ pub(crate) struct SmiArguments {
     #[arg(short, long, conflicts_with = "items")]
     pub(crate) clean: bool,
     /// Show a past moment (`3m ago`, 2026-11-21T10:00:00Z), from what a service recorded
-    #[arg(long, value_name = "MOMENT", conflicts_with_all = ["watch", "clean", "items"])]
+    #[arg(long, value_name = "MOMENT")]
+    #[arg(conflicts_with_all = ["watch", "clean", "items", "no_nvml"])]
     pub(crate) at: Option<Moment>,
     /// Show what `telltale record` wrote to FILE: its last snapshot, that of a moment with --at, all
     /// with --watch (on a terminal full-screen)
     #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["clean", "items", "root", "runtime_dir"])]
+    #[arg(conflicts_with_all = ["clean", "items", "root", "runtime_dir", "no_nvml"])]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) history: HistoryPlace,

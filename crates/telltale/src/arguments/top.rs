@@ -38,7 +38,7 @@ pub(crate) struct TopArguments {
     pub(crate) history: HistoryPlace,
     /// Play what `telltale record` wrote to FILE, a snapshot every --watch SECONDS
     #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["items", "root", "runtime_dir", "state_dir"])]
+    #[arg(conflicts_with_all = ["items", "root", "runtime_dir", "state_dir", "no_nvml"])]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) hardware: HardwareArguments,

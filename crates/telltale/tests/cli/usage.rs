@@ -70,6 +70,26 @@ fn wrong_usage_exits_with_64_and_says_what_is_wrong() {
 }
 
 #[test]
+fn options_of_our_own_look_are_refused_where_somebody_else_has_looked() {
+    let told = |command: &str, ours: &str, theirs: &[&str]| {
+        let said = said(telltale().args([command, ours]).args(theirs));
+        assert_eq!((said.status, said.out.as_str()), (Some(64), ""), "{theirs:?}: {said:?}");
+        for words in [ours, theirs[0], "cannot be used with"] {
+            assert!(said.err.contains(words), "{words}: {}", said.err);
+        }
+    };
+    for theirs in [["--at", "3m ago"], ["--replay", "x"], ["--hosts", "x"]] {
+        told("smi", "--no-nvml", &theirs);
+        told("smi", "--with-host", &theirs);
+    }
+    for theirs in [["--replay", "x"], ["--hosts", "x"]] {
+        told("top", "--no-nvml", &theirs);
+    }
+    told("alerts", "--no-nvml", &["--replay", "x"]);
+    told("alerts", "--no-nvml", &["--rules"]);
+}
+
+#[test]
 fn every_command_explains_itself_in_lines_that_fit() {
     let texts = COMMANDS.map(|command| said(telltale().args([command, "--help"])));
     for (command, help) in COMMANDS.iter().zip(&texts) {
