@@ -20,7 +20,8 @@ use telltale_smi::screen::{Pane, Screen, Settings, Terms};
 use crate::machine::{BusyMachine, Size};
 use crate::sample::{Effort, Figures};
 use crate::table::{Row, Table, Target, Unit};
-use shown::{Marks, SETTLING, SIZE, Shown, Used};
+pub(crate) use shown::Shown;
+use shown::{Marks, SETTLING, SIZE, Used};
 
 /// Workloads in a full or quick run, and when only the working is shown.
 const WORKLOADS: u64 = 64;

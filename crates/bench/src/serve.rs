@@ -3,7 +3,6 @@
 //! happens, and what it costs.
 
 mod comings;
-mod order;
 mod query;
 mod rules;
 mod upkeep;
@@ -21,8 +20,7 @@ use crate::machine::{BusyMachine, Size};
 use crate::sample::{Effort, Figures, interleave, time_ns};
 use crate::served::{Served, all_smi, node_exporter, ours};
 use crate::table::{Row, Table, Target, Unit};
-pub use order::record as record_order;
-use query::Asker;
+pub(crate) use query::Asker;
 use upkeep::{Churned, Cost, Resident};
 
 /// Workloads in a full or quick run.

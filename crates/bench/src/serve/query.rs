@@ -12,14 +12,14 @@ use tokio::runtime::Runtime;
 use crate::sample::reading_ns;
 
 /// A client with one connection.
-pub(super) struct Asker {
+pub(crate) struct Asker {
     runtime: Runtime,
     client: Client,
 }
 
 /// One answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// From before the call to the decoded snapshot.
     pub(super) elapsed_ns: f64,
     pub(super) snapshot: Snapshot,
@@ -29,7 +29,7 @@ pub(super) struct Asked {
 
 impl Asker {
     /// Connects to the service of the machine under `root`.
-    pub(super) fn connect(root: &Path) -> io::Result<Self> {
+    pub(crate) fn connect(root: &Path) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let path = root.join("run/tt").join(SOCKET_NAME);
         let client = runtime.block_on(connect(&path)).map_err(io::Error::other)?;
@@ -37,7 +37,7 @@ impl Asker {
     }
 
     /// Asks for the whole machine, as it is now or as it was collected last.
-    pub(super) fn ask(&mut self, fresh: bool) -> io::Result<Asked> {
+    pub(crate) fn ask(&mut self, fresh: bool) -> io::Result<Asked> {
         let began_ns = reading_ns(ClockId::Monotonic);
         let answer = self.runtime.block_on(self.client.snapshot(fresh));
         let elapsed_ns = reading_ns(ClockId::Monotonic) - began_ns;
