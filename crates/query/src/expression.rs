@@ -1,10 +1,9 @@
 //! A query as a tree, and what it says of one row: true, false, or neither, because something it
 //! asks for is not known.
 
-use regex_lite::Regex;
-
 use crate::field::Field;
 use crate::lexer::Comparison;
+use crate::pattern::Pattern;
 use crate::subject::{Subject, Value};
 
 /// Whoever asked does not want the answer any more.
@@ -29,7 +28,7 @@ pub(crate) enum Test {
     /// Text, equal or not, whatever its case.
     Text { text: String, negated: bool },
     /// Text that a pattern is found in.
-    Pattern { pattern: Box<Regex>, negated: bool },
+    Pattern { pattern: Pattern, negated: bool },
     /// One of these numbers.
     NumberIn(Vec<f64>),
     /// One of these texts.
@@ -40,19 +39,25 @@ pub(crate) enum Test {
 
 impl Expression {
     /// What it says; none where that depends on something that is not known. `goes_on` is asked
-    /// before each search for a pattern: a row may have many, each of them in a long text.
+    /// before each search for a pattern, with the most steps that it can take: a row may have many,
+    /// each of them in a long text.
     pub(crate) fn holds(
         &self,
         subject: &Subject<'_>,
-        goes_on: &mut dyn FnMut() -> bool,
+        goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<bool>, Stopped> {
         match self {
             Self::All => Ok(Some(true)),
             Self::Not(inner) => Ok(inner.holds(subject, goes_on)?.map(|holds| !holds)),
             Self::And(parts) => decided(parts, subject, false, goes_on),
             Self::Or(parts) => decided(parts, subject, true, goes_on),
-            Self::Test(_, Test::Pattern { .. }) if !goes_on() => Err(Stopped),
-            Self::Test(field, test) => Ok(test.holds(&subject.value(field))),
+            Self::Test(field, test) => {
+                let value = subject.value(field);
+                match test.most_steps(&value) {
+                    Some(steps) if !goes_on(steps) => Err(Stopped),
+                    _ => Ok(test.holds(&value)),
+                }
+            }
         }
     }
 }
@@ -62,7 +67,7 @@ fn decided(
     parts: &[Expression],
     subject: &Subject<'_>,
     decisive: bool,
-    goes_on: &mut dyn FnMut() -> bool,
+    goes_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<bool>, Stopped> {
     let mut said = Some(!decisive);
     for part in parts {
@@ -76,6 +81,15 @@ fn decided(
 }
 
 impl Test {
+    /// The most steps that a search can take; none where this searches for nothing.
+    fn most_steps(&self, value: &Value<'_>) -> Option<u64> {
+        match (self, value) {
+            (Self::Pattern { pattern, .. }, Value::Text(value)) => Some(pattern.most_steps(value)),
+            (Self::Pattern { .. }, _) => Some(0),
+            _ => None,
+        }
+    }
+
     fn holds(&self, value: &Value<'_>) -> Option<bool> {
         if let Self::Absent { negated } = self {
             return Some(matches!(value, Value::Absent) != *negated);
@@ -95,15 +109,23 @@ impl Test {
                 Some(texts.iter().any(|text| same(text, value)))
             }
             (Self::Pattern { pattern, negated }, Value::Text(value)) => {
-                Some(pattern.is_match(value) != *negated)
+                Some(pattern.is_in(value) != *negated)
             }
             _ => None,
         }
     }
 }
 
+/// Whether two texts are the same whatever their case. Looks no further than their first
+/// difference: one of them may be a long command line, and a query may have many texts.
 fn same(one: &str, other: &str) -> bool {
-    one == other || one.to_lowercase() == other.to_lowercase()
+    one == other || lower(one).eq(lower(other))
+}
+
+/// The letters of a text in small. The sigma that ends a word is taken for the other one, which is
+/// the same letter in capitals.
+fn lower(text: &str) -> impl Iterator<Item = char> {
+    text.chars().flat_map(char::to_lowercase).map(|one| if one == 'ς' { 'σ' } else { one })
 }
 
 impl Comparison {

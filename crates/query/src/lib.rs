@@ -12,6 +12,7 @@ mod expression;
 mod field;
 mod lexer;
 mod parser;
+mod pattern;
 mod selection;
 mod spelling;
 mod subject;
@@ -73,19 +74,19 @@ impl Query {
         device: Option<&Device>,
     ) -> bool {
         let subject = Subject { process: Some(process), held, device };
-        self.holds(&subject, &mut || true).expect(ALWAYS)
+        self.holds(&subject, &mut |_| true).expect(ALWAYS)
     }
 
     /// Whether it holds for a device, whoever uses it.
     #[must_use]
     pub fn matches_device(&self, device: &Device) -> bool {
-        self.holds(&Subject::of_device_alone(device), &mut || true).expect(ALWAYS)
+        self.holds(&Subject::of_device_alone(device), &mut |_| true).expect(ALWAYS)
     }
 
     fn holds(
         &self,
         subject: &Subject<'_>,
-        goes_on: &mut dyn FnMut() -> bool,
+        goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<bool, Stopped> {
         Ok(self.expression.holds(subject, goes_on)? == Some(true))
     }

@@ -2,20 +2,13 @@
 //!
 //! Each place that makes no sense ends in an error with its column; depth is bounded.
 
-use regex_lite::{Regex, RegexBuilder};
-
 use crate::error::{Problem, QueryError};
 use crate::expression::{Expression, Test};
 use crate::field::{Field, FieldKind};
 use crate::lexer::{Comparison, Token, TokenKind, tokens};
+use crate::pattern::Pattern;
 use crate::unit::Dimension;
 use crate::{MAX_DEPTH, MAX_PATTERNS, MAX_QUERY_BYTES};
-
-/// Bytes of a compiled pattern. Looking for it takes that much times as long as the text.
-const MAX_PATTERN_BYTES: usize = 8 << 10;
-
-/// How deep groups of a pattern may stand within each other.
-const MAX_PATTERN_DEPTH: u32 = 16;
 
 pub(crate) fn parse(text: &str) -> Result<Expression, QueryError> {
     if text.len() > MAX_QUERY_BYTES {
@@ -191,7 +184,7 @@ impl Parser {
                     return Err(self.unexpected("a /pattern/ is expected"));
                 };
                 self.next();
-                let pattern = Box::new(self.pattern(&text, token.column)?);
+                let pattern = self.pattern(&text, token.column)?;
                 Ok(Test::Pattern { pattern, negated: comparison == Unlike })
             }
             _ => Ok(Test::Text { text: self.text(field)?, negated: comparison == Unequal }),
@@ -233,12 +226,13 @@ impl Parser {
         Ok(text)
     }
 
-    fn pattern(&mut self, text: &str, column: usize) -> Result<Regex, QueryError> {
+    fn pattern(&mut self, text: &str, column: usize) -> Result<Pattern, QueryError> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {
             return Err(QueryError::new(column, Problem::TooManyPatterns));
         }
-        pattern(text, column)
+        Pattern::new(text)
+            .map_err(|error| QueryError::new(column, Problem::Pattern(error.to_string())))
     }
 
     /// A number with its unit, which may stand apart, in the base unit.
@@ -270,20 +264,11 @@ impl Parser {
 }
 
 /// That one of the fields by which people know a row has this in it.
-fn anywhere(pattern: &Regex) -> Expression {
+fn anywhere(pattern: &Pattern) -> Expression {
     const SEARCHED: [&str; 7] = ["name", "command", "user", "pod", "container", "device", "board"];
     let tests = SEARCHED.iter().filter_map(|name| Field::named(name)).map(|field| {
-        let test = Test::Pattern { pattern: Box::new(pattern.clone()), negated: false };
+        let test = Test::Pattern { pattern: pattern.clone(), negated: false };
         Expression::Test(field, test)
     });
     Expression::Or(tests.collect())
-}
-
-fn pattern(text: &str, column: usize) -> Result<Regex, QueryError> {
-    RegexBuilder::new(text)
-        .case_insensitive(true)
-        .size_limit(MAX_PATTERN_BYTES)
-        .nest_limit(MAX_PATTERN_DEPTH)
-        .build()
-        .map_err(|error| QueryError::new(column, Problem::Pattern(error.to_string())))
 }

@@ -12,16 +12,17 @@ impl Query {
     /// stay what they are: they are not only of the processes that are left.
     #[must_use]
     pub fn select(&self, snapshot: &Snapshot) -> Snapshot {
-        self.select_while(snapshot, || true).expect(ALWAYS)
+        self.select_while(snapshot, |_| true).expect(ALWAYS)
     }
 
-    /// The same, as long as `goes_on`, which is asked after each device and process, and before each
-    /// search for a pattern; none where it does not. So who stops it waits for one search at most,
-    /// whose length is bounded by those of a pattern and of a command.
+    /// The same, as long as `goes_on`, which is asked after each device and process, with 0, and before
+    /// each search for a pattern, with the most steps that it can take: the bytes of the compiled
+    /// pattern times those of the text. None where it does not. So who stops it need not wait for a
+    /// search.
     pub fn select_while(
         &self,
         snapshot: &Snapshot,
-        mut goes_on: impl FnMut() -> bool,
+        mut goes_on: impl FnMut(u64) -> bool,
     ) -> Option<Snapshot> {
         if matches!(self.expression, Expression::All) {
             return Some(snapshot.clone());
@@ -29,13 +30,13 @@ impl Query {
         let mut wanted = Vec::with_capacity(snapshot.devices.len());
         for device in &snapshot.devices {
             wanted.push(self.holds(&Subject::of_device_alone(device), &mut goes_on).ok()?);
-            if !goes_on() {
+            if !goes_on(0) {
                 return None;
             }
         }
         let mut processes = Vec::new();
         for process in &snapshot.processes {
-            if !goes_on() {
+            if !goes_on(0) {
                 return None;
             }
             if let Some(process) = self.selected(snapshot, process, &mut goes_on).ok()? {
@@ -83,7 +84,7 @@ impl Query {
         &self,
         snapshot: &Snapshot,
         process: &Process,
-        goes_on: &mut dyn FnMut() -> bool,
+        goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<Process>, Stopped> {
         let mut holds =
             |held, device| self.holds(&Subject { process: Some(process), held, device }, goes_on);

@@ -14,6 +14,10 @@ use crate::clock::thread_cpu;
 /// patterns, and the command lines that they are looked for in, may both be theirs.
 const PATIENCE: Duration = Duration::from_millis(10);
 
+/// How many steps of a search take a nanosecond where every part of the pattern is alive all along; the
+/// usual search takes far less. On a slower processor the time may be overrun by a few milliseconds.
+const STEPS_IN_A_NANOSECOND: u64 = 4;
+
 /// A query takes more time than its asker is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the filter takes more than {PATIENCE:?}; use fewer or shorter patterns")]
@@ -28,8 +32,13 @@ pub fn chosen(visible: &Snapshot, sight: Sight, query: &Query) -> Result<Snapsho
         return Ok(query.select(visible));
     }
     let began = thread_cpu();
-    let goes_on = || thread_cpu().saturating_sub(began) <= PATIENCE;
+    let goes_on = |steps| is_in_time(thread_cpu().saturating_sub(began), steps);
     query.select_while(visible, goes_on).ok_or(TooSlow)
+}
+
+/// Whether so many more steps can be over in time, so that a search that could not is not begun.
+fn is_in_time(spent: Duration, steps: u64) -> bool {
+    spent.saturating_add(Duration::from_nanos(steps / STEPS_IN_A_NANOSECOND)) <= PATIENCE
 }
 
 impl AccessPolicy {
@@ -44,5 +53,31 @@ impl AccessPolicy {
         query: &Query,
     ) -> Result<Snapshot, TooSlow> {
         chosen(&self.visible(snapshot, sight), sight, query)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::is_in_time;
+
+    #[test]
+    fn a_search_that_could_not_end_in_time_is_not_begun() {
+        let long = 8192 * 4097;
+        for (spent_ms, steps, expected) in [
+            (0, 0, true),
+            (10, 0, true),
+            (11, 0, false),
+            // The longest pattern in the longest command line, before all else and late.
+            (0, long, true),
+            (2, long, false),
+            (9, 512 * 4097, true),
+            (10, 512 * 4097, false),
+            (0, u64::MAX, false),
+        ] {
+            let spent = Duration::from_millis(spent_ms);
+            assert_eq!(is_in_time(spent, steps), expected, "{spent_ms} ms, {steps} steps");
+        }
     }
 }

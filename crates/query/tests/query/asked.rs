@@ -1,7 +1,9 @@
 //! What queries find.
 
 use telltale_query::Query;
+use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, OtherIdentity};
+use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::LeftOut;
 
 use crate::machine::snapshot;
@@ -122,13 +124,13 @@ fn choosing_ends_when_it_is_told_to() {
     let rows = all.devices.len() + all.processes.len();
     for most in 0..=rows {
         let mut left = most;
-        let found = query.select_while(&all, || {
+        let found = query.select_while(&all, |_| {
             left = left.saturating_sub(1);
             left > 0
         });
         assert_eq!(found.is_some(), most > rows, "{most}");
     }
-    assert_eq!(query.select_while(&all, || true), Some(query.select(&all)));
+    assert_eq!(query.select_while(&all, |_| true), Some(query.select(&all)));
 }
 
 #[test]
@@ -137,7 +139,7 @@ fn a_row_with_many_patterns_is_left_between_them() {
     let query = Query::parse("not (name ~ /x1y/ or command ~ /x2y/ or user ~ /x3y/)").unwrap();
     let asked_until = |most: usize| {
         let mut asked = 0;
-        let found = query.select_while(&all, || {
+        let found = query.select_while(&all, |_| {
             asked += 1;
             asked < most
         });
@@ -148,5 +150,55 @@ fn a_row_with_many_patterns_is_left_between_them() {
     assert!(found && all_of_them >= rows * 4, "{all_of_them} for {rows} rows of three patterns");
     for most in 1..=all_of_them {
         assert_eq!(asked_until(most), (most, false), "nothing is searched once it is stopped");
+    }
+}
+
+#[test]
+fn a_search_is_told_before_it_begins_and_never_begun_beyond_a_budget() {
+    let mut hostile = snapshot();
+    let text = |command: &str| Reading::new(String::from(command), Timestamp(1));
+    hostile.processes[0].command = text(&"a".repeat(4096));
+    hostile.processes[1].command = text("train");
+    let spent_on = |text: &str, budget: u64| {
+        let (mut spent, mut longest) = (0, 0);
+        let query = Query::parse(text).unwrap();
+        let found = query.select_while(&hostile, |steps| {
+            let goes_on = spent + steps <= budget;
+            if goes_on {
+                (spent, longest) = (spent + steps, longest.max(steps));
+            }
+            goes_on
+        });
+        (spent, longest, found)
+    };
+    // Each letter of the text may be that of each of many parts: the text's length times theirs.
+    let evil = "command ~ /(a?){40}b/";
+    let (spent, longest, found) = spent_on(evil, u64::MAX);
+    assert_eq!((longest, found), (8192 * 4097, Some(Query::parse(evil).unwrap().select(&hostile))));
+    for budget in [0, longest / 2, longest - 1] {
+        let (spent, _, found) = spent_on(evil, budget);
+        assert!(spent <= budget && found.is_none(), "{spent} of {budget}");
+    }
+    assert!(spent_on(evil, spent).2.is_some() && spent_on(evil, spent - 1).2.is_none());
+    // What people look for takes a small part of that.
+    let (all_of_it, _, found) = spent_on("command ~ /train/", longest / 4);
+    assert!(found.is_some(), "{all_of_it} of {longest}");
+}
+
+#[test]
+fn texts_are_the_same_whatever_their_case() {
+    let mut machine = snapshot();
+    for (name, text, expected) in [
+        ("ΟΔΟΣ", "οδος", true),
+        ("οδοσ", "ΟΔΟΣ", true),
+        ("İstanbul", "i̇stanbul", true),
+        ("train", "TRAINS", false),
+        ("train", "", false),
+        ("straße", "STRASSE", false),
+    ] {
+        machine.processes.truncate(1);
+        machine.processes[0].name = String::from(name);
+        let found = Query::parse(&format!("name == '{text}'")).unwrap().select(&machine);
+        assert_eq!(!found.processes.is_empty(), expected, "{name} {text}");
     }
 }
