@@ -26,6 +26,10 @@ pub fn fleet_within(fleet: &Fleet, rows: usize, style: &Style) -> String {
 fn page(fleet: &Fleet, idle: Idle, style: &Style) -> String {
     let machine = |host| machine(fleet, host);
     let machines: Vec<Machine<'_>> = fleet.hosts.iter().filter_map(machine).collect();
+    if machines.is_empty() {
+        // Nothing is known of any, so nothing is said of devices and processes.
+        return standing(fleet, style).trim_start().to_owned();
+    }
     tables(&machines, idle, style) + &standing(fleet, style)
 }
 
@@ -43,7 +47,7 @@ fn machine<'a>(fleet: &Fleet, host: &'a Host) -> Option<Machine<'a>> {
 }
 
 /// How long ago the host answered last.
-fn age(fleet: &Fleet, host: &Host) -> String {
+pub(crate) fn age(fleet: &Fleet, host: &Host) -> String {
     let since_ns = host.answered_at.map_or(0, |at| fleet.taken_at.since_ns(at));
     // Spans of time are shown to the second.
     #[allow(clippy::cast_precision_loss)]

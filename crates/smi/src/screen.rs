@@ -168,9 +168,14 @@ impl Screen {
 
     /// Shows this snapshot from now on.
     pub fn update(&mut self, snapshot: Arc<Snapshot>, now: Timestamp) {
+        let machines = Machines::only(&self.terms.host);
+        self.take(snapshot, &machines, now);
+    }
+
+    fn take(&mut self, snapshot: Arc<Snapshot>, machines: &Machines, now: Timestamp) {
         self.now = now;
         let who = self.selected_process().map(|(who, _)| who);
-        self.history.push(&snapshot, who);
+        self.history.push(&snapshot, machines, who);
         self.snapshot = Some(snapshot);
         self.select();
     }
@@ -178,9 +183,9 @@ impl Screen {
     /// Shows these machines together from now on.
     pub fn update_fleet(&mut self, fleet: Arc<Fleet>, now: Timestamp) {
         self.terms.host = machines::words(&fleet);
-        let (snapshot, _) = machines::together(&fleet, None);
+        let (snapshot, machines) = machines::together(&fleet, None);
         self.fleet = Some(fleet);
-        self.update(Arc::new(snapshot), now);
+        self.take(Arc::new(snapshot), &machines, now);
     }
 
     /// Tells the time, by which a snapshot is old. Gives whether it is too old: then something

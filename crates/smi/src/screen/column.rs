@@ -160,7 +160,7 @@ impl Column {
             Self::Container => container(process).unwrap_or_default(),
             Self::Device => match device.and_then(|device| snapshot.devices.get(device)) {
                 Some(device) => device.id.clone(),
-                None => several(process.devices.len()),
+                None => several(crate::rows::devices(&process.devices).iter().flatten().count()),
             },
             Self::Dram => bytes(figures.dram),
             Self::L1 => bytes(figures.l1),

@@ -2,16 +2,19 @@
 
 use ratatui_core::layout::Rect;
 use telltale_schema::quantity;
+use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{Device, Process, Snapshot};
 
-use super::canvas::Canvas;
+use super::canvas::{Canvas, cells};
 use super::column;
 use super::device_pane;
 use super::graph;
+use super::pane::wrapped;
 use super::row::Who;
 use super::series::{self, Series};
 use super::theme::Role;
 use super::{Focus, Screen};
+use crate::text::width;
 
 /// Columns of the parts; the graph has what is left.
 const PARTS_WIDTH: u16 = 60;
@@ -70,7 +73,8 @@ impl Screen {
             Some(series) => {
                 let most = graph::largest(series, inside.width);
                 let top = quantity::bytes(whole(most));
-                history(canvas, inside, series, most, &format!("DRAM to {top}"));
+                let space = self.history.space.name().to_uppercase();
+                history(canvas, inside, series, most, &format!("{space} to {top}"));
             }
             None if self.history.left_out > 0 => {
                 let left_out = u64::try_from(self.history.left_out).unwrap_or(u64::MAX);
@@ -92,21 +96,39 @@ impl Screen {
         let parts: Vec<Part> = device.kinds.iter().map(part).collect();
         about(canvas, area, &device_words(device));
         let headings = ["TOTAL", "PROCESSES", "UNATTR.", "GHOST"];
-        let inside = table(canvas, area, "KIND", headings, &parts, "nothing is in use");
+        let inside = table(canvas, area, "KIND", headings, &parts, &in_use(device));
         let figure = self.settings.figure;
         if let Some(series) = self.history.device(&device.id, figure) {
             let most = device_pane::most(device, figure, series, inside.width);
             let now = series::of_device(device, figure);
             let now = now.map_or_else(absent, |now| device_pane::words(figure, now));
             let top = device_pane::words(figure, f64::from(most));
-            let words = format!("{} {now}, to {top}", figure.name());
-            history(canvas, inside, series, most, &words);
+            let name = figure.name();
+            let words = [
+                format!("{name} {now}, to {top}"),
+                format!("{now}, to {top}"),
+                format!("{name} {now}"),
+                now,
+            ];
+            let fits = |words: &&String| cells(width(words)) <= inside.width;
+            let words = words.iter().find(fits).unwrap_or(&words[0]);
+            history(canvas, inside, series, most, words);
         }
     }
 }
 
 fn absent() -> String {
     String::from("n/a")
+}
+
+/// What to say of a device without parts: that nothing is in use, or why nobody knows.
+fn in_use(device: &Device) -> String {
+    let unknown = device.spaces.iter().find_map(|usage| match &usage.used_bytes {
+        Reading::Value { .. } => None,
+        Reading::Absent { absent, detail } if detail.is_empty() => Some(absent.words().to_owned()),
+        Reading::Absent { absent, detail } => Some(format!("{}: {detail}", absent.words())),
+    });
+    unknown.unwrap_or_else(|| String::from("nothing is in use"))
 }
 
 /// A level of a graph as a number of bytes; it has seven digits.
@@ -163,7 +185,9 @@ fn table(
 ) -> Rect {
     let mut y = area.y + 1;
     let mut line = |canvas: &mut Canvas<'_>, name: &str, figures: [&str; 4], role: Role| {
-        canvas.text(area.x, y, 18, name, role);
+        // Words without figures have the whole line.
+        let room = if figures == [""; 4] { PARTS_WIDTH } else { FIGURES[0].0 };
+        canvas.text(area.x, y, room, name, role);
         for ((x, room), figure) in FIGURES.into_iter().zip(figures) {
             canvas.right(area.x + x, y, room, figure, role);
         }
@@ -176,7 +200,9 @@ fn table(
         line(canvas, name, figures.each_ref().map(String::as_str), Role::Plain);
     }
     if parts.is_empty() {
-        line(canvas, nothing, [""; 4], Role::Faint);
+        for row in wrapped(nothing, PARTS_WIDTH).iter().take(room) {
+            line(canvas, row, [""; 4], Role::Faint);
+        }
     }
     if fitting < parts.len() {
         let more = format!("{} more", parts.len() - fitting);

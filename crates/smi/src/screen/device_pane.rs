@@ -97,6 +97,7 @@ impl Screen {
         let columns = Columns::within(width, cells(longest.unwrap_or(0)), second);
         for at in 0..across.min(shown.devices.len()) {
             let x = area.x + width * cells(at);
+            let width = width.saturating_sub(u16::from(across > 1));
             self.device_heading(canvas, Rect::new(x, area.y, width, 1), &columns);
         }
         let first = self.device.first(usize::from(inside.height) * across);
@@ -110,6 +111,9 @@ impl Screen {
             let x = inside.x + width * cells(place % across);
             let row = Rect::new(x, y, width.saturating_sub(u16::from(across > 1)), 1);
             self.device_row(canvas, row, device, &columns);
+            if self.machines.is_old_device(at) {
+                canvas.look(row, Role::Faint);
+            }
             if at == self.device.at() {
                 let id = Rect { width: columns.id.min(row.width), ..row };
                 let focused = self.focus == Focus::Devices;
@@ -134,8 +138,7 @@ impl Screen {
             x += width;
         }
         let room = area.right().saturating_sub(x + 1);
-        let title = self.settings.figure.name().to_uppercase();
-        canvas.text(x + 1, area.y, room, &title, Role::Heading);
+        canvas.text(x + 1, area.y, room, self.settings.figure.heading(), Role::Heading);
     }
 
     fn device_row(&self, canvas: &mut Canvas<'_>, area: Rect, device: &Device, columns: &Columns) {

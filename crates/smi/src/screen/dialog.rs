@@ -5,6 +5,7 @@ use ratatui_core::layout::{Position, Rect};
 use super::canvas::{Canvas, cells};
 use super::filter_line::FilterLine;
 use super::menu::{Kind, Menu};
+use super::pane::wrapped;
 use super::signal::{Dialog, Signal};
 use super::theme::Role;
 use super::{Mode, Page, Screen};
@@ -40,6 +41,9 @@ const HELP: [(&str, &str); 27] = [
     ("", "Settings are kept in $XDG_CONFIG_HOME/telltale/top.toml."),
 ];
 
+/// Cells that the border of a window and the space beside it take, left and right.
+const WINDOW_EDGES: u16 = 4;
+
 impl Screen {
     /// Paints what lies over the panes; gives the place of the cursor, if there is one.
     pub(super) fn over(&mut self, canvas: &mut Canvas<'_>, area: Rect) -> Option<Position> {
@@ -58,11 +62,17 @@ impl Screen {
             }
             Mode::Menu(menu) => {
                 let shown = &self.settings.columns;
-                paint_menu(canvas, menu, |at| shown.contains(&menu.columns[at]));
+                let inside = paint_menu(canvas, menu, |at| shown.contains(&menu.columns[at]));
+                self.places.window = around(inside);
+                let lines = inside.height.saturating_sub(1).min(cells(menu.columns.len()));
+                self.places.lines = Rect { height: lines, ..inside };
                 None
             }
             Mode::Signal(dialog) => {
-                paint_signals(canvas, dialog);
+                let inside = paint_signals(canvas, dialog);
+                self.places.window = around(inside);
+                let height = cells(Signal::ALL.len()).min(inside.height.saturating_sub(2));
+                self.places.lines = Rect { y: inside.y + 1, height, ..inside };
                 None
             }
             Mode::Filter(line) => Some(paint_filter(canvas, area, line)),
@@ -91,11 +101,15 @@ impl Screen {
     }
 }
 
-/// Lines in a window, scrolled by `top` as far as there is something.
+/// Lines in a window, scrolled by `top` as far as there is something. One that is too long goes on
+/// below: a remedy often stands at its end.
 fn page(canvas: &mut Canvas<'_>, title: &str, lines: &[String], top: &mut usize) {
     let area = canvas.buffer.area;
+    let columns = area.width.saturating_sub(4).min(100);
+    let room = columns.saturating_sub(WINDOW_EDGES);
+    let lines: Vec<String> = lines.iter().flat_map(|line| wrapped(line, room)).collect();
     let rows = cells(lines.len() + 2).min(area.height.saturating_sub(2));
-    let inside = canvas.window(area.width.saturating_sub(4).min(100), rows, title);
+    let inside = canvas.window(columns, rows, title);
     let height = usize::from(inside.height);
     *top = (*top).min(lines.len().saturating_sub(height));
     if height < lines.len() {
@@ -107,7 +121,14 @@ fn page(canvas: &mut Canvas<'_>, title: &str, lines: &[String], top: &mut usize)
     }
 }
 
-fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> bool) {
+/// A window with its border, by its inside.
+fn around(inside: Rect) -> Rect {
+    let (x, y) = (inside.x.saturating_sub(2), inside.y.saturating_sub(1));
+    Rect::new(x, y, inside.width + WINDOW_EDGES, inside.height + 2)
+}
+
+/// Gives where its lines are, and its keys below them.
+fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> bool) -> Rect {
     let (title, keys) = match menu.kind {
         Kind::Sort => ("Sort by", "Enter: choose  Esc: leave"),
         Kind::Columns => ("Columns", "Space: show or hide  + -: move  Esc: done"),
@@ -130,9 +151,11 @@ fn paint_menu(canvas: &mut Canvas<'_>, menu: &Menu, is_shown: impl Fn(usize) -> 
         }
     }
     canvas.text(inside.x, inside.bottom().saturating_sub(1), inside.width, keys, Role::Faint);
+    inside
 }
 
-fn paint_signals(canvas: &mut Canvas<'_>, dialog: &Dialog) {
+/// Gives where its lines are, below whom they are for.
+fn paint_signals(canvas: &mut Canvas<'_>, dialog: &Dialog) -> Rect {
     let pid = dialog.target.pid;
     let inside = canvas.window(70, cells(Signal::ALL.len() + 5), "Send a signal");
     let to = format!("to {pid}, {}", dialog.name);
@@ -153,6 +176,7 @@ fn paint_signals(canvas: &mut Canvas<'_>, dialog: &Dialog) {
     } else {
         canvas.text(inside.x, y, inside.width, "Enter: choose  Esc: leave", Role::Faint);
     }
+    inside
 }
 
 /// Three rows at the bottom: how it can go on, the line, and what is wrong with it.
@@ -189,10 +213,15 @@ fn paint_filter(canvas: &mut Canvas<'_>, area: Rect, line: &FilterLine) -> Posit
             let left = (x + at).saturating_sub(1 + area.x);
             match needed <= left {
                 true => canvas.right(area.x, y + 2, left, &words, Role::Warning),
-                // There is no room beside the mark, so the words take the upper row.
+                // There is no room beside the mark, so the words take the upper row, and more.
                 false => {
-                    canvas.clear(Rect { y, height: 1, ..area });
-                    canvas.text(area.x, y, area.width, &words, Role::Warning);
+                    let rows = wrapped(&words, area.width);
+                    let taken = cells(rows.len()).min(y + 1 - area.y);
+                    let above = Rect { y: y + 1 - taken, height: taken, ..area };
+                    canvas.clear(above);
+                    for (y, row) in (above.top()..above.bottom()).zip(&rows) {
+                        canvas.text(area.x, y, area.width, row, Role::Warning);
+                    }
                 }
             }
         }

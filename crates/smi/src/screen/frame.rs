@@ -9,7 +9,7 @@ use telltale_schema::snapshot::Snapshot;
 use super::canvas::{Canvas, cells};
 use super::column::Column;
 use super::event::Key;
-use super::pane::Pane;
+use super::pane::{Pane, wrapped};
 use super::theme::Role;
 use super::{Mode, SMALLEST, Screen};
 use crate::text::width;
@@ -18,6 +18,9 @@ use crate::text::width;
 const DEVICE_WIDTH: u16 = 80;
 /// Rows of the pane below, its tabs included.
 const PANE_ROWS: u16 = 8;
+
+/// Rows that what there is to say has at most.
+const MESSAGE_ROWS: u16 = 5;
 
 /// The keys in the last row.
 const KEYS: [(&str, &str, Key); 10] = [
@@ -47,6 +50,9 @@ pub(super) struct Places {
     /// Where the pane below names a device, and its place in what is shown.
     pub(super) marks: Vec<(Rect, usize)>,
     keys: Vec<(Rect, Key)>,
+    /// The window that lies over the panes, and the lines in it that can be selected.
+    pub(super) window: Rect,
+    pub(super) lines: Rect,
 }
 
 /// The panes of a frame.
@@ -94,6 +100,11 @@ impl Places {
     pub(super) fn mark_at(&self, column: u16, row: u16) -> Option<usize> {
         let at = (column, row).into();
         self.marks.iter().find(|(area, _)| area.contains(at)).map(|(_, device)| *device)
+    }
+
+    pub(super) fn line_at(&self, column: u16, row: u16) -> Option<usize> {
+        let inside = self.lines.contains((column, row).into());
+        inside.then(|| usize::from(row - self.lines.y))
     }
 
     pub(super) fn is_on_pane(&self, row: u16) -> bool {
@@ -175,8 +186,9 @@ impl Screen {
     /// The first row: when, how much, from where, and what is wrong.
     fn title(&self, canvas: &mut Canvas<'_>, area: Rect) {
         let [devices, all_devices, processes, all_processes] = self.counts();
-        let of = |some: usize, all: usize, what: &str| {
+        let of = |some: usize, all: usize, [one, many]: [&str; 2]| {
             let number = |it: usize| quantity::count(u64::try_from(it).unwrap_or(u64::MAX));
+            let what = if all == 1 { one } else { many };
             match some == all {
                 true => format!("{} {what}", number(all)),
                 false => format!("{} of {} {what}", number(some), number(all)),
@@ -189,8 +201,8 @@ impl Screen {
         });
         let words = [
             time,
-            of(devices, all_devices, "devices"),
-            of(processes, all_processes, "processes"),
+            of(devices, all_devices, ["device", "devices"]),
+            of(processes, all_processes, ["process", "processes"]),
             self.terms.host.clone(),
             self.source.clone(),
         ];
@@ -222,7 +234,14 @@ impl Screen {
     /// The last row: what is to be said, else the keys.
     fn last_row(&self, canvas: &mut Canvas<'_>, area: Rect, places: &mut Places) {
         if let Some(words) = &self.message {
-            canvas.text(area.x, area.y, area.width, words, Role::Warning);
+            // What does not fit goes on above: a remedy often stands at its end.
+            let rows = wrapped(words, area.width);
+            let taken = cells(rows.len()).min(MESSAGE_ROWS);
+            let area = Rect { y: area.bottom() - taken, height: taken, ..area };
+            canvas.clear(area);
+            for (y, row) in (area.top()..area.bottom()).zip(&rows) {
+                canvas.text(area.x, y, area.width, row, Role::Warning);
+            }
             return;
         }
         let filter = self.filter.as_ref().filter(|_| matches!(self.mode, Mode::Browsing));

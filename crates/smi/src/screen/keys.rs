@@ -105,6 +105,7 @@ impl Screen {
             {
                 self.turn(key);
             }
+            Key::Char('t') | Key::Function(5) => self.turn_into_tree(),
             _ if change_order(key, &mut self.settings) => self.arrange(),
             _ => self.step(key),
         }
@@ -149,8 +150,33 @@ impl Screen {
         }
     }
 
-    /// Opens or closes the selected row of the tree.
+    /// Makes the list a tree, or the tree a list. A process that was selected stays it.
+    fn turn_into_tree(&mut self) {
+        let who = self.selected_process().filter(|_| self.selected.is_chosen());
+        self.settings.tree = !self.settings.tree;
+        self.arrange();
+        let Some((_, place)) = who else { return };
+        if let Some(at) = self.rows.iter().position(|row| row.process == Some(place)) {
+            let rows = &self.rows;
+            self.selected.go(at, |at| rows[at].id.clone());
+        }
+    }
+
+    /// Selects the row that the selected one is below of in the tree.
+    fn go_up(&mut self) {
+        let Some(depth) = self.selected_row().map(|row| row.depth) else { return };
+        let above = &self.rows[..self.selected.at()];
+        if let Some(at) = above.iter().rposition(|row| row.depth < depth) {
+            self.go(at);
+        }
+    }
+
+    /// Opens or closes the selected row of the tree; from one that has nothing to close, Left goes to
+    /// the row above it.
     fn turn(&mut self, key: Key) {
+        if key == Key::Left && self.selected_row().is_some_and(|row| row.open != Some(true)) {
+            return self.go_up();
+        }
         let Some((id, open)) =
             self.selected_row().and_then(|row| Some((row.id.clone(), row.open?)))
         else {
@@ -200,10 +226,7 @@ impl Screen {
 
     fn pressed(&mut self, column: u16, row: u16) -> Option<Action> {
         if !matches!(self.mode, Mode::Browsing) {
-            if matches!(self.mode, Mode::Page(..)) {
-                self.mode = Mode::Browsing;
-            }
-            return None;
+            return self.pressed_over(column, row);
         }
         if let Some(key) = self.places.key_at(column, row) {
             return self.browse(key);
@@ -236,6 +259,32 @@ impl Screen {
         None
     }
 
+    /// A click while something lies over the panes: it selects a row of a menu, another one takes it.
+    /// Beside the menu it closes it, as any click closes a page.
+    fn pressed_over(&mut self, column: u16, row: u16) -> Option<Action> {
+        let place = self.places.line_at(column, row);
+        let is_beside = !self.places.window.contains((column, row).into());
+        let chosen = match &mut self.mode {
+            Mode::Page(..) => return self.key(Key::Escape),
+            Mode::Menu(menu) => &mut menu.at,
+            // What is asked there is answered by a key: no click sends a signal.
+            Mode::Signal(dialog) if !dialog.asks => &mut dialog.chosen,
+            _ => return None,
+        };
+        match place {
+            Some(place) if *chosen == place => {
+                let columns = matches!(&self.mode, Mode::Menu(menu) if menu.kind == Kind::Columns);
+                self.key(if columns { Key::Char(' ') } else { Key::Enter })
+            }
+            Some(place) => {
+                *chosen = place;
+                None
+            }
+            None if is_beside => self.key(Key::Escape),
+            None => None,
+        }
+    }
+
     fn wheel(&mut self, up: bool, row: u16) {
         match &mut self.mode {
             Mode::Page(_, top) if up => *top = top.saturating_sub(WHEEL_ROWS),
@@ -249,6 +298,12 @@ impl Screen {
                 for _ in 0..WHEEL_ROWS {
                     self.step(if up { Key::Up } else { Key::Down });
                 }
+            }
+            Mode::Menu(menu) => {
+                menu.key(if up { Key::Up } else { Key::Down }, &mut self.settings);
+            }
+            Mode::Signal(dialog) if !dialog.asks => {
+                dialog.key(if up { Key::Up } else { Key::Down });
             }
             _ => {}
         }
@@ -268,10 +323,6 @@ impl Screen {
 /// Keys that change which rows there are and in which order.
 fn change_order(key: Key, settings: &mut Settings) -> bool {
     let column = match key {
-        Key::Function(5) | Key::Char('t') => {
-            settings.tree = !settings.tree;
-            return true;
-        }
         Key::Char('I') => {
             settings.descending = !settings.descending;
             return true;

@@ -18,6 +18,8 @@ pub(super) struct Machines(Vec<Machine>);
 #[derive(Debug, Clone)]
 struct Machine {
     name: String,
+    /// How long ago it was as it is shown, where it does not answer.
+    age: Option<String>,
     processes: usize,
     devices: usize,
 }
@@ -26,17 +28,34 @@ impl Machines {
     /// The only machine.
     pub(super) fn only(name: &str) -> Self {
         let (processes, devices) = (usize::MAX, usize::MAX);
-        Self(vec![Machine { name: name.to_owned(), processes, devices }])
+        Self(vec![Machine { name: name.to_owned(), age: None, processes, devices }])
     }
 
-    /// The machines, each with the places of its processes.
-    pub(super) fn places(&self, processes: usize) -> impl Iterator<Item = (&str, [usize; 2])> {
+    /// The machines, each with how old its rows are if they are, and the places of its processes.
+    pub(super) fn places(
+        &self,
+        processes: usize,
+    ) -> impl Iterator<Item = (&str, Option<&str>, [usize; 2])> {
         let mut from = 0;
         self.0.iter().map(move |machine| {
             let places = [from, machine.processes.min(processes)];
             from = places[1];
-            (machine.name.as_str(), places)
+            (machine.name.as_str(), machine.age.as_deref(), places)
         })
+    }
+
+    /// Whether the process in this place is as its machine told it some time ago.
+    pub(super) fn is_old_process(&self, place: usize) -> bool {
+        self.is_old(self.0.partition_point(|machine| machine.processes <= place))
+    }
+
+    /// Whether the device in this place is as its machine told it some time ago.
+    pub(super) fn is_old_device(&self, place: usize) -> bool {
+        self.is_old(self.0.partition_point(|machine| machine.devices <= place))
+    }
+
+    fn is_old(&self, machine: usize) -> bool {
+        self.0.get(machine).is_some_and(|machine| machine.age.is_some())
     }
 
     /// The machines, each with the places of its devices.
@@ -83,11 +102,12 @@ pub(super) fn together(fleet: &Fleet, filter: Option<&Query>) -> (Snapshot, Mach
         }
         machines.0.push(Machine {
             name: host.name.clone(),
+            age: age(fleet, host),
             processes: whole.processes.len(),
             devices: whole.devices.len(),
         });
     }
-    whole.sources.extend(silent(&fleet.hosts));
+    whole.sources.extend(silent(fleet));
     (whole, machines)
 }
 
@@ -113,14 +133,24 @@ fn add(name: &str, snapshot: &Snapshot, whole: &mut Snapshot) {
     );
 }
 
+/// How long ago a machine that does not answer said what is shown of it.
+fn age(fleet: &Fleet, host: &Host) -> Option<String> {
+    let is_old = host.state == HostState::Unreachable && host.snapshot.is_some();
+    is_old.then(|| crate::fleet::age(fleet, host))
+}
+
 /// The machines that do not answer, as what a source could not read.
-fn silent(hosts: &[Host]) -> Option<SourceStatus> {
-    let silent = hosts.iter().filter(|host| host.state == HostState::Unreachable);
+fn silent(fleet: &Fleet) -> Option<SourceStatus> {
+    let silent = fleet.hosts.iter().filter(|host| host.state == HostState::Unreachable);
     let errors: Vec<SourceError> = silent
-        .map(|host| SourceError {
-            subject: host.name.clone(),
-            reason: Absence::Missing,
-            detail: host.reason.clone().unwrap_or_default(),
+        .map(|host| {
+            let why = host.reason.clone().unwrap_or_default();
+            let last = age(fleet, host).map(|age| format!("; its rows are of {age} ago"));
+            SourceError {
+                subject: host.name.clone(),
+                reason: Absence::Missing,
+                detail: why + &last.unwrap_or_default(),
+            }
         })
         .collect();
     let name = String::from("hosts");

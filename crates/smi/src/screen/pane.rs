@@ -315,11 +315,12 @@ impl Screen {
     }
 }
 
-/// A text in rows of so many cells.
+/// A text in rows of so many cells, all of them as far from the left as its first one.
 pub(super) fn wrapped(text: &str, room: u16) -> Vec<String> {
     let style = crate::Style { width: Some(room.into()), color: false, unicode: true };
     let text = telltale_schema::text::printable(text);
-    crate::text::wrapped(&text, 0, &style).lines().map(str::to_owned).collect()
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    crate::text::wrapped(&text, indent, &style).lines().map(str::to_owned).collect()
 }
 
 /// Paints the pieces of a line one after another, with a cell between two; notes where devices are.

@@ -22,6 +22,11 @@ impl<T: PartialEq> Pointer<T> {
         self.at
     }
 
+    /// Whether a person has selected something.
+    pub(super) fn is_chosen(&self) -> bool {
+        self.id.is_some()
+    }
+
     /// Finds the selected thing in the list as it is now; where it has gone, what is in its place
     /// is selected. A person who has selected nothing stays at the first row.
     pub(super) fn find(&mut self, rows: usize, id: impl Fn(usize) -> T) {

@@ -1,8 +1,9 @@
 //! The pane of processes: a table, or the tree.
 
 use ratatui_core::layout::Rect;
+use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
-use telltale_schema::snapshot::{ProcessState, Snapshot};
+use telltale_schema::snapshot::{Device, ProcessState, Snapshot};
 
 use super::canvas::{Canvas, cells};
 use super::column::Column;
@@ -63,6 +64,9 @@ impl Screen {
             for (x, width, column) in &columns {
                 self.cell(canvas, Rect::new(*x, y, *width, 1), row, *column, shown);
             }
+            if row.process.is_some_and(|place| self.machines.is_old_process(place)) {
+                canvas.look(Rect { y, height: 1, ..inside }, Role::Faint);
+            }
             if at == self.selected.at() {
                 let focused = self.focus == Focus::Processes;
                 let role = if focused { Role::Selected } else { Role::Remembered };
@@ -80,6 +84,14 @@ impl Screen {
     /// command, or the tree, has what is left.
     fn placed(&self, area: Rect) -> Vec<(u16, u16, Column)> {
         let mut wanted: Vec<Column> = self.settings.columns.clone();
+        let has_l1 = |device: &Device| device.space(MemorySpace::L1).is_some();
+        let without_l1 = self.shown.as_ref().is_some_and(|it| !it.devices.iter().any(has_l1));
+        if without_l1 && !wanted.contains(&Column::Host) {
+            // No device has any: its place is that of the host's memory, which they may use.
+            for column in wanted.iter_mut().filter(|column| **column == Column::L1) {
+                *column = Column::Host;
+            }
+        }
         if self.settings.tree {
             // The tree comes first, and says who and where.
             let said = [Column::Command, Column::User, Column::Container];

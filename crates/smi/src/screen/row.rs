@@ -183,11 +183,15 @@ fn tree(
     sort(&mut processes, snapshot, settings);
     let mut rows = Vec::new();
     let mut levels = Levels { snapshot, processes: &processes, turned, rows: &mut rows };
-    for (host, [from, to]) in machines.places(snapshot.processes.len()) {
+    for (host, age, [from, to]) in machines.places(snapshot.processes.len()) {
         let is_there =
             |at: &usize| processes[*at].process.is_some_and(|place| (from..to).contains(&place));
         let below: Vec<usize> = (0..processes.len()).filter(is_there).collect();
-        levels.group(&Group { id: format!("host\n{host}"), label: host.to_owned(), below }, 0);
+        let label = match age {
+            Some(age) => format!("{host}, {age} ago"),
+            None => host.to_owned(),
+        };
+        levels.group(&Group { id: format!("host\n{host}"), label, below }, 0);
     }
     rows
 }

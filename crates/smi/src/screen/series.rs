@@ -7,6 +7,7 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{Device, Process, Snapshot};
 
+use super::machines::Machines;
 use super::row::Who;
 use super::settings::Figure;
 
@@ -22,8 +23,10 @@ const MAX_PROCESSES: usize = 512;
 pub(super) struct Series(VecDeque<Option<f32>>);
 
 /// The history of everything.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct History {
+    /// The space whose bytes the series of processes have.
+    pub(super) space: MemorySpace,
     devices: HashMap<String, [Series; Figure::ALL.len()]>,
     processes: HashMap<Who, Series>,
     /// Of when the last samples are, as many as series keep.
@@ -56,6 +59,18 @@ impl Series {
     }
 }
 
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            space: MemorySpace::Dram,
+            devices: HashMap::new(),
+            processes: HashMap::new(),
+            times: VecDeque::new(),
+            left_out: 0,
+        }
+    }
+}
+
 impl History {
     /// Forgets what is not before this moment. Who goes back in a recording sees what was before it.
     pub(super) fn rewind(&mut self, to: Timestamp) {
@@ -66,21 +81,22 @@ impl History {
         }
     }
 
-    /// Takes note of a snapshot; `selected` has a history whatever else has.
-    pub(super) fn push(&mut self, snapshot: &Snapshot, selected: Option<Who>) {
+    /// Takes note of a snapshot; `selected` has a history whatever else has. What a machine that does
+    /// not answer said some time ago is no sample.
+    pub(super) fn push(&mut self, snapshot: &Snapshot, machines: &Machines, selected: Option<Who>) {
         if self.times.len() == SAMPLES {
             self.times.pop_front();
         }
         self.times.push_back(snapshot.taken_at);
-        let mut seen: HashMap<&str, &Device> = HashMap::new();
-        for device in &snapshot.devices {
-            seen.insert(&device.id, device);
+        let mut seen: HashMap<&str, Option<&Device>> = HashMap::new();
+        for (place, device) in snapshot.devices.iter().enumerate() {
+            seen.insert(&device.id, (!machines.is_old_device(place)).then_some(device));
             if !self.devices.contains_key(&device.id) && self.devices.len() < MAX_DEVICES {
                 self.devices.insert(device.id.clone(), Default::default());
             }
         }
         for (id, series) in &mut self.devices {
-            let device = seen.get(id.as_str());
+            let device = seen.get(id.as_str()).copied().flatten();
             for (figure, series) in Figure::ALL.into_iter().zip(series) {
                 series.push(device.and_then(|device| of_device(device, figure)));
             }
@@ -88,21 +104,32 @@ impl History {
         self.devices.retain(|id, series| {
             seen.contains_key(id.as_str()) || !series.iter().all(Series::is_empty)
         });
-        self.push_processes(snapshot, selected);
+        self.space = graphed(snapshot);
+        self.push_processes(snapshot, machines, selected);
     }
 
-    fn push_processes(&mut self, snapshot: &Snapshot, selected: Option<Who>) {
-        let all = snapshot.processes.iter().enumerate();
-        let named = all.map(|(place, process)| (Who::of(process, place), process));
-        // A place may be another's in the next snapshot.
-        let mut now: HashMap<Who, &Process> =
-            named.filter(|(who, _)| !matches!(who, Who::Place(_))).collect();
+    fn push_processes(&mut self, snapshot: &Snapshot, machines: &Machines, selected: Option<Who>) {
+        let space = self.space;
+        let sample = |place: usize, process: &Process| match machines.is_old_process(place) {
+            true => None,
+            false => super::row::sum(&process.devices, space).map(|bytes| bytes as f64),
+        };
+        let mut now: HashMap<Who, (usize, &Process)> = HashMap::new();
+        for (place, process) in snapshot.processes.iter().enumerate() {
+            let who = Who::of(process, place);
+            // A place may be another's in the next snapshot. Where a pid alone says who it is, another
+            // machine's process is taken for the same, and the present one counts.
+            let is_named = !matches!(who, Who::Place(_));
+            if is_named && (!now.contains_key(&who) || !machines.is_old_process(place)) {
+                now.insert(who, (place, process));
+            }
+        }
         self.processes.retain(|who, _| now.contains_key(who));
         if let Some(who) = selected.filter(|who| now.contains_key(who)) {
             self.processes.entry(who).or_default();
         }
         for (who, series) in &mut self.processes {
-            series.push(now.remove(who).and_then(dram));
+            series.push(now.remove(who).and_then(|(place, process)| sample(place, process)));
         }
         // In the snapshot's order, so that the same ones have one whenever it is looked at.
         for (place, process) in snapshot.processes.iter().enumerate() {
@@ -110,9 +137,9 @@ impl History {
                 break;
             }
             let who = Who::of(process, place);
-            if now.contains_key(&who) {
+            if let Some((place, process)) = now.remove(&who) {
                 let mut series = Series::default();
-                series.push(dram(process));
+                series.push(sample(place, process));
                 self.processes.insert(who, series);
             }
         }
@@ -123,7 +150,7 @@ impl History {
         Some(&self.devices.get(id)?[figure.place()])
     }
 
-    /// What a process had in DRAM, in bytes.
+    /// What a process had in [`Self::space`], in bytes.
     pub(super) fn process(&self, who: Who) -> Option<&Series> {
         self.processes.get(&who)
     }
@@ -149,8 +176,14 @@ pub(super) fn share(device: &Device, space: MemorySpace) -> Option<f64> {
     (capacity > 0.0).then_some(used / capacity)
 }
 
-fn dram(process: &Process) -> Option<f64> {
-    super::row::sum(&process.devices, MemorySpace::Dram).map(|bytes| bytes as f64)
+/// The space of which processes have a history. On a machine without accelerators they have the
+/// machine's own memory alone.
+fn graphed(snapshot: &Snapshot) -> MemorySpace {
+    let mut devices = snapshot.devices.iter();
+    match devices.next().is_some_and(|first| first.identity.is_host()) && devices.next().is_none() {
+        true => MemorySpace::Host,
+        false => MemorySpace::Dram,
+    }
 }
 
 #[cfg(test)]

@@ -100,6 +100,18 @@ impl Figure {
         Self::ALL.into_iter().find(|figure| figure.name() == name)
     }
 
+    /// What stands above its graphs.
+    pub(super) const fn heading(self) -> &'static str {
+        match self {
+            Self::Dram => "DRAM",
+            Self::L1 => "L1",
+            Self::Temperature => "TEMP",
+            Self::Power => "POWER",
+            Self::Clock => "CLOCK",
+            Self::Busy => "BUSY",
+        }
+    }
+
     pub(super) fn place(self) -> usize {
         Self::ALL.iter().position(|figure| *figure == self).unwrap_or(0)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ratatui_core::style::Modifier;
 use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::{FLEET_VERSION, Fleet, Host, HostState};
@@ -11,7 +12,7 @@ use telltale_smi::{Style, fleet, fleet_within};
 use unicode_width::UnicodeWidthStr;
 
 use crate::check;
-use crate::screens::{page, press, terms};
+use crate::screens::{page, painted, press, terms};
 use crate::snapshots::{empty, idle_device, troubled};
 
 fn host(name: &str, state: HostState, reason: Option<&str>, snapshot: Option<Snapshot>) -> Host {
@@ -61,6 +62,11 @@ fn the_tables_say_whose_each_row_is_and_who_is_silent() {
         let widest = page.lines().map(UnicodeWidthStr::width).max();
         assert!(widest <= Some(width), "{width}: {page}");
     }
+    // Where nobody ever answered, nothing is said of devices and processes.
+    let mut silent = machines();
+    silent.hosts.retain(|host| host.snapshot.is_none());
+    let page = fleet(&silent, &Style::PLAIN);
+    assert!(page.starts_with("0 of 2 hosts answer\n"), "{page}");
     let low = fleet_within(&machines(), 1, &Style::PLAIN);
     assert!(!low.contains("251732100") && low.contains("1 idle device is left out"), "{low}");
 }
@@ -73,9 +79,31 @@ fn the_view_has_a_branch_for_each_machine_and_an_error_for_each_that_is_silent()
     press(&mut tree, &[Key::Char('e')]);
     let errors = page(&mut tree, 100, 40);
     assert!(
-        errors.contains("node-2") && errors.contains("it did not answer within 2 s"),
+        errors.contains("node-2")
+            && errors.contains("it did not answer within 2 s; its rows are of 1m14s ago"),
         "{errors}"
     );
+}
+
+#[test]
+fn what_is_old_looks_old_and_is_no_sample() {
+    let mut view = screen(Settings::default());
+    let backend = painted(&mut view, 80, 24);
+    let shown = backend.to_string();
+    let is_faint = |name: &str| {
+        let row = shown.lines().position(|line| line.starts_with(&format!("\"{name}")));
+        let row = u16::try_from(row.unwrap_or_else(|| panic!("{name}: {shown}"))).unwrap();
+        (0..80).all(|at| backend.buffer()[(at, row)].modifier.contains(Modifier::DIM))
+    };
+    assert!(is_faint("node-2/251732099 "), "{shown}");
+    assert!(!is_faint("node-1/251732099 ") && !is_faint("node-3:80/251732100 "), "{shown}");
+    let has_sample = |name: &str| {
+        let line = shown.lines().find(|line| line.contains(name)).unwrap();
+        line.trim_end_matches(['"', ' ']).ends_with('█')
+    };
+    assert!(has_sample("node-1/251732099 ") && !has_sample("node-2/251732099 "), "{shown}");
+    let tree = page(&mut screen(Settings { tree: true, ..Settings::default() }), 100, 60);
+    assert!(tree.contains("- node-2, 1m14s ago (8)"), "{tree}");
 }
 
 #[test]

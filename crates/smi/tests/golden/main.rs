@@ -7,6 +7,7 @@
 mod fleets;
 mod panes;
 mod screens;
+mod selecting;
 mod snapshots;
 
 use std::fs;

@@ -9,7 +9,7 @@ use ratatui_core::terminal::Terminal;
 use telltale_query::Query;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, OtherIdentity};
-use telltale_schema::memory::MemorySpace;
+use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Load, Snapshot};
@@ -123,6 +123,48 @@ fn devices_without_l1_show_how_busy_they_are() {
 }
 
 #[test]
+fn the_host_s_memory_of_a_process_is_seen_where_there_is_no_l1() {
+    let mut device = idle_device("host");
+    device.identity = OtherIdentity::new("host", "host", DeviceClass::Host).into();
+    device.spaces.retain(|usage| usage.space == MemorySpace::Dram);
+    let mut process = machine().processes[0].clone();
+    process.devices.truncate(1);
+    process.devices[0].kinds = vec![crate::snapshots::usage(MemoryKind::SystemMemory, 7 << 30, 3)];
+    process.devices[0].add_up();
+    let host = Snapshot { devices: vec![device], processes: vec![process], ..empty() };
+    let mut screen = screen_with(Settings::default(), terms(), host);
+    let shown = page(&mut screen, 100, 30);
+    let headings = shown.lines().find(|line| line.contains("PID USER")).unwrap();
+    assert!(headings.contains(" HOST ") && !headings.contains(" L1 "), "{shown}");
+    let row = shown.lines().find(|line| line.contains("4242 ada")).unwrap();
+    assert!(row.contains("7.0 GiB"), "{shown}");
+    assert!(shown.contains("HOST to 7.0 GiB"), "the graph too: {shown}");
+    assert!(shown.contains(" 1 device  1 process "), "{shown}");
+}
+
+#[test]
+fn nobody_knowing_is_not_nothing() {
+    let mut snapshot = machine();
+    let unknown = "held by pid 7, whose memory cannot be read from here; run as its user or root";
+    let device = &mut snapshot.devices[0];
+    device.kinds.clear();
+    for usage in &mut device.spaces {
+        usage.used_bytes = Reading::absent(Absence::Unknown, unknown);
+    }
+    let process = &mut snapshot.processes[0];
+    process.devices.iter_mut().for_each(|held| held.kinds.clear());
+    process.known_by = None;
+    let mut screen = screen_with(Settings::default(), terms(), snapshot);
+    press(&mut screen, &[Key::Char('N'), Key::Char('I'), Key::Home]);
+    let shown = page(&mut screen, 80, 24);
+    assert!(shown.contains("nobody says what it has"), "{shown}");
+    press(&mut screen, &[Key::Tab, Key::Home]);
+    let shown = page(&mut screen, 80, 24);
+    assert!(shown.contains("not known") && shown.contains("its user or root"), "{shown}");
+    assert!(!shown.contains("nothing is in use"), "{shown}");
+}
+
+#[test]
 fn nothing_is_said_in_words() {
     let mut new = Screen::new(Settings::default(), terms(), None);
     assert!(page(&mut new, 80, 24).contains("Waiting for the first snapshot."));
@@ -182,6 +224,9 @@ fn help_menus_and_errors_lie_over_the_panes() {
     let mut screen = screen();
     press(&mut screen, &[Key::Char('?')]);
     check("screen-help", &page(&mut screen, 80, 24));
+    press(&mut screen, &[Key::End, Key::Char('h'), Key::PageDown]);
+    let end = page(&mut screen, 80, 24);
+    assert!(end.contains("$XDG_CONFIG_HOME/telltale/top.toml."), "{end}");
     press(&mut screen, &[Key::Escape, Key::Char('e')]);
     let errors = page(&mut screen, 80, 24);
     assert!(errors.contains("the driver did not answer; a reset of the chip ends it"), "{errors}");
@@ -192,6 +237,34 @@ fn help_menus_and_errors_lie_over_the_panes() {
     assert_eq!(columns[..2], [Column::Pid, Column::Device], "user is hidden");
     press(&mut screen, &[Key::Function(6), Key::Home, Key::Enter]);
     assert_eq!(screen.settings().sort, Column::Pid);
+}
+
+#[test]
+fn what_is_too_long_for_its_row_goes_on() {
+    let remedy = "start one with `telltale serve`, or name the directory of another in --state-dir";
+    let words = format!("there is no history in /var/lib/telltale/history.db; {remedy}");
+    let mut snapshot = machine();
+    snapshot.sources[0].errors[0].detail = words.clone();
+    let mut screen = screen_with(Settings::default(), terms(), snapshot);
+    press(&mut screen, &[Key::Char('e')]);
+    let spaced = |page: &str| {
+        let lines = page.lines().map(|line| line.trim_matches(['"', ' ', '│']));
+        lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+    };
+    let errors = page(&mut screen, 80, 24);
+    assert!(errors.contains("│     `telltale serve`, or"), "{errors}");
+    for word in words.split_whitespace() {
+        assert!(errors.contains(word), "{word}: {errors}");
+    }
+    press(&mut screen, &[Key::Escape]);
+    screen.tell(words.as_str());
+    let told = page(&mut screen, 80, 24);
+    assert!(spaced(&told).ends_with(&words), "{told}");
+    // And so does what is wrong with a query.
+    press(&mut screen, &[Key::Char('/')]);
+    type_in(&mut screen, "dram");
+    let wrong = page(&mut screen, 80, 24);
+    assert!(spaced(&wrong).contains("or `~` is expected"), "{wrong}");
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn process(pid: Option<u32>, name: &str) -> Process {
     }
 }
 
-fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> HeldKind {
+pub(crate) fn usage(kind: MemoryKind, live_bytes: u64, live_buffers: u64) -> HeldKind {
     let usage = MemoryUsage {
         live_bytes,
         live_buffers,
