@@ -2,7 +2,9 @@
 
 use telltale_schema::snapshot::{Snapshot, UnfitSnapshot};
 
-/// Bytes of one snapshot at most.
+/// Bytes of one snapshot at most. A process takes some 500 as JSON, more with its memory, so that
+/// 100,000 fit in. What is made of the text may take several times as much: a device that a process
+/// holds has 44 bytes there and 96 in memory.
 pub(crate) const MAX_SNAPSHOT_BYTES: u64 = 64 << 20;
 
 /// Why a line is no snapshot.

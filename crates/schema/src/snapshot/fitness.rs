@@ -4,8 +4,9 @@ use super::{SCHEMA_VERSION, Snapshot};
 
 /// Devices in one snapshot at most.
 pub const MAX_DEVICES: usize = 1024;
-/// Processes in one snapshot at most.
-pub const MAX_PROCESSES: usize = 65_536;
+/// Processes in one snapshot at most. Each takes less than a kilobyte beside its texts, so as many
+/// as this, with nothing on any device, cost 128 MiB at most.
+pub const MAX_PROCESSES: usize = 131_072;
 
 /// Why a snapshot cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,14 +1,15 @@
 //! What is recorded is read again, whatever a crash or a stranger did to the file.
 
 use std::fs::{self, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use telltale_harness::Scratch;
 use telltale_schema::clock::Timestamp;
-use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot};
+use telltale_schema::reading::Absence;
+use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
 
 use super::reader::{OpenError, ReplayError};
-use super::writer::member;
+use super::writer::{line, member as member_of};
 use super::{HEAD, RecordError, Recorder, Recording};
 
 const ROOM: u64 = 1 << 20;
@@ -25,6 +26,10 @@ fn snapshot(at: u64) -> Snapshot {
         left_out: None,
         sources: Vec::new(),
     }
+}
+
+fn member(snapshot: &Snapshot) -> io::Result<Vec<u8>> {
+    member_of(&line(snapshot)?, snapshot.taken_at)
 }
 
 fn times(recording: &Recording) -> Vec<u64> {
@@ -135,6 +140,27 @@ fn a_snapshot_that_unpacks_without_end_is_given_up() {
     fs::write(&path, bytes).unwrap();
     let error = Recording::open(&path).unwrap().snapshot(0).unwrap_err();
     assert!(matches!(error, ReplayError::Long { number: 1, .. }), "{error}");
+}
+
+#[test]
+fn what_no_reader_takes_is_not_written() {
+    let scratch = Scratch::new();
+    let path = scratch.join("r");
+    let mut recorder = Recorder::open(&path, ROOM).unwrap();
+    recorder.add(&snapshot(10)).unwrap();
+    let newer = Snapshot { schema_version: SCHEMA_VERSION + 1, ..snapshot(20) };
+    assert!(matches!(recorder.add(&newer), Err(RecordError::Unfit { .. })));
+    let detail = "x".repeat(64 << 20);
+    let error = SourceError { subject: String::new(), reason: Absence::Failed, detail };
+    let source = SourceStatus {
+        name: String::from("a"),
+        duration_ns: 1,
+        errors: vec![error],
+        errors_dropped: 0,
+    };
+    let large = Snapshot { sources: vec![source], ..snapshot(20) };
+    assert!(matches!(recorder.add(&large), Err(RecordError::Large { .. })));
+    assert_eq!(times(&Recording::open(&path).unwrap()), [10]);
 }
 
 #[test]

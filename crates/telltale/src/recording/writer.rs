@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Compression, Crc, write::DeflateEncoder};
 use rustix::fs::{FlockOperation, OFlags, flock};
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::snapshot::{Snapshot, UnfitSnapshot};
 
 use super::reader::{OpenError, scan};
 use super::{HEAD, HEADER_BYTES, MAX_FRAMES, MAX_MEMBER_BYTES};
+use crate::received::MAX_SNAPSHOT_BYTES;
 
 /// A recording that is being written.
 #[derive(Debug)]
@@ -38,6 +40,16 @@ pub(crate) enum RecordError {
     /// It has all that it may have.
     #[error("{} has its {max_bytes} bytes, and recording ended; --max-mebibytes allows more", .path.display())]
     Full { path: PathBuf, max_bytes: u64 },
+    /// A snapshot is more than anybody reads.
+    #[error(
+        "a snapshot was not written to {}, and recording ended: all processes have {bytes} bytes as \
+         JSON, and no more than {MAX_SNAPSHOT_BYTES} are replayed; `telltale top` shows \
+         them without a recording", .path.display()
+    )]
+    Large { path: PathBuf, bytes: usize },
+    /// A snapshot has more processes or devices than anybody reads.
+    #[error("a snapshot was not written to {}, and recording ended", .path.display())]
+    Unfit { path: PathBuf, source: UnfitSnapshot },
     /// A snapshot was not written; those before it are.
     #[error("a snapshot was not written to {}, and recording ended; make room", .path.display())]
     Write { path: PathBuf, source: io::Error },
@@ -73,7 +85,15 @@ impl Recorder {
     /// Adds a snapshot.
     pub(crate) fn add(&mut self, snapshot: &Snapshot) -> Result<(), RecordError> {
         let failed = |source| RecordError::Write { path: self.path.clone(), source };
-        let member = member(snapshot).map_err(failed)?;
+        // What no reader takes would be found out when it is too late.
+        snapshot
+            .check()
+            .map_err(|source| RecordError::Unfit { path: self.path.clone(), source })?;
+        let line = line(snapshot).map_err(failed)?;
+        if u64::try_from(line.len()).unwrap_or(u64::MAX) > MAX_SNAPSHOT_BYTES {
+            return Err(RecordError::Large { path: self.path.clone(), bytes: line.len() });
+        }
+        let member = member(&line, snapshot.taken_at).map_err(failed)?;
         let length = u64::try_from(member.len()).unwrap_or(u64::MAX);
         let end = self.end.saturating_add(length);
         if end > self.max_bytes || length > MAX_MEMBER_BYTES || self.frames >= MAX_FRAMES {
@@ -90,21 +110,26 @@ impl Recorder {
     }
 }
 
-/// A snapshot as a member of gzip.
-pub(super) fn member(snapshot: &Snapshot) -> io::Result<Vec<u8>> {
+/// A snapshot as a line of JSON.
+pub(super) fn line(snapshot: &Snapshot) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(snapshot).map_err(io::Error::other)?;
     line.push(b'\n');
+    Ok(line)
+}
+
+/// A snapshot's line as a member of gzip.
+pub(super) fn member(line: &[u8], taken_at: Timestamp) -> io::Result<Vec<u8>> {
     let mut member = HEAD.to_vec();
     member.resize(HEADER_BYTES, 0);
     let mut encoder = DeflateEncoder::new(member, Compression::fast());
-    encoder.write_all(&line)?;
+    encoder.write_all(line)?;
     let mut member = encoder.finish()?;
     let mut check = Crc::new();
-    check.update(&line);
+    check.update(line);
     member.extend(check.sum().to_le_bytes());
     member.extend(check.amount().to_le_bytes());
     let length = u64::try_from(member.len()).unwrap_or(u64::MAX);
     member[HEAD.len()..][..8].copy_from_slice(&length.to_le_bytes());
-    member[HEAD.len() + 8..][..8].copy_from_slice(&snapshot.taken_at.0.to_le_bytes());
+    member[HEAD.len() + 8..][..8].copy_from_slice(&taken_at.0.to_le_bytes());
     Ok(member)
 }

@@ -1,6 +1,6 @@
-//! The full-screen view of a machine on which very many processes have a device open: it stays right
-//! and takes keys, however long a look at them takes. `TELLTALE_LONG_TESTS=1` makes it 100,000
-//! processes instead of 3,200.
+//! A machine on which very many processes have a device open. The full-screen view stays right and
+//! takes keys, however long a look at them takes; a recording has all of them.
+//! `TELLTALE_LONG_TESTS=1` makes it 100,000 processes instead of 3,200.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, rounds, wait_until};
+use telltale_schema::snapshot::Snapshot;
 
+use crate::command::{said, telltale};
 use crate::terminal::Terminal;
 
 /// Chips of a Galaxy, and the pid before the first.
@@ -41,6 +43,15 @@ fn fill(root: &Path, of_a_chip: u32) {
     }
 }
 
+/// That machine.
+fn machine(place: &Scratch, of_a_chip: u32) -> Machine {
+    let root = place.join("m");
+    let kind = MachineKind::GalaxyWormhole;
+    let machine = Machine::create(&root, kind, &MachineOptions::default()).unwrap();
+    fill(&root, of_a_chip);
+    machine
+}
+
 /// A view of that machine.
 struct Crowd {
     _place: Scratch,
@@ -51,10 +62,7 @@ struct Crowd {
 impl Crowd {
     fn open(test: &str, of_a_chip: u32) -> Option<Self> {
         let place = Scratch::new();
-        let root = place.join("m");
-        let kind = MachineKind::GalaxyWormhole;
-        let machine = Machine::create(&root, kind, &MachineOptions::default()).unwrap();
-        fill(&root, of_a_chip);
+        let machine = machine(&place, of_a_chip);
         let line = format!(
             "env LC_ALL=C XDG_CONFIG_HOME={0}/c {1} top --root {0}/m; echo ended with $?",
             place.path().display(),
@@ -106,4 +114,22 @@ fn the_view_stays_right_with_very_many_processes() {
     crowd.shows("t", &["TREE", &format!("({count})")], &[]);
     crowd.terminal.type_in(b"q");
     wait_until("the end", PATIENCE, || crowd.terminal.text().contains("ended with 0"));
+}
+
+#[test]
+fn a_recording_has_very_many_processes() {
+    let of_a_chip = rounds(100, 3125);
+    let place = Scratch::new();
+    let _machine = machine(&place, of_a_chip);
+    let pids: Vec<u32> = (BEFORE + 1..=BEFORE + CHIPS * of_a_chip).collect();
+    let (root, file) = (place.join("m"), place.join("run.tt"));
+    let mut record = telltale();
+    record.arg("record").arg(&file).args(["--for", "0.1", "--every", "600", "--root"]).arg(&root);
+    let recorded = said(&mut record);
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    let replayed = said(telltale().args(["smi", "--json", "--replay"]).arg(&file));
+    assert_eq!(replayed.status, Some(0), "{}", replayed.err);
+    let snapshot: Snapshot = serde_json::from_str(&replayed.out).unwrap();
+    let found: Vec<_> = snapshot.processes.iter().filter_map(|process| process.pid).collect();
+    assert!(found == pids, "{} of {}", found.len(), pids.len());
 }

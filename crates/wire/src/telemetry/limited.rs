@@ -8,7 +8,7 @@ use crate::shape::FieldLimit;
 /// Devices in one answer, and devices that one process holds.
 pub(crate) const MAX_DEVICES: usize = 1024;
 /// Processes in one answer.
-pub(crate) const MAX_PROCESSES: usize = 65_536;
+pub(crate) const MAX_PROCESSES: usize = telltale_schema::snapshot::MAX_PROCESSES;
 /// Metrics of one process, and descriptions of metrics in one answer.
 pub(crate) const MAX_METRICS: usize = 16_384;
 /// Memory kinds, spaces, counters, versions and labels of one owner.
@@ -17,8 +17,12 @@ pub(crate) const MAX_SMALL: usize = 256;
 pub(crate) const MAX_HOLDERS: usize = 65_536;
 /// Sources, and errors of one source.
 pub(crate) const MAX_SOURCES: usize = 1024;
-/// All of these together in one answer: a few bytes stand for a few hundred in memory.
-pub(crate) const MAX_PARTS: usize = 1 << 17;
+/// All of these together in one answer: a few bytes stand for a few hundred in memory. A process that
+/// holds a device is three, itself, the device and its place among the device's holders, so this is
+/// room for [`MAX_PROCESSES`] with a kind of memory each. As the message and as what is made of it a
+/// process takes 992 bytes at most and any other part 240, so that the worst answer costs 224 MB
+/// beside its texts.
+pub(crate) const MAX_PARTS: usize = 1 << 19;
 
 const fn many(
     number: u32,

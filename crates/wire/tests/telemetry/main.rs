@@ -7,7 +7,9 @@ use proptest::prelude::{ProptestConfig, any, proptest};
 use prost::Message;
 use prost::bytes::Bytes;
 use telltale_schema::metric::DEFINITIONS;
-use telltale_schema::snapshot::Snapshot;
+use telltale_schema::snapshot::{
+    HeldDevice, HeldKind, HeldSpace, MAX_PROCESSES, MetricSample, Process, SCHEMA_VERSION, Snapshot,
+};
 use telltale_wire::telemetry::decode::{
     AnswerError, alerts_answer, devices_answer, snapshot_answer, watch_message,
 };
@@ -202,11 +204,11 @@ fn a_reason_of_a_newer_version_is_still_a_reason() {
 fn few_bytes_cannot_ask_for_much_memory() {
     let too_many = |change: fn(&mut message::Snapshot)| snapshot_answer(&changed(change));
     let refused = [
-        too_many(|one| one.processes = vec![message::Process::default(); 65_537]),
+        too_many(|one| one.processes = vec![message::Process::default(); MAX_PROCESSES + 1]),
         too_many(|one| one.devices = vec![message::Device::default(); 1025]),
         too_many(|one| {
             one.processes[0].devices = vec![message::HeldDevice::default(); 1024];
-            one.processes = vec![one.processes[0].clone(); 200];
+            one.processes = vec![one.processes[0].clone(); 520];
         }),
         too_many(|one| {
             let help = "x".repeat(513);
@@ -219,6 +221,33 @@ fn few_bytes_cannot_ask_for_much_memory() {
         let error = result.unwrap_err();
         assert!(matches!(error, AnswerError::Limit(_) | AnswerError::TooLong(_)), "{error}");
     }
+}
+
+#[test]
+fn a_hundred_thousand_processes_are_passed_on_and_the_most_hostile_answer_is_bounded() {
+    let bytes = changed(|one| {
+        one.schema_version = SCHEMA_VERSION;
+        let mut process = one.processes[0].clone();
+        (process.container, process.metrics) = (None, Vec::new());
+        process.devices.truncate(1);
+        for held in &mut process.devices {
+            (held.kinds, held.spaces) = (Vec::new(), Vec::new());
+        }
+        one.processes = vec![process; 100_000];
+    });
+    let answer = snapshot_answer(&bytes).unwrap();
+    assert_eq!(answer.snapshot.processes.len(), 100_000);
+    answer.snapshot.check().unwrap();
+    // Parts of the greatest size, as they are in the message and as they are after it, beside texts.
+    let process = size_of::<message::Process>() + size_of::<Process>();
+    let part = [
+        size_of::<message::HeldDevice>() + size_of::<HeldDevice>(),
+        size_of::<message::MetricSample>() + size_of::<MetricSample>(),
+        size_of::<message::HeldKind>() + size_of::<HeldKind>(),
+        size_of::<message::HeldSpace>() + size_of::<HeldSpace>(),
+    ];
+    let parts = ((1 << 19) - MAX_PROCESSES) * part.into_iter().max().unwrap();
+    assert!(MAX_PROCESSES * process + parts <= 256 << 20, "{process} {part:?}");
 }
 
 #[test]
