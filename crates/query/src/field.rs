@@ -199,8 +199,12 @@ impl Field {
     /// The field whose name is closest to `name`, if one is close.
     #[must_use]
     pub fn close_to(name: &str) -> Option<&'static Self> {
-        let names = FIELDS.iter().map(|field| field.name);
-        nearest(&name.to_ascii_lowercase(), names).and_then(Self::named)
+        let name = name.to_ascii_lowercase();
+        let names = || FIELDS.iter().map(|field| field.name);
+        // A beginning of two letters or more: the shortest of the names that have it.
+        let begun = || names().filter(|known| known.starts_with(&name)).min_by_key(|it| it.len());
+        let begun = || if name.len() > 1 { begun() } else { None };
+        nearest(&name, names()).or_else(begun).and_then(Self::named)
     }
 }
 
@@ -221,12 +225,11 @@ impl FieldKind {
         match self {
             Self::Text => String::from("text"),
             Self::Word(words) => words.join(", "),
+            // What is counted has no unit that anybody asks for.
+            Self::Number(Dimension::Count) => Dimension::Count.words().to_owned(),
             Self::Number(dimension) => {
                 let units: Vec<_> = dimension.units().collect();
-                match units.is_empty() {
-                    true => dimension.words().to_owned(),
-                    false => format!("{} ({})", dimension.words(), units.join(", ")),
-                }
+                format!("{} ({})", dimension.words(), units.join(", "))
             }
         }
     }
@@ -250,9 +253,15 @@ mod tests {
 
     #[test]
     fn a_slip_finds_the_field_that_was_meant() {
-        for (slip, meant) in
-            [("usr", Some("user")), ("temprature", Some("temperature")), ("zzz", None)]
-        {
+        for (slip, meant) in [
+            ("usr", Some("user")),
+            ("temprature", Some("temperature")),
+            ("zzz", None),
+            ("temp", Some("temperature")),
+            ("up", Some("uptime")),
+            ("u", None),
+            ("", None),
+        ] {
             assert_eq!(Field::close_to(slip).map(|field| field.name), meant, "{slip}");
         }
     }
