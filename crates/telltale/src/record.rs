@@ -42,11 +42,13 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<Status, Failure> {
         }
     };
     let count = |frames: usize| quantity::count(u64::try_from(frames).unwrap_or(u64::MAX));
-    let added = count(recorder.frames() - before);
+    let added = recorder.frames() - before;
+    let snapshots = if added == 1 { "snapshot" } else { "snapshots" };
+    let added = count(added);
     let earlier = match before {
         0 => String::new(),
         before => format!(" to {} of before", count(before)),
     };
-    exit::tell(&format!("{added} snapshots recorded{earlier} in {}", arguments.file.display()));
+    exit::tell(&format!("{added} {snapshots} recorded{earlier} in {}", arguments.file.display()));
     outcome
 }

@@ -42,6 +42,9 @@ pub(crate) enum OpenError {
     /// It is something else.
     #[error("it is no recording of `telltale record`")]
     Foreign,
+    /// It has something else behind its snapshots.
+    #[error("it has bytes behind its first {0} snapshots that are no snapshot")]
+    Damaged(usize),
     /// It has more than is looked at.
     #[error("it has more than {MAX_FRAMES} snapshots")]
     Long,
@@ -74,7 +77,7 @@ impl Recording {
     pub(crate) fn open(path: &Path) -> Result<Self, ReplayError> {
         let failed = |source| ReplayError::Open { path: path.into(), source };
         let file = File::open(path).map_err(|error| failed(error.into()))?;
-        let (frames, end) = scan(&file).map_err(failed)?;
+        let Scan { frames, end, .. } = scan(&file).map_err(failed)?;
         let length = file.metadata().map_err(|error| failed(error.into()))?.len();
         if frames.is_empty() {
             return Err(ReplayError::Empty(path.into()));
@@ -119,22 +122,49 @@ impl Recording {
     }
 }
 
-/// The frames of a file, and where the last whole one ends.
-pub(super) fn scan(file: &File) -> Result<(Vec<Frame>, u64), OpenError> {
+/// What a file has.
+#[derive(Debug)]
+pub(super) struct Scan {
+    pub(super) frames: Vec<Frame>,
+    /// Where the last whole one ends.
+    pub(super) end: u64,
+    pub(super) tail: Tail,
+}
+
+/// What is behind the last whole snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// Nothing, or what a crash left: the beginning of a snapshot, or zeros in its place.
+    Torn,
+    /// Something that no `telltale record` writes.
+    Foreign,
+}
+
+/// The frames of a file.
+pub(super) fn scan(file: &File) -> Result<Scan, OpenError> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(OpenError::Kind);
     }
     let mut frames = Vec::new();
     let mut from = 0;
-    while let Some(frame) = frame(file, from, metadata.len())? {
+    loop {
+        let frame = match frame(file, from, metadata.len()) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            // Behind snapshots that are ours. Readers have those.
+            Err(OpenError::Foreign) if !frames.is_empty() => {
+                return Ok(Scan { frames, end: from, tail: Tail::Foreign });
+            }
+            Err(error) => return Err(error),
+        };
         if frames.len() >= MAX_FRAMES {
             return Err(OpenError::Long);
         }
         from += frame.bytes;
         frames.push(frame);
     }
-    Ok((frames, from))
+    Ok(Scan { frames, end: from, tail: Tail::Torn })
 }
 
 /// The frame that begins here; none where the file ends before it does.
@@ -142,6 +172,10 @@ fn frame(file: &File, from: u64, end: u64) -> Result<Option<Frame>, OpenError> {
     let mut header = [0; HEADER_BYTES];
     let there = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(HEADER_BYTES);
     file.read_exact_at(&mut header[..there], from)?;
+    if from > 0 && header.iter().all(|byte| *byte == 0) {
+        // A file system may have the length of what was written before a power cut, and not the bytes.
+        return Ok(None);
+    }
     let known = there.min(HEAD.len());
     if header[..known] != HEAD[..known] {
         return Err(OpenError::Foreign);

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::{Snapshot, UnfitSnapshot};
 
-use super::reader::{OpenError, scan};
+use super::reader::{OpenError, Scan, Tail, scan};
 use super::{HEAD, HEADER_BYTES, MAX_FRAMES, MAX_MEMBER_BYTES};
 use crate::received::MAX_SNAPSHOT_BYTES;
 
@@ -31,6 +31,9 @@ pub(crate) enum RecordError {
     /// The file cannot be had.
     #[error("cannot record to {}", .path.display())]
     Open { path: PathBuf, source: io::Error },
+    /// It leads elsewhere, where another user may have put it.
+    #[error("{} is a symbolic link, which is not followed; name the file itself", .0.display())]
+    Link(PathBuf),
     /// Somebody else writes it.
     #[error("{} is being recorded by another telltale; name another file", .0.display())]
     Taken(PathBuf),
@@ -65,14 +68,23 @@ impl Recorder {
         let flags = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag fits");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        let file = options.open(path).map_err(failed)?;
+        let file = options.open(path).map_err(|error| {
+            match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+                true => RecordError::Link(path.into()),
+                false => failed(error),
+            }
+        })?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(RecordError::Taken(path.into())),
             Err(error) => return Err(failed(error.into())),
         }
         let foreign = |source| RecordError::Foreign { path: path.into(), source };
-        let (frames, end) = scan(&file).map_err(foreign)?;
+        let Scan { frames, end, tail } = scan(&file).map_err(foreign)?;
+        if tail == Tail::Foreign {
+            // Snapshots may be behind it, and they are not ours to cut off.
+            return Err(foreign(OpenError::Damaged(frames.len())));
+        }
         file.set_len(end).map_err(failed)?;
         Ok(Self { path: path.into(), file, end, frames: frames.len(), max_bytes })
     }

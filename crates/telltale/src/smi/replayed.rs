@@ -25,8 +25,8 @@ pub(super) fn show(
     let recording = Recording::open(path).map_err(|error| Failure::because(&error))?;
     if recording.torn_bytes() > 0 {
         exit::tell(&format!(
-            "telltale: the last {} bytes of {} are no whole snapshot: a crash left them, or one is \
-             being written",
+            "telltale: the last {} bytes of {} are no whole snapshot: a crash left them, the file is \
+             damaged, or one is being written",
             recording.torn_bytes(),
             path.display()
         ));

@@ -90,6 +90,35 @@ fn one_that_is_killed_leaves_whole_snapshots() {
 }
 
 #[test]
+fn what_is_behind_its_snapshots_costs_none_of_them() {
+    let scene = Scene::new();
+    let recorded = said(&mut scene.record(&["--every", "0.1", "--for", "0.3"]));
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    let path = scene.place.join("run.tt");
+    let whole = fs::read(&path).unwrap();
+    let there = snapshots(&scene.replay(&["--json", "-w"])).len();
+    // A power cut may leave zeros, and they are cut off.
+    fs::write(&path, [&whole[..], &[0; 5000]].concat()).unwrap();
+    let zeros = scene.replay(&["--json", "-w"]);
+    assert_eq!((zeros.status, zeros.out.lines().count()), (Some(0), there), "{zeros:?}");
+    assert!(zeros.err.contains("are no whole snapshot"), "{zeros:?}");
+    let one = said(&mut scene.record(&["--for", "0.1", "--every", "60"]));
+    assert!(one.err.contains("1 snapshot recorded"), "{one:?}");
+    assert_eq!(snapshots(&scene.replay(&["--json", "-w"])).len(), there + 1);
+    // Something else is not: snapshots may be behind it.
+    fs::write(&path, [&whole[..], b"notes of mine that are long enough\n"].concat()).unwrap();
+    let notes = scene.replay(&["--json", "-w"]);
+    assert_eq!((notes.status, notes.out.lines().count()), (Some(0), there), "{notes:?}");
+    let words = ["is not to be added to", "that are no snapshot"];
+    said(&mut scene.record(&["--for", "0.1"])).complains(2, &words);
+    let link = scene.place.join("link.tt");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let mut command = telltale();
+    command.arg("record").arg(&link).args(["--for", "0.1"]);
+    said(&mut command).complains(2, &["link.tt is a symbolic link, which is not followed"]);
+}
+
+#[test]
 fn it_ends_by_a_signal_and_where_it_may_not_grow() {
     let scene = Scene::new();
     let mut recording = Running::start(&mut scene.record(&["--every", "0.1"]));
