@@ -24,8 +24,20 @@ pub enum RowsOf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     rows: RowsOf,
-    fields: Vec<&'static Field>,
+    fields: Vec<Column>,
 }
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    /// When the snapshot was taken, by which the rows of one are told from those of the next.
+    Timestamp,
+    /// A field of queries.
+    Field(&'static Field),
+}
+
+/// The name of [`Column::Timestamp`], as nvidia-smi has it.
+const TIMESTAMP: &str = "timestamp";
 
 /// Why these cannot be columns.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,13 +73,16 @@ impl Columns {
         }
         let field = |name: &str| {
             let name = name.trim();
+            if name.eq_ignore_ascii_case(TIMESTAMP) {
+                return Ok(Column::Timestamp);
+            }
             let field = Field::named(name).ok_or_else(|| ColumnsError::Unknown {
                 name: name.to_owned(),
                 meant: Field::close_to(name).map(|field| field.name),
             })?;
             match (rows, field.owner) {
                 (RowsOf::Devices, Owner::Process) => Err(ColumnsError::OfProcess(field.name)),
-                _ => Ok(field),
+                _ => Ok(Column::Field(field)),
             }
         };
         Ok(Self { rows, fields: list.split(',').map(field).collect::<Result<_, _>>()? })
@@ -76,9 +91,15 @@ impl Columns {
     /// The heading: names, and base units in brackets unless they are not wanted.
     #[must_use]
     pub fn heading(&self, with_units: bool) -> String {
-        let name = |field: &&Field| match field.kind.unit().filter(|_| with_units) {
-            Some(unit) => format!("{} [{unit}]", field.name),
-            None => field.name.to_owned(),
+        let name = |column: &Column| {
+            let (name, unit) = match column {
+                Column::Timestamp => (TIMESTAMP, Some("ns")),
+                Column::Field(field) => (field.name, field.kind.unit()),
+            };
+            match unit.filter(|_| with_units) {
+                Some(unit) => format!("{name} [{unit}]"),
+                None => name.to_owned(),
+            }
         };
         let mut text = String::new();
         csv::row(&self.fields.iter().map(name).collect::<Vec<_>>(), &mut text);
@@ -92,11 +113,14 @@ impl Columns {
         match self.rows {
             RowsOf::Devices => {
                 for device in &snapshot.devices {
-                    self.row(|field| field.read(None, None, Some(device)), &mut text);
+                    let read = |field: &Field| field.read(None, None, Some(device));
+                    self.row(snapshot, read, &mut text);
                 }
             }
             RowsOf::Processes => {
-                let by_device = self.fields.iter().any(|field| field.is_by_device());
+                let is_by_device =
+                    |column: &Column| matches!(column, Column::Field(it) if it.is_by_device());
+                let by_device = self.fields.iter().any(is_by_device);
                 for process in &snapshot.processes {
                     let held = match by_device {
                         true => rows::devices(&process.devices),
@@ -104,7 +128,8 @@ impl Columns {
                     };
                     for held in held {
                         let device = held.and_then(|held| snapshot.devices.get(held.device));
-                        self.row(|field| field.read(Some(process), held, device), &mut text);
+                        let read = |field: &Field| field.read(Some(process), held, device);
+                        self.row(snapshot, read, &mut text);
                     }
                 }
             }
@@ -112,11 +137,14 @@ impl Columns {
         text
     }
 
-    fn row<'a>(&self, read: impl Fn(&Field) -> Value<'a>, text: &mut String) {
-        let values = self.fields.iter().map(|field| match read(field) {
-            Value::Text(text) => text.into_owned(),
-            Value::Number(number) => number.to_string(),
-            Value::Absent => String::new(),
+    fn row<'a>(&self, snapshot: &Snapshot, read: impl Fn(&Field) -> Value<'a>, text: &mut String) {
+        let values = self.fields.iter().map(|column| match column {
+            Column::Timestamp => snapshot.taken_at.0.to_string(),
+            Column::Field(field) => match read(field) {
+                Value::Text(text) => text.into_owned(),
+                Value::Number(number) => number.to_string(),
+                Value::Absent => String::new(),
+            },
         });
         csv::row(&values.collect::<Vec<_>>(), text);
     }

@@ -76,17 +76,18 @@ pub(crate) struct SmiArguments {
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
     /// Print these fields of each device as CSV (`--query-device device,temperature,device.dram`;
-    /// docs/query.md has the fields)
+    /// docs/query.md has the fields, and `timestamp` is the snapshot's)
     #[arg(long, value_name = "FIELDS", value_parser = device_columns)]
-    #[arg(conflicts_with_all = ["json", "csv", "details", "query_process"])]
+    #[arg(conflicts_with_all = ["json", "csv", "details", "query_process"], group = "fields")]
     query_device: Option<Columns>,
     /// Print these fields of each process as CSV, a row for each of its devices where a field is
     /// of one (`--query-process pid,user,device,dram`)
     #[arg(long, value_name = "FIELDS", value_parser = process_columns)]
-    #[arg(conflicts_with_all = ["json", "csv", "details"])]
+    #[arg(conflicts_with_all = ["json", "csv", "details"], group = "fields")]
     query_process: Option<Columns>,
     /// How chosen fields are written: csv, and after a comma noheader, nounits
     #[arg(long, value_name = "FORMAT", default_value = "csv", value_parser = columns_format)]
+    #[arg(requires = "fields")]
     pub(crate) format: ColumnsFormat,
     /// Print CSV: a row a device, with --details a row a process, device and kind; names and units
     /// of the columns in one heading at the start

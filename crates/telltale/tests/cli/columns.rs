@@ -40,6 +40,19 @@ fn devices_are_told_by_the_fields_that_were_asked_for() {
 }
 
 #[test]
+fn a_timestamp_tells_the_rows_of_one_snapshot_from_those_of_the_next() {
+    let place = Scratch::new();
+    let (_machine, root) = n300(&place);
+    let found = lines(&smi(&root, &["--query-device", "timestamp,device"]));
+    assert_eq!(found[0], "timestamp [ns],device");
+    let times: Vec<u64> =
+        found[1..].iter().map(|line| line.split_once(',').unwrap().0.parse().unwrap()).collect();
+    assert!(times.len() == 2 && times[0] == times[1] && times[0] > 1_700_000_000_000_000_000);
+    let bare = ["--query-process", "timestamp,pid", "--format=csv,nounits"];
+    assert_eq!(lines(&smi(&root, &bare)), ["timestamp,pid"]);
+}
+
+#[test]
 fn a_process_has_a_row_for_each_device_only_where_a_field_is_of_one() {
     let place = Scratch::new();
     let root = place.join("m");
@@ -65,6 +78,8 @@ fn what_is_no_field_or_no_format_is_refused() {
     let root = Path::new(place.path());
     for (arguments, words) in [
         (vec!["--query-device=devise"], "did you mean `device`?"),
+        (vec!["--query-device=temp"], "did you mean `temperature`?"),
+        (vec!["--format=csv,nounits"], "--query-device"),
         (vec!["--query-device=pid"], "use --query-process"),
         (vec!["--query-device=device,"], "there is no field ``"),
         (vec!["--query-device=device", "--format=xml"], "`xml` is none of csv, noheader, nounits"),
