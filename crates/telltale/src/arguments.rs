@@ -50,9 +50,12 @@ pub(crate) use smi::SmiArguments;
 pub(crate) use top::{ScreenArguments, TopArguments};
 pub(crate) use worker::{GuardArguments, HoldArguments};
 
+/// Help is broken to no more columns than these; what stands behind it is written for as many.
+const MAX_WIDTH: usize = 100;
+
 /// Tells what every accelerator and process is doing.
 #[derive(Debug, Parser)]
-#[command(name = "telltale", version, max_term_width = 100, subcommand_required = true)]
+#[command(name = "telltale", version, max_term_width = MAX_WIDTH, subcommand_required = true)]
 #[command(arg_required_else_help = true)]
 struct Line {
     #[command(subcommand)]
@@ -449,11 +452,23 @@ pub(crate) fn print_completions(arguments: &CompletionArguments) -> Result<Statu
 mod tests {
     use clap::CommandFactory;
 
-    use super::{Line, Speed, seconds};
+    use super::{Line, MAX_WIDTH, Speed, seconds};
 
     #[test]
     fn the_definition_is_consistent() {
         Line::command().debug_assert();
+    }
+
+    #[test]
+    fn no_line_of_help_is_broken_where_it_was_not_meant() {
+        let mut commands = vec![Line::command()];
+        while let Some(command) = commands.pop() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines() {
+                assert!(line.chars().count() <= MAX_WIDTH, "{}: {line}", command.get_name());
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
     }
 
     #[test]

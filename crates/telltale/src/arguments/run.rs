@@ -7,17 +7,18 @@ use clap::Args;
 
 pub(super) const RUN_HELP: &str = "\
 COMMAND becomes this process: its exit status, its signals and its output are its own. It and all
-programs that it starts record large blocks of the host's memory (malloc and what is like it), and all
-that they have of a CUDA driver, into ledgers that `telltale smi` shows as long as they run. Nothing
-else about them is changed. What cannot be recorded: programs that are linked statically or against
-musl, programs with more rights than their user (setuid), and blocks that come from mmap directly.
+programs that it starts record large blocks of the host's memory (malloc and what is like it), and
+all that they have of a CUDA driver, into ledgers that `telltale smi` shows as long as they run.
+Nothing else about them is changed. What cannot be recorded: programs that are linked statically or
+against musl, programs with more rights than their user (setuid), and blocks that come from mmap
+directly.
 
 The library is libtelltale_preload.so: beside this program or in ../lib/telltale or ../lib from it,
-unless --library names it. If the runtime directory cannot be used, one line says so and COMMAND runs
-unrecorded.
+unless --library names it. If the runtime directory cannot be used, one line says so and COMMAND
+runs unrecorded.
 
-Exit status: COMMAND's own; 127 there is no such command, 126 it cannot be executed, 2 the library was
-not found, 64 wrong usage.
+Exit status: COMMAND's own; 127 there is no such command, 126 it cannot be executed, 2 the library
+was not found, 64 wrong usage.
 
 Examples:
   telltale run -- python3 train.py
