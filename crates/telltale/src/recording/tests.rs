@@ -177,7 +177,7 @@ fn it_ends_where_it_may_not_grow() {
     assert_eq!(mode & 0o777, 0o600);
     let link = scratch.join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(matches!(Recorder::open(&link, ROOM), Err(RecordError::Open { .. })));
+    assert!(matches!(Recorder::open(&link, ROOM), Err(RecordError::Link(_))));
     drop(recorder);
     OpenOptions::new().write(true).open(&path).unwrap();
 }
