@@ -202,8 +202,8 @@ impl Field {
         let name = name.to_ascii_lowercase();
         let names = || FIELDS.iter().map(|field| field.name);
         // A beginning of two letters or more: the shortest of the names that have it.
-        let begun = || names().filter(|known| known.starts_with(&name)).min_by_key(|it| it.len());
-        let begun = || if name.len() > 1 { begun() } else { None };
+        let is_begun = |known: &&str| name.len() > 1 && known.starts_with(&name);
+        let begun = || names().filter(is_begun).min_by_key(|known| known.len());
         nearest(&name, names()).or_else(begun).and_then(Self::named)
     }
 }
