@@ -117,7 +117,8 @@ class _Sums:
             began_ns = 0 if left else timer()
             try:
                 group.collectives = number = group.collectives + 1
-                entry = [group, "allreduce", None, size_bytes, number, monotonic_ns(), 0, None, 0]
+                start_ns = monotonic_ns()
+                entry = [group, "allreduce", None, size_bytes, number, start_ns, 0, None, 0, False, 0]
                 append(entry)
                 # Behind the step that waits for the sums, which is queued by now.
                 queue_callback(added)
@@ -128,6 +129,7 @@ class _Sums:
                 timed(began_ns)
 
         def added():
+            recorder.met(group, "allreduce")
             entry[END_NS] = monotonic_ns()
 
         # For a module that is stored as a whole.

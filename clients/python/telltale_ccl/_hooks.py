@@ -10,7 +10,7 @@ import itertools
 import time
 
 from . import _record
-from ._record import END_NS, TIMED_OF
+from ._record import END_NS, NAME, TIMED_OF
 
 # Any number that no other hook of the process has.
 HOOK_ID = 0x7E117A1E
@@ -67,6 +67,7 @@ class _Seen:
             if entry is None:
                 return
             if arguments.work is None:
+                recorder.met(self._group, entry[NAME])
                 entry[END_NS] = time.monotonic_ns()
             else:
                 self._follow(arguments.work, entry)
@@ -77,6 +78,7 @@ class _Seen:
 
     def _follow(self, work, entry):
         def ended(_future):
+            self._recorder.met(self._group, entry[NAME])
             entry[END_NS] = time.monotonic_ns()
 
         work.get_future().add_done_callback(ended)

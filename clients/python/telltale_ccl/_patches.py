@@ -19,7 +19,7 @@ import time
 import weakref
 
 from . import _hooks, _record
-from ._record import END_NS, TIMED_OF, WORK, Group
+from ._record import END_NS, GROUP, MEETINGS, NAME, PEER, TIMED_OF, WAITS, WORK, Group
 
 MODULE = "torch.distributed"
 
@@ -172,6 +172,11 @@ def _patch_wait(c10d):
             entry = works.pop(id(self), None)
             # A work that is gone may have left its place to this one.
             if entry is not None and entry[WORK]() is self:
+                waits = recorder.waits
+                entry[WAITS] = waits - entry[WAITS]
+                recorder.waits = waits + 1
+                if entry[PEER] is None and entry[NAME] in MEETINGS:
+                    entry[GROUP].met = waits + 1
                 entry[END_NS] = monotonic_ns()
             if began_ns:
                 left = TIMED_OF
@@ -290,6 +295,7 @@ def _observed(original, place):
     timer, timed, follow, left = recorder.timer, recorder.timed, recorder.follow, TIMED_OF
     append, monotonic_ns = recorder.queue.append, time.monotonic_ns
     name, tensor_type = original.__name__, _tensor_type()
+    is_meeting = name in MEETINGS
 
     def wrapper(*arguments, **named):
         nonlocal left
@@ -309,7 +315,8 @@ def _observed(original, place):
                     else:
                         size_bytes = _size(tensor)
                 group.collectives = number = group.collectives + 1
-                entry = [group, name, None, size_bytes, number, monotonic_ns(), 0, None, 0]
+                start_ns = monotonic_ns()
+                entry = [group, name, None, size_bytes, number, start_ns, 0, None, 0, False, 0]
                 append(entry)
         except Exception:
             # What is wrong with the arguments is for the original to say.
@@ -325,6 +332,9 @@ def _observed(original, place):
             recorder.failed(entry)
             raise
         if outcome is None:
+            recorder.waits = waits = recorder.waits + 1
+            if is_meeting:
+                group.met = waits
             entry[END_NS] = monotonic_ns()
         else:
             follow(outcome, entry, began_ns)
@@ -360,7 +370,11 @@ def _transfer(original):
                 tensor = arguments[0] if given else named["tensor"]
                 size_bytes = tensor.numel() * tensor.element_size()
                 group.transfers = number = group.transfers + 1
-                entry = [group, name, peer, size_bytes, number, monotonic_ns(), 0, None, 0]
+                waits = recorder.waits
+                world = _world[0] if _world else None
+                late = waits != group.met and (world is None or waits != world.met)
+                start_ns = monotonic_ns()
+                entry = [group, name, peer, size_bytes, number, start_ns, 0, None, 0, late, waits]
                 append(entry)
         except Exception:
             recorder.error()
@@ -377,6 +391,9 @@ def _transfer(original):
         if has_work:
             follow(outcome, entry, began_ns)
         else:
+            waits = recorder.waits
+            entry[WAITS] = waits - entry[WAITS]
+            recorder.waits = waits + 1
             entry[END_NS] = monotonic_ns()
         return outcome
 

@@ -35,17 +35,27 @@ SAVE_SECONDS = 0.5
 TIMED_OF = 61
 
 # What the list of an operation holds: which group, what, the other rank, how much, its number, when
-# it began, when it ended (0 while it has not), a weak reference to its work if that is followed, and
-# when its being under way is told again (0 while it was not told).
-GROUP, NAME, PEER, BYTES, NUMBER, START_NS, END_NS, WORK, AGAIN_NS = range(9)
+# it began, when it ended (0 while it has not), a weak reference to its work if that is followed, when
+# its being under way is reported again (0 while it was not), and of a transfer whether another rank
+# had held this one up before it began, and the recorder's waits when it began; once it has ended, how
+# many others ended in between.
+GROUP, NAME, PEER, BYTES, NUMBER, START_NS, END_NS, WORK, AGAIN_NS, LATE, WAITS = range(11)
 # Instead of the end of an operation that failed, or that is not followed to its end.
 FORGOTTEN = -1
+# Collectives that no rank leaves before all have entered: the ranks go on from there together.
+MEETINGS = frozenset((
+    "all_reduce", "all_reduce_coalesced", "allreduce", "allreduce_coalesced",
+    "all_gather", "all_gather_into_tensor", "_all_gather_base", "all_gather_coalesced",
+    "allgather", "allgather_base", "allgather_coalesced", "_allgather_base",
+    "all_to_all", "all_to_all_single", "alltoall", "alltoall_base",
+    "barrier", "monitored_barrier",
+))  # fmt: skip
 
 
 class Group:
     """A process group as the agent is told of it."""
 
-    __slots__ = ("rank", "size", "name", "members", "is_seen", "is_hooked", "collectives", "transfers")
+    __slots__ = ("rank", "size", "name", "members", "is_seen", "is_hooked", "collectives", "transfers", "met")
 
     def __init__(self, rank, size, name, members, is_seen):
         self.rank = rank
@@ -57,6 +67,7 @@ class Group:
         # How many there were; an operation's number is how many there are with it.
         self.collectives = 0
         self.transfers = 0
+        self.met = 0  # the recorder's waits when its ranks last met in a collective
 
 
 class Recorder:
@@ -65,6 +76,9 @@ class Recorder:
     def __init__(self):
         self.is_working = True
         self.overhead_ns = 0
+        # How often this process has waited for other ranks. A transfer that begins or ends when it has
+        # waited since its ranks last met is measured with what others kept it waiting.
+        self.waits = 0
         self.queue = collections.deque(maxlen=MOST_QUEUED)
         self.works = {}
         self.forgets = []  # called where groups that were told of are not any more
@@ -113,9 +127,16 @@ class Recorder:
             group.collectives = number = group.collectives + 1
         else:
             group.transfers = number = group.transfers + 1
-        entry = [group, name, peer, size_bytes, number, time.monotonic_ns(), 0, None, 0]
+        began_ns = time.monotonic_ns()
+        entry = [group, name, peer, size_bytes, number, began_ns, 0, None, 0, False, self.waits]
         self.queue.append(entry)
         return entry
+
+    def met(self, group, name):
+        """A collective of a group has ended here."""
+        self.waits += 1
+        if name in MEETINGS:
+            group.met = self.waits
 
     def failed(self, entry):
         """An operation was refused or has failed: it is not told of, and its number is free."""
@@ -294,9 +315,10 @@ class Recorder:
                 lines.extend(self._group_lines(group))
             key = (group, name, peer, size_bytes)
             head = heads.get(key) or self._head(key)
+            waited = _waited(entry) if end_ns and peer is not None else ""
             lines.append(
                 f'{head}{number},"startTime":{start_ns // 1000},"endTime":{end_ns // 1000},'
-                f'"finished":{"true" if end_ns else "false"}}}'
+                f'"finished":{"true" if end_ns else "false"}{waited}}}'
             )
         self._living.extend(living)
         if not lines:
@@ -346,8 +368,9 @@ class Recorder:
                 self._forget(entry)
         else:
             is_complete = getattr(work, "is_completed", None) or work.done  # a work, or a future
-            if is_complete():
-                entry[END_NS] = entry[END_NS] or time.monotonic_ns()
+            if is_complete() and not entry[END_NS]:
+                entry[WAITS] = 1  # it may have ended up to a look ago
+                entry[END_NS] = time.monotonic_ns()
 
     def _unfollow_ended(self):
         """Forgets works whose end was seen in another way than by waiting for them."""
@@ -399,6 +422,12 @@ class Recorder:
 
     def _common(self):
         return "" if self._epoch is None else ',"epoch":%d' % self._epoch
+
+
+def _waited(entry):
+    """What is said of a transfer whose time holds more than the transfer."""
+    late = ',"late":true' if entry[LATE] else ""
+    return late + (',"overlapped":true' if entry[WAITS] else "")
 
 
 def _number(variable):

@@ -132,6 +132,11 @@ pub struct Window {
     pub high_ns: u64,
     /// How many this key has had in all: the last one's number.
     pub last_sequence: u64,
+    /// How many of the transfers began late, since another rank had held theirs up. It is the peer's
+    /// time that holds that wait.
+    pub late: u32,
+    /// How many of the latencies hold a wait for something else than their transfer.
+    pub overlapped: u32,
 }
 
 /// The latencies of transfers.

@@ -38,6 +38,8 @@ fn window(latency_ns: u64) -> Window {
         deviation_ns: 3,
         high_ns: latency_ns + 1,
         last_sequence: 99,
+        late: 0,
+        overlapped: 0,
     }
 }
 

@@ -275,6 +275,8 @@ fn edge(first: u32, far: u32, nodes: u32, done: u64) -> EdgeWindow {
         deviation_ns: 10_000,
         high_ns: median_ns + 50_000,
         last_sequence: done * 50,
+        late: 0,
+        overlapped: 0,
     };
     EdgeWindow { key, window }
 }

@@ -401,6 +401,8 @@ fn what_comes_between_two_reports_is_told_together_and_not_without_bound() {
         deviation_ns: 0,
         high_ns: 5,
         last_sequence: 1,
+        late: 0,
+        overlapped: 0,
     };
     let collective = Collective::AllReduce;
     let key =

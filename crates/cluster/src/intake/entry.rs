@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::epoch::Epoch;
 use crate::group::GroupId;
-use crate::latency::record::{CollectiveRecord, Operation, Stage};
+use crate::latency::record::{CollectiveRecord, Operation, Stage, Waited};
 use crate::latency::{Collective, Direction};
 use crate::rank::Rank;
 
@@ -179,6 +179,8 @@ struct Fields {
     #[serde(rename = "global_rank")]
     global_rank: Option<Whole>,
     ranks: Option<Ranks>,
+    late: Option<bool>,
+    overlapped: Option<bool>,
 }
 
 impl Fields {
@@ -223,6 +225,10 @@ impl Fields {
             context_size: needed(self.context_size, "context_size")?,
             stage,
             sequence: optional(self.sequence, "sequence")?,
+            waited: Waited {
+                late: self.late.unwrap_or(false),
+                overlapped: self.overlapped.unwrap_or(false),
+            },
         }))
     }
 }

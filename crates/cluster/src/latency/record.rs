@@ -49,6 +49,15 @@ pub enum Stage {
     EndedUntimed,
 }
 
+/// What the time of a transfer holds beside the transfer itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waited {
+    /// Another rank had held this one up before it began (`late`): the peer's time holds that wait.
+    pub late: bool,
+    /// It waited for something else before it saw the end (`overlapped`): its own time holds that wait.
+    pub overlapped: bool,
+}
+
 /// One record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectiveRecord {
@@ -69,6 +78,9 @@ pub struct CollectiveRecord {
     /// the how many-th of its rank in the group; of a transfer, one that grows with each that the rank
     /// begins in the group.
     pub sequence: Option<u64>,
+    /// What the time of a transfer holds beside it. A client that does not report this measures the
+    /// transfer alone.
+    pub waited: Waited,
 }
 
 /// Why a record is not taken.
@@ -240,6 +252,7 @@ mod tests {
             context_size: 3,
             stage: Stage::Ended { start_us, end_us },
             sequence: None,
+            waited: Waited::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::group::GroupId;
 use crate::latency::progress::ProgressCounters;
-use crate::latency::record::{CollectiveEvent, CollectiveRecord, Everybody, RecordError};
+use crate::latency::record::{CollectiveEvent, CollectiveRecord, Everybody, RecordError, Waited};
 use crate::latency::windows::{NotTaken, WindowLength, Windows};
 use crate::latency::{EdgeKey, EdgeWindow, WaitKey, WaitWindow};
 use crate::observation::Observation;
@@ -135,10 +135,10 @@ impl Tracker {
         self.progress.count(&event, record.sequence);
         match event {
             CollectiveEvent::TransferEnded(key, Some(latency_ns)) => {
-                self.edges.record(key, latency_ns);
+                self.edges.record(key, latency_ns, record.waited);
             }
             CollectiveEvent::CollectiveEnded(key, Some(latency_ns)) => {
-                self.waits.record(key, latency_ns);
+                self.waits.record(key, latency_ns, Waited::default());
             }
             CollectiveEvent::TransferBegan(_)
             | CollectiveEvent::CollectiveBegan(_)
@@ -212,6 +212,7 @@ mod tests {
             context_size,
             stage,
             sequence: None,
+            waited: Waited::default(),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::latency::Window;
+use crate::latency::record::Waited;
 
 /// Latencies that a window holds, if nothing else is said: the seed's window.
 pub const WINDOW_SAMPLES: u16 = 100;
@@ -93,11 +94,18 @@ pub struct Windows<Key> {
 #[derive(Debug, Clone, Default)]
 struct Samples {
     /// The latest, each at the place of its number modulo the window.
-    latest_ns: Vec<u64>,
+    latest: Vec<Sample>,
     since_report: u32,
     warm_up: u32,
     reports_waited: u32,
     total: u64,
+}
+
+/// One latency, and what it holds beside the operation itself.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    latency_ns: u64,
+    waited: Waited,
 }
 
 impl<Key: Ord + Copy> Windows<Key> {
@@ -109,7 +117,7 @@ impl<Key: Ord + Copy> Windows<Key> {
     }
 
     /// Files one latency.
-    pub fn record(&mut self, key: Key, latency_ns: u64) {
+    pub fn record(&mut self, key: Key, latency_ns: u64, waited: Waited) {
         if self.excused {
             self.not_taken.excused += 1;
             return;
@@ -125,7 +133,7 @@ impl<Key: Ord + Copy> Windows<Key> {
             self.not_taken.warm_up += 1;
             return;
         }
-        if samples.push(latency_ns, self.length) {
+        if samples.push(Sample { latency_ns, waited }, self.length) {
             self.not_taken.overwritten += 1;
         }
     }
@@ -159,10 +167,10 @@ impl<Key: Ord + Copy> Windows<Key> {
 
 impl Samples {
     /// Takes one latency; says whether another that no report has told of gave way.
-    fn push(&mut self, latency_ns: u64, length: WindowLength) -> bool {
-        match self.latest_ns.get_mut(length.place(self.total)) {
-            Some(held_ns) => *held_ns = latency_ns,
-            None => self.latest_ns.push(latency_ns),
+    fn push(&mut self, sample: Sample, length: WindowLength) -> bool {
+        match self.latest.get_mut(length.place(self.total)) {
+            Some(held) => *held = sample,
+            None => self.latest.push(sample),
         }
         self.total += 1;
         self.since_report = self.since_report.saturating_add(1);
@@ -175,25 +183,26 @@ impl Samples {
         if self.since_report == 0 || (self.since_report < ENOUGH_SAMPLES && patient) {
             return None;
         }
-        let mut latest_ns = self.latest_since_report(length);
+        let latest = self.latest_since_report(length);
         self.since_report = 0;
         self.reports_waited = 0;
-        Some(figures(&mut latest_ns, self.total))
+        Some(figures(&latest, self.total))
     }
 
     fn is_idle(&self) -> bool {
         self.since_report == 0 && self.reports_waited >= IDLE_REPORTS
     }
 
-    fn latest_since_report(&self, length: WindowLength) -> Vec<u64> {
+    fn latest_since_report(&self, length: WindowLength) -> Vec<Sample> {
         let count = u64::from(self.since_report.min(u32::from(length.get())));
         let numbers = self.total - count..self.total;
-        numbers.map(|number| self.latest_ns[length.place(number)]).collect()
+        numbers.map(|number| self.latest[length.place(number)]).collect()
     }
 }
 
 /// The figures of at least one latency.
-fn figures(latencies_ns: &mut [u64], last_sequence: u64) -> Window {
+fn figures(samples: &[Sample], last_sequence: u64) -> Window {
+    let mut latencies_ns: Vec<u64> = samples.iter().map(|sample| sample.latency_ns).collect();
     latencies_ns.sort_unstable();
     let count = latencies_ns.len();
     let sum: u128 = latencies_ns.iter().map(|one| u128::from(*one)).sum();
@@ -204,13 +213,17 @@ fn figures(latencies_ns: &mut [u64], last_sequence: u64) -> Window {
     let mut distances_ns: Vec<u64> =
         latencies_ns.iter().map(|one| one.abs_diff(median_ns)).collect();
     distances_ns.sort_unstable();
+    let counted =
+        |count: usize| u32::try_from(count).expect("a window has at most 10,000 latencies");
     Window {
-        count: u32::try_from(count).expect("a window has at most 10,000 latencies"),
+        count: counted(count),
         mean_ns: u64::try_from(sum / divisor).expect("a mean is no more than the largest"),
         median_ns,
         deviation_ns: distances_ns[count / 2],
         high_ns,
         last_sequence,
+        late: counted(samples.iter().filter(|sample| sample.waited.late).count()),
+        overlapped: counted(samples.iter().filter(|sample| sample.waited.overlapped).count()),
     }
 }
 
@@ -218,10 +231,12 @@ fn figures(latencies_ns: &mut [u64], last_sequence: u64) -> Window {
 mod tests {
     use super::*;
 
+    const ALONE: Waited = Waited { late: false, overlapped: false };
+
     fn warm() -> Windows<u8> {
         let mut windows = Windows::of(WindowLength::default());
         for _ in 0..WARM_UP_SAMPLES {
-            windows.record(1, 1_000_000);
+            windows.record(1, 1_000_000, ALONE);
         }
         windows
     }
@@ -229,7 +244,10 @@ mod tests {
     #[test]
     fn a_report_has_the_figures_of_what_came_since_the_last() {
         let mut windows = warm();
-        (1..=10).for_each(|latency_ns| windows.record(1, latency_ns));
+        for latency_ns in 1..=10 {
+            let waited = Waited { late: latency_ns > 8, overlapped: latency_ns == 10 };
+            windows.record(1, latency_ns, waited);
+        }
         let expected = Window {
             count: 10,
             mean_ns: 5,
@@ -237,10 +255,12 @@ mod tests {
             deviation_ns: 3,
             high_ns: 10,
             last_sequence: 10,
+            late: 2,
+            overlapped: 1,
         };
         assert_eq!(windows.report(), [(1, expected)]);
         assert_eq!(windows.report(), []);
-        (0..5).for_each(|_| windows.record(1, 70));
+        (0..5).for_each(|_| windows.record(1, 70, ALONE));
         let later = windows.report();
         assert_eq!((later[0].1.count, later[0].1.median_ns, later[0].1.last_sequence), (5, 70, 15));
         assert_eq!(windows.not_taken().warm_up, u64::from(WARM_UP_SAMPLES));
@@ -249,7 +269,7 @@ mod tests {
     #[test]
     fn a_window_has_the_latest_hundred() {
         let mut windows = warm();
-        (1..=250).for_each(|latency_ns| windows.record(1, latency_ns));
+        (1..=250).for_each(|latency_ns| windows.record(1, latency_ns, ALONE));
         let window = windows.report()[0].1;
         assert_eq!((window.count, window.median_ns, window.high_ns), (100, 201, 245));
         assert_eq!(window.last_sequence, 250);
@@ -260,8 +280,8 @@ mod tests {
     fn a_window_may_be_longer_or_shorter() {
         for (length, expected) in [(10, (10, 246, 250)), (200, (200, 151, 240))] {
             let mut windows = Windows::of(WindowLength::new(length).unwrap());
-            (0..WARM_UP_SAMPLES).for_each(|_| windows.record(1, 1_000_000));
-            (1..=250).for_each(|latency_ns| windows.record(1, latency_ns));
+            (0..WARM_UP_SAMPLES).for_each(|_| windows.record(1, 1_000_000, ALONE));
+            (1..=250).for_each(|latency_ns| windows.record(1, latency_ns, ALONE));
             let window = windows.report()[0].1;
             assert_eq!((window.count, window.median_ns, window.high_ns), expected);
             assert_eq!(windows.not_taken().overwritten, 250 - u64::from(length));
@@ -272,7 +292,7 @@ mod tests {
     #[test]
     fn few_latencies_wait_for_more_but_not_for_ever() {
         let mut windows = warm();
-        windows.record(1, 8);
+        windows.record(1, 8, ALONE);
         let reported: Vec<bool> = (0..6).map(|_| !windows.report().is_empty()).collect();
         assert_eq!(reported, [false, false, false, false, true, false]);
     }
@@ -281,7 +301,7 @@ mod tests {
     fn a_checkpoint_counts_for_nothing() {
         let mut windows = warm();
         windows.excuse(true);
-        (0..10).for_each(|_| windows.record(1, 9));
+        (0..10).for_each(|_| windows.record(1, 9, ALONE));
         windows.excuse(false);
         assert_eq!(windows.report(), []);
         assert_eq!(windows.not_taken().excused, 10);
@@ -291,13 +311,13 @@ mod tests {
     fn keys_are_bounded_and_idle_ones_make_place() {
         let mut windows = Windows::of(WindowLength::default());
         let keys = u32::try_from(MAX_KEYS).unwrap();
-        (0..keys + 3).for_each(|key| windows.record(key, 1));
+        (0..keys + 3).for_each(|key| windows.record(key, 1, ALONE));
         assert_eq!((windows.keys(), windows.not_taken().no_place), (MAX_KEYS, 3));
         for _ in 0..=IDLE_REPORTS {
-            (0..20).for_each(|_| windows.record(7, 1));
+            (0..20).for_each(|_| windows.record(7, 1, ALONE));
             windows.report();
         }
-        windows.record(keys, 1);
+        windows.record(keys, 1, ALONE);
         assert_eq!(windows.keys(), 2, "key 7 and the new one");
     }
 }

@@ -17,7 +17,7 @@ use super::files::{Identity, open_all, read_whole};
 use super::inspector::whole_us;
 use crate::group::GroupId;
 use crate::intake::entry::{Entry, MAX_MEMBERS_PER_GROUP, Told};
-use crate::latency::record::{CollectiveRecord, Operation, Stage};
+use crate::latency::record::{CollectiveRecord, Operation, Stage, Waited};
 use crate::latency::{Collective, Direction};
 use crate::rank::Rank;
 
@@ -207,6 +207,7 @@ impl Operated {
             context_size: u32::try_from(context_size).ok()?,
             stage: if is_over { self.ended()? } else { Stage::Began },
             sequence: (sequence > 0).then_some(sequence),
+            waited: Waited::default(),
         })
     }
 

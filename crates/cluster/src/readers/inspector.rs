@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::group::GroupId;
 use crate::intake::entry::{Entry, Told};
 use crate::latency::Collective;
-use crate::latency::record::{CollectiveRecord, MAX_DURATION_US, Operation, Stage};
+use crate::latency::record::{CollectiveRecord, MAX_DURATION_US, Operation, Stage, Waited};
 use crate::rank::Rank;
 
 #[derive(Debug, Deserialize)]
@@ -51,6 +51,7 @@ pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Optio
         stage: Stage::Ended { start_us: 0, end_us: whole_us(coll_perf.coll_exec_time_us)? },
         // The tool's number (`coll_sn`) counts each kind of collective by itself.
         sequence: None,
+        waited: Waited::default(),
     };
     Some(Entry { epoch: None, told: Told::Operation(record) })
 }

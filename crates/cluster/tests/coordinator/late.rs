@@ -43,6 +43,8 @@ fn transfers(epoch: Epoch, worker: u32, from: u32, to: &[(u32, u64)]) -> FromNod
             deviation_ns: 1000,
             high_ns: *nanoseconds,
             last_sequence: 100,
+            late: 0,
+            overlapped: 0,
         },
     };
     let workers = vec![WorkerObservation { rank: Rank(worker), state: WorkerState::Running }];

@@ -131,5 +131,7 @@ fn window(median_ns: u64) -> Window {
         deviation_ns: 0,
         high_ns: median_ns,
         last_sequence: 100,
+        late: 0,
+        overlapped: 0,
     }
 }

@@ -37,6 +37,8 @@ fn edge() -> impl Strategy<Value = EdgeWindow> {
             deviation_ns: value,
             high_ns: value,
             last_sequence: value,
+            late: 0,
+            overlapped: 0,
         };
         EdgeWindow { key, window }
     })

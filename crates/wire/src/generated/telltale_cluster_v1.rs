@@ -219,6 +219,12 @@ pub struct Window {
     /// How many there were in all: the last one's number.
     #[prost(uint64, tag = "6")]
     pub last_sequence: u64,
+    /// Of transfers: how many began late, since another rank had held theirs up. At most count.
+    #[prost(uint32, tag = "7")]
+    pub late: u32,
+    /// Of transfers: how many of the latencies hold a wait for something else. At most count.
+    #[prost(uint32, tag = "8")]
+    pub overlapped: u32,
 }
 /// How a node is, for people to see.
 #[derive(Clone, PartialEq, ::prost::Message)]

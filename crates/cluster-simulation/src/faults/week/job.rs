@@ -372,7 +372,16 @@ fn progress(group: GroupId, rank: u32, finished: u64, is_inside: bool) -> Progre
 fn window(count: u64, last_sequence: u64, mean_ns: f32) -> Window {
     let (count, mean_ns) = (u32::try_from(count).unwrap_or(u32::MAX), mean_ns as u64);
     let (median_ns, deviation_ns, high_ns) = (mean_ns, mean_ns / 20, mean_ns);
-    Window { count, mean_ns, median_ns, deviation_ns, high_ns, last_sequence }
+    Window {
+        count,
+        mean_ns,
+        median_ns,
+        deviation_ns,
+        high_ns,
+        last_sequence,
+        late: 0,
+        overlapped: 0,
+    }
 }
 
 fn place(rank: u32) -> usize {

@@ -36,6 +36,7 @@ fn the_original_s_records_are_read_unchanged() {
         context_size: 4,
         stage: Stage::Ended { start_us: 1_702_339_200_000_000, end_us: 1_702_339_200_000_250 },
         sequence: None,
+        waited: Waited::default(),
     };
     assert_eq!(record(&parse(SEND).entries[0]), expected);
     let expected = CollectiveRecord {
@@ -45,6 +46,18 @@ fn the_original_s_records_are_read_unchanged() {
         ..expected
     };
     assert_eq!(record(&parse(ALL_REDUCE).entries[0]), expected);
+}
+
+#[test]
+fn what_a_transfer_waited_for_is_read() {
+    let with = |fields: &str| SEND.replacen('{', &format!("{{{fields},"), 1);
+    let cases = [
+        (r#""late":true"#, Waited { late: true, overlapped: false }),
+        (r#""late":false,"overlapped":true"#, Waited { late: false, overlapped: true }),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(record(&parse(&with(fields)).entries[0]).waited, expected, "{fields}");
+    }
 }
 
 #[test]

@@ -143,6 +143,10 @@ fn window(from: Option<message::Window>) -> Result<Window, ProtocolError> {
         let (field, range) = ("the number of latencies in a window", "1 to 10000");
         return Err(ProtocolError::OutOfRange { field, value: from.count.into(), range });
     }
+    if let Some(value) = [from.late, from.overlapped].into_iter().find(|one| *one > from.count) {
+        let (field, range) = ("the number of transfers that waited", "0 to those of the window");
+        return Err(ProtocolError::OutOfRange { field, value: value.into(), range });
+    }
     let latencies_ns = [from.mean_ns, from.median_ns, from.deviation_ns, from.high_ns];
     if let Some(value) = latencies_ns.into_iter().find(|one| *one > MAX_LATENCY_NS) {
         let (field, range) = ("a latency in nanoseconds", "0 to those of a day");
@@ -155,6 +159,8 @@ fn window(from: Option<message::Window>) -> Result<Window, ProtocolError> {
         deviation_ns: from.deviation_ns,
         high_ns: from.high_ns,
         last_sequence: from.last_sequence,
+        late: from.late,
+        overlapped: from.overlapped,
     })
 }
 

@@ -109,6 +109,8 @@ const fn window(from: &Window) -> message::Window {
         deviation_ns: from.deviation_ns,
         high_ns: from.high_ns,
         last_sequence: from.last_sequence,
+        late: from.late,
+        overlapped: from.overlapped,
     }
 }
 

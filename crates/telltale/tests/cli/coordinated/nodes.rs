@@ -153,6 +153,8 @@ fn edge(rank: u32, peer: u32) -> EdgeWindow {
         deviation_ns: 10_000,
         high_ns: 1_100_000,
         last_sequence: 10,
+        late: 0,
+        overlapped: 0,
     };
     EdgeWindow {
         group: 0,
