@@ -32,6 +32,18 @@ def transfers(rank, size):
             work.wait()
 
 
+def waits(rank, size):
+    """Transfers of 1,024 numbers right after the ranks have met, and of 8,192 when they have not."""
+    after, before = (rank + 1) % size, (rank - 1) % size
+    for numbers, meet in ((1024, dist.barrier), (8192, lambda: None)):
+        sent, received = torch.ones(numbers), torch.zeros(numbers)
+        for _ in range(STEPS):
+            meet()
+            work = dist.isend(sent, after)
+            dist.recv(received, before)
+            work.wait()
+
+
 def collectives(rank, size):
     tensor = torch.ones(1024)
     for _ in range(STEPS):

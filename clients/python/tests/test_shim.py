@@ -158,6 +158,19 @@ class Posts(unittest.TestCase):
         self.assertEqual(self.begun(told, group)[_record.NUMBER], 2)
         self.assertEqual(self.begun(told, everybody())[_record.NUMBER], 3)
 
+    def test_a_transfer_that_waited_says_so_and_one_whose_end_was_only_noticed(self):
+        with Agent() as agent:
+            told, group, noticed = recorder(agent.place()), everybody(), Work()
+            for late, waits in ((False, 0), (True, 0), (False, 3)):
+                sent = self.begun(told, group, "send", 3)
+                sent[_record.LATE], sent[_record.WAITS] = late, waits
+                sent[_record.END_NS] = 10**18
+            told.follow(noticed, self.begun(told, group, "send", 3), 0)
+            noticed.is_over = True
+            self.assertTrue(told.flush(5))
+        said = [(line.get("late"), line.get("overlapped")) for line in agent.lines]
+        self.assertEqual(said, [(None, None), (True, None), (None, True), (None, True)])
+
     def test_without_an_agent_it_is_dropped_and_counted(self):
         with Agent() as agent:
             gone = agent.place()

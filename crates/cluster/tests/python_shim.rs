@@ -13,7 +13,7 @@ use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::intake::server::{MAX_WAITING_WISHES, Server, ServerOptions};
 use telltale_cluster::intake::{Intake, Scope};
-use telltale_cluster::latency::Direction;
+use telltale_cluster::latency::{Direction, EdgeWindow, SizeBucket};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 use telltale_harness::{ChildGuard, Scratch, skip};
@@ -161,13 +161,35 @@ fn an_unchanged_script_tells_its_transfers_collectives_groups_and_gradients() {
     for pair in [vec![(0, 40, 40), (1, 40, 40)], vec![(2, 40, 40), (3, 40, 40)]] {
         assert!(pairs.contains(&pair), "{pairs:?}");
     }
-    let in_pair = |edge: &&telltale_cluster::latency::EdgeWindow| edge.key.group != GroupId::WORLD;
+    let in_pair = |edge: &&EdgeWindow| edge.key.group != GroupId::WORLD;
     let in_pairs = observation.edges.iter().filter(in_pair);
     let mut in_pairs: Vec<(u32, u32)> =
         in_pairs.map(|edge| (edge.key.rank.0, edge.key.peer.0)).collect();
     in_pairs.sort_unstable();
     assert_eq!(in_pairs, [(0, 1), (1, 0), (2, 3), (3, 2)]);
     assert!(observation.progress.iter().all(|one| one.awaits.is_empty()), "nobody waits any more");
+}
+
+#[test]
+fn transfers_say_what_else_their_time_holds() {
+    if !has_torch("transfers_say_what_else") {
+        return;
+    }
+    let agent = Agent::new();
+    run("waits", &[format!("http://{}", agent.address)]);
+    let observation = agent.observe();
+    for (bytes, is_late) in [(4096, false), (32768, true)] {
+        let bucket = SizeBucket::of(bytes);
+        let edges: Vec<_> =
+            observation.edges.iter().filter(|edge| edge.key.bucket == bucket).collect();
+        assert_eq!(edges.len(), 8, "each rank sends and receives: {edges:?}");
+        for EdgeWindow { key, window } in edges {
+            let late = if is_late { window.count } else { 0 };
+            // The send is waited for behind the receive.
+            let overlapped = if key.direction == Direction::Send { window.count } else { 0 };
+            assert_eq!((window.late, window.overlapped), (late, overlapped), "{key:?} {window:?}");
+        }
+    }
 }
 
 #[test]
