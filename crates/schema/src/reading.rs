@@ -2,12 +2,12 @@
 //!
 //! Unknown is never 0, −1 or NaN. Whoever shows a reading must say what it does with absence.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::clock::Timestamp;
 
 /// Why there is no value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Absence {
@@ -32,7 +32,8 @@ pub enum Absence {
     Hidden,
     /// Nobody who was asked knows it; the detail says who was asked.
     Unknown,
-    /// It was found, in a form that this version does not know.
+    /// It was found, in a form that this version does not know. A reason that only a newer version
+    /// knows is read as this one.
     NotUnderstood,
     /// It was found and is not believed: it belongs to the wrong user or contradicts the kernel.
     Refused,
@@ -78,6 +79,28 @@ impl Absence {
         Self::ALL.get(usize::from(code)).copied()
     }
 
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unsupported => "unsupported",
+            Self::NotYet => "not_yet",
+            Self::Permission => "permission",
+            Self::Resetting => "resetting",
+            Self::Implausible => "implausible",
+            Self::TimedOut => "timed_out",
+            Self::Gone => "gone",
+            Self::Ended => "ended",
+            Self::Hidden => "hidden",
+            Self::Unknown => "unknown",
+            Self::NotUnderstood => "not_understood",
+            Self::Refused => "refused",
+            Self::Missing => "missing",
+            Self::Failed => "failed",
+            Self::NotAsked => "not_asked",
+            Self::NotKept => "not_kept",
+        }
+    }
+
     /// The words a person reads.
     pub fn words(self) -> &'static str {
         match self {
@@ -101,8 +124,20 @@ impl Absence {
     }
 }
 
+impl<'de> Deserialize<'de> for Absence {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = Self::ALL.into_iter().find(|reason| reason.name() == name);
+        Ok(known.unwrap_or(Self::NotUnderstood))
+    }
+}
+
+/// What a reading says that the writer of a file or message left out: it was written before the
+/// reading existed. The reason is [`Absence::Unknown`], which every version can read.
+const UNREPORTED: &str = "not reported by the version that wrote this";
+
 /// A value and when it was taken, or why there is none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "json-schema", schemars(rename = "Reading_of_{T}"))]
 #[serde(untagged)]
@@ -124,7 +159,39 @@ pub enum Reading<T> {
     },
 }
 
+/// What JSON has of a reading that is there.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written<T> {
+    Value {
+        value: T,
+        at: Timestamp,
+    },
+    Absent {
+        absent: Absence,
+        #[serde(default)]
+        detail: String,
+    },
+}
+
+/// A reading is read like an `Option`, so that serde takes a missing field for an absent reading:
+/// no field needs an attribute for it.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reading<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Option::deserialize(deserializer)? {
+            Some(Written::Value { value, at }) => Self::Value { value, at },
+            Some(Written::Absent { absent, detail }) => Self::Absent { absent, detail },
+            None => Self::unreported(),
+        })
+    }
+}
+
 impl<T> Reading<T> {
+    /// The reading that the writer of a file or message left out.
+    pub fn unreported() -> Self {
+        Self::absent(Absence::Unknown, UNREPORTED)
+    }
+
     /// A value read at `at`.
     pub fn new(value: T, at: Timestamp) -> Self {
         Self::Value { value, at }
@@ -193,9 +260,30 @@ mod tests {
     }
 
     #[test]
+    fn what_an_older_or_newer_version_wrote_is_read() {
+        #[derive(Debug, PartialEq, serde::Deserialize)]
+        struct Row {
+            added: Reading<f64>,
+        }
+        for text in ["{}", r#"{"added":null}"#] {
+            let row: Row = serde_json::from_str(text).unwrap();
+            assert_eq!(row, Row { added: Reading::unreported() }, "{text}");
+        }
+        let newer = r#"{"added":{"absent":"asleep","detail":"until noon"}}"#;
+        let row: Row = serde_json::from_str(newer).unwrap();
+        assert_eq!(row.added.absence(), Some((Absence::NotUnderstood, "until noon")));
+        for bad in [r#"{"added":7}"#, r#"{"added":{}}"#, r#"{"added":{"value":1}}"#] {
+            assert!(serde_json::from_str::<Row>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn a_reason_is_at_the_place_that_its_number_says() {
         for (code, reason) in (0u8..).zip(Absence::ALL) {
             assert_eq!((reason.code(), Absence::from_code(code)), (code, Some(reason)));
+            let json = serde_json::to_value(reason).unwrap();
+            assert_eq!(json, reason.name());
+            assert_eq!(serde_json::from_value::<Absence>(json).unwrap(), reason);
         }
         assert_eq!(Absence::from_code(16), None);
     }
@@ -212,8 +300,6 @@ mod tests {
         ];
         for absence in others {
             assert!(!absence.words().contains("device"), "{absence:?}");
-            let json = serde_json::to_string(&absence).unwrap();
-            assert_eq!(serde_json::from_str::<Absence>(&json).unwrap(), absence);
         }
     }
 

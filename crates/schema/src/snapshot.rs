@@ -30,7 +30,8 @@ use crate::clock::Timestamp;
 use crate::reading::Absence;
 
 /// The version of the JSON shape below. It grows when a field changes its meaning or goes away;
-/// new fields may come without.
+/// new fields come without. What older versions wrote lacks a new field, so it is a
+/// [`crate::reading::Reading`], an `Option`, or has a default; a test of `wire` leaves out each.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// One machine at one moment.

@@ -214,24 +214,23 @@ outcomes! {
     NamesReading, names_reading, message::Names;
 }
 
-fn reading<T: Outcome>(
-    from: Option<T>,
-    field: &'static str,
-) -> Result<Reading<T::Value>, AnswerError> {
-    let (outcome, at) = from.and_then(Outcome::outcome).ok_or(AnswerError::Missing(field))?;
-    Ok(match outcome {
-        Ok(value) => Reading::new(value, Timestamp(at)),
-        Err(absence) => Reading::absent(reason(absence.reason), absence.detail),
-    })
+/// A reading; one that an older node does not send, or whose outcome only a newer one knows, is
+/// absent, and costs nothing else of the answer.
+fn reading<T: Outcome>(from: Option<T>) -> Reading<T::Value> {
+    let Some(from) = from else { return Reading::unreported() };
+    match from.outcome() {
+        Some((Ok(value), at)) => Reading::new(value, Timestamp(at)),
+        Some((Err(absence), _)) => Reading::absent(reason(absence.reason), absence.detail),
+        None => Reading::absent(Absence::NotUnderstood, ""),
+    }
 }
 
 /// A reading whose value may turn out to be impossible.
 fn checked<T: Outcome, U>(
     from: Option<T>,
-    field: &'static str,
     check: impl FnOnce(T::Value) -> Result<U, AnswerError>,
 ) -> Result<Reading<U>, AnswerError> {
-    Ok(match reading(from, field)? {
+    Ok(match reading(from) {
         Reading::Value { value, at } => Reading::Value { value: check(value)?, at },
         Reading::Absent { absent, detail } => Reading::Absent { absent, detail },
     })
@@ -242,5 +241,5 @@ fn short(
     from: Option<message::WholeReading>,
     field: &'static str,
 ) -> Result<Reading<u32>, AnswerError> {
-    checked(from, field, |value| u32::try_from(value).map_err(|_| AnswerError::Impossible(field)))
+    checked(from, |value| u32::try_from(value).map_err(|_| AnswerError::Impossible(field)))
 }

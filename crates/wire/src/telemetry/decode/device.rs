@@ -11,7 +11,7 @@ use telltale_schema::snapshot::{
 use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
 
 pub(super) fn device(from: message::Device) -> Result<Device, AnswerError> {
-    let holders = checked(from.holders, "holders", |list| {
+    let holders = checked(from.holders, |list| {
         let one = |holder: message::Holder| Holder {
             pid: holder.pid,
             open_descriptors: holder.open_descriptors,
@@ -28,7 +28,7 @@ pub(super) fn device(from: message::Device) -> Result<Device, AnswerError> {
     Ok(Device {
         id: from.id,
         identity,
-        facts: checked(from.facts, "facts", facts)?,
+        facts: checked(from.facts, facts)?,
         telemetry: telemetry(sensors)?,
         spaces: from.spaces.into_iter().map(space).collect::<Result<_, _>>()?,
         kinds: from.kinds.into_iter().map(kind).collect::<Result<_, _>>()?,
@@ -87,43 +87,43 @@ fn facts(from: message::ChipFacts) -> Result<ChipFacts, AnswerError> {
 fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
     let firmware = from.firmware.into_iter().map(|one| (one.name, one.version));
     Ok(Telemetry {
-        temperature_celsius: reading(from.temperature_celsius, "temperature")?,
-        temperature_limit_celsius: reading(from.temperature_limit_celsius, "temperature limit")?,
-        power_watts: reading(from.power_watts, "power")?,
-        power_limit_watts: reading(from.power_limit_watts, "power limit")?,
-        current_amperes: reading(from.current_amperes, "current")?,
-        current_limit_amperes: reading(from.current_limit_amperes, "current limit")?,
-        voltage_volts: reading(from.voltage_volts, "voltage")?,
-        voltage_limit_volts: reading(from.voltage_limit_volts, "voltage limit")?,
-        aiclk_hertz: reading(from.aiclk_hertz, "aiclk")?,
-        axiclk_hertz: reading(from.axiclk_hertz, "axiclk")?,
-        arcclk_hertz: reading(from.arcclk_hertz, "arcclk")?,
-        fan_revolutions_per_minute: reading(from.fan_revolutions_per_minute, "fan")?,
-        heartbeat_total: reading(from.heartbeat_total, "heartbeat")?,
-        thermal_trips_total: reading(from.thermal_trips_total, "thermal trips")?,
+        temperature_celsius: reading(from.temperature_celsius),
+        temperature_limit_celsius: reading(from.temperature_limit_celsius),
+        power_watts: reading(from.power_watts),
+        power_limit_watts: reading(from.power_limit_watts),
+        current_amperes: reading(from.current_amperes),
+        current_limit_amperes: reading(from.current_limit_amperes),
+        voltage_volts: reading(from.voltage_volts),
+        voltage_limit_volts: reading(from.voltage_limit_volts),
+        aiclk_hertz: reading(from.aiclk_hertz),
+        axiclk_hertz: reading(from.axiclk_hertz),
+        arcclk_hertz: reading(from.arcclk_hertz),
+        fan_revolutions_per_minute: reading(from.fan_revolutions_per_minute),
+        heartbeat_total: reading(from.heartbeat_total),
+        thermal_trips_total: reading(from.thermal_trips_total),
         firmware: firmware.collect(),
         pcie: from.pcie.into_iter().map(traffic).collect::<Result<_, _>>()?,
         load: from.load.map(load).transpose()?,
-        memory_counts: from.memory_counts.map(memory_counts).transpose()?,
+        memory_counts: from.memory_counts.map(memory_counts),
     })
 }
 
 fn load(from: message::Load) -> Result<Box<Load>, AnswerError> {
     Ok(Box::new(Load {
-        busy_ratio: reading(from.busy_ratio, "busy ratio")?,
-        memory_busy_ratio: reading(from.memory_busy_ratio, "busy ratio of memory")?,
-        memory_clock_hertz: reading(from.memory_clock_hertz, "clock of memory")?,
-        throttled_by: checked(from.throttled_by, "throttling", |list| Ok(list.names))?,
+        busy_ratio: reading(from.busy_ratio),
+        memory_busy_ratio: reading(from.memory_busy_ratio),
+        memory_clock_hertz: reading(from.memory_clock_hertz),
+        throttled_by: checked(from.throttled_by, |list| Ok(list.names))?,
     }))
 }
 
-fn memory_counts(from: message::MemoryCounts) -> Result<Box<MemoryCounts>, AnswerError> {
+fn memory_counts(from: message::MemoryCounts) -> Box<MemoryCounts> {
     let categories = from.categories.into_iter().map(|one| (one.name, one.bytes));
-    Ok(Box::new(MemoryCounts {
+    Box::new(MemoryCounts {
         category_bytes: categories.collect(),
-        corrected_errors_total: reading(from.corrected_errors_total, "corrected errors")?,
-        uncorrected_errors_total: reading(from.uncorrected_errors_total, "uncorrected errors")?,
-    }))
+        corrected_errors_total: reading(from.corrected_errors_total),
+        uncorrected_errors_total: reading(from.uncorrected_errors_total),
+    })
 }
 
 fn traffic(from: message::PcieTraffic) -> Result<PcieTraffic, AnswerError> {
@@ -131,7 +131,7 @@ fn traffic(from: message::PcieTraffic) -> Result<PcieTraffic, AnswerError> {
         counter: from.counter,
         noc: narrow(from.noc, "noc")?,
         direction: known(from.direction, "direction")?,
-        bytes_total: reading(from.bytes_total, "bytes of a counter")?,
+        bytes_total: reading(from.bytes_total),
         raw_flits: short(from.raw_flits, "flits of a counter")?,
     })
 }
@@ -139,8 +139,8 @@ fn traffic(from: message::PcieTraffic) -> Result<PcieTraffic, AnswerError> {
 fn space(from: message::SpaceUsage) -> Result<SpaceUsage, AnswerError> {
     Ok(SpaceUsage {
         space: known(from.space, "memory space")?,
-        used_bytes: reading(from.used_bytes, "use of a space")?,
-        capacity_bytes: reading(from.capacity_bytes, "capacity of a space")?,
+        used_bytes: reading(from.used_bytes),
+        capacity_bytes: reading(from.capacity_bytes),
         capacity_source: FactSource::of_code(from.capacity_source),
     })
 }
