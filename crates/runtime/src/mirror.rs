@@ -52,7 +52,10 @@ struct Kept {
 enum NoName {
     #[error("the region of device {logical_id} is named after the board, whose id is not known")]
     BoardId { logical_id: u32 },
-    #[error("the region of device {logical_id} is named after UMD's chip id, which is not known")]
+    #[error(
+        "the region of device {logical_id} is named after UMD's chip id, which is not known; \
+         TELLTALE_SHM_LAYOUT=1 names it after its board"
+    )]
     UniqueId { logical_id: u32 },
 }
 
@@ -161,7 +164,9 @@ fn name_id(layout: RegionLayout, description: &DeviceDescription) -> Result<u64,
             let composite = identity.composite_id().ok_or(NoName::BoardId { logical_id })?;
             Ok(composite.value)
         }
-        RegionLayout::V3 => unique_id(identity).ok_or(NoName::UniqueId { logical_id }),
+        RegionLayout::V3 | RegionLayout::V4 => {
+            unique_id(identity).ok_or(NoName::UniqueId { logical_id })
+        }
     }
 }
 
@@ -173,7 +178,7 @@ fn options(
 ) -> RegionOptions {
     let (board_serial, asic_id) = match regions.layout {
         RegionLayout::V1 => (id >> LOCATION_BITS, id & ((1 << LOCATION_BITS) - 1)),
-        RegionLayout::V3 => (0, id),
+        RegionLayout::V3 | RegionLayout::V4 => (0, id),
     };
     let identity = &session.owner.identity;
     let pid_namespace = match identity.pid_namespace {

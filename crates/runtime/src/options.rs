@@ -46,9 +46,10 @@ pub struct Options {
 /// How tt-metal's regions in `/dev/shm` are kept (`TT_METAL_SHM_STATS_ENABLED=1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Regions {
-    /// Whether this process has its own row (`TT_METAL_SHM_STATS_PER_PID=1`).
+    /// Whether this process has its own row (`TT_METAL_SHM_STATS_PER_PID`). By default it has none
+    /// in layout 1 and one in layout 3, as tt-metal's own writers of these; in layout 4 always.
     pub per_pid: bool,
-    /// The layout (`TELLTALE_SHM_LAYOUT`, 1 or 3).
+    /// The layout (`TELLTALE_SHM_LAYOUT`: 1, 3 or 4).
     pub layout: RegionLayout,
 }
 
@@ -105,15 +106,18 @@ impl Options {
         };
         let disabled = switch(DISABLED, &mut misread);
         let regions = switch(REGIONS, &mut misread).then(|| {
-            let per_pid = switch(ROWS, &mut misread);
             let asked = variable(LAYOUT).unwrap_or_default();
-            let layout = match asked.to_str() {
-                Some("" | "1") => RegionLayout::V1,
-                Some("3") => RegionLayout::V3,
-                Some(_) | None => {
-                    misread.push(Misread::new(LAYOUT, &asked, "1", "1 or 3"));
-                    RegionLayout::V1
-                }
+            let numbered = RegionLayout::NUMBERED.into_iter();
+            let chosen = numbered.into_iter().find(|(number, _)| asked == *number.to_string());
+            if chosen.is_none() && !asked.is_empty() {
+                misread.push(Misread::new(LAYOUT, &asked, "3", "1, 3 or 4"));
+            }
+            let layout = chosen.map_or_else(RegionLayout::default, |(_, layout)| layout);
+            let by_default = variable(ROWS).unwrap_or_default().is_empty();
+            let per_pid = match layout {
+                RegionLayout::V3 if by_default => true,
+                RegionLayout::V1 | RegionLayout::V3 => switch(ROWS, &mut misread),
+                RegionLayout::V4 => true,
             };
             Regions { per_pid, layout }
         });
@@ -162,11 +166,16 @@ mod tests {
         assert!(options(&[("TELLTALE_DISABLED", "1")]).disabled);
         assert!(options(&[("TT_METAL_LOGGER_LEVEL", "DEBUG")]).log_regions);
         let enabled = ("TT_METAL_SHM_STATS_ENABLED", "1");
+        let layout = |number| ("TELLTALE_SHM_LAYOUT", number);
+        let rows = |switch| ("TT_METAL_SHM_STATS_PER_PID", switch);
         let cases = [
-            (vec![enabled], false, RegionLayout::V1),
-            (vec![enabled, ("TT_METAL_SHM_STATS_PER_PID", "1")], true, RegionLayout::V1),
-            (vec![enabled, ("TELLTALE_SHM_LAYOUT", "3")], false, RegionLayout::V3),
-            (vec![enabled, ("TELLTALE_SHM_LAYOUT", "1")], false, RegionLayout::V1),
+            (vec![enabled], true, RegionLayout::V3),
+            (vec![enabled, rows("1")], true, RegionLayout::V3),
+            (vec![enabled, rows("0")], false, RegionLayout::V3),
+            (vec![enabled, layout("3")], true, RegionLayout::V3),
+            (vec![enabled, layout("1")], false, RegionLayout::V1),
+            (vec![enabled, layout("1"), rows("1")], true, RegionLayout::V1),
+            (vec![enabled, layout("4"), rows("0")], true, RegionLayout::V4),
         ];
         for (set, per_pid, layout) in cases {
             assert_eq!(options(&set).regions, Some(Regions { per_pid, layout }));
@@ -176,10 +185,10 @@ mod tests {
             let found = options(set).misread.into_iter();
             found.map(|one| (one.variable, one.value)).collect::<Vec<_>>()
         };
-        for asked in ["2", "x", "3 "] {
-            let layout = ("TELLTALE_SHM_LAYOUT", asked);
-            assert_eq!(misread(&[enabled, layout]), [("TELLTALE_SHM_LAYOUT", asked.to_owned())]);
-            assert_eq!(misread(&[layout]), [], "no region is asked for");
+        for asked in ["2", "x", "3 ", "04"] {
+            let told = [("TELLTALE_SHM_LAYOUT", asked.to_owned())];
+            assert_eq!(misread(&[enabled, layout(asked)]), told);
+            assert_eq!(misread(&[layout(asked)]), [], "no region is asked for");
         }
         for odd in ["true", "yes", "2", "1 "] {
             let [disabled, regions, rows] = [super::DISABLED, super::REGIONS, super::ROWS];

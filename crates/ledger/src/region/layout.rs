@@ -12,6 +12,10 @@ pub const PROCESS_ROWS: usize = 64;
 pub const PROCESS_NAME_BYTES: usize = 64;
 /// The chip id of an unused chip row from late version 2 on; before, 0 means unused.
 pub const UNUSED_CHIP: u32 = u32::MAX;
+/// The pid of a row of version 4 that is being given up, as the file has it (−1).
+pub(super) const RELEASING: u32 = u32::MAX;
+/// The value of version 4's `init_state` while a process initialises the region.
+pub(super) const INIT_STATE_IN_PROGRESS: u32 = 1;
 /// The value of version 4's `init_state` in a region that may be used ("REDY").
 pub const INIT_STATE_READY: u32 = 0x5245_4459;
 /// The largest file that is read: no known layout is larger.

@@ -106,7 +106,7 @@ fn reap(table: &Table, suspects: &BTreeSet<Suspect>, census: &Census) {
     for (row, pid, _) in suspects.intersection(&census.suspects) {
         if census.ended.contains(pid) {
             table.take_from_only_chip(*row);
-            table.vacate(*row);
+            table.vacate(*row, *pid);
         }
     }
 }
@@ -181,6 +181,9 @@ impl RegionWriter {
         let now_ns = options.layout.now_ns();
 
         table.finish_intent();
+        if !table.initialise(options.device_id) {
+            return Err(AttachError::NotReady { name: name.into() });
+        }
         if options.pid_namespace == PidNamespace::Shared {
             let suspects = suspects(&table, |row, pid| own_rows.contains(&(file, row, pid)));
             match census {
@@ -189,21 +192,22 @@ impl RegionWriter {
                 None => return Ok(Attached::WhoLives(suspects)),
             }
         }
-        if table.is_new() || table.is_idle() {
+        if table.is_idle() {
             table.reset(options.device_id);
         }
         table.write_identity(options.board_serial, options.asic_id, options.device_id);
-        let wanted =
-            options.per_pid.then(|| table.enter(options.pid, &options.process_name, now_ns));
+        let must = !options.layout.rows_are_optional();
+        let wanted = (must || options.per_pid)
+            .then(|| table.enter(options.pid, &options.process_name, now_ns));
         let row = wanted.flatten();
         match row {
             Some(row) => drop(own_rows.insert((file, row, options.pid))),
+            None if must => return Err(AttachError::TableFull { name: name.into() }),
             None => table.enter_without_row(),
         }
         table.write_process_count();
         table.last_update().store(now_ns, Ordering::Relaxed);
-        // SYNC: region-version. Last of all: who sees the version sees an initialised region.
-        table.version().store(layout.version, Ordering::Release);
+        table.write_version();
         drop(own_rows);
         drop(lock);
         Ok(Attached::Joined(Box::new(Self {
@@ -348,7 +352,7 @@ impl RegionWriter {
         if self.keeps_row() {
             self.take_from_chips();
             match self.row {
-                Some(row) => self.table.vacate(row),
+                Some(row) => self.table.vacate(row, self.pid),
                 None => {
                     self.take_held();
                     self.table.leave_without_row();

@@ -6,7 +6,7 @@ use telltale_harness::{Scratch, rounds, wait_until};
 use telltale_ledger::region::writer::RegionLayout;
 use telltale_ledger::region::{Finding, Region, RegionKind};
 
-use crate::members::{PATIENCE, attach, finish, options, region, remains, start};
+use crate::members::{PATIENCE, attach, finish, numbered, options, region, remains, start};
 
 const MEMBERS: u64 = 4;
 
@@ -21,9 +21,11 @@ fn balanced_members_end_at_zero() {
     for (layout, rows, rounds, pairs) in [
         (1, "yes", rounds(20, 200), 300),
         (3, "yes", rounds(20, 200), 300),
+        (4, "yes", rounds(20, 200), 300),
         (1, "no", rounds(20, 200), 300),
         (1, "yes", rounds(1000, 20_000), 1),
         (3, "yes", rounds(1000, 20_000), 1),
+        (4, "yes", rounds(1000, 20_000), 1),
     ] {
         let scratch = Scratch::new();
         let order = format!("layout={layout} rows={rows} rounds={rounds} pairs={pairs}");
@@ -37,9 +39,9 @@ fn balanced_members_end_at_zero() {
 
 #[test]
 fn attaching_and_detaching_beside_others_loses_no_byte() {
-    for layout in [1, 3] {
+    for layout in [1, 3, 4] {
         let scratch = Scratch::new();
-        let own = if layout == 1 { RegionLayout::V1 } else { RegionLayout::V3 };
+        let own = numbered(layout);
         let steady = attach(scratch.path(), &options(own));
         steady.record_allocation(RegionKind::Dram, 1_000_000, 3);
         let members: Vec<_> = (1..=MEMBERS)
@@ -90,8 +92,8 @@ fn a_killed_member_is_taken_out_to_the_byte() {
 fn members_killed_in_the_middle_leave_nothing_once_all_are_gone() {
     let scratch = Scratch::new();
     for round in 0..rounds(10, 500) {
-        let layout = if round % 2 == 0 { 3 } else { 1 };
-        let own = if layout == 1 { RegionLayout::V1 } else { RegionLayout::V3 };
+        let layout = [3, 1, 4][usize::try_from(round % 3).expect("it is small")];
+        let own = numbered(layout);
         let path = scratch.join(format!("{round}"));
         std::fs::create_dir(&path).expect("the scratch directory is writable");
         let steady = attach(&path, &options(own));

@@ -5,5 +5,6 @@ mod defects;
 mod hostile;
 mod members;
 mod offsets;
+mod proposed;
 mod samples;
 mod writer;

@@ -23,7 +23,7 @@ const DIRECTORY: &str = "TELLTALE_TEST_REGION_MEMBER_DIRECTORY";
 pub(crate) fn options(layout: RegionLayout) -> RegionOptions {
     let (board_serial, asic_id) = match layout {
         RegionLayout::V1 => (ID >> 8, ID & 0xff),
-        RegionLayout::V3 => (0, ID),
+        RegionLayout::V3 | RegionLayout::V4 => (0, ID),
     };
     RegionOptions {
         layout,
@@ -38,6 +38,12 @@ pub(crate) fn options(layout: RegionLayout) -> RegionOptions {
         // Many members on a busy machine.
         lock_wait: Duration::from_secs(2),
     }
+}
+
+/// The layout that a number selects.
+pub(crate) fn numbered(number: u64) -> RegionLayout {
+    let mut all = RegionLayout::NUMBERED.into_iter();
+    all.find(|(known, _)| u64::from(*known) == number).expect("a layout's number").1
 }
 
 /// Attaches this process.
@@ -88,7 +94,7 @@ fn child() {
     let words: HashMap<&str, &str> =
         order.split(' ').filter_map(|word| word.split_once('=')).collect();
     let number = |name| words.get(name).map_or(0, |word| word.parse().expect("a number"));
-    let layout = if words["layout"] == "1" { RegionLayout::V1 } else { RegionLayout::V3 };
+    let layout = numbered(number("layout"));
     let mut member = options(layout);
     member.per_pid = words["rows"] == "yes";
     if let Some(error) = words.get("refused") {

@@ -98,19 +98,18 @@ fn a_holder_that_cannot_be_seen_may_be_behind_a_row() {
 #[test]
 fn a_killed_workload_that_kept_a_region_is_in_no_total() {
     for variables in [
-        &[("TT_METAL_SHM_STATS_ENABLED", "1")][..],
-        &[("TT_METAL_SHM_STATS_ENABLED", "1"), ("TT_METAL_SHM_STATS_PER_PID", "1")],
-        &[
-            ("TT_METAL_SHM_STATS_ENABLED", "1"),
-            ("TT_METAL_SHM_STATS_PER_PID", "1"),
-            ("TELLTALE_SHM_LAYOUT", "3"),
-        ],
+        &[][..],
+        &[("TT_METAL_SHM_STATS_PER_PID", "0")],
+        &[("TELLTALE_SHM_LAYOUT", "1")],
+        &[("TELLTALE_SHM_LAYOUT", "1"), ("TT_METAL_SHM_STATS_PER_PID", "1")],
+        &[("TELLTALE_SHM_LAYOUT", "4")],
     ] {
         let bench = Bench::new(MachineKind::N300);
         fs::create_dir_all(bench.machine.root().join("dev/shm")).unwrap();
         let workload = |bytes| {
             let mut command = command(&bench.child(Role::Runtime, bytes), |it| Command::new(it));
-            command.env(ROOT, bench.machine.root()).envs(variables.iter().copied());
+            command.env(ROOT, bench.machine.root()).env("TT_METAL_SHM_STATS_ENABLED", "1");
+            command.envs(variables.iter().copied());
             let mut child = ChildGuard::spawn(&mut command);
             let_begin(&mut child);
             child

@@ -46,6 +46,7 @@ fn a_chip_gives_the_same_file_whatever_its_number() {
     for (layout, ids) in [
         (RegionLayout::V1, [0x1_4611_9030_2b00_u64, 0x1_4611_9030_2b01]),
         (RegionLayout::V3, [0x2_6190_302b, 0x3_6190_302b]),
+        (RegionLayout::V4, [0x2_6190_302b, 0x3_6190_302b]),
     ] {
         let scratch = Scratch::new();
         for (logical_id, location) in [(0, 0), (3, 0), (1, 1)] {
@@ -71,7 +72,7 @@ fn which_devices_are_visible_does_not_change_a_chips_file() {
         let mut command = role(&program(&scratch), "visible", scratch.path());
         command.env("TT_METAL_SHM_STATS_ENABLED", "1").env("TT_METAL_LOGGER_LEVEL", "DEBUG");
         command.env("TT_VISIBLE_DEVICES", visible);
-        command.env_remove("TELLTALE_DISABLED").env_remove("TELLTALE_SHM_LAYOUT");
+        command.env_remove("TELLTALE_DISABLED").env("TELLTALE_SHM_LAYOUT", "1");
         let mut player = Player::start(&mut command);
         player.says("opened");
         (player.end(), region_names(&scratch))
@@ -157,14 +158,14 @@ fn settings_that_are_not_understood_are_told_once_with_the_choices() {
     );
     assert_eq!(
         told(&[("TT_METAL_SHM_STATS_ENABLED", "1"), ("TELLTALE_SHM_LAYOUT", "2")]),
-        ["telltale: a setting is not understood: TELLTALE_SHM_LAYOUT is \"2\", which is not 1 or \
-          3, so it is taken as 1; correct it and start the program again"]
+        ["telltale: a setting is not understood: TELLTALE_SHM_LAYOUT is \"2\", which is not 1, \
+          3 or 4, so it is taken as 3; correct it and start the program again"]
     );
 }
 
 #[test]
 fn totals_follow_the_ledger_and_go_with_the_device() {
-    for layout in [RegionLayout::V1, RegionLayout::V3] {
+    for (_, layout) in RegionLayout::NUMBERED {
         let scratch = Scratch::new();
         let runtime = Runtime::start(with_regions(&scratch, layout));
         let device = runtime.open_device(chip(0, 0));
@@ -205,7 +206,7 @@ fn the_identity_line_is_that_of_the_first_tracker() {
     }
     let mut command = role(&program(&scratch), "log", scratch.path());
     command.env("TT_METAL_SHM_STATS_ENABLED", "1").env("TT_METAL_LOGGER_LEVEL", "DEBUG");
-    command.env_remove("TELLTALE_DISABLED").env_remove("TELLTALE_SHM_LAYOUT");
+    command.env_remove("TELLTALE_DISABLED").env("TELLTALE_SHM_LAYOUT", "1");
     let mut player = Player::start(&mut command);
     player.says("logged");
     assert_eq!(

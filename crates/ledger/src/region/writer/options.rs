@@ -18,24 +18,38 @@ use super::super::layout::{Layout, LayoutVariant};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RegionLayout {
     /// Version 1 in its 9280-byte form, mode 0666 less the umask, stamped with time since boot.
-    #[default]
     V1,
     /// Version 3, 8576 bytes, mode 0600, stamped with Unix time; no kernel counters.
+    #[default]
     V3,
+    /// Version 4 as it is proposed: as version 3, with a state of initialisation, and every process
+    /// has a row.
+    V4,
 }
 
 impl RegionLayout {
+    /// All layouts that are written, with the number that selects each.
+    pub const NUMBERED: [(u32, Self); 3] = [(1, Self::V1), (3, Self::V3), (4, Self::V4)];
+
+    /// Whether a process can be in the totals without having a row. In version 4 the rows are all
+    /// that tells who is attached.
+    #[must_use]
+    pub const fn rows_are_optional(self) -> bool {
+        matches!(self, Self::V1 | Self::V3)
+    }
+
     pub(super) fn table(self) -> &'static Layout {
         Layout::of(match self {
             Self::V1 => LayoutVariant::V1,
             Self::V3 => LayoutVariant::V3,
+            Self::V4 => LayoutVariant::V4,
         })
     }
 
     pub(super) fn mode(self) -> Mode {
         Mode::from_raw_mode(match self {
             Self::V1 => 0o666,
-            Self::V3 => 0o600,
+            Self::V3 | Self::V4 => 0o600,
         })
     }
 
@@ -43,7 +57,7 @@ impl RegionLayout {
         // The coarse clocks lag a tick and cost a fraction; nobody needs more of a stamp.
         let now = clock_gettime(match self {
             Self::V1 => ClockId::MonotonicCoarse,
-            Self::V3 => ClockId::RealtimeCoarse,
+            Self::V3 | Self::V4 => ClockId::RealtimeCoarse,
         });
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
         let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or(0);
@@ -66,7 +80,7 @@ pub enum PidNamespace {
 pub struct RegionOptions {
     /// The layout to write.
     pub layout: RegionLayout,
-    /// Whether to keep a process row.
+    /// Whether to keep a process row; version 4 always has one.
     pub per_pid: bool,
     /// The id in the file's name.
     pub name_id: u64,
@@ -107,7 +121,7 @@ pub enum AttachError {
         #[source]
         source: io::Error,
     },
-    /// The region is another user's. Version 3 admits only its creator's processes.
+    /// The region is another user's. From version 3 on it admits only its creator's processes.
     #[error("{name}: no right to attach to the region; it belongs to another user")]
     PermissionDenied {
         /// The file's name.
@@ -136,6 +150,21 @@ pub enum AttachError {
         version: Option<u32>,
         /// The file's size.
         size_bytes: u64,
+    },
+    /// All rows are taken, and the layout has no place for a process without one.
+    #[error("{name}: all rows of the region are taken; end processes that have one")]
+    TableFull {
+        /// The file's name.
+        name: String,
+    },
+    /// Another process has begun to initialise the region and has not finished.
+    #[error(
+        "{name}: another process has not finished initialising the region; if none is about to, \
+         remove the file"
+    )]
+    NotReady {
+        /// The file's name.
+        name: String,
     },
     /// There is no room for the file.
     #[error("{name}: no space for the region; free some in its file system")]
@@ -205,7 +234,7 @@ pub struct RegionLosses {
 
 /// How a process comes to write such a region, if that is one of [`RegionLayout`].
 fn choice(version: Option<u32>, size_bytes: u64) -> String {
-    [(1, RegionLayout::V1), (3, RegionLayout::V3)]
+    RegionLayout::NUMBERED
         .into_iter()
         .find(|(_, layout)| {
             let table = layout.table();
@@ -226,6 +255,7 @@ mod tests {
         };
         let cases = [
             (Some(3), 8576, "(version 3, 8576 bytes); choose it with TELLTALE_SHM_LAYOUT=3, or r"),
+            (Some(4), 8576, "(version 4, 8576 bytes); choose it with TELLTALE_SHM_LAYOUT=4, or r"),
             (Some(1), 9280, "(version 1, 9280 bytes); choose it with TELLTALE_SHM_LAYOUT=1, or r"),
             (Some(1), 100, "(version 1, 100 bytes); r"),
             (None, 2, "(2 bytes); r"),

@@ -6,7 +6,8 @@
 #![forbid(unsafe_code)]
 
 use super::super::layout::{
-    CHIP_ROWS, Layout, PROCESS_NAME_BYTES, PROCESS_ROWS, RegionKind, UNUSED_CHIP,
+    CHIP_ROWS, INIT_STATE_IN_PROGRESS, INIT_STATE_READY, Layout, PROCESS_NAME_BYTES, PROCESS_ROWS,
+    RELEASING, RegionKind, UNUSED_CHIP,
 };
 use crate::mapping::Mapping;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -14,6 +15,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// Bytes from the end of the process rows to the intent word, in the padding: past version 4's
 /// `init_state`, which a reader of that version may look for in any file of this size.
 const INTENT_AFTER_ROWS: usize = 8;
+
+/// The row of an intent to initialise a region of version 4.
+const INITIALISING: usize = PROCESS_ROWS;
 
 const _: () = assert!(cfg!(target_endian = "little"), "regions are little-endian");
 
@@ -92,8 +96,46 @@ impl Table {
 
     /// Whether nothing was ever written, or its writer has not finished. Needs the lock.
     pub(super) fn is_new(&self) -> bool {
-        // SYNC: region-version.
-        self.version().load(Ordering::Acquire) == 0
+        match self.init_state() {
+            Some(state) => state.load(Ordering::Acquire) != INIT_STATE_READY,
+            // SYNC: region-version.
+            None => self.version().load(Ordering::Acquire) == 0,
+        }
+    }
+
+    /// Version 4's word about its initialisation.
+    fn init_state(&self) -> Option<&AtomicU32> {
+        Some(self.mapping.half_word(self.layout.init_state_offset?))
+    }
+
+    /// Makes a region of a file that is none yet. False while another program does: version 4's
+    /// writers agree by a word of the region, without our lock. Needs the lock.
+    pub(super) fn initialise(&self, gateway_chip_id: u32) -> bool {
+        if !self.is_new() {
+            return true;
+        }
+        let Some(state) = self.init_state() else {
+            self.reset(gateway_chip_id);
+            return true;
+        };
+        // By the intent the next one knows that it was one of ours that died at this.
+        self.begin_intent(INITIALISING, 0);
+        let (from, to) = (0, INIT_STATE_IN_PROGRESS);
+        let claimed = state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        if claimed.is_ok() {
+            self.reset(gateway_chip_id);
+            self.write_version();
+            // SYNC: region-version. In version 4 this word says that the region is initialised.
+            state.store(INIT_STATE_READY, Ordering::Release);
+        }
+        self.end_intent();
+        claimed.is_ok() || claimed == Err(INIT_STATE_READY)
+    }
+
+    /// Says which layout it is. Needs the lock.
+    pub(super) fn write_version(&self) {
+        // SYNC: region-version. Who sees the version sees an initialised region.
+        self.version().store(self.layout.version, Ordering::Release);
     }
 
     /// Writes who the region is about, as every attaching process does. Needs the lock.
@@ -158,6 +200,11 @@ impl Table {
     pub(super) fn enter(&self, pid: u32, name: &str, stamp_ns: u64) -> Option<usize> {
         assert!(pid != 0, "0 is the mark of a free row");
         let base = self.reference_count().load(Ordering::Relaxed);
+        let prepare = |row| {
+            self.clear_counters(row);
+            self.write_name(row, name);
+            self.process_last_update(row).store(stamp_ns, Ordering::Relaxed);
+        };
         for row in 0..PROCESS_ROWS {
             // Foreign writers claim and leave rows without our lock, so a free row is prepared and
             // then claimed in one step.
@@ -165,12 +212,16 @@ impl Table {
                 continue;
             }
             self.begin_intent(row, base);
-            self.clear_counters(row);
-            self.write_name(row, name);
-            self.process_last_update(row).store(stamp_ns, Ordering::Relaxed);
+            if !self.rows_are_released() {
+                prepare(row);
+            }
             let claimed =
                 self.pid(row).compare_exchange(0, pid, Ordering::AcqRel, Ordering::Acquire);
             if claimed.is_ok() {
+                // Version 4's free rows are empty, and one that another has just claimed is its own.
+                if self.rows_are_released() {
+                    prepare(row);
+                }
                 self.change_references(|count| count.saturating_add(1));
                 self.end_intent();
                 return Some(row);
@@ -180,14 +231,32 @@ impl Table {
         None
     }
 
+    /// Whether a row is given up in two steps, marked as such in between: in version 4.
+    fn rows_are_released(&self) -> bool {
+        self.layout.init_state_offset.is_some()
+    }
+
     /// Frees a row: takes what it holds from the totals, exactly, and takes back its reference.
     /// Needs the lock.
     ///
     /// Bytes leave the row before they leave the total: a process killed in between leaves too
-    /// much in the total, which the next reset heals, and never takes another's bytes.
-    pub(super) fn vacate(&self, row: usize) {
+    /// much in the total, which the next reset heals, and never takes another's bytes. A row that is
+    /// not `pid`'s any more stays as it is.
+    pub(super) fn vacate(&self, row: usize, pid: u32) {
         let references = self.reference_count().load(Ordering::Relaxed);
         self.begin_intent(row, references.saturating_sub(1));
+        let to = if self.rows_are_released() { RELEASING } else { pid };
+        if self.pid(row).compare_exchange(pid, to, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            self.end_intent();
+            return;
+        }
+        self.empty(row);
+        self.change_references(|count| count.saturating_sub(1));
+        self.end_intent();
+    }
+
+    /// Takes what a row holds from the totals and frees it.
+    fn empty(&self, row: usize) {
         for kind in self.kinds() {
             let counter = self.process_counter(row, kind).expect("kinds() has counters");
             let held = counter.swap(0, Ordering::Relaxed);
@@ -196,8 +265,6 @@ impl Table {
         self.write_name(row, "");
         self.process_last_update(row).store(0, Ordering::Relaxed);
         self.pid(row).store(0, Ordering::Release);
-        self.change_references(|count| count.saturating_sub(1));
-        self.end_intent();
     }
 
     /// Takes what a row holds from the chip rows too, where only one can mean it: a row does not
@@ -247,7 +314,17 @@ impl Table {
         let Some(row) = row.checked_sub(1).and_then(|row| usize::try_from(row).ok()) else {
             return;
         };
+        if row == INITIALISING {
+            // Whoever began has died: begin anew.
+            if let Some(state) = self.init_state() {
+                let from = INIT_STATE_IN_PROGRESS;
+                let _ = state.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Acquire);
+            }
+        }
         if row < PROCESS_ROWS {
+            if self.rows_are_released() && self.pid(row).load(Ordering::Acquire) == RELEASING {
+                self.empty(row);
+            }
             let base = u32::try_from(intent & u64::from(u32::MAX)).expect("masked to 32 bits");
             let own = u32::from(self.pid(row).load(Ordering::Acquire) != 0);
             self.reference_count().store(base.saturating_add(own), Ordering::Relaxed);
