@@ -41,7 +41,8 @@ use self::reach::Memories;
 use self::residence::Residents;
 use crate::client::DeviceClient;
 use crate::kernels::{
-    ExecutionError, Executor, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters, Mark, Progress,
+    BuiltKernel, ExecutionError, Executor, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters,
+    Mark, Progress, SourceFiles,
 };
 use crate::machine::ChipDescription;
 
@@ -266,6 +267,13 @@ impl Accelerator {
                 CompileError::Kernel { kernel: kernel.name.to_string(), core, source }
             })
         });
+        let mut files = SourceFiles::default();
+        let code = code.map(|built| {
+            built.map(|BuiltKernel { code, files: own }| {
+                files.add_all(&own);
+                code
+            })
+        });
         let code = code.collect::<Result<Vec<_>, _>>()?;
         let plan = program::plan(program, arguments.layout(), code.clone(), self.grid)?;
         let kind = kernel_use.kind();
@@ -291,7 +299,7 @@ impl Accelerator {
             })?;
         }
         let loaded = Arc::new(LoadedProgram { plan: Arc::new(plan), residence });
-        Ok(CompiledProgram { loaded, arguments })
+        Ok(CompiledProgram { loaded, arguments, files })
     }
 
     /// Writes to the beginning of a buffer, after all commands given so far.

@@ -11,6 +11,7 @@ mod disk_cache;
 mod elf;
 mod execution_error;
 mod fault;
+mod includes;
 mod loaded;
 mod memory;
 mod plan;
@@ -18,6 +19,7 @@ mod printing;
 mod progress;
 mod run;
 mod source;
+mod source_files;
 
 pub use build::{BuildKernelError, KernelCounters};
 pub use compiler::CompilerError;
@@ -27,7 +29,7 @@ pub use fault::{Access, KernelFault};
 pub use loaded::LoadKernelError;
 pub use source::KernelSourceError;
 
-pub(crate) use build::KernelBuilder;
+pub(crate) use build::{BuiltKernel, KernelBuilder};
 pub(crate) use context::{
     BufferAccess, CIRCULAR_BUFFERS, GLOBAL_SEMAPHORE_BYTES, Place, SEMAPHORES,
 };
@@ -40,3 +42,4 @@ pub(crate) use plan::{
 pub(crate) use printing::Printer;
 pub(crate) use progress::{Mark, Progress};
 pub(crate) use run::Executor;
+pub(crate) use source_files::SourceFiles;

@@ -28,6 +28,14 @@ pub trait Backend {
         None
     }
 
+    /// Whether a program is still what its description would be compiled to: the files that it names
+    /// have not changed. Called at each hit, so it should cost nothing where there are none. One
+    /// that is not current is dropped and compiled anew.
+    #[inline]
+    fn is_current(&self, _program: &mut Self::Program) -> bool {
+        true
+    }
+
     /// Returns once programs that were dropped before the call have given back what they took, or
     /// when waiting for that is of no use. Called before a compilation that lacked memory is tried
     /// again, with no lock held.
@@ -57,6 +65,11 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn lacking_bytes(&self, error: &Self::Error) -> Option<u64> {
         B::lacking_bytes(self, error)
+    }
+
+    #[inline]
+    fn is_current(&self, program: &mut Self::Program) -> bool {
+        B::is_current(self, program)
     }
 
     fn reclaim(&self) {

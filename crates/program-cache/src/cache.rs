@@ -20,6 +20,7 @@ pub use counters::{CacheCounts, PHASES, Phase, TIMED_EACH, TIMED_FIRST};
 pub use error::{CheckError, DispatchError};
 pub use mode::{CacheMode, MODE_VARIABLE, ModeError};
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -29,7 +30,7 @@ use crate::descriptor::ProgramDescriptor;
 use crate::descriptor::kernel::Text;
 use crate::plan::PatchPlan;
 use counters::{Counters, Event, ThreadNumber, Watch, nanoseconds};
-use entry::{Made, Using, WantedKey};
+use entry::{Entry, InUse, Made, Using, WantedKey};
 use error::Failure;
 use table::Table;
 
@@ -63,6 +64,9 @@ pub struct ProgramCache<B: Backend> {
     table: Table<B::Program, Side, Failure<B::Error>>,
     counters: Counters,
 }
+
+/// A program in the hands of one dispatch.
+type Found<'a, B> = InUse<'a, <B as Backend>::Program, Side>;
 
 /// What is kept beside a program.
 struct Side {
@@ -166,6 +170,7 @@ impl<B: Backend> ProgramCache<B> {
         let pin = self.table.index.pin();
         if let Some(entry) = self.table.index.find(wanted, &pin)
             && let Some(mut in_use) = entry.enter(thread)?
+            && self.is_current(entry, &mut in_use)
         {
             watch.mark(Phase::LookUp);
             self.counters.count(thread, Event::Hit);
@@ -184,6 +189,19 @@ impl<B: Backend> ProgramCache<B> {
             self.counters.count(thread, Event::Collision);
         }
         result
+    }
+
+    /// Whether a program that was found may be used. One whose files have changed leaves the cache.
+    #[inline]
+    fn is_current(&self, entry: &Arc<Entry<B::Program, Side>>, found: &mut Found<'_, B>) -> bool {
+        self.backend.is_current(found.program()) || self.leave_out(entry)
+    }
+
+    #[cold]
+    fn leave_out(&self, entry: &Arc<Entry<B::Program, Side>>) -> bool {
+        entry.retire();
+        self.table.discard(entry);
+        false
     }
 
     /// Compiles a program for one use.

@@ -16,6 +16,13 @@ impl Backend for Accelerator {
         error.lacking_bytes()
     }
 
+    /// One `stat` for each file that its kernels were made from and for each path where a header
+    /// would come before one of these; nothing for kernels whose source is a text without includes.
+    #[inline]
+    fn is_current(&self, program: &mut CompiledProgram) -> bool {
+        program.files.are_unchanged()
+    }
+
     /// Programs that were enqueued are kept until they have run. What went wrong before is left to
     /// be told by [`Accelerator::finish`].
     fn reclaim(&self) {

@@ -14,7 +14,8 @@ use super::error::CompileError;
 use super::residence::Residence;
 use crate::kernels::{
     CIRCULAR_BUFFERS, CircularBufferPlace, KERNELS_OF_CORE, LoadedKernel, Plan,
-    PlannedCircularBuffer, PlannedCore, PlannedKernel, PlannedSemaphore, SEMAPHORES, Words,
+    PlannedCircularBuffer, PlannedCore, PlannedKernel, PlannedSemaphore, SEMAPHORES, SourceFiles,
+    Words,
 };
 
 /// Circular buffers begin at multiples of this: a cache line of the host.
@@ -28,6 +29,8 @@ pub struct CompiledProgram {
     pub(super) loaded: Arc<LoadedProgram>,
     /// The words that the next run gets; a run that was enqueued keeps those it had then.
     pub(super) arguments: ProgramArguments,
+    /// What its kernels were made from.
+    pub(super) files: SourceFiles,
 }
 
 /// What a program and its runs share.

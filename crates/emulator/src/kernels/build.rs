@@ -11,8 +11,10 @@ use telltale_program_cache::KernelDescriptor;
 
 use super::compiler::{Compiler, CompilerError};
 use super::disk_cache::{DiskCache, KernelCacheError};
+use super::includes;
 use super::loaded::{LoadKernelError, LoadedKernel};
 use super::source::{KernelSourceError, KernelText};
+use super::source_files::SourceFiles;
 
 /// Kernels that one process keeps loaded; beyond this, those that no program uses are dropped.
 const MAX_LOADED: usize = 1_024;
@@ -65,6 +67,14 @@ pub(crate) struct KernelBuilder {
     failed: AtomicU64,
 }
 
+/// A kernel that can be run.
+#[derive(Debug)]
+pub(crate) struct BuiltKernel {
+    pub(crate) code: Arc<LoadedKernel>,
+    /// What it was made from, apart from the system's headers.
+    pub(crate) files: SourceFiles,
+}
+
 /// All kernels of this process, whatever accelerator asked for them.
 type Loaded = HashMap<(KernelText, [u64; 2]), Arc<LoadedKernel>>;
 
@@ -101,7 +111,7 @@ impl KernelBuilder {
     pub(crate) fn build_all(
         &self,
         kernels: &[KernelDescriptor],
-    ) -> Vec<Result<Arc<LoadedKernel>, BuildKernelError>> {
+    ) -> Vec<Result<BuiltKernel, BuildKernelError>> {
         let compiler = match Compiler::current() {
             Ok(compiler) => compiler,
             Err(error) => {
@@ -113,13 +123,13 @@ impl KernelBuilder {
             let builds: Vec<_> = kernels
                 .iter()
                 .map(|kernel| {
-                    let text = KernelText::of(kernel, &self.root)?;
-                    if let Some(found) = find(&text, compiler.identity()) {
+                    let (text, files) = KernelText::of(kernel, &self.root)?;
+                    if let Some(code) = find(&text, compiler.identity()) {
                         self.found_loaded.fetch_add(1, Ordering::Relaxed);
-                        return Ok(Ok(found));
+                        return Ok(Ok(BuiltKernel { code, files }));
                     }
                     let compiler = &compiler;
-                    Ok(Err(scope.spawn(move || self.build(compiler, text))))
+                    Ok(Err(scope.spawn(move || self.build(compiler, text, files))))
                 })
                 .collect();
             builds
@@ -140,14 +150,19 @@ impl KernelBuilder {
         &self,
         compiler: &Compiler,
         text: KernelText,
-    ) -> Result<Arc<LoadedKernel>, BuildKernelError> {
-        let [first, second] = compiler.identity();
-        let mut key = Vec::with_capacity(text.body.len() + 32);
-        key.extend_from_slice(&first.to_le_bytes());
-        key.extend_from_slice(&second.to_le_bytes());
-        key.extend_from_slice(text.optimisation.as_bytes());
-        key.push(0);
-        key.extend_from_slice(text.body.as_bytes());
+        mut files: SourceFiles,
+    ) -> Result<BuiltKernel, BuildKernelError> {
+        let mut text = Arc::new(text);
+        if text.may_include() {
+            let expanded = includes::expand(compiler, &text)?;
+            files.add_all(&expanded.files);
+            text = expanded.text;
+            if let Some(code) = find(&text, compiler.identity()) {
+                self.found_loaded.fetch_add(1, Ordering::Relaxed);
+                return Ok(BuiltKernel { code, files });
+            }
+        }
+        let key = text.key(compiler.identity());
         let unusable = |source| {
             let directory = self.directory().to_path_buf();
             BuildKernelError::Directory { directory, source }
@@ -163,10 +178,13 @@ impl KernelBuilder {
         let counter = if entry.fresh { &self.compiled } else { &self.found_on_disk };
         counter.fetch_add(1, Ordering::Relaxed);
         let kernel = Arc::new(LoadedKernel::open(&entry.path, entry.code_bytes)?);
-        Ok(keep(text, compiler.identity(), kernel))
+        let text = Arc::unwrap_or_clone(text);
+        Ok(BuiltKernel { code: keep(text, compiler.identity(), kernel), files })
     }
 }
 
+/// A loaded kernel that may include something is not found: what it includes may be another text
+/// by now, which [`includes::expand`] knows.
 fn find(text: &KernelText, identity: [u64; 2]) -> Option<Arc<LoadedKernel>> {
     let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     loaded.as_ref()?.get(&(text.clone(), identity)).cloned()

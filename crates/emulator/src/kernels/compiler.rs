@@ -1,14 +1,17 @@
 //! The system's C compiler: which one it is, and compiling one kernel with it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read, Seek};
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, MemfdFlags, access, memfd_create};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::source::{KERNEL_API, KernelText};
@@ -25,9 +28,8 @@ const MAX_FRAME: &str = "-Werror=frame-larger-than=65536";
 /// Flags of every kernel. Floating-point results must not depend on how the compiler combines
 /// operations, so nothing is contracted or reassociated; what never changes a result is allowed.
 /// Without unwind tables nothing can unwind through a kernel.
-const FLAGS: [&str; 22] = [
+const FLAGS: [&str; 18] = [
     "-std=gnu11",
-    "-shared",
     "-fPIC",
     "-fvisibility=hidden",
     "-ffp-contract=off",
@@ -45,21 +47,37 @@ const FLAGS: [&str; 22] = [
     "-Werror=int-conversion",
     "-Werror=vla",
     MAX_FRAME,
-    "-Wl,-z,defs",
-    "-Wl,-z,now",
-    "-Wl,--build-id=none",
 ];
+/// What makes a library of it.
+const LINK_FLAGS: [&str; 4] = ["-shared", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--build-id=none"];
 /// Makes code for the processor that this is.
 const NATIVE: &str = "-march=native";
 
 /// A compiler that works.
 #[derive(Debug)]
 pub(crate) struct Compiler {
-    words: Vec<String>,
+    /// The program, and the words that come before all others.
+    words: Vec<OsString>,
     native: bool,
-    /// Stands for the compiler, the processor it makes code for, the flags and the kernel API.
+    /// Stands for the compiler, the processor it makes code for, the flags and the kernel API with
+    /// the system's headers that it includes.
     identity: [u64; 2],
 }
+
+/// What is installed as the compiler: another one, or another version in its place, is not equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Installed {
+    command: String,
+    /// Where its program is; none if it is nowhere.
+    program: Option<PathBuf>,
+    /// The program's size and time.
+    file: Option<(u64, i64, i64)>,
+    environment: [Option<OsString>; ENVIRONMENT.len()],
+}
+
+/// Variables that decide what a compiler includes, links and starts.
+const ENVIRONMENT: [&str; 5] =
+    ["CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"];
 
 /// Why nothing was compiled.
 #[derive(Debug, thiserror::Error)]
@@ -97,43 +115,41 @@ pub enum CompilerError {
 impl Compiler {
     /// The compiler that `$CC` names, else `cc`.
     pub(crate) fn current() -> Result<Arc<Self>, CompilerError> {
-        static KNOWN: Mutex<Vec<(String, Arc<Compiler>)>> = Mutex::new(Vec::new());
-        let command = std::env::var("CC").unwrap_or_default();
-        let command = if command.trim().is_empty() { "cc".to_owned() } else { command };
+        static KNOWN: Mutex<Vec<(Installed, Arc<Compiler>)>> = Mutex::new(Vec::new());
+        let installed = Installed::current();
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, compiler)) = known.iter().find(|(name, _)| *name == command) {
+        if let Some((_, compiler)) = known.iter().find(|(other, _)| *other == installed) {
             return Ok(Arc::clone(compiler));
         }
-        let compiler = Arc::new(Self::find(&command)?);
+        let compiler = Arc::new(Self::find(&installed)?);
         if known.len() == MAX_KNOWN {
             known.remove(0);
         }
-        known.push((command, Arc::clone(&compiler)));
+        known.push((installed, Arc::clone(&compiler)));
         Ok(compiler)
     }
 
-    /// Asks a compiler for all its macros: they name its version and every feature of the
-    /// processor that it makes code for.
-    fn find(command: &str) -> Result<Self, CompilerError> {
-        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+    /// Asks a compiler for the kernel API with all that it includes and all macros: they name its
+    /// version and every feature of the processor that it makes code for.
+    fn find(installed: &Installed) -> Result<Self, CompilerError> {
+        let words = installed.words();
         for native in [true, false] {
             let mut asked = Self::command(&words);
-            asked.args(native.then_some(NATIVE)).args(["-dM", "-E", "-x", "c", "/dev/null"]);
-            let output = asked.stdin(Stdio::null()).output();
-            let output = output.map_err(|source| {
-                let command = command.to_owned();
-                CompilerError::Missing { command, source }
-            })?;
+            asked.args(native.then_some(NATIVE)).args(["-dD", "-E", "-x", "c", "-"]);
+            let api = memory_file(KERNEL_API.as_bytes()).map_err(CompilerError::Files)?;
+            let output = asked.stdin(api).output();
+            let output = output.map_err(|source| missing(&words, source))?;
             if output.status.success() {
                 let identity = [0u8, 1].map(|half| {
                     let mut hasher = DefaultHasher::new();
-                    (half, command, native, FLAGS, KERNEL_API, &output.stdout).hash(&mut hasher);
+                    (half, installed, native, FLAGS, LINK_FLAGS).hash(&mut hasher);
+                    (KERNEL_API, &output.stdout).hash(&mut hasher);
                     hasher.finish()
                 });
                 return Ok(Self { words, native, identity });
             }
         }
-        Err(CompilerError::Broken { command: command.to_owned() })
+        Err(CompilerError::Broken { command: shown(&words) })
     }
 
     /// See the field.
@@ -145,27 +161,56 @@ impl Compiler {
     pub(crate) fn compile(
         &self,
         text: &KernelText,
-        source: File,
+        mut source: File,
         log: File,
         to: &Path,
     ) -> Result<(), CompilerError> {
-        let mut source = source;
-        io::Write::write_all(&mut source, KERNEL_API.as_bytes())
-            .and_then(|()| io::Write::write_all(&mut source, text.body.as_bytes()))
+        let parts = if text.is_expanded { ["", &text.body] } else { [KERNEL_API, &text.body] };
+        parts
+            .iter()
+            .try_for_each(|part| source.write_all(part.as_bytes()))
             .and_then(|()| source.rewind())
             .map_err(CompilerError::Files)?;
-        let mut log = log;
-        let outputs = log.try_clone().and_then(|out| Ok((out, log.try_clone()?)));
-        let (out, errors) = outputs.map_err(CompilerError::Files)?;
-        let mut command = Self::command(&self.words);
-        command.args(FLAGS).arg(text.optimisation).args(self.native.then_some(NATIVE));
-        command.args(["-x", "c", "-", "-o"]).arg(to).arg("-lm");
-        let child = command.stdin(source).stdout(out).stderr(errors).spawn();
-        let child = child.map_err(|source| {
-            let command = self.words.join(" ");
-            CompilerError::Missing { command, source }
-        })?;
-        let status = wait(child)?;
+        let mut command = self.flagged(text);
+        let language = if text.is_expanded { "cpp-output" } else { "c" };
+        command.args(LINK_FLAGS).args(["-x", language, "-", "-o"]).arg(to).arg("-lm");
+        let out = log.try_clone().map_err(CompilerError::Files)?;
+        self.run(&mut command, source, out, log)
+    }
+
+    /// The text with the kernel API and all that it includes in it.
+    pub(crate) fn preprocess(&self, text: &KernelText) -> Result<String, CompilerError> {
+        let source = [KERNEL_API.as_bytes(), text.body.as_bytes()].concat();
+        let files = memory_file(&source).and_then(|source| {
+            let out = memory_file(&[])?;
+            Ok((source, out.try_clone()?, out, memory_file(&[])?))
+        });
+        let (source, mut expanded, out, log) = files.map_err(CompilerError::Files)?;
+        let mut command = self.flagged(text);
+        // Beside the including file first, as always; and at the root of kernels.
+        command.current_dir(&text.directory).arg("-iquote").arg(&text.root);
+        command.args(["-E", "-x", "c", "-"]);
+        self.run(&mut command, source, out, log)?;
+        let mut bytes = Vec::new();
+        expanded
+            .rewind()
+            .and_then(|()| expanded.read_to_end(&mut bytes))
+            .map_err(CompilerError::Files)?;
+        // Bytes that are no text are in comments and texts of a kernel, where others do as well.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Runs it to its end, with these files as its input and outputs.
+    fn run(
+        &self,
+        command: &mut Command,
+        input: File,
+        out: File,
+        mut log: File,
+    ) -> Result<(), CompilerError> {
+        let errors = log.try_clone().map_err(CompilerError::Files)?;
+        let child = command.stdin(input).stdout(out).stderr(errors).spawn();
+        let status = wait(child.map_err(|source| missing(&self.words, source))?)?;
         if status.success() {
             return Ok(());
         }
@@ -177,12 +222,70 @@ impl Compiler {
         Err(CompilerError::Refused { message })
     }
 
-    fn command(words: &[String]) -> Command {
+    /// The command with all flags that decide what the code is.
+    fn flagged(&self, text: &KernelText) -> Command {
+        let mut command = Self::command(&self.words);
+        command.args(FLAGS).arg(text.optimisation).args(self.native.then_some(NATIVE));
+        command
+    }
+
+    fn command(words: &[OsString]) -> Command {
         let (program, arguments) = words.split_first().expect("a command has at least one word");
         let mut command = Command::new(program);
         // Messages in English, in plain bytes, and nothing that depends on where it runs.
         command.args(arguments).env("LC_ALL", "C");
         command
+    }
+}
+
+fn missing(words: &[OsString], source: io::Error) -> CompilerError {
+    CompilerError::Missing { command: shown(words), source }
+}
+
+fn shown(words: &[OsString]) -> String {
+    words.join(" ".as_ref()).to_string_lossy().into_owned()
+}
+
+/// A file that is nowhere on disk, with this content, at its beginning.
+fn memory_file(content: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("telltale-kernel", MemfdFlags::CLOEXEC)?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+// === impl Installed ===
+
+impl Installed {
+    fn current() -> Self {
+        let command = std::env::var("CC").unwrap_or_default();
+        let command = if command.trim().is_empty() { "cc".to_owned() } else { command };
+        let name = command.split_whitespace().next().unwrap_or_default();
+        let program = Self::find(name);
+        let file = program.as_deref().and_then(|program| std::fs::metadata(program).ok());
+        let file = file.map(|file| (file.len(), file.mtime(), file.mtime_nsec()));
+        let environment = ENVIRONMENT.map(std::env::var_os);
+        Self { command, program, file, environment }
+    }
+
+    /// Where a program is that is named as in a shell.
+    fn find(name: &str) -> Option<PathBuf> {
+        if name.contains('/') {
+            return std::path::absolute(name).ok();
+        }
+        let path = std::env::var_os("PATH")?;
+        let found = std::env::split_paths(&path).map(|directory| directory.join(name));
+        let mut found = found.filter_map(|program| std::path::absolute(program).ok());
+        found.find(|program| access(program, Access::EXEC_OK).is_ok() && program.is_file())
+    }
+
+    fn words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = self.command.split_whitespace().map(Into::into).collect();
+        // Whatever directory it is started in.
+        if let (Some(first), Some(program)) = (words.first_mut(), &self.program) {
+            *first = program.into();
+        }
+        words
     }
 }
 

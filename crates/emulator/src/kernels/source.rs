@@ -1,13 +1,15 @@
 //! A described kernel as one C text: its constants, the kernel API, its source.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use telltale_program_cache::{KernelDescriptor, KernelSource, OptimisationLevel};
+
+use super::source_files::SourceFiles;
 
 /// What every kernel's source begins with.
 pub(super) const KERNEL_API: &str =
@@ -19,9 +21,15 @@ const MAX_SOURCE_BYTES: u64 = 1 << 20;
 /// What is compiled: equal texts are the same kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KernelText {
-    /// Everything after the kernel API.
+    /// Everything after the kernel API, or the preprocessed whole.
     pub(super) body: String,
+    /// Includes are put in, and so is the kernel API.
+    pub(super) is_expanded: bool,
     pub(super) optimisation: &'static str,
+    /// Where includes in quotes are looked for: beside the kernel's file, then at the root of
+    /// kernels. Both are empty if nothing is included, so that they do not matter.
+    pub(super) directory: PathBuf,
+    pub(super) root: PathBuf,
 }
 
 /// Why a kernel's source could not be put together.
@@ -57,8 +65,12 @@ pub enum KernelSourceError {
 }
 
 impl KernelText {
-    /// The text of a kernel; a path that is not absolute starts at `root`.
-    pub(crate) fn of(kernel: &KernelDescriptor, root: &Path) -> Result<Self, KernelSourceError> {
+    /// The text of a kernel and the file that it is in, if any; a path that is not absolute starts
+    /// at `root`.
+    pub(crate) fn of(
+        kernel: &KernelDescriptor,
+        root: &Path,
+    ) -> Result<(Self, SourceFiles), KernelSourceError> {
         let mut body = String::new();
         for (index, value) in kernel.compile_time_arguments.iter().enumerate() {
             put(&mut body, format_args!("#define telltale_compile_time_argument_{index} {value}u"));
@@ -82,15 +94,57 @@ impl KernelText {
         let shown: String =
             kernel.name.chars().map(|one| if is_plain(one) { one } else { '_' }).collect();
         put(&mut body, format_args!("#line 1 \"{shown}\""));
+        let mut files = SourceFiles::default();
+        let (mut directory, mut root) = (root.to_path_buf(), root.to_path_buf());
         match &kernel.source {
             KernelSource::Text(text) if text.len() as u64 > MAX_SOURCE_BYTES => {
                 return Err(KernelSourceError::TooLarge);
             }
             KernelSource::Text(text) => body.push_str(text),
-            KernelSource::Path(path) => body.push_str(&read(&root.join(path.as_ref()))?),
+            KernelSource::Path(path) => {
+                let path = root.join(path.as_ref());
+                let (metadata, text) = read(&path)?;
+                body.push_str(&text);
+                directory = path.parent().unwrap_or(&root).to_path_buf();
+                files.add_read(path, &metadata, text.as_bytes());
+            }
         }
-        Ok(Self { body, optimisation: level(kernel.optimisation_level) })
+        let optimisation = level(kernel.optimisation_level);
+        if !may_include(&body) {
+            (directory, root) = (PathBuf::new(), PathBuf::new());
+        }
+        Ok((Self { body, is_expanded: false, optimisation, directory, root }, files))
     }
+
+    /// Whether other files may belong to it.
+    pub(super) fn may_include(&self) -> bool {
+        !self.is_expanded && may_include(&self.body)
+    }
+
+    /// The same with all that it includes.
+    pub(super) fn expanded(&self, body: String) -> Self {
+        let (directory, root) = (PathBuf::new(), PathBuf::new());
+        Self { body, is_expanded: true, optimisation: self.optimisation, directory, root }
+    }
+
+    /// What stands for it in the key of a compiled kernel.
+    pub(super) fn key(&self, identity: [u64; 2]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.body.len() + 32);
+        key.extend_from_slice(&identity[0].to_le_bytes());
+        key.extend_from_slice(&identity[1].to_le_bytes());
+        key.extend_from_slice(self.optimisation.as_bytes());
+        key.extend_from_slice(&[0, self.is_expanded.into()]);
+        key.extend_from_slice(self.body.as_bytes());
+        key
+    }
+}
+
+/// Whether a text may have a directive that reads another file. Lines that go on do not hide one.
+fn may_include(body: &str) -> bool {
+    let reads = |text: &str| ["include", "embed", "import"].iter().any(|word| text.contains(word));
+    reads(body)
+        || (body.contains('\\')
+            && reads(&body.replace("\\\r\n", "").replace("\\\n", "").replace("??/\n", "")))
 }
 
 fn put(body: &mut String, line: std::fmt::Arguments<'_>) {
@@ -122,7 +176,8 @@ fn check_name(field: &'static str, name: &str) -> Result<(), KernelSourceError> 
     Err(KernelSourceError::Name { field, name })
 }
 
-fn read(path: &Path) -> Result<String, KernelSourceError> {
+/// A file's text, and its metadata from before it was read.
+fn read(path: &Path) -> Result<(Metadata, String), KernelSourceError> {
     let unreadable = |source| KernelSourceError::Unreadable { path: path.to_path_buf(), source };
     let mut text = String::new();
     // A pipe would keep its opener waiting, so what it is comes first.
@@ -131,14 +186,15 @@ fn read(path: &Path) -> Result<String, KernelSourceError> {
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .map_err(unreadable)?;
-    if !file.metadata().map_err(unreadable)?.is_file() {
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
         return Err(unreadable(io::Error::other("it is not a regular file")));
     }
     file.take(MAX_SOURCE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
     if text.len() as u64 > MAX_SOURCE_BYTES {
         return Err(KernelSourceError::TooLarge);
     }
-    Ok(text)
+    Ok((metadata, text))
 }
 
 #[cfg(test)]
@@ -164,7 +220,7 @@ mod tests {
     }
 
     fn text(kernel: &KernelDescriptor) -> Result<KernelText, KernelSourceError> {
-        KernelText::of(kernel, Path::new("/nowhere"))
+        KernelText::of(kernel, Path::new("/nowhere")).map(|(text, _)| text)
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 mod bench;
 mod differential;
+mod edited;
 mod found_again;
+mod kernel_process;
 mod printed;
 mod random;
 mod reference;

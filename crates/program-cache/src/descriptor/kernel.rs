@@ -40,7 +40,8 @@ pub struct KernelDescriptor<A = u32> {
 /// Where a kernel's source is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, ProgramKey)]
 pub enum KernelSource {
-    /// In this file. What the file holds is not part of the program's key.
+    /// In this file. What the file holds is not part of the program's key: at each hit the back end
+    /// looks whether it has changed ([`Backend::is_current`](crate::Backend::is_current)).
     Path(Text),
     /// Here.
     Text(Text),

@@ -8,5 +8,6 @@ mod failing;
 mod memory;
 mod operations;
 mod paper;
+mod stale;
 mod threads;
 mod weight;

@@ -18,6 +18,8 @@ pub(crate) struct Paper {
     pub(crate) alive: std::sync::Arc<AtomicUsize>,
     /// Writes nothing into this slot, as a careless back end would.
     pub(crate) forgets_slot: Option<usize>,
+    /// Compilations before this one are of files that have changed since.
+    pub(crate) first_current: AtomicU64,
 }
 
 /// A program on paper.
@@ -59,6 +61,10 @@ impl Backend for Paper {
             sheet.arguments.words_mut()[slot] = word;
         }
         Ok(())
+    }
+
+    fn is_current(&self, sheet: &mut Sheet) -> bool {
+        sheet.serial >= self.first_current.load(Ordering::Relaxed)
     }
 
     fn arguments<'a>(&self, sheet: &'a Sheet) -> &'a ProgramArguments {

@@ -1,0 +1,116 @@
+//! A kernel whose file, or a file that it includes, is edited is compiled anew: in a running process
+//! whatever the program cache's mode, and in the next process.
+
+use std::fs;
+
+use crate::kernel_process::Kernels;
+
+const MODES: [&str; 3] = ["on", "off", "check"];
+
+#[test]
+fn an_edited_kernel_file_is_compiled_anew_in_every_mode() {
+    let kernels = Kernels::new();
+    for mode in MODES {
+        let mut process = kernels.start(mode);
+        for value in ["31", "32", "32", "31"] {
+            kernels.write_value("kernel.c", "", value);
+            assert_eq!(process.run("kernel.c"), value, "mode {mode}");
+            assert_eq!(process.run("kernel.c"), value, "mode {mode}, again");
+        }
+        process.ends_well();
+    }
+}
+
+#[test]
+fn an_edited_header_is_compiled_anew_in_every_mode() {
+    let kernels = Kernels::new();
+    kernels.write_value("kernel.c", "#include \"outer.h\"", "OUTER");
+    kernels.write("outer.h", "#include \"inner/value.h\"\n#define OUTER (VALUE + 1)\n");
+    for mode in MODES {
+        let mut process = kernels.start(mode);
+        for value in [60, 70, 70, 60] {
+            kernels.write("inner/value.h", &format!("#define VALUE {value}\n"));
+            assert_eq!(process.run("kernel.c"), (value + 1).to_string(), "mode {mode}");
+        }
+        process.ends_well();
+    }
+}
+
+#[test]
+fn an_edited_header_is_compiled_anew_by_the_next_process() {
+    let kernels = Kernels::new();
+    for named in ["value.h".into(), kernels.path("value.h")] {
+        kernels.write_value("kernel.c", &format!("#include {named:?}"), "VALUE");
+        for value in ["60", "70", "60", "80"] {
+            kernels.write("value.h", &format!("#define VALUE {value}\n"));
+            assert_eq!(kernels.run_once("kernel.c"), value, "included as {named:?}");
+        }
+    }
+}
+
+#[test]
+fn a_header_that_appears_earlier_on_the_search_path_is_used() {
+    let kernels = Kernels::new();
+    // Includes are looked for beside the including file, then at the root of kernels.
+    kernels.write_value("deep/kernel.c", "#include \"value.h\"", "VALUE");
+    kernels.write("value.h", "#define VALUE 1\n");
+    for mode in MODES {
+        let mut process = kernels.start(mode);
+        assert_eq!(process.run("deep/kernel.c"), "1", "mode {mode}");
+        kernels.write("deep/value.h", "#define VALUE 2\n");
+        assert_eq!(process.run("deep/kernel.c"), "2", "mode {mode}");
+        assert_eq!(kernels.run_once("deep/kernel.c"), "2");
+        fs::remove_file(kernels.path("deep/value.h")).unwrap();
+        assert_eq!(process.run("deep/kernel.c"), "1", "mode {mode}");
+        assert_eq!(kernels.run_once("deep/kernel.c"), "1");
+        process.ends_well();
+    }
+}
+
+#[test]
+fn a_kernel_that_asks_whether_a_header_is_there_notices_it() {
+    let kernels = Kernels::new();
+    let asks = "#if __has_include(\"option.h\")\n#define VALUE 2\n#else\n#define VALUE 1\n#endif";
+    kernels.write_value("kernel.c", asks, "VALUE");
+    let mut process = kernels.start("on");
+    assert_eq!(process.run("kernel.c"), "1");
+    kernels.write("option.h", "");
+    assert_eq!(process.run("kernel.c"), "2");
+    assert_eq!(kernels.run_once("kernel.c"), "2");
+    process.ends_well();
+}
+
+#[test]
+fn a_file_that_is_broken_or_gone_is_an_error_until_it_is_mended() {
+    let kernels = Kernels::new();
+    kernels.write_value("kernel.c", "#include \"value.h\"", "VALUE");
+    let mut process = kernels.start("check");
+    for round in ["1", "2"] {
+        kernels.write("value.h", &format!("#define VALUE {round}\n"));
+        assert_eq!(process.run("kernel.c"), round);
+        kernels.write("value.h", "#define VALUE nothing\n");
+        let said = process.run("kernel.c");
+        assert!(said.contains("the C compiler refuses its source"), "{said}");
+        assert!(said.contains("nothing"), "{said}");
+        fs::remove_file(kernels.path("value.h")).unwrap();
+        let said = process.run("kernel.c");
+        assert!(said.contains("value.h: No such file"), "{said}");
+    }
+    fs::remove_file(kernels.path("kernel.c")).unwrap();
+    let said = process.run("kernel.c");
+    assert!(said.contains("cannot read its source"), "{said}");
+    process.ends_well();
+}
+
+#[test]
+fn another_compiler_and_other_flags_make_another_kernel() {
+    let kernels = Kernels::new();
+    kernels.write_value("kernel.c", "", "FLAG");
+    for (compiler, value) in [("cc -DFLAG=1", "1"), ("cc -DFLAG=2", "2"), ("cc -DFLAG=1", "1")] {
+        let mut process = kernels.start_with("on", |command| {
+            command.env("CC", compiler);
+        });
+        assert_eq!(process.run("kernel.c"), value);
+        process.ends_well();
+    }
+}
