@@ -159,8 +159,8 @@ impl Parts {
         words.push(Argument::Word(stride.unwrap_or(0)));
         for (index, result) in (FIRST_RESULT..).zip(results) {
             words.extend(result.tensor_words());
-            let columns = if result.columns == 1 { 1 } else { blocks.block_columns };
-            self = self.buffer(index, blocks.block_rows * columns, 2);
+            let own = if result.columns == 1 { 1 } else { blocks.block_columns };
+            self = self.buffer(index, blocks.block_rows * stride.unwrap_or(own), 2);
         }
         let (name, text) = WRITE_BLOCKS;
         self.kernel(name, text, KernelConfig::Writer(WriterConfig {}), words)
