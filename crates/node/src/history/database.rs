@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
 /// Marks a file as a history of Telltale: "tell" in ASCII.
 const APPLICATION_ID: i32 = 0x7465_6c6c;
@@ -90,14 +92,14 @@ pub(super) fn open_to_write(path: &Path) -> Result<Connection, DatabaseError> {
 }
 
 /// Opens the database at `path` to read, while somebody else writes or not.
+///
+/// Only SQLite may open the file: closing any descriptor of it drops all POSIX locks that this process
+/// has on it, and with them what keeps a foreign client from deleting the log under the writer
+/// ("How To Corrupt An SQLite Database File", 2.2). So whether it may be opened is asked by its name.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, DatabaseError> {
-    match std::fs::File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(DatabaseError::Missing { path: path.to_owned() });
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            return Err(DatabaseError::Closed { path: path.to_owned() });
-        }
+    match accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS) {
+        Err(Errno::NOENT) => return Err(DatabaseError::Missing { path: path.to_owned() }),
+        Err(Errno::ACCESS) => return Err(DatabaseError::Closed { path: path.to_owned() }),
         // SQLite tells any other reason better.
         _ => {}
     }

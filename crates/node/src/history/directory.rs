@@ -1,6 +1,6 @@
 //! The directory that the history is in: ours alone, with a lock for the one who writes.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use rustix::io::Errno;
 
 /// The database's name in the directory.
 const DATABASE: &str = "history.db";
+/// What it is called until it is closed to others.
+const NEW_DATABASE: &str = "history.db.new";
 /// The name of the file whose lock the writer holds.
 const LOCK: &str = "history.lock";
 /// Bytes of a pid in that file, with the end of its line.
@@ -75,6 +77,15 @@ pub enum DirectoryError {
 pub(super) struct OwnDirectory {
     path: PathBuf,
     lock: File,
+}
+
+/// Which files a database consists of. While a connection that writes is open, they stay the same
+/// unless somebody removes or replaces them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Files {
+    database: Option<(u64, u64)>,
+    log: Option<(u64, u64)>,
+    index: Option<(u64, u64)>,
 }
 
 /// Where the state of the service of a machine is: as told; below the root of an emulated or recorded
@@ -150,11 +161,20 @@ impl OwnDirectory {
         held.is_some() && held == identity(&self.path.join(LOCK))
     }
 
-    /// The database's file, there and closed to others.
+    /// The database's file, there and closed to others. It is not opened here: a reader of this
+    /// process may have it open, whose locks would be dropped with our descriptor.
     pub(super) fn database(&self) -> Result<PathBuf, DirectoryError> {
+        let failed = |source| DirectoryError::Use { path: self.path.clone(), source };
         let path = self.path.join(DATABASE);
-        private_file(&path)
-            .map_err(|source| DirectoryError::Use { path: self.path.clone(), source })?;
+        match fs::symlink_metadata(&path) {
+            Ok(found) => close_to_others(&path, &found).map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // An empty file of another name, so that nobody can have it open when it is closed.
+                let new = self.path.join(NEW_DATABASE);
+                private_file(&new).and_then(|_| fs::rename(&new, &path)).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
         Ok(path)
     }
 
@@ -180,8 +200,42 @@ impl OwnDirectory {
     }
 }
 
+// === impl Files ===
+
+impl Files {
+    /// Those of the database at `path`, by their names.
+    pub(super) fn of(path: &Path) -> Self {
+        let named = |suffix| identity(&beside(path, suffix));
+        Self { database: identity(path), log: named("-wal"), index: named("-shm") }
+    }
+
+    /// Removes those of these files that still have the names of the log of the database at `path`: with
+    /// another database there, SQLite would take their pages for pages of that one.
+    pub(super) fn remove_log(self, path: &Path) -> io::Result<()> {
+        for (suffix, open) in [("-wal", self.log), ("-shm", self.index)] {
+            let name = beside(path, suffix);
+            if open.is_some() && open == identity(&name) {
+                fs::remove_file(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the database is the same, whatever its log is.
+    pub(super) fn is_same_database(self, other: Self) -> bool {
+        self.database.is_some() && self.database == other.database
+    }
+}
+
+/// The file of the database at `path` with this suffix.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 /// What tells a file from another one that has its name later; none where it is not there.
-pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
@@ -280,6 +334,27 @@ fn noted_holder(lock: &File) -> Option<u32> {
     text.strip_suffix('\n')?.parse().ok()
 }
 
+/// Lets only its owner read a file that is there, by its name. Refuses what is no file of this user.
+fn close_to_others(path: &Path, found: &Metadata) -> io::Result<()> {
+    if !found.is_file() {
+        return Err(io::Error::other("there is something that is not a regular file"));
+    }
+    is_own(found)?;
+    if found.mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
+/// Refuses a file of another user, who may have it open.
+fn is_own(found: &Metadata) -> io::Result<()> {
+    if found.uid() == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let words = format!("the file belongs to user {}", found.uid());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, words))
+}
+
 /// Opens a file that only its owner may read, and makes it if it is not there. Never follows a link.
 fn private_file(path: &Path) -> io::Result<File> {
     let no_links = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag of open(2) is an int");
@@ -287,11 +362,7 @@ fn private_file(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let file = options.custom_flags(no_links).open(path)?;
     let found = file.metadata()?;
-    // Whoever made it may have it open.
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        let words = format!("the file belongs to user {}", found.uid());
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, words));
-    }
+    is_own(&found)?;
     if found.mode() & 0o077 != 0 {
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
     }

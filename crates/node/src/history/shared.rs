@@ -2,8 +2,11 @@
 //! one question at a time, so that one user's long span does not take every thread.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use telltale_schema::text::with_causes;
+use telltale_server::log;
 use tokio::sync::Semaphore;
 
 use super::database::DatabaseError;
@@ -17,6 +20,19 @@ const READS: usize = 1;
 pub struct SharedReader {
     database: Arc<PathBuf>,
     turns: Arc<Semaphore>,
+    health: Arc<ReadHealth>,
+}
+
+/// How reading goes, which the one who writes reports with its own figures. It also keeps readers
+/// away while the writer opens the database again.
+#[derive(Debug, Default)]
+pub(super) struct ReadHealth {
+    failures: AtomicU64,
+    /// What is wrong since a reader failed; none when the last one did not.
+    problem: Mutex<Option<String>>,
+    /// Whether the writer should look whether its files are still there.
+    suspects_files: AtomicBool,
+    files: RwLock<()>,
 }
 
 /// Why a question was not answered.
@@ -39,7 +55,12 @@ impl SharedReader {
     /// The history in this database, which need not exist yet.
     #[must_use]
     pub fn new(database: PathBuf) -> Self {
-        Self { database: Arc::new(database), turns: Arc::new(Semaphore::new(READS)) }
+        Self::reporting_to(database, Arc::default())
+    }
+
+    /// The same, where a writer reports what goes wrong.
+    pub(super) fn reporting_to(database: PathBuf, health: Arc<ReadHealth>) -> Self {
+        Self { database: Arc::new(database), turns: Arc::new(Semaphore::new(READS)), health }
     }
 
     /// Reads, when it is its turn.
@@ -52,12 +73,62 @@ impl SharedReader {
     ) -> Result<T, SharedReadError> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| SharedReadError::GivenUp)?;
-        let database = Arc::clone(&self.database);
+        let (database, health) = (Arc::clone(&self.database), Arc::clone(&self.health));
         // The turn goes with the thread: a caller that stops waiting leaves it reading.
         let task = move || {
             let _turn = turn;
-            Ok(read(&Reader::open(&database)?)?)
+            let _files = health.reading();
+            let answer = Reader::open(&database)
+                .map_err(SharedReadError::from)
+                .and_then(|reader| Ok(read(&reader)?));
+            health.note(answer.as_ref().err());
+            answer
         };
         tokio::task::spawn_blocking(task).await.map_err(|_| SharedReadError::GivenUp)?
+    }
+}
+
+// === impl ReadHealth ===
+
+impl ReadHealth {
+    /// Times that reading failed, and what is wrong now.
+    pub(super) fn figures(&self) -> (u64, Option<String>) {
+        let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.failures.load(Ordering::Relaxed), problem.clone())
+    }
+
+    /// Whether a reader has failed since this was asked last.
+    pub(super) fn take_suspicion(&self) -> bool {
+        self.suspects_files.swap(false, Ordering::Relaxed)
+    }
+
+    /// Waits for those who read, and keeps others from beginning.
+    pub(super) fn without_readers(&self) -> RwLockWriteGuard<'_, ()> {
+        self.files.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reading(&self) -> RwLockReadGuard<'_, ()> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how reading went: what is wrong is logged once.
+    fn note(&self, error: Option<&SharedReadError>) {
+        let failure = error.filter(|error| {
+            use SharedReadError::{Closed, Read};
+            matches!(error, Closed(_) | Read(ReadHistoryError::Sqlite(_)))
+        });
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(words) = failure.map(|error| with_causes(error)) else {
+            if problem.take().is_some() {
+                log::info("the history can be read again");
+            }
+            return;
+        };
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.suspects_files.store(true, Ordering::Relaxed);
+        if problem.as_ref() != Some(&words) {
+            log::warn(&format!("the history cannot be read: {words}"));
+            *problem = Some(words);
+        }
     }
 }

@@ -156,6 +156,12 @@ impl Store {
         let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     }
 
+    /// How many blocks there are, and the number of the newest: what tells whether some were lost.
+    pub(super) fn blocks(&self) -> rusqlite::Result<(i64, i64)> {
+        let text = "SELECT count(*), coalesce(max(id), 0) FROM block";
+        self.connection.query_row(text, [], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
     /// Bytes on the disk, with all that belongs to it.
     pub(super) fn bytes(&self) -> u64 {
         ["", "-wal", "-shm"].into_iter().map(|suffix| self.file_bytes(suffix)).sum()

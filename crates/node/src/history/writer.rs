@@ -15,8 +15,9 @@ use telltale_schema::snapshot::Snapshot;
 use telltale_schema::text::with_causes;
 
 use super::database::{DatabaseError, is_damage};
-use super::directory::{DirectoryError, OwnDirectory, identity};
+use super::directory::{DirectoryError, Files, OwnDirectory, database_in};
 use super::recorder::{ClosedBlock, Recorder};
+use super::shared::{ReadHealth, SharedReader};
 use super::store::{Store, StoreError};
 use super::{HistoryOptions, blocks};
 use telltale_server::log;
@@ -55,7 +56,7 @@ pub struct HistoryFigures {
     pub missed: u64,
     /// Blocks that were lost, because the disk was full or failed for too long.
     pub lost_blocks: u64,
-    /// Times that writing failed.
+    /// Times that it could not be opened, written or read, or its files were removed.
     pub failures: u64,
     /// Processes and devices, over all snapshots, for which there was no room.
     pub left_out: u64,
@@ -70,6 +71,8 @@ pub struct Writer {
     queue: Option<SyncSender<Offer>>,
     clock: Arc<dyn Clock>,
     counts: Arc<Counts>,
+    database: PathBuf,
+    reading: Arc<ReadHealth>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -106,7 +109,7 @@ impl Writer {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, HistoryError> {
         let own = OwnDirectory::take(directory)?;
-        let counts = Arc::new(Counts::default());
+        let (counts, reading) = (Arc::new(Counts::default()), Arc::new(ReadHealth::default()));
         counts.longest_ms.store(longest_ms(interval), Ordering::Relaxed);
         let (queue, offers) = sync_channel(MAX_WAITING);
         let mut thread = Thread {
@@ -114,11 +117,12 @@ impl Writer {
             own,
             options: options.clone(),
             open: None,
-            file: None,
+            files: None,
             tried: None,
             unwritten: VecDeque::new(),
             tidied: Instant::now(),
             counts: Arc::clone(&counts),
+            reading: Arc::clone(&reading),
         };
         match thread.open() {
             Err(HistoryError::Database(error @ DatabaseError::Sqlite { .. })) => {
@@ -131,7 +135,15 @@ impl Writer {
             .stack_size(512 << 10)
             .spawn(move || thread.run(&offers))
             .map_err(HistoryError::Thread)?;
-        Ok(Self { queue: Some(queue), clock, counts, thread: Some(thread) })
+        let database = database_in(directory);
+        Ok(Self { queue: Some(queue), clock, counts, database, reading, thread: Some(thread) })
+    }
+
+    /// What servers of this process read the history by. What goes wrong there is in
+    /// [`Self::figures`].
+    #[must_use]
+    pub fn reader(&self) -> SharedReader {
+        SharedReader::reporting_to(self.database.clone(), Arc::clone(&self.reading))
     }
 
     /// From now on snapshots come each `interval` or more often: what is much longer is a gap.
@@ -156,14 +168,15 @@ impl Writer {
     pub fn figures(&self) -> HistoryFigures {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let problem = self.counts.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let (read_failures, read_problem) = self.reading.figures();
         HistoryFigures {
             recorded: count(&self.counts.recorded),
             missed: count(&self.counts.missed),
             lost_blocks: count(&self.counts.lost_blocks),
-            failures: count(&self.counts.failures),
+            failures: count(&self.counts.failures).saturating_add(read_failures),
             left_out: count(&self.counts.left_out),
             bytes: count(&self.counts.bytes),
-            problem: problem.clone(),
+            problem: problem.clone().or(read_problem),
         }
     }
 }
@@ -190,14 +203,15 @@ struct Thread {
     path: PathBuf,
     options: HistoryOptions,
     open: Option<(Store, Recorder)>,
-    /// Which file is open.
-    file: Option<(u64, u64)>,
+    /// Which files are open.
+    files: Option<Files>,
     /// When opening was last tried, where it failed.
     tried: Option<Instant>,
     /// Blocks that wait to be written, the oldest first.
     unwritten: VecDeque<ClosedBlock>,
     tidied: Instant,
     counts: Arc<Counts>,
+    reading: Arc<ReadHealth>,
 }
 
 // === impl Thread ===
@@ -219,6 +233,9 @@ impl Thread {
 
     fn record(&mut self, snapshot: &Snapshot, monotonic_ns: u64) {
         self.open_again();
+        if self.reading.take_suspicion() && self.open.is_some() && !self.has_its_files() {
+            self.open_other_files();
+        }
         let Some((store, recorder)) = &mut self.open else {
             self.counts.missed.fetch_add(1, Ordering::Relaxed);
             return;
@@ -242,8 +259,8 @@ impl Thread {
 
     fn write(&mut self, block: Option<ClosedBlock>) {
         self.unwritten.extend(block);
-        if !self.own.is_there() || identity(&self.path) != self.file {
-            return self.begin_anew();
+        if !self.has_its_files() {
+            return self.open_other_files();
         }
         let Some((store, recorder)) = &mut self.open else { return };
         let written = store.write(&self.unwritten, recorder).and_then(|()| {
@@ -291,16 +308,72 @@ impl Thread {
         self.open = None;
     }
 
-    /// Somebody removed the files, and what is written to them is nobody's to read: makes others.
-    fn begin_anew(&mut self) {
-        self.give_up_file();
+    /// Whether what is open is what others find by its names.
+    fn has_its_files(&self) -> bool {
+        self.own.is_there() && self.files == Some(Files::of(&self.path))
+    }
+
+    /// Somebody removed or replaced files that are open: what is written to them is nobody's to read.
+    fn open_other_files(&mut self) {
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
         let directory = self.own.path().display().to_string();
-        self.counts.has_problem(&format!("its files in {directory} were removed"));
-        match self.open() {
-            Ok(()) => log::info(&format!("a new history is begun in {directory}")),
+        let now = Files::of(&self.path);
+        let has_database =
+            self.own.is_there() && self.files.is_some_and(|files| files.is_same_database(now));
+        if has_database {
+            let words =
+                format!("its log (-wal, -shm) in {directory} was removed while it was open");
+            self.counts.has_problem(&words);
+            return match self.save_log() {
+                Ok(0) => log::info("the history is open again, and nothing of it was lost"),
+                Ok(lost) => {
+                    self.counts.lost_blocks.fetch_add(lost, Ordering::Relaxed);
+                    log::warn(&format!("the history is open again; it lost {lost} blocks"));
+                }
+                Err(error) => self.counts.has_problem(&with_causes(&error)),
+            };
+        }
+        let words = format!("its files in {directory} were removed or replaced");
+        self.counts.has_problem(&words);
+        match self.open_replaced() {
+            Ok(()) => log::info(&format!("the history is open again, as it is in {directory}")),
             Err(error) => self.counts.has_problem(&with_causes(&error)),
         }
+    }
+
+    /// Gives up the database that is open, and opens what is in its place, or a new one.
+    fn open_replaced(&mut self) -> Result<(), HistoryError> {
+        let reading = Arc::clone(&self.reading);
+        let _alone = reading.without_readers();
+        self.give_up_file();
+        if let Some(files) = self.files.take() {
+            let failed = |source| DirectoryError::Use { path: self.own.path().to_owned(), source };
+            files.remove_log(&self.path).map_err(failed)?;
+        }
+        self.open()
+    }
+
+    /// Takes over into the database what only the removed log has, which is still open here, and opens
+    /// the database with a new one. Gives how many blocks were lost.
+    fn save_log(&mut self) -> Result<u64, HistoryError> {
+        let reading = Arc::clone(&self.reading);
+        // SQLite keeps one index for all connections of a process, and a reader would keep the old one.
+        let _alone = reading.without_readers();
+        let Some((store, recorder)) = self.open.take() else { return Ok(0) };
+        let had = store.blocks().unwrap_or_default();
+        store.tidy();
+        drop(store);
+        self.open()?;
+        let Some((store, opened)) = &mut self.open else { return Ok(0) };
+        let has = store.blocks().unwrap_or_default();
+        if had == has {
+            // What is in memory belongs to the rows that are there.
+            *opened = recorder;
+            return Ok(0);
+        }
+        let unwritten = std::mem::take(&mut self.unwritten).len();
+        let lost = u64::try_from(had.0.saturating_sub(has.0)).unwrap_or(0);
+        Ok(lost.saturating_add(u64::try_from(unwritten).unwrap_or(u64::MAX)))
     }
 
     /// Tries to open a database that did not open before, now and then.
@@ -351,7 +424,7 @@ impl Thread {
                 false => DatabaseError::Sqlite { path: self.path.clone(), source },
             })?;
         self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
-        self.file = identity(&self.path);
+        self.files = Some(Files::of(&self.path));
         self.open = Some((store, recorder));
         Ok(())
     }

@@ -78,6 +78,43 @@ fn a_directory_that_was_removed_is_made_again_and_what_follows_is_kept() {
 }
 
 #[test]
+fn a_log_that_is_removed_costs_nothing_and_is_reported_until_the_next_writing() {
+    let mut kept = Kept::new();
+    kept.see_for(40, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    for suffix in ["-wal", "-shm"] {
+        fs::remove_file(format!("{}{suffix}", kept.path().display())).unwrap();
+    }
+    kept.see_for(10, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    let figures = kept.writer().figures();
+    assert_eq!((figures.failures, figures.lost_blocks), (1, 0), "{figures:?}");
+    assert!(figures.problem.unwrap().contains("was removed while it was open"));
+    kept.see_for(20, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    assert_eq!(kept.writer().figures().problem, None);
+    kept.stop();
+    assert_eq!(kept.report("11").usage[0].byte_seconds, 69 * 5, "70 collections, and no gap");
+    assert_eq!(integrity(&kept.path()), "ok");
+}
+
+#[test]
+fn a_database_that_is_replaced_is_reported_and_what_is_there_goes_on() {
+    let (mut kept, mut other) = (Kept::new(), Kept::new());
+    other.see_for(20, &[device(0, 1, None)], &[process(12, 5, &[0])]);
+    other.stop();
+    kept.see_for(40, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    fs::rename(other.path(), kept.path()).unwrap();
+    kept.see_for(10, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    let figures = kept.writer().figures();
+    assert_eq!((figures.failures, figures.lost_blocks), (1, 1), "{figures:?}");
+    assert!(figures.problem.unwrap().contains("removed or replaced"));
+    kept.see_for(30, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    assert_eq!(kept.writer().figures().problem, None);
+    kept.stop();
+    assert_eq!(kept.report("12").process.name, "job12", "what was there is read");
+    assert_eq!(kept.report("11").process.name, "job11");
+    assert_eq!(integrity(&kept.path()), "ok");
+}
+
+#[test]
 fn a_newer_history_is_refused_and_left_alone() {
     let mut kept = Kept::new();
     kept.see_for(12, &[device(0, 1, None)], &[]);

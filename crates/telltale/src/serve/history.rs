@@ -7,7 +7,7 @@ use std::time::Duration;
 use telltale_node::clock::SystemClock;
 use telltale_node::configuration::Configuration;
 use telltale_node::history::{
-    DirectoryError, HistoryError, HistoryFigures, SharedReader, Writer, database_in, directory_for,
+    DirectoryError, HistoryError, HistoryFigures, SharedReader, Writer, directory_for,
 };
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
@@ -37,9 +37,9 @@ pub(super) fn start(
     match Writer::start(&directory, options, interval, Arc::new(SystemClock)) {
         Ok(writer) => {
             log::info(&format!("the history is in {}", directory.display()));
-            let stopped = parts.stopped();
+            let (reader, stopped) = (writer.reader(), parts.stopped());
             parts.run("history", telltale_node::history::serve(writer, view.clone(), stopped));
-            Ok(Some(SharedReader::new(database_in(&directory))))
+            Ok(Some(reader))
         }
         // Another service is there: two that collect are one too many.
         Err(HistoryError::Directory(error @ DirectoryError::Taken { .. })) => Err(error),

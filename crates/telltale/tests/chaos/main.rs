@@ -10,6 +10,7 @@
 mod company;
 mod endpoints;
 mod faults;
+mod foreign_clients;
 mod forks;
 mod random;
 mod restart;

@@ -124,6 +124,11 @@ impl Service {
         prlimit(Some(self.pid()), Resource::Fsize, limit).unwrap()
     }
 
+    /// Its pid.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap()
     }

@@ -101,12 +101,12 @@ pub const CONFIGURATION_RELOADS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
-/// Times that the history could not be opened or written; it is tried again each time.
+/// Times that the history could not be opened, written or read, or that its files were removed or replaced; it is tried again each time.
 pub const HISTORY_FAILURES_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_history_failures_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Times that the history could not be opened or written; it is tried again each time.",
+    help: "Times that the history could not be opened, written or read, or that its files were removed or replaced; it is tried again each time.",
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
@@ -123,12 +123,12 @@ pub const HISTORY_SIZE_BYTES: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
-/// 1 when the history was written the last time it was to be, 0 when the disk, the file or its directory did not allow it.
+/// 1 when the history could be written and read the last time, 0 when the disk, its files or their directory did not allow it.
 pub const HISTORY_UP: &MetricDefinition = &MetricDefinition {
     name: "telltale_history_up",
     unit: Unit::None,
     kind: MetricKind::Gauge,
-    help: "1 when the history was written the last time it was to be, 0 when the disk, the file or its directory did not allow it.",
+    help: "1 when the history could be written and read the last time, 0 when the disk, its files or their directory did not allow it.",
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
