@@ -50,11 +50,16 @@ pub enum Defect {
     BudgetIgnored,
     /// The port is the same in each epoch.
     PortKept,
+    /// Whoever's agent comes anew while an epoch is prepared is charged for it, also where an operator ordered
+    /// the epoch on a job that was over.
+    RerunsCharged,
+    /// Crowds that fall silent at once are evicted like single nodes.
+    CrowdsEvicted,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::LockedUp,
         Self::SilenceIgnored,
         Self::VerdictsUnread,
@@ -74,5 +79,7 @@ impl Defect {
         Self::ObserveIgnored,
         Self::BudgetIgnored,
         Self::PortKept,
+        Self::RerunsCharged,
+        Self::CrowdsEvicted,
     ];
 }

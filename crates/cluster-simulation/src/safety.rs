@@ -10,10 +10,10 @@ use telltale_cluster::incident::Incident;
 use telltale_cluster::message::{Assignment, Order, ToNode};
 use telltale_cluster::node::{Bar, NodeName};
 use telltale_cluster::policy::{Mode, NoSpare};
-use telltale_cluster::stored::{Phase, StoredState};
+use telltale_cluster::stored::{Phase, StoredState, Why};
 
 use crate::clock::TrueTime;
-use crate::scenario::Scenario;
+use crate::scenario::{Kinds, Scenario};
 
 /// How long after its end a trouble still excuses what is done about it: silence, two rounds of orders
 /// and the stopping of workers.
@@ -53,6 +53,10 @@ pub(crate) struct Safety {
     ordered_out: BTreeSet<NodeName>,
     /// Until when a node that has left in order may lose its slot for that.
     left: BTreeMap<NodeName, TrueTime>,
+    /// Whether nobody ever fails, so that nobody may be charged.
+    nobody_fails: bool,
+    /// Whether a failure began the present epoch, and no order was given since.
+    failed: bool,
 }
 
 impl Safety {
@@ -76,6 +80,8 @@ impl Safety {
             ordered_until: TrueTime::default(),
             ordered_out: BTreeSet::new(),
             left: BTreeMap::new(),
+            nobody_fails: matches!(scenario.kinds, Kinds::PlannedReruns | Kinds::CrowdCut),
+            failed: false,
         }
     }
 
@@ -114,10 +120,14 @@ impl Safety {
     }
 
     /// A decision was stored.
-    pub(crate) fn stored(&mut self, now: TrueTime, state: &StoredState) {
+    pub(crate) fn stored(&mut self, now: TrueTime, why: &Why, state: &StoredState) {
         if let Some(former) = self.stored.take() {
             self.follows(now, &former, state);
-            self.evicted(now, &former, state);
+            if former.epoch != state.epoch || *why == Why::Ordered {
+                self.failed = matches!(why, Why::Incident { .. });
+            }
+            self.evicted(now, &former, why, state);
+            self.charged(now, &former, state);
         }
         if let Phase::Committed(master) = &state.phase {
             let place = (state.map.digest(), master.address.as_str().to_owned(), master.port.get());
@@ -160,7 +170,20 @@ impl Safety {
         }
     }
 
-    fn evicted(&mut self, now: TrueTime, former: &StoredState, state: &StoredState) {
+    /// Nobody is charged where nobody fails.
+    fn charged(&mut self, now: TrueTime, former: &StoredState, state: &StoredState) {
+        if !self.nobody_fails {
+            return;
+        }
+        for (node, count) in &state.failures {
+            let before = former.failures.get(node).copied().unwrap_or(0);
+            self.hold(*count <= before, now, || {
+                format!("{node} was charged, and nothing was wrong with it")
+            });
+        }
+    }
+
+    fn evicted(&mut self, now: TrueTime, former: &StoredState, why: &Why, state: &StoredState) {
         let forming = former.phase == Phase::Forming;
         let over = matches!(former.phase, Phase::Over(_));
         for (_, node) in former.map.holders() {
@@ -178,6 +201,12 @@ impl Safety {
             self.hold(excused, now, || {
                 format!("{node} was evicted, and nothing was wrong with it")
             });
+            if matches!(why, Why::Absent { .. }) {
+                // No budget is asked for who is not there for an epoch that was planned.
+                let failed = self.failed;
+                self.hold(!failed, now, || format!("{node} was passed over after a failure"));
+                continue;
+            }
             // The coordinator's clock may be a little fast.
             let window = self.budget_window - self.budget_window / 1000;
             while self.evictions.front().is_some_and(|first| now.since(*first) >= window) {

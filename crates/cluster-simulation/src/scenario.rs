@@ -38,6 +38,13 @@ pub enum Kinds {
     All,
     /// Only those that concern coordinators and their store.
     Coordinators,
+    /// The job finishes again and again, is restarted by an operator, and its agents are started again.
+    PlannedReruns,
+    /// Several nodes with a slot are cut off from the coordinators at once, for less than a minute. Their
+    /// workers go on.
+    CrowdCut,
+    /// Several nodes with a slot lose power at once, for ever.
+    CrowdDeath,
     /// One worker is killed at the end of the troubled time, and nothing else.
     OneCrash,
     /// One node with a slot loses power then, for ever.
@@ -78,6 +85,7 @@ impl Scenario {
             failures_to_quarantine: count(&mut random, 2, 8),
             // Suspicions of some seconds are to matter.
             continuity_windows: 5,
+            mass_silence_timeout: Duration::from_secs(20),
             prepare_deadline: Duration::from_secs(6),
             no_spare,
             // Few ports, so that the range is gone round.
@@ -117,12 +125,45 @@ impl Scenario {
         }
     }
 
+    /// A job that an operator runs again and again.
+    #[must_use]
+    pub fn planned_reruns(seed: u64) -> Self {
+        let drawn = Self::drawn(seed);
+        let mut random = Random::new(seed ^ 0x5eed).split();
+        let work = random.duration(Duration::from_millis(500), Duration::from_secs(5));
+        Self {
+            kinds: Kinds::PlannedReruns,
+            // One of them would be spent at once, were they spent at all.
+            policy: Policy { eviction_budget: 1, restart_budget: 1, ..drawn.policy },
+            agent: AgentPolicy { restart_budget: 2, ..drawn.agent },
+            troubled: Duration::from_secs(150),
+            troubles: 0,
+            work: Some(work),
+            ..drawn
+        }
+    }
+
+    /// A job of eight nodes with four spares, of which several fall silent at once.
+    #[must_use]
+    pub fn crowd(seed: u64, kinds: Kinds) -> Self {
+        let plain = Self::plain(seed);
+        let policy = Policy {
+            eviction_budget: 20,
+            mass_silence_timeout: Policy::default().mass_silence_timeout,
+            ..plain.policy
+        };
+        let job = Job { slots: 8, ..plain.job };
+        Self { kinds, job, policy, spares: 4, troubled: Duration::from_secs(80), ..plain }
+    }
+
     /// How long after everything is mended the job must run again: everybody who was frozen or cut
     /// off is noticed, registered and stopped, and the dead are replaced as the budget allows.
     #[must_use]
     pub fn recovery_bound(&self) -> Duration {
         let windows = 1 + self.spares.div_ceil(self.policy.eviction_budget.max(1));
-        self.policy.budget_window * windows + Duration::from_secs(60)
+        self.policy.budget_window * windows
+            + self.policy.mass_silence_timeout
+            + Duration::from_secs(60)
     }
 
     /// How many nodes there are.

@@ -4,16 +4,18 @@
 
 mod hosts;
 mod job;
+mod reruns;
 mod seats;
 mod troubles;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use telltale_cluster::agent::{AgentInput, Exit};
 use telltale_cluster::coordinator::Input;
 use telltale_cluster::epoch::Term;
 use telltale_cluster::message::{FromNode, ToNode};
+use telltale_cluster::node::NodeName;
 use telltale_cluster::stored::{Decision, Phase, StoredState};
 use telltale_cluster::time::Moment;
 
@@ -28,6 +30,7 @@ use crate::seat::Seat;
 use crate::store::{Grant, Store};
 
 use job::JobWatch;
+use reruns::Reruns;
 use troubles::{Suspicion, Trouble};
 
 /// Something that happens at its time.
@@ -151,6 +154,9 @@ pub struct World {
     seats: Vec<Seat>,
     safety: Safety,
     job: JobWatch,
+    reruns: Reruns,
+    /// Hosts whose agents were started anew while an epoch was prepared.
+    reborn: BTreeSet<NodeName>,
     suspicions: Vec<Suspicion>,
     healed: bool,
     next_process: u64,
@@ -185,6 +191,8 @@ impl World {
             hosts,
             seats,
             job: JobWatch::default(),
+            reruns: Reruns::default(),
+            reborn: BTreeSet::new(),
             suspicions: Vec::new(),
             healed: false,
             next_process: 0,

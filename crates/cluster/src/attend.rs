@@ -27,7 +27,7 @@ use crate::intake::server::{
     MAX_WAITING_WISHES, ORDER_PATIENCE, ServeError, Server, ServerOptions, Wish,
 };
 use crate::intake::{Intake, OwnCounts, Scope, WorkerProcess};
-use crate::message::{FromNode, Order, Outcome, ToNode};
+use crate::message::{Acknowledgement, FromNode, FromNodeBody, Order, Outcome, Step, ToNode};
 use crate::node::NodeName;
 use crate::operator::Operator;
 use crate::policy::AgentPolicy;
@@ -126,6 +126,7 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
         unfit: None,
         lost_messages: 0,
         unheeded: None,
+        unprepared: None,
     };
     driver.clear_leftovers().await?;
     let brought = connection::keep(target);
@@ -167,6 +168,8 @@ struct Driver {
     lost_messages: u64,
     /// The leader of whose orders it was told last that they are not obeyed.
     unheeded: Option<Term>,
+    /// The epoch of which it was logged last that it cannot be prepared.
+    unprepared: Option<Epoch>,
 }
 
 impl Driver {
@@ -192,7 +195,11 @@ impl Driver {
                 Some(brought) = brought.recv() => self.take(brought),
                 Some(wish) = wishes.recv() => self.forward(wish),
                 () = signals.next() => {
-                    self.say_goodbye(&mut brought).await;
+                    if !self.say_goodbye(&mut brought).await {
+                        log::warn(
+                            "the coordinator has not heard in time that this agent ends; it will miss it",
+                        );
+                    }
                     return Ending::Asked;
                 }
                 _ = looks.tick() => self.look(),
@@ -214,6 +221,8 @@ impl Driver {
                 };
                 log::info(&format!("the job is over: {}{advice}", told(outcome)));
                 if !stays {
+                    // So the next epoch, should there be one, does not count on this life.
+                    self.say_goodbye(&mut brought).await;
                     return Ending::Over(outcome);
                 }
             }
@@ -221,10 +230,11 @@ impl Driver {
     }
 
     /// Tells the coordinator that this agent ends, and waits until it is heard, though not for long:
-    /// whoever asked it to end does not wait for a coordinator.
-    async fn say_goodbye(&mut self, brought: &mut mpsc::Receiver<Brought>) {
+    /// whoever asked it to end does not wait for a coordinator. Returns false if it should have been heard
+    /// and was not.
+    async fn say_goodbye(&mut self, brought: &mut mpsc::Receiver<Brought>) -> bool {
         if !self.agent.is_attended() {
-            return;
+            return true;
         }
         self.step(AgentInput::Leave);
         let heard = async {
@@ -240,11 +250,7 @@ impl Driver {
                 }
             }
         };
-        if !tokio::time::timeout(FAREWELL, heard).await.unwrap_or(false) {
-            log::warn(
-                "the coordinator has not heard in time that this agent ends; it will miss it",
-            );
-        }
+        tokio::time::timeout(FAREWELL, heard).await.unwrap_or(false)
     }
 
     fn take(&mut self, brought: Brought) {
@@ -428,6 +434,7 @@ impl Driver {
     /// Sends what there is room for: reports and registrations are made again, acknowledgements asked
     /// for again.
     fn send(&mut self, message: &FromNode) {
+        self.log_unprepared(message);
         let Some(way) = &self.way else { return };
         let mut vitals = self.intake.vitals();
         vitals.devices.clone_from(&self.devices.borrow());
@@ -438,6 +445,18 @@ impl Driver {
         }
         if way.try_send(message).is_err() {
             self.lost_messages = self.lost_messages.saturating_add(1);
+        }
+    }
+
+    /// Logs, once for each epoch, why this node cannot run it.
+    fn log_unprepared(&mut self, message: &FromNode) {
+        let FromNodeBody::Acknowledge(Acknowledgement { epoch, step: Step::NotPrepared(why) }) =
+            message.body
+        else {
+            return;
+        };
+        if self.unprepared.replace(epoch) != Some(epoch) {
+            log::error(&format!("epoch {epoch}: this node cannot run it: {why}"));
         }
     }
 

@@ -9,6 +9,7 @@ mod evictions;
 mod incidents;
 mod leadership;
 mod leaving;
+mod mass_silence;
 mod membership;
 mod operator;
 mod other_job;
@@ -17,13 +18,15 @@ mod round;
 
 use crate::epoch::{Epoch, Revision, Term};
 use crate::incident::{Hold, Incident};
-use crate::message::{FromNode, ToNode};
+use crate::message::{FromNode, NotPrepared, ToNode};
 use crate::node::{NodeName, NodeState};
 use crate::policy::{Job, Policy, PolicyError};
 use crate::rank::RankMap;
 use crate::stored::{Decision, DecisionNumber, Phase, StoreOutcome, StoredState};
 use crate::time::Moment;
 use crate::verdict::Verdict;
+use std::time::Duration;
+
 use thiserror::Error;
 
 pub use leadership::MAX_NODES;
@@ -46,6 +49,11 @@ pub enum Input {
     LeadershipLost,
     /// A node has sent this.
     Node(FromNode),
+    /// A node's connection was closed at its end.
+    Closed {
+        /// Whose.
+        node: NodeName,
+    },
     /// Detection has looked at one more window of this epoch, and these are all its verdicts.
     Verdicts {
         /// The epoch that the window is of.
@@ -86,6 +94,13 @@ pub enum Output {
     Store(Box<Decision>),
     /// An incident is new or stands differently.
     Incident(Box<Incident>),
+    /// Log that a node has said that it cannot prepare the present epoch.
+    NotPrepared {
+        /// Which.
+        node: NodeName,
+        /// Why.
+        why: NotPrepared,
+    },
     /// Tell a node why what it has just said is not taken.
     Refuse {
         /// To whom.
@@ -248,10 +263,18 @@ impl Coordinator {
         self.leadership.as_ref().and_then(Leadership::incident)
     }
 
-    /// Why the epoch that is being prepared waits for more than its nodes, while it leads.
+    /// Why the epoch that is being prepared waits for more than its nodes, or why one that runs is not mended
+    /// while a crowd is silent; while it leads.
     #[must_use]
     pub fn waits_for(&self) -> Option<Hold> {
         self.leadership.as_ref().and_then(Leadership::waits_for)
+    }
+
+    /// How much longer a crowd that is silent is held, if it stays silent. Nothing where nobody is held for
+    /// that, or everybody is silent, which is held without a bound.
+    #[must_use]
+    pub fn mass_silence_left(&self, now: Moment) -> Option<Duration> {
+        self.leadership.as_ref()?.mass_silence_left(now, &self.policy)
     }
 
     /// Whether every node of the current epoch has started its workers, while it leads.

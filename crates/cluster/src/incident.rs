@@ -134,7 +134,7 @@ pub enum Hold {
     Mode,
     /// A new leader has not heard from enough nodes for long enough.
     Grace,
-    /// Too many nodes are silent at once.
+    /// So many nodes fell silent at once that the network or the coordinator is suspected.
     MassSilence,
     /// Too many nodes were evicted lately.
     EvictionBudget,
@@ -237,6 +237,19 @@ impl Incident {
     #[must_use]
     pub fn has_killed(&self) -> bool {
         self.signs.iter().any(|sign| sign.killed().is_some())
+    }
+
+    /// Whether workers of nodes that are heard have failed as survivors do, and those nodes tell of nothing
+    /// else that would end the epoch.
+    #[must_use]
+    pub fn has_only_survivors(&self, is_heard: impl Fn(&NodeName) -> bool) -> bool {
+        let ends = self.signs.iter().filter_map(|sign| match sign {
+            Sign::WorkerFailed { node, end, .. } => Some((node, !end.is_cause())),
+            Sign::AgentRestarted { node } | Sign::NotStarted { node } => Some((node, false)),
+            Sign::Silent { .. } | Sign::Suspected(_) => None,
+        });
+        let mut heard = ends.filter(|(node, _)| is_heard(node)).peekable();
+        heard.peek().is_some() && heard.all(|(_, is_survivor)| is_survivor)
     }
 
     /// Whether so many nodes have failed.

@@ -122,7 +122,10 @@ impl fmt::Display for NotPrepared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::NoPort => "all ports that it tried are taken",
-            Self::RestartsUsedUp => "its restarts are used up",
+            Self::RestartsUsedUp => {
+                "its restart budget is used up (`restart_budget` of the agent); `telltale cluster restart` \
+                 begins a new count"
+            }
         })
     }
 }
@@ -152,6 +155,8 @@ pub enum Order {
     Prepare {
         /// Named to the node that will run rank 0.
         ports: Option<Ports>,
+        /// Whether no failure began the epoch: starts are counted anew, since the budget is for failures.
+        planned: bool,
     },
     /// Start these workers; then say so.
     Commit(Assignment),

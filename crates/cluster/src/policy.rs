@@ -94,9 +94,11 @@ pub struct Policy {
     /// In how many looks in a row a job must hang before it is restarted for that, without the node that alone
     /// is suspected of it.
     pub hang_windows: u32,
-    /// When more than this share of the active nodes, and more than one, is silent at once, the
-    /// coordinator rather than they is cut off, and nobody is replaced.
+    /// When more than this share of the nodes with a slot, and at least three, fall silent within one
+    /// keep-alive, the network or the coordinator is suspected rather than they, and nobody is replaced.
     pub mass_silence_share: f64,
+    /// How long such a crowd must be silent beyond the keep-alive before it is acted on.
+    pub mass_silence_timeout: Duration,
     /// What to do without a spare.
     pub no_spare: NoSpare,
     /// The least port that rank 0 may listen on.
@@ -122,7 +124,8 @@ impl Default for Policy {
             failures_to_quarantine: 3,
             continuity_windows: 30,
             hang_windows: 5,
-            mass_silence_share: 0.5,
+            mass_silence_share: 0.2,
+            mass_silence_timeout: Duration::from_secs(60),
             no_spare: NoSpare::Hold,
             // Above what is registered for services and below Linux's ephemeral ports (32768 and up,
             // ip(7)), where another program's connection could hold a port.
@@ -151,7 +154,9 @@ pub enum PolicyError {
         parameter: &'static str,
     },
     /// A share is not a share.
-    #[error("the share of silent nodes must be from 0 to 1")]
+    #[error(
+        "mass_silence_share must be from 0 to 1; 0.2 is the default, 1 lets a part of the nodes never count"
+    )]
     Share,
     /// There are too few ports for each epoch to have a fresh one.
     #[error("the range of ports must have at least {LEAST_PORTS} ports")]

@@ -22,6 +22,9 @@ pub struct StoredState {
     pub epoch: Epoch,
     /// How far that epoch has come.
     pub phase: Phase,
+    /// Whether no failure began that epoch: an operator ordered it, agents were asked to end, or it is the
+    /// first. Nobody is charged for not being there yet, and no budget is asked.
+    pub planned: bool,
     /// Who holds which slot in it.
     pub map: RankMap,
     /// How often the job was restarted.
@@ -63,6 +66,7 @@ impl StoredState {
             job: Some(job.name.clone()),
             epoch: Epoch::NONE_RAN,
             phase: Phase::Forming,
+            planned: true,
             map: RankMap::vacant(job.slots, job.workers),
             restarts: 0,
             last_port: None,
@@ -72,6 +76,13 @@ impl StoredState {
             counted_restarts: 0,
             mode,
         }
+    }
+
+    /// The state that prepares the epoch after this one, with the same map; `planned`, or begun by a failure.
+    #[must_use]
+    pub fn next_epoch(self, planned: bool) -> Self {
+        let (epoch, restarts) = (self.epoch.next(), self.restarts.saturating_add(1));
+        Self { epoch, phase: Phase::Preparing, planned, restarts, ..self }
     }
 
     /// What is there when the job is ended and this one begins in its place. Epochs and ports count on, so
@@ -138,6 +149,11 @@ pub enum Why {
         /// Whose.
         nodes: Vec<NodeName>,
     },
+    /// Nodes that are not there for an epoch that was planned have lost their slots.
+    Absent {
+        /// Who.
+        nodes: Vec<NodeName>,
+    },
     /// Spares have come for vacant slots.
     Filled,
     /// No spare has come, and the job goes on with fewer slots.
@@ -161,6 +177,7 @@ impl Why {
             Self::Quarantined { node } => std::slice::from_ref(node),
             Self::Formed
             | Self::Left { .. }
+            | Self::Absent { .. }
             | Self::Filled
             | Self::Shrunk
             | Self::Prepared

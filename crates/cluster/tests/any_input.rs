@@ -244,7 +244,7 @@ fn check_coordinator(happenings: Vec<Happening>, no_spare: NoSpare) {
                 Output::Send { node, message } => {
                     assert!(message.epoch <= stored);
                     let step = match message.order {
-                        Order::Prepare { ports } => {
+                        Order::Prepare { ports, .. } => {
                             Step::Prepared { port: ports.map(|ports| ports.first) }
                         }
                         Order::Commit(_) => Step::Started,
@@ -275,7 +275,8 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
     let order = prop_oneof![
         Just(Order::Welcome),
         Just(Order::Register),
-        option::of(ports).prop_map(|ports| Order::Prepare { ports }),
+        (option::of(ports), any::<bool>())
+            .prop_map(|(ports, planned)| Order::Prepare { ports, planned }),
         assignment.prop_map(Order::Commit),
         Just(Order::Standby),
         Just(Order::Stop(Outcome::Finished)),

@@ -124,8 +124,8 @@ fn orders() -> impl Strategy<Value = Order> {
     proptest::sample::select(vec![
         Order::Welcome,
         Order::Register,
-        Order::Prepare { ports: None },
-        Order::Prepare { ports: Some(ports) },
+        Order::Prepare { ports: None, planned: false },
+        Order::Prepare { ports: Some(ports), planned: true },
         Order::Commit(assignment),
         Order::Standby,
         Order::Stop(Outcome::Finished),

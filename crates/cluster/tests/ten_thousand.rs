@@ -77,7 +77,7 @@ impl Bench {
             Output::Send { node, message } => {
                 self.sent += 1;
                 let step = match message.order {
-                    Order::Prepare { ports } => {
+                    Order::Prepare { ports, .. } => {
                         Step::Prepared { port: ports.map(|ports| ports.first) }
                     }
                     Order::Commit(_) => Step::Started,

@@ -207,7 +207,7 @@ impl Node {
         shared: &Shared,
     ) -> bool {
         let step = match order {
-            Order::Prepare { ports } => {
+            Order::Prepare { ports, .. } => {
                 self.activity = Activity::Preparing(epoch);
                 Step::Prepared { port: ports.map(|ports| ports.first) }
             }

@@ -263,7 +263,7 @@ impl<'a> Week<'a> {
                 self.answered += u64::from(acted);
             }
             Output::Refuse { .. } => self.refused += 1,
-            Output::Answer { .. } => {}
+            Output::Answer { .. } | Output::NotPrepared { .. } => {}
             Output::StepDown(why) => panic!("nobody else decides here: {why:?}"),
         }
     }

@@ -6,6 +6,7 @@ use telltale_cluster::agent::{Agent, AgentInput, AgentOutput, Exit, Identity, Lo
 use telltale_cluster::epoch::Epoch;
 use telltale_cluster::message::{Assignment, Order, ToNode};
 use telltale_cluster::node::Incarnation;
+use telltale_cluster::stored::Phase;
 
 use super::{Event, World};
 use crate::defect::Defect;
@@ -36,7 +37,10 @@ impl World {
         let now = host.clock.shows(self.now);
         let (agent, first) = Agent::new(identity, self.scenario.agent.clone(), now);
         host.agent = Some(agent);
-        let life = host.life;
+        let (life, name) = (host.life, host.name.clone());
+        if self.store.state().is_some_and(|state| state.phase == Phase::Preparing) {
+            self.reborn.insert(name);
+        }
         self.after(TICK, Event::HostTick { host: index, life });
         self.carry_out(index, first);
     }

@@ -10,7 +10,7 @@ use telltale_cluster::node::NodeName;
 use telltale_cluster::observation::WorkerState;
 use telltale_cluster::policy::{Mode, NoSpare, Policy};
 use telltale_cluster::rank::{RankMap, Slot};
-use telltale_cluster::stored::{Decision, DecisionNumber, Phase, StoreOutcome};
+use telltale_cluster::stored::{Decision, DecisionNumber, Phase, StoreOutcome, Why};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
@@ -56,6 +56,7 @@ impl World {
                 policy.settling = Duration::ZERO;
             }
             Some(Defect::BudgetIgnored) => policy.eviction_budget = u32::MAX,
+            Some(Defect::CrowdsEvicted) => policy.mass_silence_share = 1.0,
             Some(Defect::SilentlyShrunk) => {
                 policy.no_spare = NoSpare::Shrink { least_slots: 1, patience: Duration::ZERO };
             }
@@ -266,7 +267,7 @@ impl World {
                 self.seats[index].rests_until = now.after(Duration::from_secs(1));
             }
             Output::Incident(incident) => self.seats[index].told = Some(incident),
-            Output::Answer { .. } | Output::Refuse { .. } => {}
+            Output::Answer { .. } | Output::Refuse { .. } | Output::NotPrepared { .. } => {}
         }
     }
 
@@ -300,7 +301,7 @@ impl World {
             self.summary.epochs = decision.state.epoch.number();
             self.summary.evictions +=
                 u64::try_from(decision.why.evicted().len()).unwrap_or(u64::MAX);
-            self.safety.stored(self.now, &decision.state);
+            self.safety.stored(self.now, &decision.why, &decision.state);
         }
         let input = Box::new(Input::Stored { decision: decision.number, outcome });
         let event = Event::SeatInput { seat, life, input };
@@ -324,7 +325,7 @@ impl World {
         message
     }
 
-    fn spoilt(&self, mut decision: Decision) -> Decision {
+    fn spoilt(&mut self, mut decision: Decision) -> Decision {
         let map = &decision.state.map;
         if self.defect == Some(Defect::RanksSorted) && map.is_complete() {
             let mut nodes: Vec<NodeName> = map.holders().map(|(_, node)| node.clone()).collect();
@@ -343,6 +344,14 @@ impl World {
             && let Phase::Committed(master) = &mut decision.state.phase
         {
             master.port = self.scenario.policy.least_port;
+        }
+        if decision.why == Why::Prepared {
+            let reborn = std::mem::take(&mut self.reborn);
+            let held = |node: &NodeName| decision.state.map.slot_of(node).is_some();
+            let charged: Vec<NodeName> = reborn.into_iter().filter(held).collect();
+            for node in charged.into_iter().filter(|_| self.defect == Some(Defect::RerunsCharged)) {
+                *decision.state.failures.entry(node).or_default() += 1;
+            }
         }
         decision
     }

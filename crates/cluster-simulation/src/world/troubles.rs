@@ -56,6 +56,12 @@ pub(super) enum Trouble {
     StoreFails { trouble: StoreTrouble, lasts: Duration },
     /// Detection suspects one node, or cannot tell which of two.
     Suspected { host: usize, other: Option<usize>, lasts: Duration },
+    /// The operator of planned re-runs looks at the job.
+    Rerun,
+    /// An agent ends because the job is over.
+    AgentEnds { host: usize, says_so: bool },
+    /// It is started again.
+    AgentIsBack { host: usize },
     /// The one trouble of a scenario that has but one.
     TheOne,
     /// An operator orders something.
@@ -85,7 +91,11 @@ impl Scenario {
 
 impl World {
     pub(super) fn draw_troubles(&mut self) {
-        if !matches!(self.scenario.kinds, Kinds::All | Kinds::Coordinators) {
+        if self.scenario.kinds == Kinds::PlannedReruns {
+            self.plan_reruns();
+        } else if self.scenario.kinds == Kinds::CrowdCut {
+            self.after(Duration::from_secs(10), Event::Trouble(Trouble::TheOne));
+        } else if !matches!(self.scenario.kinds, Kinds::All | Kinds::Coordinators) {
             let mut before = Duration::from_millis(1);
             if self.scenario.kinds == Kinds::CrashAmongSuspicions {
                 self.suspect_links(self.scenario.troubled / 2);
@@ -117,11 +127,11 @@ impl World {
         }
     }
 
-    fn some_time(&mut self, most_s: u64) -> Duration {
+    pub(super) fn some_time(&mut self, most_s: u64) -> Duration {
         self.random.duration(Duration::from_millis(50), Duration::from_secs(most_s))
     }
 
-    fn some_host(&mut self) -> usize {
+    pub(super) fn some_host(&mut self) -> usize {
         self.random.index(self.hosts.len()).expect("a cluster has hosts")
     }
 
@@ -242,6 +252,9 @@ impl World {
             }
             Trouble::StoreWorks => self.store.trouble = StoreTrouble::None,
             Trouble::Suspected { host, other, lasts } => self.suspect(host, other, lasts),
+            Trouble::Rerun => self.rerun(),
+            Trouble::AgentEnds { host, says_so } => self.agent_ends(host, says_so),
+            Trouble::AgentIsBack { host } => self.agent_is_back(host),
             Trouble::TheOne => self.the_one_trouble(),
             Trouble::Ordered { host, what } => self.operate(host, what),
             Trouble::Mend { cut_by } => self.network.mend(cut_by),
@@ -253,6 +266,10 @@ impl World {
         let busy: Vec<usize> = busy.collect();
         let Some(chosen) = self.random.index(busy.len()) else { return };
         let host = busy[chosen];
+        if matches!(self.scenario.kinds, Kinds::CrowdCut | Kinds::CrowdDeath) {
+            self.lose_a_crowd(busy);
+            return;
+        }
         match self.scenario.kinds {
             Kinds::OneDeath => self.host_dies(host, None),
             Kinds::OneDeparture => self.agent_leaves(host, FOR_EVER),
@@ -260,6 +277,27 @@ impl World {
             Kinds::OneSuspicion => self.suspect(host, None, FOR_EVER),
             Kinds::CrashAmongSuspicions => self.worker_fails(host, Exit::Code(1)),
             _ => self.worker_fails(host, Exit::Signal(9)),
+        }
+    }
+
+    /// More than a fifth of the hosts are gone at once.
+    fn lose_a_crowd(&mut self, mut busy: Vec<usize>) {
+        let dies = self.scenario.kinds == Kinds::CrowdDeath;
+        // As many spares as there are take the places of the dead.
+        let most = if dies { 4 } else { busy.len().saturating_sub(1) };
+        let count = 3 + self.random.index(most.saturating_sub(2)).unwrap_or(0);
+        let lasts = self.random.duration(Duration::from_secs(6), Duration::from_secs(58));
+        for _ in 0..count {
+            let Some(chosen) = self.random.index(busy.len()) else { return };
+            let host = busy.swap_remove(chosen);
+            if dies {
+                self.host_dies(host, None);
+                continue;
+            }
+            let seats = (0..self.seats.len()).map(Place::Seat);
+            let host = Place::Host(host);
+            let ways: Vec<_> = seats.flat_map(|seat| [(seat, host), (host, seat)]).collect();
+            self.cut(&ways, lasts);
         }
     }
 
@@ -317,11 +355,13 @@ impl World {
     }
 
     /// The agent says goodbye, stops its workers and ends. Who stands still does not hear that it is asked to.
-    fn agent_leaves(&mut self, index: usize, back_after: Duration) {
+    pub(super) fn agent_leaves(&mut self, index: usize, back_after: Duration) {
         if self.hosts[index].agent.is_none() || self.now < self.hosts[index].paused_until {
             return;
         }
-        self.excuse(index, back_after.min(LEAVING));
+        if self.scenario.kinds != Kinds::PlannedReruns {
+            self.excuse(index, back_after.min(LEAVING));
+        }
         self.safety.left(&self.hosts[index].name, self.now);
         self.agent_step(index, AgentInput::Leave);
         let host = &mut self.hosts[index];
@@ -343,7 +383,7 @@ impl World {
         host.paused_until = host.paused_until.max(self.now.after(pause));
     }
 
-    fn seat_crashes(&mut self, index: usize, back_after: Duration) {
+    pub(super) fn seat_crashes(&mut self, index: usize, back_after: Duration) {
         let seat = &mut self.seats[index];
         if seat.coordinator.take().is_some() {
             seat.life += 1;
@@ -424,7 +464,7 @@ impl World {
             })
     }
 
-    fn command(&mut self, order: OperatorOrder) {
+    pub(super) fn command(&mut self, order: OperatorOrder) {
         if let OperatorOrder::SetMode(mode) = &order {
             self.observes = *mode == Mode::Observe;
         }

@@ -24,7 +24,7 @@ const fn sign(defect: Defect) -> &'static str {
             "was evicted, and nothing was wrong"
         }
         Defect::Unfenced => "at once",
-        Defect::AcknowledgementAssumed | Defect::FinishedIsFailed => {
+        Defect::AcknowledgementAssumed | Defect::FinishedIsFailed | Defect::CrowdsEvicted => {
             "was begun, and nothing was wrong"
         }
         Defect::MasterKept => "as it was not stored",
@@ -37,6 +37,7 @@ const fn sign(defect: Defect) -> &'static str {
         Defect::ObserveIgnored => "by one who only observes",
         Defect::BudgetIgnored => "allowed",
         Defect::PortKept => "has the port of the one before",
+        Defect::RerunsCharged => "was charged, and nothing was wrong",
     }
 }
 
@@ -107,8 +108,12 @@ fn the_originals_defects_of_detection_are_found() {
 fn every_defect_is_found() {
     let mut missed = Vec::new();
     for defect in Defect::ALL {
-        let scenario =
-            if defect == Defect::VerdictsUnread { one_suspicion } else { Scenario::drawn };
+        let scenario = match defect {
+            Defect::VerdictsUnread => one_suspicion,
+            Defect::RerunsCharged => Scenario::planned_reruns,
+            Defect::CrowdsEvicted => |seed| Scenario::crowd(seed, Kinds::CrowdCut),
+            _ => Scenario::drawn,
+        };
         let mut failures =
             (0..SEEDS).filter_map(|seed| World::new(scenario(seed), Some(defect)).run().err());
         match failures.find(|failure| failure.what.contains(sign(defect))) {

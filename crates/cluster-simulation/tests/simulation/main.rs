@@ -70,6 +70,38 @@ fn failing_coordinators_disturb_no_worker() {
     check("failing_coordinators", rounds, scenario, undisturbed);
 }
 
+/// An operator runs a job again and again: nobody is charged, replaced by the coordinator's own judgement or
+/// kept out, and no budget is spent, though each would last for one.
+#[test]
+fn planned_reruns_charge_nobody() {
+    let innocent =
+        |summary: &Summary| (summary.charges, summary.evictions) == (0, 0) && summary.epochs >= 4;
+    let rounds = telltale_harness::rounds(200, 3000);
+    check("planned_reruns", rounds, Scenario::planned_reruns, innocent);
+}
+
+/// A crowd that is cut off for less than a minute is held: the job runs on, and nobody is replaced.
+#[test]
+fn a_crowd_that_is_cut_off_is_held() {
+    let scenario = |seed| Scenario::crowd(seed, Kinds::CrowdCut);
+    // Eight nodes with two workers each, begun once.
+    let undisturbed = |summary: &Summary| {
+        (summary.epochs, summary.processes, summary.evictions, summary.charges) == (1, 16, 0, 0)
+    };
+    check("a_crowd_that_is_cut_off", telltale_harness::rounds(100, 2000), scenario, undisturbed);
+}
+
+/// A crowd that is dead is replaced after the timeout of mass silence, and not before.
+#[test]
+fn a_crowd_that_is_dead_is_replaced_after_its_timeout() {
+    let scenario = |seed| Scenario::crowd(seed, Kinds::CrowdDeath);
+    let in_time = |summary: &Summary| {
+        let seconds = summary.recovered_after.as_secs();
+        (60..75).contains(&seconds) && (3..=4).contains(&summary.evictions) && summary.epochs == 2
+    };
+    check("a_crowd_that_is_dead", telltale_harness::rounds(50, 1000), scenario, in_time);
+}
+
 /// How long it takes, in simulated time, until all workers of the next epoch run: after a crash, after an
 /// agent is asked to end, and after a node dies or stands still, which is known by the keep-alive of five
 /// seconds. The failure is put down to one

@@ -65,7 +65,13 @@ impl Agent {
                 self.next_message = now;
             }
             _ if epoch < self.epoch => self.figures.stale_epochs += 1,
-            Order::Prepare { ports } => self.prepare(now, epoch, ports, outputs),
+            Order::Prepare { ports, planned } => {
+                if planned {
+                    // The budget is for failures.
+                    self.starts = 0;
+                }
+                self.prepare(now, epoch, ports, outputs);
+            }
             Order::Commit(assignment) => self.commit(now, epoch, assignment, outputs),
             Order::Standby | Order::Evict => self.rest(now, epoch, None, outputs),
             Order::Stop(outcome) => self.rest(now, epoch, Some(outcome), outputs),

@@ -101,7 +101,7 @@ impl Bench {
     /// Runs an epoch, from preparing to the last worker's start.
     fn run(&mut self, epoch: u64) {
         assert_eq!(
-            steps(&self.order(epoch, Order::Prepare { ports: None })),
+            steps(&self.order(epoch, Order::Prepare { ports: None, planned: false })),
             [Step::Prepared { port: None }]
         );
         let begun = self.order(epoch, Order::Commit(assignment()));
@@ -155,7 +155,7 @@ fn terminations(outputs: &[AgentOutput]) -> usize {
 #[test]
 fn a_worker_finds_its_place_as_under_torchrun() {
     let mut bench = Bench::registered(AgentPolicy::default());
-    bench.order(5, Order::Prepare { ports: None });
+    bench.order(5, Order::Prepare { ports: None, planned: false });
     let begun = bench.order(5, Order::Commit(assignment()));
     let Some(AgentOutput::Start { local: LocalRank(1), environment, .. }) = begun.get(1) else {
         panic!("the second worker is started second: {begun:?}");
@@ -186,7 +186,7 @@ fn a_worker_finds_its_place_as_under_torchrun() {
 #[test]
 fn ports_are_tried_until_one_is_free() {
     let mut bench = Bench::registered(AgentPolicy::default());
-    let asked = bench.order(1, Order::Prepare { ports: Some(ports()) });
+    let asked = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
     assert!(asked.contains(&AgentOutput::CheckPort(port(29_502))));
     assert_eq!(steps(&asked), [Step::Stopping]);
     let next = bench.step(AgentInput::PortChecked { port: port(29_502), free: false });
@@ -195,14 +195,14 @@ fn ports_are_tried_until_one_is_free() {
     assert_eq!(bench.step(AgentInput::PortChecked { port: port(29_502), free: true }), []);
     let found = bench.step(AgentInput::PortChecked { port: port(29_503), free: true });
     assert_eq!(steps(&found), [Step::Prepared { port: Some(port(29_503)) }]);
-    let again = bench.order(1, Order::Prepare { ports: Some(ports()) });
+    let again = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
     assert_eq!(steps(&again), [Step::Prepared { port: Some(port(29_503)) }]);
 }
 
 #[test]
 fn an_agent_without_a_free_port_says_so() {
     let mut bench = Bench::registered(AgentPolicy::default());
-    let mut outputs = bench.order(1, Order::Prepare { ports: Some(ports()) });
+    let mut outputs = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
     let mut tried = Vec::new();
     while let Some(AgentOutput::CheckPort(port)) =
         outputs.iter().find(|one| matches!(one, AgentOutput::CheckPort(_))).cloned()
@@ -219,7 +219,7 @@ fn an_agent_without_a_free_port_says_so() {
 fn workers_stop_before_the_next_epoch_is_prepared() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
-    let asked = bench.order(2, Order::Prepare { ports: None });
+    let asked = bench.order(2, Order::Prepare { ports: None, planned: false });
     assert_eq!((terminations(&asked), steps(&asked)), (2, vec![Step::Stopping]));
     // Commanded too early, it does not start a second epoch beside the first.
     assert_eq!(steps(&bench.order(2, Order::Commit(assignment()))), []);
@@ -238,7 +238,7 @@ fn workers_stop_before_the_next_epoch_is_prepared() {
 #[test]
 fn a_worker_that_comes_late_is_stopped_again() {
     let mut bench = Bench::registered(AgentPolicy::default());
-    bench.order(1, Order::Prepare { ports: None });
+    bench.order(1, Order::Prepare { ports: None, planned: false });
     bench.order(1, Order::Commit(assignment()));
     assert_eq!(terminations(&bench.order(1, Order::Standby)), 2);
     assert_eq!(terminations(&bench.started(1, 0)), 1);
@@ -254,8 +254,8 @@ fn orders_that_are_repeated_late_or_of_a_deposed_leader_do_nothing() {
         (2, 1000, 9, Order::Standby),
         (3, 1, 9, Order::Standby),
         (3, 1000, 3, Order::Standby),
-        (3, 1001, 3, Order::Prepare { ports: None }),
-        (3, 1002, 4, Order::Prepare { ports: None }),
+        (3, 1001, 3, Order::Prepare { ports: None, planned: false }),
+        (3, 1002, 4, Order::Prepare { ports: None, planned: false }),
         (3, 1003, 5, Order::Commit(assignment())),
     ];
     for (term, sequence, epoch, order) in stale {
@@ -323,14 +323,34 @@ fn restarts_are_used_up_unless_an_epoch_lasts() {
         bench.exited(epoch, 0, Exit::Signal(15));
         bench.exited(epoch, 1, Exit::Signal(15));
     }
-    assert_eq!(steps(&bench.order(4, Order::Prepare { ports: None })), refused);
+    assert_eq!(steps(&bench.order(4, Order::Prepare { ports: None, planned: false })), refused);
+}
+
+#[test]
+fn starts_that_were_planned_use_no_budget() {
+    let mut bench = Bench::registered(AgentPolicy { restart_budget: 1, ..AgentPolicy::default() });
+    for epoch in 1..=100 {
+        bench.run(epoch);
+        bench.exited(epoch, 0, Exit::Code(0));
+        bench.exited(epoch, 1, Exit::Code(0));
+        let planned = Order::Prepare { ports: None, planned: true };
+        assert_eq!(steps(&bench.order(epoch + 1, planned)), [Step::Prepared { port: None }]);
+    }
+    // One that a failure began does.
+    bench.order(101, Order::Commit(assignment()));
+    bench.started(101, 0);
+    bench.started(101, 1);
+    bench.exited(101, 0, Exit::Signal(9));
+    bench.exited(101, 1, Exit::Signal(9));
+    let refused = [Step::NotPrepared(NotPrepared::RestartsUsedUp)];
+    assert_eq!(steps(&bench.order(102, Order::Prepare { ports: None, planned: false })), refused);
 }
 
 #[test]
 fn an_agent_without_restarts_says_so_only_when_its_workers_are_gone() {
     let mut bench = Bench::registered(AgentPolicy { restart_budget: 1, ..AgentPolicy::default() });
     bench.run(1);
-    let told = steps(&bench.order(2, Order::Prepare { ports: None }));
+    let told = steps(&bench.order(2, Order::Prepare { ports: None, planned: false }));
     assert_eq!(told, [Step::Stopping]);
     assert_eq!(steps(&bench.exited(1, 0, Exit::Signal(15))), []);
     let refused = [Step::NotPrepared(NotPrepared::RestartsUsedUp)];
@@ -343,7 +363,7 @@ fn rest_after(bench: &mut Bench, epoch: u64, lived: Duration, exit: Exit) -> Dur
     bench.tick_after(lived);
     bench.exited(epoch, 0, exit);
     bench.exited(epoch, 1, exit);
-    let mut told = steps(&bench.order(epoch + 1, Order::Prepare { ports: None }));
+    let mut told = steps(&bench.order(epoch + 1, Order::Prepare { ports: None, planned: false }));
     let begun = bench.now;
     while told != [Step::Prepared { port: None }] {
         assert!(told.is_empty() || told == [Step::Stopping], "{told:?}");
@@ -430,7 +450,7 @@ fn what_comes_between_two_reports_is_told_together_and_not_without_bound() {
 #[test]
 fn an_agent_that_is_asked_to_end_says_so_and_nothing_more() {
     let mut bench = Bench::registered(AgentPolicy::default());
-    bench.order(5, Order::Prepare { ports: None });
+    bench.order(5, Order::Prepare { ports: None, planned: false });
     bench.order(5, Order::Commit(assignment()));
     bench.started(5, 0);
     bench.started(5, 1);
@@ -438,7 +458,11 @@ fn an_agent_that_is_asked_to_end_says_so_and_nothing_more() {
     let [AgentOutput::Send(message)] = said.as_slice() else { panic!("one word: {said:?}") };
     assert_eq!(message.body, FromNodeBody::Leave);
     assert_eq!(bench.step(AgentInput::Leave), []);
-    assert_eq!(bench.order(6, Order::Prepare { ports: None }), [], "it starts nothing any more");
+    assert_eq!(
+        bench.order(6, Order::Prepare { ports: None, planned: false }),
+        [],
+        "it starts nothing any more"
+    );
     assert_eq!(bench.exited(5, 0, Exit::Signal(15)), []);
     assert_eq!(bench.tick_after(10 * SECOND), []);
 }
@@ -446,11 +470,11 @@ fn an_agent_that_is_asked_to_end_says_so_and_nothing_more() {
 #[test]
 fn an_agent_that_prepares_when_it_is_asked_to_end_does_not_say_how_far_it_comes() {
     let mut bench = Bench::registered(AgentPolicy::default());
-    bench.order(5, Order::Prepare { ports: None });
+    bench.order(5, Order::Prepare { ports: None, planned: false });
     bench.order(5, Order::Commit(assignment()));
     bench.started(5, 0);
     bench.started(5, 1);
-    bench.order(6, Order::Prepare { ports: None });
+    bench.order(6, Order::Prepare { ports: None, planned: false });
     bench.step(AgentInput::Leave);
     bench.exited(5, 0, Exit::Signal(15));
     assert_eq!(bench.exited(5, 1, Exit::Signal(15)), []);

@@ -24,11 +24,8 @@ impl Leadership {
         if wanted.is_empty() {
             return (BTreeSet::new(), None);
         }
-        if self.in_grace(scene) {
-            return (BTreeSet::new(), Some(Hold::Grace));
-        }
-        if self.was_mass_silent(scene) {
-            return (BTreeSet::new(), Some(Hold::MassSilence));
+        if let Some(doubt) = self.doubt(scene) {
+            return (BTreeSet::new(), Some(doubt));
         }
         let window = scene.policy.budget_window;
         let spent = self.evictions.count(scene.now, window);
@@ -48,33 +45,10 @@ impl Leadership {
         (early && !self.unheard.is_empty()) || registered * 2 < self.state.map.holder_count()
     }
 
-    /// Whether so many nodes are out of reach at once that it is rather the coordinator who is: more
-    /// than the policy's share of those with a slot, or everybody. Nodes do not fall silent in the same
-    /// moment, so whoever is overdue counts.
-    fn mass_silence(&self, scene: &Scene<'_>) -> bool {
-        let holders = self.state.map.holder_count();
-        let out_of_reach = self.overdue.iter().filter(|node| self.has_slot(node)).count();
-        let too_many = out_of_reach > 1
-            && as_share(out_of_reach) > scene.policy.mass_silence_share * as_share(holders);
-        too_many || (!self.members.is_empty() && self.overdue.len() == self.members.len())
-    }
-
-    /// Notes whether too many nodes are out of reach at present.
-    pub(super) fn watch_mass_silence(&mut self, scene: &Scene<'_>) {
-        if self.mass_silence(scene) {
-            self.mass_silent_at = Some(scene.now);
-        }
-    }
-
-    /// Whether so many nodes were out of reach at once, less than the keep-alive ago or now. They do not come
-    /// back in the same moment either, and the last one is no more to blame than the first.
-    fn was_mass_silent(&self, scene: &Scene<'_>) -> bool {
-        self.mass_silent_at.is_some_and(|at| scene.now < at.after(scene.policy.keep_alive))
-    }
-
-    /// Whether it is too early, or too many nodes are out of reach, to judge anybody.
-    pub(super) fn in_doubt(&self, scene: &Scene<'_>) -> bool {
-        self.in_grace(scene) || self.was_mass_silent(scene)
+    /// Why nobody may be judged now: it is too early, or too many nodes are out of reach.
+    pub(super) fn doubt(&self, scene: &Scene<'_>) -> Option<Hold> {
+        let grace = self.in_grace(scene).then_some(Hold::Grace);
+        grace.or_else(|| self.was_mass_silent(scene).then_some(Hold::MassSilence))
     }
 
     /// Counts a failure of a node in the state that is to come, and bars the node when it has failed
@@ -95,6 +69,7 @@ impl Leadership {
 
     /// Counts what a decision spends, once it is stored, and forgets what is too long ago.
     pub(super) fn spend(&mut self, scene: &mut Scene<'_>, why: &Why, next: &StoredState) {
+        self.note_replaced(why);
         for _ in why.evicted() {
             scene.figures.evictions += 1;
             self.evictions.spend(scene.now);
@@ -125,9 +100,4 @@ impl Leadership {
     pub(super) fn resumes_after_giving_up(&self, next: &StoredState) -> bool {
         self.state.phase == Phase::Over(Outcome::GivenUp) && next.phase == Phase::Preparing
     }
-}
-
-/// A count as a number that shares are taken of; nodes are far fewer than what it holds exactly.
-fn as_share(count: usize) -> f64 {
-    u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }

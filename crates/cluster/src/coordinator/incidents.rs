@@ -93,7 +93,8 @@ impl Leadership {
         incident.add(scene.now, sign);
         *news = true;
         let cause = incident.root_cause().filter(|cause| cause.certain);
-        if let Some(cause) = cause.filter(|cause| self.has_slot(&cause.node)) {
+        let planned = self.state.planned;
+        if let Some(cause) = cause.filter(|cause| !planned && self.has_slot(&cause.node)) {
             self.charge = Some(cause);
         }
     }
@@ -151,7 +152,7 @@ impl Leadership {
         let incident = self.incident.as_ref()?;
         let why =
             Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
-        let mut next = self.next_epoch();
+        let mut next = self.state.clone().next_epoch(false);
         for node in &evicted {
             next.map.vacate(node);
             if answer.suspected.contains(node) {
@@ -185,7 +186,7 @@ impl Leadership {
         // A job that hangs has nothing to lose by a restart, even in the same places.
         let act = self.state.mode == Mode::Act;
         let mut hangs = self.suspicions.iter().filter(|verdict| verdict.kind.is_hang());
-        restart |= act && !self.in_doubt(scene) && hangs.any(|one| lasts(one, scene.policy));
+        restart |= act && self.doubt(scene).is_none() && hangs.any(|one| lasts(one, scene.policy));
         Answer { lost, suspected, hold, restart }
     }
 

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::budget::Spent;
 use super::incidents::Told;
+use super::mass_silence::MassSilence;
 use super::membership::{Member, overdue_after};
 use super::operator::{OperatorOrder, OrderRefused, RequestId};
 use super::round::Round;
 use super::{Input, Output, Scene, StepDown};
 use crate::epoch::{Revision, Term};
-use crate::incident::{Cause, Hold, Incident, IncidentId};
+use crate::incident::{Cause, Hold, Incident, IncidentId, Standing};
 use crate::message::{Order, ToNode};
-use crate::node::{NodeName, NodeState};
+use crate::node::{Incarnation, NodeName, NodeState};
 use crate::policy::Policy;
 use crate::rank::MAX_SLOTS;
 use crate::stored::{Decision, DecisionNumber, Phase, StoreOutcome, StoredState, Why};
@@ -50,8 +51,9 @@ pub(super) struct Leadership {
     pub(super) unheard: BTreeSet<NodeName>,
     /// Members with a slot whose workers have all ended well in this epoch.
     pub(super) finished: BTreeSet<NodeName>,
-    /// Members whose agents were asked to end, and that have a slot, or will once a decision is stored.
-    pub(super) leaving: BTreeSet<NodeName>,
+    /// Members whose agents said that they end, in which life, and that have a slot, or will once a decision
+    /// is stored.
+    pub(super) leaving: BTreeMap<NodeName, Incarnation>,
     pub(super) round: Round,
     pub(super) incident: Option<Incident>,
     /// The incident for which the present epoch is being prepared, and whether it is known better since
@@ -69,8 +71,7 @@ pub(super) struct Leadership {
     /// Why the epoch that is being prepared is not committed though nobody is stopping workers any more.
     pub(super) waits_for: Option<Hold>,
     pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
-    /// When so many nodes were last seen to be out of reach that none was to blame.
-    pub(super) mass_silent_at: Option<Moment>,
+    pub(super) mass_silence: MassSilence,
     pub(super) evictions: Spent,
     pub(super) restarts: Spent,
     pub(super) failures: BTreeMap<NodeName, Spent>,
@@ -106,7 +107,7 @@ impl Leadership {
             silent: BTreeSet::new(),
             unheard: BTreeSet::new(),
             finished: BTreeSet::new(),
-            leaving: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             round: Round::default(),
             incident: None,
             answered: None,
@@ -117,7 +118,7 @@ impl Leadership {
             charge: None,
             waits_for: None,
             orders: VecDeque::new(),
-            mass_silent_at: None,
+            mass_silence: MassSilence::default(),
             evictions: Spent::restored(now, state.evictions),
             restarts: Spent::restored(now, state.counted_restarts),
             failures,
@@ -138,6 +139,7 @@ impl Leadership {
     pub(super) fn step(&mut self, scene: &mut Scene<'_>, input: Input) -> Result<(), StepDown> {
         match input {
             Input::Node(message) => self.hear(scene, message),
+            Input::Closed { node } => self.closed(&node),
             Input::Verdicts { epoch, verdicts } => self.suspect(scene, epoch, verdicts),
             Input::Operator { request, order } => self.order(scene, request, order),
             Input::Stored { decision, outcome } => self.stored(scene, decision, outcome)?,
@@ -162,8 +164,10 @@ impl Leadership {
         self.incident.as_ref()
     }
 
-    pub(super) const fn waits_for(&self) -> Option<Hold> {
-        self.waits_for
+    pub(super) fn waits_for(&self) -> Option<Hold> {
+        let held = self.incident.as_ref().map(|incident| &incident.standing);
+        let for_a_crowd = held == Some(&Standing::Held(Hold::MassSilence));
+        self.waits_for.or_else(|| for_a_crowd.then_some(Hold::MassSilence))
     }
 
     pub(super) fn runs(&self) -> bool {

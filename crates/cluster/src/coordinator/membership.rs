@@ -25,6 +25,8 @@ pub(super) struct Member {
     /// When it was heard last, or the leader began.
     heard: Moment,
     pub(super) silent: bool,
+    /// Whether its connection was closed at its end since then.
+    pub(super) closed: bool,
     pub(super) activity: Activity,
     /// The last epoch in which a failure of its workers was seen.
     failed_in: Option<Epoch>,
@@ -46,9 +48,15 @@ impl Member {
             registered: None,
             heard: now,
             silent: false,
+            closed: false,
             activity: Activity::Idle,
             failed_in: None,
         }
+    }
+
+    /// When it was heard last, or the leader began.
+    pub(super) const fn heard(&self) -> Moment {
+        self.heard
     }
 
     /// Whether it was heard no longer ago than `time`.
@@ -104,7 +112,7 @@ impl Leadership {
             }
             FromNodeBody::Leave => {
                 self.note_heard(scene, &node, sequence);
-                self.leave(scene, &node);
+                self.leave(scene, &node, incarnation);
             }
         }
     }
@@ -166,7 +174,10 @@ impl Leadership {
         let new_life = former.is_some_and(|former| former.incarnation != incarnation);
         self.note_heard(scene, node, sequence);
         self.unheard.remove(node);
-        self.leaving.remove(node);
+        // The slot of a life that has left is given up all the same; the next may take one afterwards.
+        if !(new_life && self.is_released(node)) {
+            self.leaving.remove(node);
+        }
         self.refresh_spare(scene, node);
         self.send(scene, node, Order::Welcome);
         if let (Phase::Over(outcome), Activity::Idle) = (&self.state.phase, activity) {
@@ -194,6 +205,7 @@ impl Leadership {
     fn note_heard(&mut self, scene: &Scene<'_>, node: &NodeName, sequence: u64) {
         let Some(member) = self.members.get_mut(node) else { return };
         member.heard = scene.now;
+        member.closed = false;
         if let Some(registered) = &mut member.registered {
             registered.sequence = registered.sequence.max(sequence);
         }
@@ -271,6 +283,9 @@ impl Leadership {
     ) {
         let Some(member) = self.members.get_mut(node) else { return };
         member.activity = activity;
+        if self.is_released(node) {
+            return;
+        }
         let epoch = self.state.epoch;
         match (&self.state.phase, self.state.map.slot_of(node)) {
             (Phase::Over(outcome), _) if activity != Activity::Idle => {
@@ -284,7 +299,7 @@ impl Leadership {
             }
             (_, None) => {}
             (Phase::Preparing, Some(_)) => {
-                if new_life {
+                if new_life && !self.state.planned {
                     // Its workers were gone before others could miss them.
                     let certain = self.charge.take().filter(|cause| cause.certain);
                     let likely = Cause { node: node.clone(), certain: false };
@@ -377,7 +392,7 @@ impl Leadership {
             let registered = member.registered.as_ref();
             !member.silent && registered.is_some_and(|one| one.workers >= scene.job.workers)
         });
-        let stays = !self.leaving.contains(node) && !self.state.barred.contains_key(node);
+        let stays = !self.leaving.contains_key(node) && !self.state.barred.contains_key(node);
         if able && stays && !self.has_slot(node) {
             self.spares.insert(node.clone());
         } else {

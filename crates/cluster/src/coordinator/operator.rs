@@ -1,7 +1,7 @@
 //! What an operator may order, and what becomes of it.
 //!
-//! Orders need no budget and no continuity: a person has decided. They wait while a decision is on its
-//! way to the store.
+//! Orders need no budget and no continuity: a person has decided. Nobody is charged for the epoch that
+//! follows from one. Orders wait while a decision is on its way to the store.
 
 use std::fmt;
 
@@ -111,9 +111,13 @@ impl Leadership {
     fn restart(&mut self, scene: &Scene<'_>) -> Result<Option<StoredState>, OrderRefused> {
         match self.state.phase {
             Phase::Forming => Err(OrderRefused::NotStarted),
-            Phase::Preparing => Ok(None),
+            // It is on its way; from here on it is as good as ordered.
+            Phase::Preparing => {
+                let next = StoredState { planned: true, ..self.state.clone() };
+                Ok((next != self.state).then_some(next))
+            }
             Phase::Committed(_) | Phase::Over(_) => {
-                let mut next = self.next_epoch();
+                let mut next = self.state.clone().next_epoch(true);
                 if self.state.phase == Phase::Over(Outcome::Finished) {
                     self.give_up_absent(&mut next);
                 }
@@ -127,13 +131,17 @@ impl Leadership {
     /// Takes the slots of nodes that are not there, for spares that are or will come. Only where every rank has finished:
     /// nothing runs anywhere, however many are gone, so neither the budget nor mass silence speak against it.
     fn give_up_absent(&self, next: &mut StoredState) {
-        let is_there = |node: &NodeName| {
-            self.members.get(node).is_some_and(|one| one.registered.is_some() && !one.silent)
-        };
         let holders = self.state.map.holders().map(|(_, node)| node);
-        for node in holders.filter(|node| !is_there(node)) {
+        for node in holders.filter(|node| !self.is_there(node)) {
             next.map.vacate(node);
         }
+    }
+
+    /// Whether a node's agent is there, as far as is known.
+    pub(super) fn is_there(&self, node: &NodeName) -> bool {
+        let member = self.members.get(node);
+        let is_heard = member.is_some_and(|one| one.registered.is_some() && !one.silent);
+        is_heard && !self.leaving.contains_key(node)
     }
 
     fn known(&self, node: &NodeName) -> Result<(), OrderRefused> {
@@ -168,9 +176,7 @@ impl Leadership {
         nodes: &[NodeName],
     ) -> StoredState {
         if matches!(next.phase, Phase::Committed(_)) {
-            next.epoch = next.epoch.next();
-            next.phase = Phase::Preparing;
-            next.restarts = next.restarts.saturating_add(1);
+            next = next.next_epoch(true);
         }
         for node in nodes {
             next.map.vacate(node);

@@ -24,17 +24,9 @@ impl Leadership {
         let mut next = self.state.clone();
         next.epoch = next.epoch.next();
         next.phase = Phase::Preparing;
+        next.planned = true;
         self.fill(scene, &mut next);
         Some((Why::Formed, next))
-    }
-
-    /// The state of the epoch after this one, with the same map.
-    pub(super) fn next_epoch(&self) -> StoredState {
-        let mut next = self.state.clone();
-        next.epoch = next.epoch.next();
-        next.phase = Phase::Preparing;
-        next.restarts = next.restarts.saturating_add(1);
-        next
     }
 
     /// Fills vacant slots with spares, in the order of slots and of names; and adds slots where the
@@ -61,6 +53,9 @@ impl Leadership {
     /// commits when everybody is ready.
     pub(super) fn prepare_on(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
         self.waits_for = None;
+        if let Some(decided) = self.pass_over_absent(scene) {
+            return Some(decided);
+        }
         if let Some(decided) = self.replace_unanswering(scene) {
             return Some(decided);
         }
@@ -70,13 +65,34 @@ impl Leadership {
         if self.round.is_over() { self.commit(scene) } else { None }
     }
 
-    fn replace_unanswering(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
-        if self.round.failed().is_empty() {
+    /// Of an epoch that was planned, gives the slots of those who are not there to spares that are or will
+    /// come. Nothing shows that anything is wrong with them: their agents may only not be started yet.
+    fn pass_over_absent(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        if !self.state.planned {
             return None;
         }
-        let failed = self.round.failed().clone();
+        let failed = self.round.failed().iter();
+        let nodes: Vec<NodeName> = failed.filter(|node| !self.is_there(node)).cloned().collect();
+        if nodes.is_empty() {
+            return None;
+        }
+        self.waits_for = self.doubt(scene);
+        if self.waits_for.is_some() {
+            return None;
+        }
+        let next = self.without(scene, self.state.clone(), &nodes);
+        Some((Why::Absent { nodes }, next))
+    }
+
+    fn replace_unanswering(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let planned = self.state.planned;
+        let failed = self.round.failed().iter().filter(|node| !planned || self.is_there(node));
+        let failed: BTreeSet<NodeName> = failed.cloned().collect();
+        if failed.is_empty() {
+            return None;
+        }
         let (evicted, hold) = self.allowed(scene, &failed, 0);
-        self.waits_for = hold;
+        self.waits_for = self.waits_for.or(hold);
         if evicted.is_empty() {
             return None;
         }
@@ -145,9 +161,7 @@ impl Leadership {
         let former = std::mem::replace(&mut self.state, next);
         self.waits_for = None;
         self.expect_holders(scene);
-        let left: Vec<NodeName> =
-            self.leaving.iter().filter(|node| !self.has_slot(node)).cloned().collect();
-        left.iter().for_each(|node| self.forget(node));
+        self.see_off(scene);
         if former.map.digest() != self.state.map.digest()
             || former.map.slot_count() != self.state.map.slot_count()
             || former.barred != self.state.barred
@@ -159,9 +173,10 @@ impl Leadership {
             self.suspicions.clear();
             // Only now, since signs may have come while the decision was being stored.
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
-            // Who fails before a departure is stored may have missed whoever leaves.
-            let cause = cause.filter(|cause| cause.certain || !matches!(why, Why::Left { .. }));
-            self.charge = cause.filter(|cause| self.has_slot(&cause.node));
+            // Who fails before a departure is stored may have missed whoever leaves; and nobody is to pay
+            // for what an operator wanted.
+            let cause = cause.filter(|cause| !self.state.planned && self.has_slot(&cause.node));
+            self.charge = cause;
             self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
         } else {
             self.settle_charge(&why);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
 use super::leadership::Leadership;
-use super::{Scene, Stale};
+use super::{Output, Scene, Stale};
 use crate::incident::Sign;
 use crate::message::{Acknowledgement, Activity, Assignment, Order, Ports, Step};
 use crate::node::NodeName;
@@ -107,7 +107,8 @@ impl Leadership {
     fn send_prepare(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
         let first = self.state.map.slot_of(node) == Some(Slot(0));
         let ports = first.then(|| ports(scene.policy, &self.state));
-        self.send(scene, node, Order::Prepare { ports });
+        let planned = self.state.planned;
+        self.send(scene, node, Order::Prepare { ports, planned });
     }
 
     /// Tells a node to start its workers.
@@ -190,8 +191,10 @@ impl Leadership {
                 wait.stopping_until.get_or_insert(until);
                 wait.tries = 0;
             }
-            Step::NotPrepared(_) => {
-                self.round.failed.insert(node.clone());
+            Step::NotPrepared(why) => {
+                if self.round.failed.insert(node.clone()) {
+                    scene.outputs.push(Output::NotPrepared { node: node.clone(), why });
+                }
             }
             // Without a port, it was meant for another slot of the same epoch.
             Step::Prepared { port } if is_first && (port.is_none() || port == last_port) => {}

@@ -1,5 +1,6 @@
 //! The coordinator among nodes that obey at once, unless they are gone.
 
+mod crowds;
 mod failover;
 mod faults;
 mod leaving;
@@ -122,6 +123,7 @@ impl Cluster {
             }
             Output::Answer { answer, .. } => self.answers.push(answer),
             Output::Refuse { node, why } => self.refusals.push((node, why)),
+            Output::NotPrepared { .. } => {}
             Output::StepDown(reason) => self.stepped_down = Some(reason),
         }
     }
@@ -146,7 +148,7 @@ impl Cluster {
         let Some(node) = self.nodes.get_mut(name) else { return };
         let epoch = message.epoch;
         let step = match &message.order {
-            Order::Prepare { ports } => {
+            Order::Prepare { ports, .. } => {
                 node.activity = Activity::Preparing(epoch);
                 node.states.clear();
                 Step::Prepared { port: ports.map(|ports| ports.first) }

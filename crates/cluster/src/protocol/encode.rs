@@ -51,7 +51,8 @@ pub fn coordinator_message(node: &NodeName, from: &ToNode) -> message::Coordinat
     let order = match &from.order {
         Order::Welcome => Wire::Welcome(message::Welcome {}),
         Order::Register => Wire::Register(message::Register {}),
-        Order::Prepare { ports } => Wire::Prepare(message::Prepare {
+        Order::Prepare { ports, planned } => Wire::Prepare(message::Prepare {
+            planned: *planned,
             ports: ports.map(|ports| message::Ports {
                 first: ports.first.get().into(),
                 least: ports.least.get().into(),

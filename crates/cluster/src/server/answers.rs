@@ -63,6 +63,10 @@ impl Engine {
                 .waits_for()
                 .map_or(message::HoldReason::Unspecified, encode::hold)
                 .into(),
+            waits_at_most_ns: self
+                .coordinator
+                .mass_silence_left(self.clock.now())
+                .map(encode::nanoseconds),
             store_trouble: store_trouble.unwrap_or_default(),
             store_troubled_for_ns: troubled_for.map(encode::nanoseconds),
         })

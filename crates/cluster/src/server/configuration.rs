@@ -140,6 +140,7 @@ pub struct PolicyOptions {
     pub continuity_windows: u32,
     pub hang_windows: u32,
     pub mass_silence_share: f64,
+    pub mass_silence_timeout_seconds: f64,
     /// How few nodes the job may shrink to when no spare comes; it waits for one if this is not set.
     pub shrink_to_nodes: Option<u32>,
     /// How long a spare is waited for before that.
@@ -288,6 +289,7 @@ impl Default for PolicyOptions {
             continuity_windows: policy.continuity_windows,
             hang_windows: policy.hang_windows,
             mass_silence_share: policy.mass_silence_share,
+            mass_silence_timeout_seconds: policy.mass_silence_timeout.as_secs_f64(),
             shrink_to_nodes: None,
             shrink_after_seconds: 60.0,
             least_port: policy.least_port,
@@ -440,6 +442,10 @@ impl PolicyOptions {
             continuity_windows: self.continuity_windows,
             hang_windows: self.hang_windows,
             mass_silence_share: self.mass_silence_share,
+            mass_silence_timeout: seconds(
+                "mass_silence_timeout_seconds",
+                self.mass_silence_timeout_seconds,
+            )?,
             no_spare,
             least_port: self.least_port,
             greatest_port: self.greatest_port,
@@ -523,6 +529,10 @@ mod tests {
             ("[job]\nnodes = 4\ncolour = 1\n", "colour"),
             ("[policy]\nmode = \"loud\"\n", "loud"),
             ("[policy]\nkeep_alive_seconds = -1.0\n[job]\nnodes = 1\n", "keep_alive_seconds is -1"),
+            (
+                "[policy]\nmass_silence_timeout_seconds = -1.0\n[job]\nnodes = 1\n",
+                "mass_silence_timeout_seconds is -1",
+            ),
             ("[policy]\nsettling_seconds = nan\n[job]\nnodes = 1\n", "settling_seconds is NaN"),
             ("[detection]\nmeaningful_ratio = 0.5\n[job]\nnodes = 1\n", "from 1 to 1000"),
             (

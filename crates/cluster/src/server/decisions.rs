@@ -56,7 +56,7 @@ pub(super) fn sentence(decision: &Decision) -> String {
     };
     let outcome = match &decision.state.phase {
         Phase::Over(Outcome::Finished) => ": it has finished",
-        Phase::Over(Outcome::GivenUp) => ": its restarts are used up",
+        Phase::Over(Outcome::GivenUp) => ": its restart budget is used up",
         Phase::Forming | Phase::Preparing | Phase::Committed(_) => "",
     };
     let (epoch, why) = (decision.state.epoch, summary.why);
@@ -72,7 +72,7 @@ fn of_record(record: &DecisionRecord) -> message::DecisionSummary {
 }
 
 fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
-    let left;
+    let who;
     let (text, incident) = match why {
         Why::Formed => ("enough nodes are there for the first epoch", None),
         Why::Incident { incident, .. } => (
@@ -82,9 +82,16 @@ fn summary(why: &Why, to: &Phase) -> message::DecisionSummary {
         Why::Unanswered { .. } => ("nodes that did not answer are replaced", None),
         Why::Quarantined { .. } => ("a node that failed too often is replaced", None),
         Why::Left { nodes } => {
-            let who = names(nodes).join(", ");
-            left = format!("agents that were asked to end have given up their slots: {who}");
-            (left.as_str(), None)
+            let nodes = names(nodes).join(", ");
+            who = format!("agents that were asked to end have given up their slots: {nodes}");
+            (who.as_str(), None)
+        }
+        Why::Absent { nodes } => {
+            let nodes = names(nodes).join(", ");
+            who = format!(
+                "nodes that are not there have lost their slots, and are not charged: {nodes}"
+            );
+            (who.as_str(), None)
         }
         Why::Filled => ("spares have come for vacant slots", None),
         Why::Shrunk => ("no spare has come, and the job goes on with fewer nodes", None),
@@ -164,7 +171,7 @@ mod tests {
             ),
             (
                 sentence(&decision(Why::Over(Outcome::GivenUp), over)),
-                "epoch 7: the job is over: its restarts are used up",
+                "epoch 7: the job is over: its restart budget is used up",
             ),
             (
                 sentence(&decision(

@@ -27,7 +27,7 @@ pub(super) enum Event {
         share: OwnedSemaphorePermit,
     },
     /// It has ended.
-    Closed { stream: StreamId },
+    Closed { stream: StreamId, by_peer: bool },
     /// Somebody asks.
     Asked(Question),
 }

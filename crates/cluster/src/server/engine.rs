@@ -203,7 +203,12 @@ impl Engine {
                 self.hear(stream, *word);
                 self.counters.waits.note(read.elapsed());
             }
-            Event::Closed { stream } => self.roster.close(stream),
+            Event::Closed { stream, by_peer } => {
+                let speaker = self.roster.close(stream);
+                if let Some(node) = speaker.filter(|_| by_peer) {
+                    self.step(Input::Closed { node });
+                }
+            }
             Event::Asked(question) => self.answer(question),
         }
     }

@@ -53,6 +53,8 @@ pub(super) struct Facts {
 struct Stream {
     orders: Orders,
     nodes: usize,
+    /// The node that came last.
+    speaker: Option<NodeName>,
 }
 
 /// All streams and nodes.
@@ -69,11 +71,15 @@ impl Roster {
     }
 
     pub(super) fn open(&mut self, stream: StreamId, orders: Orders) {
-        self.streams.insert(stream, Stream { orders, nodes: 0 });
+        self.streams.insert(stream, Stream { orders, nodes: 0, speaker: None });
     }
 
-    pub(super) fn close(&mut self, stream: StreamId) {
-        self.streams.remove(&stream);
+    /// Ends a stream. Returns the node whose it was, where it was of one alone and that has no other.
+    pub(super) fn close(&mut self, stream: StreamId) -> Option<NodeName> {
+        let closed = self.streams.remove(&stream)?;
+        let speaker = closed.speaker.filter(|_| closed.nodes == 1)?;
+        let is_its = self.nodes.get(&speaker).is_some_and(|facts| facts.stream == stream);
+        is_its.then_some(speaker)
     }
 
     /// How many streams are open.
@@ -117,7 +123,7 @@ impl Roster {
         if let Some(facts) = self.nodes.get_mut(&message.node) {
             if facts.stream != stream {
                 let former = std::mem::replace(&mut facts.stream, stream);
-                moved(&mut self.streams, Some(former), stream);
+                moved(&mut self.streams, Some(former), stream, &message.node);
             }
             facts.take(now, message, vitals, instance);
             return true;
@@ -135,7 +141,7 @@ impl Roster {
             vitals: None,
         };
         facts.take(now, message, vitals, instance);
-        moved(&mut self.streams, None, stream);
+        moved(&mut self.streams, None, stream, &message.node);
         self.nodes.insert(message.node.clone(), facts);
         true
     }
@@ -184,12 +190,18 @@ impl Roster {
     }
 }
 
-fn moved(streams: &mut HashMap<StreamId, Stream>, former: Option<StreamId>, stream: StreamId) {
+fn moved(
+    streams: &mut HashMap<StreamId, Stream>,
+    former: Option<StreamId>,
+    stream: StreamId,
+    node: &NodeName,
+) {
     if let Some(left) = former.and_then(|former| streams.get_mut(&former)) {
         left.nodes -= 1;
     }
     if let Some(taken) = streams.get_mut(&stream) {
         taken.nodes += 1;
+        taken.speaker = Some(node.clone());
     }
 }
 

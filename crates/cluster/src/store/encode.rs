@@ -49,6 +49,7 @@ fn state(state: &StoredState) -> message::State {
     message::State {
         epoch: state.epoch.number(),
         phase: Some(phase(&state.phase)),
+        planned: state.planned,
         workers_per_node: state.map.workers_per_node().get(),
         holders: (0..state.map.slot_count()).map(|slot| holder(slot).unwrap_or_default()).collect(),
         restarts: state.restarts,
@@ -99,6 +100,7 @@ fn why(why: &Why) -> message::Why {
         Why::Unanswered { evicted } => Wire::Unanswered(message::Nodes { nodes: names(evicted) }),
         Why::Quarantined { node } => Wire::Quarantined(node.as_str().to_owned()),
         Why::Left { nodes } => Wire::Left(message::Nodes { nodes: names(nodes) }),
+        Why::Absent { nodes } => Wire::Absent(message::Nodes { nodes: names(nodes) }),
         Why::Filled => Wire::Filled(nothing),
         Why::Shrunk => Wire::Shrunk(nothing),
         Why::Prepared => Wire::Prepared(nothing),

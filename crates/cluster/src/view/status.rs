@@ -23,10 +23,13 @@ pub struct StatusView {
     pub term: u64,
     /// `observe`, `recover` or `act`.
     pub mode: &'static str,
-    /// What an epoch that is prepared waits for beside its nodes; the words are those of an incident's
-    /// `hold`.
+    /// What an epoch that is prepared waits for beside its nodes, or one that runs before it is mended; the
+    /// words are those of an incident's `hold`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<&'static str>,
+    /// How much longer it waits for that at most, where that is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_at_most_ns: Option<u64>,
     /// Where rank 0 is reached, while the job is committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub master: Option<String>,
@@ -85,6 +88,7 @@ impl From<&GetStatusResponse> for StatusView {
             term: status.term,
             mode: words::mode(status.mode()),
             waits_for: words::hold(status.waits_for()),
+            waits_at_most_ns: status.waits_at_most_ns,
             master: committed.then(|| format!("{}:{}", status.master_address, status.master_port)),
             slots: status.slots,
             filled_slots: status.filled_slots,
@@ -126,6 +130,14 @@ impl StatusView {
         (self.runs || finished) && self.open_incident.is_none() && self.store_trouble.is_none()
     }
 
+    /// What it waits for, and how much longer at most.
+    #[must_use]
+    pub fn waiting(&self) -> Option<String> {
+        let why = words::hold_sentence(words::hold_of(self.waits_for?));
+        let most = self.waits_at_most_ns.map(|left| format!("; for {} at most", words::age(left)));
+        Some(format!("{why}{}", most.unwrap_or_default()))
+    }
+
     /// How the job stands, in a few words.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -138,8 +150,7 @@ impl StatusView {
             }
             ("preparing", _) => match self.waits_for {
                 Some(hold) => {
-                    let why = words::hold_sentence(words::hold_of(hold));
-                    format!("waits before epoch {}: {why}", self.epoch)
+                    format!("waits before epoch {}: {}", self.epoch, hold.replace('_', " "))
                 }
                 None => format!("stops its workers for epoch {}", self.epoch),
             },

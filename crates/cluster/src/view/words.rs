@@ -142,10 +142,13 @@ pub(crate) fn hold_sentence(hold: HoldReason) -> &'static str {
         }
         HoldReason::Grace => "the coordinator has not led for long enough",
         HoldReason::MassSilence => {
-            "so many nodes are silent at once that the coordinator may be cut off itself; nodes that are gone for \
-             good can be taken out by `telltale cluster remove`"
+            "so many nodes fell silent at once that the network or this coordinator is suspected, not they; they \
+             are replaced if that lasts for `mass_silence_timeout`, and by `telltale cluster remove` at once"
         }
-        HoldReason::EvictionBudget => "the budget of evictions is used up",
+        HoldReason::EvictionBudget => {
+            "the eviction budget is used up (`eviction_budget`, `budget_window`); `telltale cluster remove` \
+             takes a node out without it"
+        }
         HoldReason::Unsure => "no single node is named, or not for long enough",
         HoldReason::NoSpare => "there is no spare",
     }

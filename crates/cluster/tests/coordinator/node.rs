@@ -130,7 +130,7 @@ impl Node {
     pub(crate) async fn prepare(&mut self) {
         let prepare = |order: &Order| matches!(order, Order::Prepare { .. });
         let message = self.until_order("prepare", prepare).await;
-        let Order::Prepare { ports } = message.order else { unreachable!("it was asked for") };
+        let Order::Prepare { ports, .. } = message.order else { unreachable!("it was asked for") };
         let port = ports.map(|Ports { first, .. }| first);
         self.acknowledge(message.epoch, Step::Prepared { port }).await;
     }

@@ -65,6 +65,9 @@ pub(super) fn status(status: &StatusView, style: &Style) -> String {
     if let Some(master) = &status.master {
         lines.insert(2, ("rank 0", format!("at {master}")));
     }
+    if let Some(waits) = status.waiting() {
+        lines.insert(0, ("waits", waits));
+    }
     if let Some(trouble) = &status.store_trouble {
         let time = status.store_troubled_for_ns.map(|time| format!(", for {}", age(time)));
         let text = format!("fails{}: {}", time.unwrap_or_default(), printable(trouble));

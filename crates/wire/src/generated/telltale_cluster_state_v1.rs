@@ -121,6 +121,9 @@ pub struct State {
     /// The job's name; empty where an earlier program wrote it.
     #[prost(string, tag = "12")]
     pub job: ::prost::alloc::string::String,
+    /// Whether no failure began the epoch: an operator ordered it, agents were asked to end, or it is the first.
+    #[prost(bool, tag = "13")]
+    pub planned: bool,
 }
 /// How far an epoch has come.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -182,7 +185,7 @@ pub struct Failures {
 /// Why something was decided.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Why {
-    #[prost(oneof = "why::Why", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "why::Why", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub why: ::core::option::Option<why::Why>,
 }
 /// Nested message and enum types in `Why`.
@@ -222,6 +225,9 @@ pub mod why {
         /// The agents of these nodes had ended in order.
         #[prost(message, tag = "11")]
         Left(super::Nodes),
+        /// These nodes were not there for an epoch that was planned.
+        #[prost(message, tag = "12")]
+        Absent(super::Nodes),
     }
 }
 /// An incident that was answered with a new epoch.

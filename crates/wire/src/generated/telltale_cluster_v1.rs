@@ -349,6 +349,9 @@ pub struct Prepare {
     /// Named to the node that will run rank 0.
     #[prost(message, optional, tag = "1")]
     pub ports: ::core::option::Option<Ports>,
+    /// Whether no failure began the epoch: the agent counts its starts anew.
+    #[prost(bool, tag = "2")]
+    pub planned: bool,
 }
 /// Ports to try in turn, 16 at most.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -498,7 +501,8 @@ pub struct GetStatusResponse {
     /// The version of the program that answers.
     #[prost(string, tag = "25")]
     pub version: ::prost::alloc::string::String,
-    /// With JOB_PHASE_PREPARING: what else than its nodes it waits for.
+    /// With JOB_PHASE_PREPARING: what else than its nodes it waits for. With JOB_PHASE_COMMITTED: that a crowd
+    /// of nodes is silent and held.
     #[prost(enumeration = "HoldReason", tag = "26")]
     pub waits_for: i32,
     /// What is wrong with the store, and what helps; empty where nothing is.
@@ -507,6 +511,9 @@ pub struct GetStatusResponse {
     /// How long that has been so.
     #[prost(uint64, optional, tag = "28")]
     pub store_troubled_for_ns: ::core::option::Option<u64>,
+    /// How much longer it waits at most, where that is bounded.
+    #[prost(uint64, optional, tag = "29")]
+    pub waits_at_most_ns: ::core::option::Option<u64>,
 }
 /// What ListNodes is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1499,7 +1506,7 @@ pub enum HoldReason {
     Mode = 1,
     /// The leader is new.
     Grace = 2,
-    /// So many are silent that it is rather the coordinator who is cut off.
+    /// So many fell silent at once that the network or the coordinator is suspected.
     MassSilence = 3,
     /// The budget of evictions is used up.
     EvictionBudget = 4,

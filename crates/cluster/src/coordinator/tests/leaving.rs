@@ -145,3 +145,20 @@ fn a_leader_that_does_not_know_who_leaves_misses_it() {
     cluster.pass(10 * SECOND);
     assert_eq!((cluster.map().as_str(), cluster.epoch()), ("d b c", 2));
 }
+
+#[test]
+fn who_is_back_before_its_departure_is_stored_is_not_charged() {
+    let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+    cluster.refuses = Some(StoreOutcome::Unknown);
+    cluster.leave("a");
+    cluster.register("a");
+    cluster.refuses = Some(StoreOutcome::Failed);
+    cluster.pass(2 * SECOND);
+    cluster.leave("a");
+    cluster.register("a");
+    cluster.refuses = None;
+    cluster.pass(3 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b", 2));
+    assert!(cluster.coordinator.runs());
+    assert_eq!((cluster.spent(), cluster.standings.len()), ((0, 0, 0), 0));
+}

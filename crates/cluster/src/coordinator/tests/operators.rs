@@ -1,6 +1,9 @@
 //! What operators order.
 
 use super::*;
+use crate::incident::Hold;
+use crate::message::NotPrepared;
+use crate::policy::Mode;
 
 #[test]
 fn a_drained_node_leaves_when_a_spare_is_there() {
@@ -104,4 +107,88 @@ fn orders_wait_for_the_store_and_not_without_bound() {
     cluster.pass(2 * SECOND);
     assert!(cluster.coordinator.runs());
     assert_eq!(cluster.answers.len(), super::super::MAX_WAITING_ORDERS + 2);
+}
+
+impl Cluster {
+    /// Every worker of these nodes ends well.
+    fn finish(&mut self, nodes: &[&str]) {
+        for (node, local) in nodes.iter().flat_map(|node| [(node, 0), (node, 1)]) {
+            self.end(node, local, WorkerState::Finished);
+        }
+    }
+}
+
+#[test]
+fn agents_that_are_started_again_for_a_planned_epoch_are_not_charged() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    for round in 0..10 {
+        cluster.finish(&["a", "b"]);
+        assert!(matches!(cluster.state().phase, Phase::Over(_)));
+        ["a", "b", "c"].into_iter().for_each(|node| cluster.lose(node));
+        assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+        // A second leader knows as well how the epoch began.
+        if round % 2 == 1 {
+            cluster.input(Input::LeadershipLost);
+            cluster.lead(round + 2);
+        }
+        // One comes twice, while the epoch is prepared.
+        ["c", "b", "b", "a"].into_iter().for_each(|node| cluster.register(node));
+        cluster.pass(SECOND);
+        assert!(cluster.coordinator.runs(), "round {round}: {}", cluster.map());
+    }
+    assert_eq!((cluster.state().failures.len(), cluster.state().barred.len()), (0, 0));
+    assert_eq!(cluster.map(), "a b");
+}
+
+#[test]
+fn a_failure_before_an_order_is_not_charged_to_it() {
+    let policy = Policy { mode: Mode::Observe, ..Policy::default() };
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], policy);
+    for _ in 0..5 {
+        cluster.fail("a", WorkerEnd::Signal(9));
+        cluster.pass(SECOND);
+        assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+        assert!(cluster.coordinator.runs());
+    }
+    assert_eq!((cluster.map().as_str(), cluster.state().failures.len()), ("a b", 0));
+}
+
+#[test]
+fn who_is_not_there_for_a_planned_epoch_is_passed_over_without_a_budget() {
+    let policy = Policy { eviction_budget: 0, ..Policy::default() };
+    let mut cluster = Cluster::formed(4, &["a", "b", "c", "d", "e", "f"], policy);
+    ["a", "b"].into_iter().for_each(|node| cluster.lose(node));
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    cluster.pass(7 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.coordinator.runs()), ("e f c d", true));
+    assert_eq!((cluster.state().failures.len(), cluster.state().evictions), (0, 0));
+}
+
+#[test]
+fn an_order_takes_an_epoch_that_waits_for_a_budget_over() {
+    let policy = Policy { eviction_budget: 0, ..Policy::default() };
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], policy);
+    cluster.lose("a");
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.pass(8 * SECOND);
+    assert_eq!(cluster.coordinator.waits_for(), Some(Hold::EvictionBudget));
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    cluster.pass(SECOND);
+    assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, "d b c"));
+    assert!(cluster.coordinator.runs());
+}
+
+#[test]
+fn what_cannot_prepare_is_charged_though_the_epoch_was_ordered() {
+    let mut cluster = Cluster::formed(1, &["a"], Policy::default());
+    cluster.lose("a");
+    assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+    for failures in 1..=3 {
+        let epoch = cluster.state().epoch;
+        let step = Step::NotPrepared(NotPrepared::NoPort);
+        cluster.say(&name("a"), FromNodeBody::Acknowledge(Acknowledgement { epoch, step }));
+        assert_eq!(cluster.state().failures.get(&name("a")), Some(&failures));
+    }
+    let waits = (cluster.map(), cluster.coordinator.waits_for());
+    assert_eq!(waits, ("-".to_owned(), Some(Hold::NoSpare)), "it is not asked for ever");
 }

@@ -38,7 +38,10 @@ pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, Pr
     let order = match from.order.ok_or(ProtocolError::Missing("an order"))? {
         Wire::Welcome(_) => Order::Welcome,
         Wire::Register(_) => Order::Register,
-        Wire::Prepare(prepare) => Order::Prepare { ports: prepare.ports.map(ports).transpose()? },
+        Wire::Prepare(prepare) => Order::Prepare {
+            ports: prepare.ports.map(ports).transpose()?,
+            planned: prepare.planned,
+        },
         Wire::Commit(one) => Order::Commit(assignment(one)?),
         Wire::Standby(_) => Order::Standby,
         Wire::Stop(stop) => Order::Stop(outcome(stop.outcome)?),

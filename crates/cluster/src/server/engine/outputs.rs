@@ -23,6 +23,10 @@ impl Engine {
                 self.store.store(decision);
             }
             Output::Incident(incident) => self.tell_incident(now, &incident),
+            Output::NotPrepared { node, why } => {
+                let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
+                log::warn(&format!("epoch {epoch}: node {node} cannot run it: {why}"));
+            }
             Output::Refuse { node, why } => {
                 let refusal = encode::refusal(Some(&node), &why.to_string());
                 self.roster.refuse_node(&node, &refusal);
@@ -73,8 +77,11 @@ impl Engine {
             Standing::Passed => log::info(&format!("incident {id} has passed")),
             Standing::GivenUp => {
                 log::error(&format!(
-                    "incident {id}: the job is given up, since its restarts are used up{cause}; \
-                     {explain}, and `telltale cluster restart` begins again"
+                    "incident {id}: the job is given up{cause}: its restart budget is used up \
+                     (`restart_budget`: {} within {} s); {explain}, and `telltale cluster restart` begins \
+                     a new count",
+                    self.policy.restart_budget,
+                    self.policy.budget_window.as_secs()
                 ));
                 self.look_a_last_time(now, id);
             }
@@ -122,9 +129,12 @@ impl Engine {
         self.waits_for = waits_for;
         let (Some(hold), Some(state)) = (waits_for, self.coordinator.state()) else { return };
         let why = hold_sentence(encode::hold(hold));
+        let left = self.coordinator.mass_silence_left(self.clock.now());
+        let most = left.map(|left| format!("; for {:.0} s at most", left.as_secs_f64()));
         log::warn(&format!(
-            "epoch {} waits: {why}; `telltale cluster nodes` tells of each node",
-            state.epoch
+            "epoch {} waits: {why}{}; `telltale cluster nodes` tells of each node",
+            state.epoch,
+            most.unwrap_or_default()
         ));
     }
 }

@@ -106,14 +106,17 @@ impl Reader {
     async fn read(mut self, mut messages: Streaming<Bytes>) {
         // The queue's other end is gone once the stream has ended.
         let ended = self.orders.clone();
-        let outcome = tokio::select! {
-            outcome = self.take_all(&mut messages) => outcome,
-            () = ended.closed() => Ok(()),
+        let (outcome, by_peer) = tokio::select! {
+            outcome = self.take_all(&mut messages) => {
+                let by_peer = outcome.is_ok();
+                (outcome, by_peer)
+            }
+            () = ended.closed() => (Ok(()), false),
         };
         if let Err(refusal) = outcome {
             let _ = self.orders.try_send(Err(refusal));
         }
-        self.serving.desk.tell(Event::Closed { stream: self.stream }).await;
+        self.serving.desk.tell(Event::Closed { stream: self.stream, by_peer }).await;
     }
 
     async fn take_all(&mut self, messages: &mut Streaming<Bytes>) -> Result<(), Status> {

@@ -1,0 +1,138 @@
+//! Crowds of nodes that fall silent at once: the network or this coordinator is suspected, not they.
+//!
+//! Machines do not die in crowds, networks do. A crowd is held, and acted on only when it has been silent
+//! for the policy's timeout, or when what is alive proves its nodes dead.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::Scene;
+use super::leadership::Leadership;
+use crate::node::NodeName;
+use crate::policy::Policy;
+use crate::stored::Why;
+use crate::time::Moment;
+
+/// Fewer nodes that fall silent together are no crowd, however small the job is.
+const LEAST_CROWD: usize = 3;
+
+/// What is known of crowds.
+#[derive(Debug, Default)]
+pub(super) struct MassSilence {
+    /// Until when nobody is judged.
+    until: Option<Moment>,
+    /// When nodes were heard last that were replaced for their silence: they are part of the crowd that
+    /// falls silent after them.
+    replaced: VecDeque<Moment>,
+}
+
+impl Leadership {
+    /// Notes whether a crowd is silent at present.
+    pub(super) fn watch_mass_silence(&mut self, scene: &Scene<'_>) {
+        let keep_alive = scene.policy.keep_alive;
+        let forget = keep_alive * 2 + scene.policy.mass_silence_timeout;
+        self.mass_silence.replaced.retain(|heard| scene.now.since(*heard) < forget);
+        // They do not come back in the same moment either, and the last is no more to blame than the first.
+        let lingers = scene.now.after(keep_alive);
+        let everybody = !self.members.is_empty() && self.overdue.len() == self.members.len();
+        if everybody {
+            self.mass_silence.until = Some(lingers);
+        } else if let Some(acted_on) = self.crowd(scene) {
+            self.mass_silence.until = Some(lingers.min(acted_on));
+        }
+    }
+
+    /// Whether a crowd is silent, or was less than the keep-alive ago.
+    pub(super) fn was_mass_silent(&self, scene: &Scene<'_>) -> bool {
+        self.mass_silence.until.is_some_and(|until| scene.now < until)
+    }
+
+    /// How much longer the crowd that is silent is held, if it stays silent; nothing where it is everybody,
+    /// which is held without a bound.
+    pub(super) fn mass_silence_left(&self, now: Moment, policy: &Policy) -> Option<Duration> {
+        self.mass_silence.until.filter(|until| now < *until)?;
+        let silent = self.overdue.iter().filter(|node| self.is_missed(node));
+        let last = silent.filter_map(|node| self.acted_on(node, policy)).max()?;
+        let everybody = self.overdue.len() == self.members.len();
+        (!everybody && now < last).then(|| last.since(now))
+    }
+
+    /// Until when a crowd that is silent is to be held, if there is one: nodes with a slot that were heard
+    /// last within one keep-alive of each other.
+    fn crowd(&self, scene: &Scene<'_>) -> Option<Moment> {
+        // Nodes do not fall silent in the same moment, so whoever is overdue counts.
+        let missed = self.overdue.iter().filter(|node| self.is_missed(node));
+        let held = missed.filter_map(|node| {
+            let acted_on = self.acted_on(node, scene.policy)?;
+            let heard = self.members.get(node)?.heard();
+            (scene.now < acted_on).then_some((heard, Some(acted_on)))
+        });
+        let mut silent: Vec<(Moment, Option<Moment>)> = held.collect();
+        if silent.is_empty() {
+            return None;
+        }
+        silent.extend(self.mass_silence.replaced.iter().map(|heard| (*heard, None)));
+        silent.sort_unstable();
+        let least = scene.policy.mass_silence_share * as_share(self.state.map.holder_count());
+        let mut last = 0;
+        let crowds = (0..silent.len()).filter_map(|first| {
+            let end = silent[first].0.after(scene.policy.keep_alive);
+            while last < silent.len() && silent[last].0 <= end {
+                last += 1;
+            }
+            let crowd = &silent[first..last];
+            let is_crowd = crowd.len() >= LEAST_CROWD && as_share(crowd.len()) > least;
+            let held = crowd.iter().filter_map(|(_, acted_on)| *acted_on);
+            is_crowd.then(|| held.max()).flatten()
+        });
+        crowds.max()
+    }
+
+    /// Whether a node has a slot, and neither said that it ends nor is proven dead: its connection was closed
+    /// at its end, and others that are alive failed as those do who have lost a peer.
+    fn is_missed(&self, node: &NodeName) -> bool {
+        let is_closed = self.members.get(node).is_some_and(|member| member.closed);
+        let is_dead = is_closed && self.have_survivors_failed();
+        self.has_slot(node) && !self.leaving.contains_key(node) && !is_dead
+    }
+
+    /// Whether workers of nodes that are heard have failed as survivors do, and none of them otherwise: so the
+    /// cause is with those who are not heard.
+    fn have_survivors_failed(&self) -> bool {
+        let answered = self.answered.as_ref().map(|(incident, _)| incident);
+        let incident = self.incident.as_ref().or(answered);
+        incident.is_some_and(|incident| {
+            incident.has_only_survivors(|node| {
+                !self.overdue.contains(node) && self.members.contains_key(node)
+            })
+        })
+    }
+
+    fn acted_on(&self, node: &NodeName, policy: &Policy) -> Option<Moment> {
+        let heard = self.members.get(node)?.heard();
+        Some(heard.after(policy.keep_alive).after(policy.mass_silence_timeout))
+    }
+
+    /// Remembers who is replaced for its silence by a decision.
+    pub(super) fn note_replaced(&mut self, why: &Why) {
+        for node in why.evicted() {
+            if let Some(member) = self.members.get(node).filter(|member| member.silent) {
+                self.mass_silence.replaced.push_back(member.heard());
+            }
+        }
+    }
+
+    /// A node's connection was closed at its end. While it was heard just before, no timeout can have done
+    /// that: its agent is gone, or comes back by another.
+    pub(super) fn closed(&mut self, node: &NodeName) {
+        let is_overdue = self.overdue.contains(node);
+        if let Some(member) = self.members.get_mut(node).filter(|_| !is_overdue) {
+            member.closed = true;
+        }
+    }
+}
+
+/// A count as a number that shares are taken of; nodes are far fewer than what it holds exactly.
+fn as_share(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
+}
