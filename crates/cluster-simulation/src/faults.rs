@@ -3,8 +3,10 @@
 //! [`machine`] makes latencies up, [`oracle`] tries all explanations of what they would be without
 //! noise, [`run`] lets the shipped detector look, and [`suite`] adds it up.
 
+pub mod blind;
 pub mod machine;
 pub mod oracle;
 pub mod run;
+pub mod shape;
 pub mod suite;
 pub mod week;

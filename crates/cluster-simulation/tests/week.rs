@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use telltale_cluster::detection::Rule;
 use telltale_cluster::policy::{Mode, Policy};
-use telltale_cluster_simulation::faults::machine::{Noise, name};
-use telltale_cluster_simulation::faults::week::{Plan, look_after};
+use telltale_cluster_simulation::faults::machine::{Fault, Noise, name};
+use telltale_cluster_simulation::faults::week::{Plan, Reports, look_after};
 use telltale_harness::long;
 
 const SEED: u64 = 20_241_206;
@@ -24,6 +24,7 @@ fn healthy(nodes: u32, time: Duration) -> Plan {
         nodes,
         spares: 1,
         time,
+        reports: Reports::Spread,
         noise: Noise::ROUGH,
         rule: Rule::OwnHistory,
         mode: Mode::Act,
@@ -81,8 +82,10 @@ fn mean_and_two_deviations_evicts_healthy_nodes() {
 fn a_slow_node_is_evicted_and_the_spare_takes_its_slot() {
     let (slow, spare) = (17, 32);
     let since = Duration::from_secs(600);
-    let plan =
-        Plan { slow: Some((slow, since, 1.5)), ..healthy(spare, since + Duration::from_secs(120)) };
+    let plan = Plan {
+        slow: Some((Fault::Node(slow), since, 1.5)),
+        ..healthy(spare, since + Duration::from_secs(120))
+    };
     let outcome = look_after(&plan);
     assert_eq!((outcome.figures.evictions, outcome.answered), (1, 1), "{outcome:?}");
     assert_eq!((outcome.epoch, outcome.runs), (2, true), "{outcome:?}");

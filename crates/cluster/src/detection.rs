@@ -3,6 +3,7 @@
 //! A machine without I/O: reports go in as they come, and a look at any moment says what is wrong
 //! then. It commands nothing, and evicts nobody.
 
+mod cadence;
 mod cold_start;
 mod crash;
 mod explanation;
@@ -13,6 +14,7 @@ mod history;
 mod matrix;
 mod members;
 mod outliers;
+mod sharing;
 mod silence;
 mod slowness;
 mod suspicion;
@@ -109,6 +111,8 @@ pub struct Detector {
     silence: Silence,
     crashes: Crashes,
     hangs: Hangs,
+    /// What hung when the first worker failed; what hangs now while none has.
+    hanging: Vec<Finding>,
     matrix: Matrix,
     waiting: Waiting,
     at_once: Continuity,
@@ -128,6 +132,7 @@ impl Detector {
             silence: Silence::default(),
             crashes: Crashes::default(),
             hangs: Hangs::default(),
+            hanging: Vec::new(),
             matrix: Matrix::default(),
             waiting: Waiting::default(),
             at_once: Continuity::default(),
@@ -145,6 +150,7 @@ impl Detector {
         self.silence.set_ranks(now, &self.members);
         self.crashes.forget();
         self.hangs.forget();
+        self.hanging.clear();
         self.matrix.forget_idle();
         self.waiting.forget();
         self.at_once = Continuity::default();
@@ -209,15 +215,31 @@ impl Detector {
             self.slow = self.settled.step(now, findings, settling, &self.members);
         }
         let mut findings = self.silence.findings(now, settings.keep_alive, &self.members);
-        findings.extend(self.crashes.findings(now, crash_settling));
-        if !self.crashes.any() {
-            let patience =
-                Patience { after: settings.hang_after, at_start: settings.hang_at_start };
-            findings.extend(self.hangs.findings(now, patience, &self.members));
-        }
+        findings.extend(self.failures_and_hangs(now, crash_settling));
         let mut verdicts = self.at_once.step(now, findings, Settling::NONE, &self.members);
         verdicts.extend(self.slow.iter().cloned());
         verdicts
+    }
+
+    /// Who is suspected of failures and standstills. Where a hang is known, or a silent node, survivors fail because
+    /// they have waited for too long: none of them is the cause for having been the first.
+    fn failures_and_hangs(&mut self, now: Moment, crash_settling: Duration) -> Vec<Finding> {
+        let settings = self.settings;
+        let unheard = |allowed| self.silence.unheard(now, allowed, &self.members);
+        let Some(first) = self.crashes.first() else {
+            let patience =
+                Patience { after: settings.hang_after, at_start: settings.hang_at_start };
+            // Whose report is overdue may be about to be silent, and what its ranks do is not known.
+            let unheard = unheard(settings.keep_alive / 2);
+            self.hanging = self.hangs.findings(now, patience, &unheard, &self.members);
+            return self.hanging.clone();
+        };
+        let is_silent = unheard(settings.keep_alive).iter().any(|(_, last)| *last < first);
+        if self.hanging.is_empty() && !is_silent {
+            return self.crashes.findings(now, crash_settling);
+        }
+        let certain = self.crashes.certain();
+        if certain.is_empty() { self.hanging.clone() } else { certain }
     }
 
     fn slow_findings(&self) -> Vec<Finding> {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
+#[path = "detection/echoes.rs"]
+mod echoes;
 #[path = "detection/hangs.rs"]
 mod hangs;
 #[path = "detection/job.rs"]

@@ -78,6 +78,17 @@ impl Fault {
         }
     }
 
+    /// The same fault with other numbers; none where one of its nodes has none.
+    pub fn renumbered(self, number: impl Fn(u32) -> Option<u32>) -> Option<Self> {
+        Some(match self {
+            Self::Node(node) => Self::Node(number(node)?),
+            Self::Sender(node) => Self::Sender(number(node)?),
+            Self::Receiver(node) => Self::Receiver(number(node)?),
+            Self::BothWays(one, other) => Self::BothWays(number(one)?, number(other)?),
+            Self::OneWay(from, to) => Self::OneWay(number(from)?, number(to)?),
+        })
+    }
+
     /// What a verdict calls it.
     #[must_use]
     pub fn suspect(self) -> Suspect {

@@ -7,6 +7,7 @@
 
 mod job;
 mod nodes;
+pub(super) mod transfers;
 mod watch;
 
 use std::time::Duration;
@@ -18,16 +19,18 @@ use telltale_cluster::incident::Standing;
 use telltale_cluster::lookout::{Followed, Work, observed};
 use telltale_cluster::message::FromNode;
 use telltale_cluster::node::{NodeName, NodeState};
+use telltale_cluster::observation::Observation;
 use telltale_cluster::policy::{Job as JobPlan, Mode, Policy};
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::stored::{Phase, StoreOutcome};
 use telltale_cluster::time::Moment;
 
-use crate::faults::machine::Noise;
+use crate::faults::machine::{Fault, Noise};
 use crate::faults::week::job::Job;
 use crate::faults::week::nodes::Nodes;
-pub use crate::faults::week::watch::Alarms;
+pub use crate::faults::week::nodes::Reports;
 use crate::faults::week::watch::Watch;
+pub use crate::faults::week::watch::{Alarms, LASTING_LOOKS, Lasting};
 
 /// How fine time is: a coordinator's tick, as in the server.
 const STEP: Duration = Duration::from_millis(100);
@@ -43,6 +46,8 @@ pub struct Plan {
     pub spares: u32,
     /// For how long.
     pub time: Duration,
+    /// When nodes report.
+    pub reports: Reports,
     /// The noise of transfers.
     pub noise: Noise,
     /// How slow nodes are found.
@@ -53,8 +58,8 @@ pub struct Plan {
     pub continuity_windows: u32,
     /// All chance follows from it.
     pub seed: u64,
-    /// A node that is slow from some moment on, by this factor, and nothing else is.
-    pub slow: Option<(u32, Duration, f64)>,
+    /// A node or link that is slow from some moment on, by this factor, and nothing else is.
+    pub slow: Option<(Fault, Duration, f64)>,
 }
 
 /// What came of it.
@@ -62,6 +67,8 @@ pub struct Plan {
 pub struct Outcome {
     /// What detection has said.
     pub alarms: Alarms,
+    /// Verdicts that were reported for [`LASTING_LOOKS`] looks in a row or more.
+    pub lasting: Vec<Lasting>,
     /// What detection has not taken.
     pub not_taken: DetectionCounts,
     /// Reports that the coordinator has passed on to detection.
@@ -80,17 +87,37 @@ pub struct Outcome {
     pub barred: Vec<NodeName>,
 }
 
-/// Runs a plan.
+/// What the ranks of a job do, and what their nodes report of it.
+pub(super) trait Workload {
+    /// The ranks are started, all at once.
+    fn restart(&mut self);
+
+    /// From now on these faults, in numbers of ranks, slow it by these factors, and no others.
+    fn break_down(&mut self, faults: &[(Fault, f64)]);
+
+    /// Goes on to this step of [`STEP`].
+    fn go_on(&mut self, step: u64);
+
+    /// What a node reports of its rank, of the time since its last report.
+    fn report(&mut self, rank: u32) -> Observation;
+}
+
+/// Runs a plan with the job of ring and meshes.
 ///
 /// # Panics
 /// When the coordinator gives up its leadership, which it has no reason to.
 #[must_use]
 pub fn look_after(plan: &Plan) -> Outcome {
+    look_after_job(plan, Job::new(plan.nodes, plan.noise, plan.seed))
+}
+
+/// Runs a plan with this job.
+pub(super) fn look_after_job(plan: &Plan, job: impl Workload) -> Outcome {
     let settings = Settings { rule: plan.rule, ..Settings::default() };
     let continuity_windows = plan.continuity_windows;
     let policy = Policy { mode: plan.mode, continuity_windows, ..Policy::default() };
     let watch = Watch::start(settings, continuity_windows);
-    let mut week = Week::new(plan, policy, watch);
+    let mut week = Week::new(plan, job, policy, watch);
     for _ in 0..plan.time.as_millis() / STEP.as_millis() {
         week.step();
     }
@@ -138,11 +165,11 @@ impl Agenda {
 }
 
 #[derive(Debug)]
-struct Week<'a> {
+struct Week<'a, Ranks> {
     plan: &'a Plan,
     agenda: Agenda,
     nodes: Nodes,
-    job: Job,
+    job: Ranks,
     coordinator: Coordinator,
     followed: Followed,
     watch: Watch,
@@ -153,17 +180,18 @@ struct Week<'a> {
     answered: u64,
 }
 
-impl<'a> Week<'a> {
-    fn new(plan: &'a Plan, policy: Policy, watch: Watch) -> Self {
+impl<'a, Ranks: Workload> Week<'a, Ranks> {
+    fn new(plan: &'a Plan, job: Ranks, policy: Policy, watch: Watch) -> Self {
         let workers = WorkersPerNode::new(1).expect("one is allowed");
-        let job = JobPlan { name: "week".to_owned(), slots: plan.nodes, workers };
-        let coordinator = Coordinator::new(job, policy).expect("the default policy can be kept");
+        let planned = JobPlan { name: "week".to_owned(), slots: plan.nodes, workers };
+        let coordinator =
+            Coordinator::new(planned, policy).expect("the default policy can be kept");
         let agenda = Agenda { step: 0, events: (0..AHEAD).map(|_| Vec::new()).collect() };
         let mut week = Self {
             plan,
             agenda,
-            nodes: Nodes::new(plan.nodes + plan.spares, plan.seed),
-            job: Job::new(plan.nodes, plan.noise, plan.seed),
+            nodes: Nodes::new(plan.nodes + plan.spares, plan.reports, plan.seed),
+            job,
             coordinator,
             followed: Followed::default(),
             watch,
@@ -198,8 +226,8 @@ impl<'a> Week<'a> {
         }
         self.agenda.events[place] = events;
         self.tell(Input::Tick);
+        self.job.go_on(self.agenda.step);
         if self.agenda.step.is_multiple_of(STEPS_OF_LOOK) {
-            self.job.go_on();
             self.slow_down();
             self.look();
         }
@@ -268,11 +296,13 @@ impl<'a> Week<'a> {
         }
     }
 
-    /// Slows the rank of the node that is to be slow, when its time has come and while it has one.
+    /// Slows the ranks of the node or link that is to be slow, when its time has come and while they have a slot.
     fn slow_down(&mut self) {
-        let Some((node, from, ratio)) = self.plan.slow else { return };
+        let Some((fault, from, ratio)) = self.plan.slow else { return };
         if self.now().since(Moment::default()) >= from {
-            self.job.slow_down(self.nodes.rank_of(node).into_iter(), ratio);
+            let of_ranks = fault.renumbered(|node| self.nodes.rank_of(node));
+            let faults: Vec<(Fault, f64)> = of_ranks.map(|one| (one, ratio)).into_iter().collect();
+            self.job.break_down(&faults);
         }
     }
 
@@ -285,6 +315,7 @@ impl<'a> Week<'a> {
             self.coordinator.nodes().filter(|(_, state)| matches!(state, NodeState::Barred(_)));
         Outcome {
             alarms: self.watch.alarms(),
+            lasting: self.watch.take_lasting(),
             not_taken: self.watch.not_taken(),
             observed: self.observed,
             figures: self.coordinator.figures(),

@@ -4,23 +4,26 @@
 //! levels are compared with those of the node's class, and what the node has that its peers have
 //! not is taken off: from then on it shows like any other fault. Only nodes are found this way.
 //! That one link is slow by nature or by a fault cannot be told without history.
+//!
+//! What is compared are links: all keys between two nodes measure the same one, and are one piece of
+//! evidence however many they are. Healthy links are taken for independent draws, in logarithms, from
+//! a normal distribution whose centre and spread are not known. How far a node's links must stand out
+//! follows from how many links say so, and from how many the spread is known: it is the quantile of
+//! Student's distribution. A few links that happen to be alike prove nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::detection::history::median;
 use crate::detection::matrix::{Cell, Key};
 use crate::detection::members::place;
 
-/// Nodes that a comparison needs.
-const FEWEST_NODES: usize = 4;
-/// How far a node must stand out, in deviations of the nodes' levels.
+/// Links that a node needs: one that is slow may as well be the link.
+const FEWEST_LINKS: usize = 2;
+/// How sure it must be: as rare as so many deviations of normal noise, 1 in a billion.
 const DEVIATIONS: f32 = 6.0;
-/// And by which factor: ln 1.35.
+/// By which factor a node must stand out at least: ln 1.35.
 const SMALLEST_EFFECT: f32 = 0.3;
-/// Nodes are never believed to be more alike than this, whatever the few at hand say.
+/// Links are never believed to be more alike than this, whatever the few at hand say.
 const SMALLEST_SPREAD: f32 = 0.05;
-/// Turns a median absolute deviation into a standard deviation of normal noise.
-const DEVIATIONS_PER_MEDIAN: f32 = 1.4826;
 /// The standard error of a median over that of a mean.
 const MEDIAN_OVER_MEAN: f32 = 1.2533;
 
@@ -31,9 +34,8 @@ pub(super) fn compare(class: &[u32], keys: &mut [Key], cells: &[Cell]) -> bool {
     if known * 10 < class.len() * 9 {
         return false;
     }
-    let effects = effects(class, keys, cells);
-    let outstanding = if effects.len() < FEWEST_NODES { Vec::new() } else { stand_out(&effects) };
-    for (node, offset) in outstanding {
+    let (links, known_before) = links(class, keys, cells);
+    for (node, offset) in outstanding(links, &known_before) {
         for number in class {
             let key = &mut keys[place(*number)];
             let cell = &cells[place(key.cell)];
@@ -46,57 +48,162 @@ pub(super) fn compare(class: &[u32], keys: &mut [Key], cells: &[Cell]) -> bool {
     true
 }
 
-/// What one node's keys have in common.
-#[derive(Debug, Clone, Copy)]
-struct Effect {
-    node: u32,
-    /// The median level of its keys.
-    level: f32,
-    /// How far its keys are spread.
-    spread: f32,
-    /// How many it has.
-    keys: usize,
-    /// Whether all of them were just learned.
-    is_new: bool,
-}
+/// What is known of the links between two nodes each.
+type Links = BTreeMap<(u32, u32), f32>;
 
-fn effects(class: &[u32], keys: &[Key], cells: &[Cell]) -> Vec<Effect> {
-    let mut levels: BTreeMap<u32, (Vec<f32>, bool)> = BTreeMap::new();
+/// The level of each link of the class, and the nodes of which some were known before.
+fn links(class: &[u32], keys: &[Key], cells: &[Cell]) -> (Links, BTreeSet<u32>) {
+    let mut sums: BTreeMap<(u32, u32), (f32, f32)> = BTreeMap::new();
+    let mut known_before = BTreeSet::new();
     for key in class.iter().map(|number| &keys[place(*number)]) {
         let Some(centre) = key.level.centre() else { continue };
-        let cell = &cells[place(key.cell)];
-        for node in [cell.from, cell.to] {
-            let entry = levels.entry(node).or_insert((Vec::new(), true));
-            entry.0.push(centre);
-            entry.1 &= key.is_unchecked;
+        let Cell { from, to, .. } = cells[place(key.cell)];
+        let (sum, count) = sums.entry((from.min(to), from.max(to))).or_default();
+        (*sum, *count) = (*sum + centre, *count + 1.0);
+        if !key.is_unchecked {
+            known_before.extend([from, to]);
         }
     }
-    let effect = |(node, (mut values, is_new)): (u32, (Vec<f32>, bool))| {
-        values.sort_unstable_by(f32::total_cmp);
-        // The lower of the two in the middle: half of a neighbour's keys may be another's fault.
-        let level = values[(values.len() - 1) / 2];
-        let count = values.len();
-        values.iter_mut().for_each(|one| *one = (*one - level).abs());
-        let spread = DEVIATIONS_PER_MEDIAN * median(&mut values);
-        Effect { node, level, spread, keys: count, is_new }
-    };
-    levels.into_iter().map(effect).collect()
+    let links = sums.into_iter().map(|(ends, (sum, count))| (ends, sum / count));
+    (links.collect(), known_before)
 }
 
-/// The nodes that stand out, and by how much.
-fn stand_out(effects: &[Effect]) -> Vec<(u32, f32)> {
-    let mut levels: Vec<f32> = effects.iter().map(|effect| effect.level).collect();
-    let centre = median(&mut levels);
-    levels.iter_mut().for_each(|one| *one = (*one - centre).abs());
-    let between = DEVIATIONS_PER_MEDIAN * median(&mut levels);
-    let mut spreads: Vec<f32> = effects.iter().map(|effect| effect.spread).collect();
-    let within = median(&mut spreads);
-    let is_outstanding = |effect: &&Effect| {
-        let error = MEDIAN_OVER_MEAN * within / (effect.keys as f32).sqrt();
-        let spread = between.max(error).max(SMALLEST_SPREAD);
-        let offset = effect.level - centre;
-        effect.is_new && offset >= SMALLEST_EFFECT && offset >= DEVIATIONS * spread
-    };
-    let outstanding = effects.iter().filter(is_outstanding);
-    outstanding.map(|effect| (effect.node, effect.level - centre)).collect()
+/// The nodes that stand out, and by how much: the one that does most, then the next among the rest.
+fn outstanding(mut links: Links, known_before: &BTreeSet<u32>) -> Vec<(u32, f32)> {
+    let mut found = Vec::new();
+    while let Some((node, offset)) = most_outstanding(&links, known_before) {
+        found.push((node, offset));
+        links.retain(|(one, other), _| *one != node && *other != node);
+    }
+    found
+}
+
+fn most_outstanding(links: &Links, known_before: &BTreeSet<u32>) -> Option<(u32, f32)> {
+    let mut of_nodes: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
+    let mut all = Sample::default();
+    for ((one, other), level) in links {
+        of_nodes.entry(*one).or_default().push(*level);
+        of_nodes.entry(*other).or_default().push(*level);
+        all.add(*level);
+    }
+    let is_new =
+        |(node, own): &(u32, Vec<f32>)| own.len() >= FEWEST_LINKS && !known_before.contains(node);
+    let standing = of_nodes.into_iter().filter(is_new).filter_map(|(node, mut own)| {
+        let (offset, bound) = compared(&mut own, all)?;
+        (offset >= SMALLEST_EFFECT && offset >= bound).then_some((node, offset, offset / bound))
+    });
+    let most = standing.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    Some((most.0, most.1))
+}
+
+/// How much slower a node's `own` links are than those it has no part in, and how much that must be.
+/// Nothing if there are too few others to know how different links are.
+fn compared(own: &mut [f32], all: Sample) -> Option<(f32, f32)> {
+    let others = all.without(own);
+    let spread = others.deviation()?.max(SMALLEST_SPREAD);
+    own.sort_unstable_by(f32::total_cmp);
+    // The lower of the two in the middle: half of a neighbour's links may be another's fault.
+    let level = own[(own.len() - 1) / 2];
+    let share = MEDIAN_OVER_MEAN * MEDIAN_OVER_MEAN / own.len() as f32 + 1.0 / others.count;
+    let bound = quantile(others.count - 1.0) * spread * share.sqrt();
+    Some((level - others.mean(), bound))
+}
+
+/// What in Student's distribution with so many degrees of freedom is as rare as [`DEVIATIONS`] in the normal one.
+/// An approximation within three percent (D. Wallace, "Bounds on normal approximations to Student's and the chi-square
+/// distributions", 1959).
+fn quantile(freedom: f32) -> f32 {
+    let normal = DEVIATIONS * (8.0 * freedom + 3.0) / (8.0 * freedom + 1.0);
+    (freedom * (normal * normal / freedom).exp_m1()).sqrt()
+}
+
+/// Numbers of which only count, sum and squares are kept; a logarithm of nanoseconds is at most 45.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    count: f32,
+    sum: f64,
+    squares: f64,
+}
+
+impl Sample {
+    fn add(&mut self, value: f32) {
+        let value = f64::from(value);
+        self.count += 1.0;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    fn without(mut self, values: &[f32]) -> Self {
+        for value in values.iter().copied().map(f64::from) {
+            self.count -= 1.0;
+            self.sum -= value;
+            self.squares -= value * value;
+        }
+        self
+    }
+
+    fn mean(self) -> f32 {
+        (self.sum / f64::from(self.count)) as f32
+    }
+
+    /// The deviation, known from one number less than there are; nothing of less than two.
+    fn deviation(self) -> Option<f32> {
+        if self.count < 2.0 {
+            return None;
+        }
+        let square = self.squares - self.sum * self.sum / f64::from(self.count);
+        Some((square.max(0.0) / f64::from(self.count - 1.0)).sqrt() as f32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(links: &[((u32, u32), f32)], expected: &[u32]) {
+        let links: Links = links.iter().copied().collect();
+        let found = outstanding(links, &BTreeSet::new());
+        assert_eq!(found.iter().map(|one| one.0).collect::<Vec<_>>(), expected);
+    }
+
+    /// A mesh in which links differ by some percent, and those of these nodes are slower by `slower`.
+    fn mesh(nodes: u32, slow: &[u32], slower: f32) -> Vec<((u32, u32), f32)> {
+        let pairs = (0..nodes).flat_map(|one| (one + 1..nodes).map(move |other| (one, other)));
+        let level = |(one, other): (u32, u32)| {
+            let touching = [one, other].iter().filter(|end| slow.contains(end)).count();
+            11.0 + ((one * 7 + other * 3) % 5) as f32 / 10.0 + slower * touching as f32
+        };
+        pairs.map(|pair| (pair, level(pair))).collect()
+    }
+
+    #[test]
+    fn links_that_happen_to_be_alike_prove_nothing() {
+        check(&[((0, 1), 11.33), ((2, 3), 11.32), ((4, 5), 11.78)], &[]);
+        // Both links of one node of a short pipeline, twice as slow as three that are the same to the last digit.
+        let alike = [((0, 1), 11.3), ((1, 2), 11.3), ((2, 3), 11.3), ((3, 4), 12.0)];
+        check(&[&alike[..], &[((4, 5), 12.0)]].concat(), &[]);
+        check(&mesh(4, &[], 0.0), &[]);
+        check(&mesh(8, &[], 0.0), &[]);
+    }
+
+    #[test]
+    fn a_node_with_many_slow_links_stands_out_and_so_do_two() {
+        check(&mesh(8, &[3], 1.1), &[3]);
+        check(&mesh(8, &[3], 0.2), &[]);
+        check(&mesh(32, &[3], 0.5), &[3]);
+        let mut found = outstanding(mesh(32, &[3, 9], 1.1).into_iter().collect(), &BTreeSet::new());
+        found.sort_by_key(|one| one.0);
+        assert_eq!(found.iter().map(|one| one.0).collect::<Vec<_>>(), [3, 9]);
+        assert!(found.iter().all(|one| (1.0..1.3).contains(&one.1)), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_known_from_few_links_must_stand_out_more() {
+        // The quantiles of Student's distribution for 1 in 10^9, one-sided.
+        for (freedom, expected) in [(10.0, 20.17), (20.0, 10.28), (60.0, 7.06), (10_000.0, 6.0)] {
+            let found = quantile(freedom);
+            assert!((found / expected - 1.0_f32).abs() < 0.03, "{freedom}: {found}");
+        }
+        assert!(quantile(2.0) > 1_000.0);
+    }
 }

@@ -53,26 +53,32 @@ impl Crashes {
         self.first_heard.get_or_insert(now);
     }
 
-    /// Whether a worker failed in this epoch.
-    pub(super) fn any(&self) -> bool {
-        !self.failures.is_empty()
+    /// When the first worker failed, by the age that its node gives.
+    pub(super) fn first(&self) -> Option<Moment> {
+        self.failures.values().map(|one| one.at).min()
     }
 
     /// The causes: at once where the way of ending tells, else when `settling` has passed.
     pub(super) fn findings(&self, now: Moment, settling: Duration) -> Vec<Finding> {
-        let Some(first_heard) = self.first_heard else { return Vec::new() };
-        let first = self.failures.values().map(|one| one.at).min().unwrap_or(first_heard);
-        let causes: Vec<u32> =
-            self.nodes_of(self.failures.values().filter(|one| one.end.is_cause()));
-        if !causes.is_empty() {
-            let finding = |node: &u32| {
-                let evidence = self.evidence(first, &[*node]);
-                Finding::of_node(VerdictKind::Crash, *node, 1.0, evidence)
-            };
-            return causes.iter().map(finding).collect();
-        }
+        let causes = self.certain();
+        if causes.is_empty() { self.by_time(now, settling).into_iter().collect() } else { causes }
+    }
+
+    /// The causes that the way of ending tells.
+    pub(super) fn certain(&self) -> Vec<Finding> {
+        let Some(first) = self.first() else { return Vec::new() };
+        let causes = self.nodes_of(self.failures.values().filter(|one| one.end.is_cause()));
+        let finding = |node: &u32| {
+            let evidence = self.evidence(first, &[*node]);
+            Finding::of_node(VerdictKind::Crash, *node, 1.0, evidence)
+        };
+        causes.iter().map(finding).collect()
+    }
+
+    fn by_time(&self, now: Moment, settling: Duration) -> Option<Finding> {
+        let (first, first_heard) = (self.first()?, self.first_heard?);
         if now.since(first_heard) < settling {
-            return Vec::new();
+            return None;
         }
         let early = self.failures.values().filter(|one| one.at.since(first) < LEAD);
         let early = self.nodes_of(early);
@@ -81,7 +87,7 @@ impl Crashes {
         if finding.is_certain {
             finding.confidence = CONFIDENCE_BY_TIME;
         }
-        vec![finding]
+        Some(finding)
     }
 
     fn nodes_of<'a>(&self, failures: impl Iterator<Item = &'a Failure>) -> Vec<u32> {

@@ -19,6 +19,8 @@ pub(super) struct Finding {
     pub(super) is_certain: bool,
     pub(super) confidence: f64,
     pub(super) evidence: Vec<Evidence>,
+    /// Whether something that came since the last look says so, and not only what came before.
+    pub(super) is_news: bool,
 }
 
 impl Finding {
@@ -30,7 +32,7 @@ impl Finding {
         evidence: Vec<Evidence>,
     ) -> Self {
         let culprits = vec![Culprit::Node(node)];
-        Self { kind, culprits, is_certain: true, confidence, evidence }
+        Self { kind, culprits, is_certain: true, confidence, evidence, is_news: true }
     }
 
     /// A finding about one of several nodes, sorted, where the data cannot tell which.
@@ -42,7 +44,7 @@ impl Finding {
         let culprits: Vec<Culprit> = nodes.into_iter().map(Culprit::Node).collect();
         let confidence = 1.0 / culprits.len() as f64;
         let is_certain = culprits.len() == 1;
-        Self { kind, culprits, is_certain, confidence, evidence }
+        Self { kind, culprits, is_certain, confidence, evidence, is_news: true }
     }
 
     /// Whether this is about a link at whose end the only culprit of another is: whoever waits for a slow
@@ -58,7 +60,7 @@ impl Finding {
 
 type Identity = (VerdictKind, Vec<Culprit>);
 
-/// In how many looks in a row a finding must be made before it is told.
+/// In how many looks in a row a finding must be made, each with something new, before it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Settling {
     /// One that names somebody alone.
@@ -75,7 +77,16 @@ impl Settling {
 /// Since when each finding is made without a break.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Continuity {
-    seen: BTreeMap<Identity, (Moment, u32)>,
+    seen: BTreeMap<Identity, Seen>,
+}
+
+/// How long one finding is made.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    first: Moment,
+    looks: u32,
+    /// Looks that had something new to say so.
+    news: u32,
 }
 
 impl Continuity {
@@ -95,6 +106,7 @@ impl Continuity {
                 Some(held) => {
                     held.confidence = held.confidence.max(finding.confidence);
                     held.is_certain |= finding.is_certain;
+                    held.is_news |= finding.is_news;
                     held.evidence.extend(finding.evidence);
                 }
                 None => {
@@ -104,12 +116,14 @@ impl Continuity {
         }
         let mut verdicts = Vec::new();
         for (identity, finding) in joined {
-            let (first_seen, windows) = before.get(&identity).copied().unwrap_or((now, 0));
-            let windows = windows.saturating_add(1);
-            self.seen.insert(identity, (first_seen, windows));
+            let begins = Seen { first: now, looks: 0, news: 0 };
+            let mut seen = before.get(&identity).copied().unwrap_or(begins);
+            seen.looks = seen.looks.saturating_add(1);
+            seen.news = seen.news.saturating_add(u32::from(finding.is_news));
+            self.seen.insert(identity, seen);
             let needed = if finding.is_certain { settling.certain } else { settling.ambiguous };
-            if windows >= needed {
-                verdicts.push(verdict(finding, first_seen, windows, members));
+            if seen.news >= needed {
+                verdicts.push(verdict(finding, seen.first, seen.looks, members));
             }
         }
         verdicts
@@ -117,7 +131,7 @@ impl Continuity {
 }
 
 fn verdict(finding: Finding, first_seen: Moment, windows: u32, members: &Members) -> Verdict {
-    let Finding { kind, culprits, is_certain, confidence, mut evidence } = finding;
+    let Finding { kind, culprits, is_certain, confidence, mut evidence, is_news: _ } = finding;
     evidence.truncate(MAX_EVIDENCE);
     let mut suspects: Vec<Suspect> =
         culprits.iter().take(MAX_SUSPECTS).map(|one| suspect(*one, members)).collect();

@@ -154,11 +154,13 @@ impl Hangs {
         has_moved && is_known
     }
 
-    /// Who is suspected of what stands still.
+    /// Who is suspected of what stands still, while these nodes are not heard, each since some moment. A group with
+    /// one of them stands still because of that, and has no verdict of its own.
     pub(super) fn findings(
         &self,
         now: Moment,
         patience: Patience,
+        unheard: &[(u32, Moment)],
         members: &Members,
     ) -> Vec<Finding> {
         let stalled: Vec<Stalled<'_>> = self
@@ -168,14 +170,19 @@ impl Hangs {
             .map(|(id, group)| Stalled::new(*id, group, now, members))
             .collect();
         let waiting: BTreeSet<Rank> = stalled.iter().flat_map(Stalled::waiting).collect();
+        let (explained, own): (Vec<&Stalled<'_>>, Vec<&Stalled<'_>>) =
+            stalled.iter().partition(|group| {
+                let allowed = Self::allowed(group.group, patience);
+                unheard.iter().any(|one| group.stands_still_for(*one, allowed, members))
+            });
         let mut findings = Vec::new();
-        for group in &stalled {
+        for group in own {
             findings.extend(self.explain(group, &waiting, members));
         }
         if findings.is_empty() {
             findings.extend(self.long_stopped(now, patience, members));
         }
-        if findings.is_empty() {
+        if findings.is_empty() && explained.is_empty() {
             findings.extend(stalled.iter().filter_map(|group| group.circle(members)));
         }
         findings
@@ -196,9 +203,14 @@ impl Hangs {
         vec![Finding::of_one_among(kind, nodes, evidence)]
     }
 
-    fn is_stalled(&self, now: Moment, group: &Group, patience: Patience) -> bool {
+    /// How long a group may stand still.
+    fn allowed(group: &Group, patience: Patience) -> Duration {
         let least = if group.has_finished_any { patience.after } else { patience.at_start };
-        let allowed = least.max(group.longest_pause * PAUSES);
+        least.max(group.longest_pause * PAUSES)
+    }
+
+    fn is_stalled(&self, now: Moment, group: &Group, patience: Patience) -> bool {
+        let allowed = Self::allowed(group, patience);
         // Where somebody has left, the others' waiting is an end of the job or an echo.
         now.since(group.last_move) >= allowed
             && group.ranks.values().any(At::waits)
@@ -262,6 +274,18 @@ impl<'a> Stalled<'a> {
 
     fn ranks(&self) -> impl Iterator<Item = Rank> {
         self.group.ranks.keys().copied().chain(self.never_seen.iter().copied())
+    }
+
+    /// Whether a node that is not heard is part of it, and fell silent before the standstill could be told: one
+    /// that was heard for longer is no reason for it.
+    fn stands_still_for(
+        &self,
+        (node, last_heard): (u32, Moment),
+        allowed: Duration,
+        members: &Members,
+    ) -> bool {
+        last_heard < self.group.last_move.after(allowed)
+            && self.ranks().any(|rank| members.of_rank(rank) == Some(node))
     }
 
     fn waiting(&self) -> impl Iterator<Item = Rank> {

@@ -18,7 +18,8 @@ const DEVIATIONS_PER_MEDIAN: f32 = 1.4826;
 /// Turns a mean absolute deviation into a standard deviation of normal noise.
 const DEVIATIONS_PER_MEAN: f32 = 1.2533;
 /// How many windows the present level is taken from at most.
-pub(super) const RECENT_WINDOWS: usize = 8;
+pub(super) const RECENT_WINDOWS: usize = RECENT as usize;
+const RECENT: u16 = 8;
 /// And at least.
 const FEWEST_WINDOWS: usize = 5;
 
@@ -72,9 +73,13 @@ impl Level {
         Some(scale.max(SMALLEST_SCALE))
     }
 
-    /// Forgets the level; it is learned anew.
-    pub(super) fn forget(&mut self) {
-        *self = Self::new();
+    /// The level is another from now on, known from few windows. One that is being learned stays as it is.
+    pub(super) fn move_by(&mut self, change: f32) {
+        if self.is_learned {
+            self.centre += change;
+            self.anchor = self.centre;
+            self.windows = RECENT;
+        }
     }
 
     /// Follows a slow change: `residual` is what the window was above the level.
@@ -177,9 +182,18 @@ impl Change {
         self.rising < RISING && self.falling < RISING
     }
 
-    /// Whether it is faster than usual for so long that the usual must be learned anew.
-    pub(super) fn is_faster(&self) -> bool {
-        self.falling >= CEILING
+    /// By how much the usual level is to be moved, since it is faster for so long that this is usual now; 0 while it
+    /// is not. It is no less known for that. What was learned of its noise stays, and soon gives way to what comes:
+    /// levels that changed while they were learned look noisier than they are.
+    pub(super) fn settle_faster(&mut self) -> f32 {
+        if self.falling < CEILING {
+            return 0.0;
+        }
+        let level = self.level().unwrap_or(0.0).min(0.0);
+        self.recent.iter_mut().for_each(|one| *one -= level);
+        (self.rising, self.falling, self.age) = (0.0, 0.0, 0);
+        self.windows = RECENT;
+        level
     }
 
     /// How much slower it is at present: the median of the windows since the change began, of five
@@ -286,11 +300,16 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_faster_for_good_is_noticed() {
-        let (_, mut change) = learned();
+    fn what_gets_faster_for_good_is_usual_from_then_on() {
+        let (mut level, mut change) = learned();
         (0..7).for_each(|_| change.push(-1.0));
-        assert!(!change.is_faster());
+        assert_eq!(change.settle_faster(), 0.0);
         change.push(-1.0);
-        assert!(change.is_faster());
+        let moved = change.settle_faster();
+        level.move_by(moved);
+        assert_eq!((moved, level.centre()), (-1.0, Some(6.0)));
+        assert_eq!((change.level(), change.is_calm()), (Some(0.0), true));
+        // What is slow now is so by the new level.
+        assert_eq!(windows_to_alarm(&mut change, 0.4), Some(5));
     }
 }

@@ -3,13 +3,18 @@
 //! Latencies are kept by key: process group, ranks, direction and size. All keys of one pair of
 //! nodes are joined into one *cell* of the matrix once each is relative to its own usual level.
 //! What all keys of a class (same group, direction and size) share is taken off first, since it
-//! says nothing about anybody: a checkpoint, a busy hour. Who is at fault is decided elsewhere.
+//! says nothing about anybody: a checkpoint, a busy hour. What some of them share may be a fault, so
+//! a class is looked at when all of its keys have a new window: edges with few transfers have one in
+//! some looks only, and those that happen to have one in the same look may be those of one slow node.
+//! Who is at fault is decided elsewhere.
 
 use std::collections::BTreeMap;
 
+use crate::detection::cadence::Cadence;
 use crate::detection::cold_start;
 use crate::detection::history::{Change, Level};
 use crate::detection::members::{Members, place};
+use crate::detection::sharing::{Sharing, UNAFFECTED_PART};
 use crate::group::GroupId;
 use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket};
 
@@ -17,14 +22,11 @@ use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket};
 pub(super) const MAX_KEYS: usize = 4_000_000;
 /// Looks without a latency after which a key is dropped when the epoch changes.
 const IDLE_LOOKS: u32 = 600;
-/// Looks without a latency after which a cell says nothing about the present.
-const STALE_LOOKS: u32 = 3;
-/// The part of a class' keys that may be slower while the rest is not: the shift that is taken off
-/// is that of the tenth that is slowed least.
-const UNAFFECTED_PART: usize = 10;
-/// Nodes that a class must have before anything is said to be common to them.
-const NODES_FOR_SHIFT: usize = 3;
-
+/// Latencies from which on the median of a window says something though one of them is a spike. What windows of fewer
+/// say counts as far as the window before says so too.
+const ROBUST_COUNT: u32 = 3;
+/// Looks that a class waits at least for those of its keys that are due.
+const WAITING_LOOKS: u32 = 10;
 /// Latencies that were not taken, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MatrixCounts {
@@ -44,12 +46,16 @@ pub(super) struct Matrix {
     cell_numbers: BTreeMap<(u32, u32), u32>,
     classes: Vec<Class>,
     class_numbers: BTreeMap<(GroupId, Direction, SizeBucket), u32>,
+    /// The classes that are looked at together.
+    units: Vec<Vec<u32>>,
+    /// Whether there are keys that are in none.
+    has_new_keys: bool,
     /// For each node, the keys of its last report in order: the next has mostly the same.
     last_order: Vec<Vec<(EdgeKey, u32)>>,
     cells_of_node: Vec<Vec<u32>>,
     looks: u32,
     counts: MatrixCounts,
-    residuals: Vec<f32>,
+    sharing: Sharing,
 }
 
 #[derive(Debug, Clone)]
@@ -58,10 +64,20 @@ pub(super) struct Key {
     pub(super) level: Level,
     /// Whether the level is known and was not yet compared with those of the others.
     pub(super) is_unchecked: bool,
-    generation: u32,
-    value: f32,
-    is_fresh: bool,
-    last_fresh: u32,
+    /// How much of what its cell has moved by it has.
+    moved: f32,
+    /// The windows that were not looked at yet: their sum, in logarithms, and how many they are.
+    sum: f32,
+    windows: u16,
+    /// What the latest window said alone; nothing before there was one.
+    latest: Option<f32>,
+    /// Whether one of them came since the last look.
+    is_new: bool,
+    /// Since how many looks the first of them waits.
+    waits: u32,
+    /// How much slower than usual it was when it was last looked at.
+    residual: f32,
+    cadence: Cadence,
 }
 
 #[derive(Debug, Clone)]
@@ -71,11 +87,11 @@ pub(super) struct Cell {
     pub(super) change: Change,
     /// The usual level with what is common to the class, as it was last.
     pub(super) usual: f32,
-    /// Grows when the usual levels of its keys are to be learned anew.
-    generation: u32,
+    /// By how much the usual levels of its keys have been moved, since it got faster for good.
+    moved: f32,
     sum: f32,
     summed: u16,
-    last_fresh: u32,
+    cadence: Cadence,
 }
 
 /// From where on an edge counts as slow, in natural logarithms.
@@ -102,9 +118,42 @@ impl SlowFrom {
 #[derive(Debug, Clone, Default)]
 struct Class {
     keys: Vec<u32>,
-    /// How many keys touch each node.
-    keys_of_node: BTreeMap<u32, usize>,
     is_unchecked: bool,
+}
+
+/// Which keys of a class are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// None yet: some are due that have no new window.
+    No,
+    /// Those with a new window, which are all that are due but for one in ten at most.
+    All,
+    /// The same, though more are due: somebody has waited for them long enough.
+    Some,
+}
+
+/// Keys that are due.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waiting {
+    /// Those with a new window, and those without.
+    new: usize,
+    missing: usize,
+    /// Whether one of the first has waited for long enough.
+    for_long: bool,
+}
+
+impl Waiting {
+    const fn ready(self) -> Ready {
+        if self.new == 0 {
+            Ready::No
+        } else if self.missing * UNAFFECTED_PART <= self.missing + self.new {
+            Ready::All
+        } else if self.for_long {
+            Ready::Some
+        } else {
+            Ready::No
+        }
+    }
 }
 
 impl Matrix {
@@ -127,8 +176,8 @@ impl Matrix {
             }
             let key = &mut self.keys[place(number)];
             // A clock of microseconds may say 0.
-            key.value = (window.window.median_ns.max(1) as f64).ln() as f32;
-            key.is_fresh = true;
+            let value = (window.window.median_ns.max(1) as f64).ln() as f32;
+            key.add(value, window.window.count);
         }
         self.last_order[place(node)] = order;
     }
@@ -158,22 +207,23 @@ impl Matrix {
         let cell = self.cell_number(from, to);
         let class = self.class_number(key);
         let number = u32::try_from(self.keys.len()).expect("MAX_KEYS fits in a u32");
-        let generation = self.cells[place(cell)].generation;
+        let moved = self.cells[place(cell)].moved;
         self.keys.push(Key {
             cell,
             level: Level::new(),
             is_unchecked: false,
-            generation,
-            value: 0.0,
-            is_fresh: false,
-            last_fresh: self.looks,
+            moved,
+            sum: 0.0,
+            windows: 0,
+            latest: None,
+            is_new: false,
+            waits: 0,
+            residual: 0.0,
+            cadence: Cadence::new(self.looks),
         });
         self.key_numbers.insert((key, from, to), number);
-        let class = &mut self.classes[place(class)];
-        class.keys.push(number);
-        for end in [from, to] {
-            *class.keys_of_node.entry(end).or_default() += 1;
-        }
+        self.classes[place(class)].keys.push(number);
+        self.has_new_keys = true;
         Some(number)
     }
 
@@ -187,10 +237,10 @@ impl Matrix {
             to,
             change: Change::new(),
             usual: 0.0,
-            generation: 0,
+            moved: 0.0,
             sum: 0.0,
             summed: 0,
-            last_fresh: 0,
+            cadence: Cadence::new(self.looks),
         });
         self.cell_numbers.insert((from, to), number);
         for end in [from, to] {
@@ -218,72 +268,125 @@ impl Matrix {
     /// Takes in what was reported since the last look.
     pub(super) fn look(&mut self) {
         self.looks += 1;
-        for class in 0..self.classes.len() {
-            let shift = self.shift(class);
-            self.look_at_class(class, shift);
-            if self.classes[class].is_unchecked {
-                let keys = &self.classes[class].keys;
-                self.classes[class].is_unchecked =
-                    !cold_start::compare(keys, &mut self.keys, &self.cells);
-            }
+        if std::mem::take(&mut self.has_new_keys) {
+            self.join_classes();
+        }
+        let units = std::mem::take(&mut self.units);
+        for unit in &units {
+            self.look_at_unit(unit);
+        }
+        self.units = units;
+        for class in self.classes.iter_mut().filter(|class| class.is_unchecked) {
+            class.is_unchecked = !cold_start::compare(&class.keys, &mut self.keys, &self.cells);
         }
         for cell in &mut self.cells {
             if cell.summed == 0 {
                 continue;
             }
             cell.change.push(cell.sum / f32::from(cell.summed));
-            (cell.sum, cell.summed, cell.last_fresh) = (0.0, 0, self.looks);
-            if cell.change.is_faster() {
-                cell.generation += 1;
-                cell.change = Change::new();
-            }
+            (cell.sum, cell.summed) = (0.0, 0);
+            cell.cadence.mark(self.looks);
+            cell.moved += cell.change.settle_faster();
         }
     }
 
-    /// By how much all keys of a class are slower than usual, so that nobody is to blame.
-    fn shift(&mut self, class: usize) -> f32 {
-        let class = &self.classes[class];
-        let most = class.keys_of_node.values().max().copied().unwrap_or(0);
-        // Where one node is at an end of nearly every key, its own slowness would be common to all.
-        let has_hub = most * UNAFFECTED_PART > class.keys.len() * (UNAFFECTED_PART - 1);
-        if class.keys_of_node.len() < NODES_FOR_SHIFT || has_hub {
-            return 0.0;
-        }
-        self.residuals.clear();
-        for key in class.keys.iter().map(|key| &self.keys[place(*key)]) {
-            if let (true, Some(centre)) = (key.is_fresh, key.level.centre()) {
-                self.residuals.push(key.value - centre);
+    /// A class is looked at by itself, unless it is of two nodes: what is common to more cannot be told there. Those
+    /// of the same direction and size are looked at together.
+    fn join_classes(&mut self) {
+        let mut pairs: BTreeMap<(Direction, SizeBucket), Vec<u32>> = BTreeMap::new();
+        self.units.clear();
+        for ((_, direction, bucket), number) in &self.class_numbers {
+            let mut ends = self.classes[place(*number)].keys.iter().map(|key| {
+                let Cell { from, to, .. } = self.cells[place(self.keys[place(*key)].cell)];
+                (from.min(to), from.max(to))
+            });
+            let first = ends.next();
+            if ends.all(|one| Some(one) == first) {
+                pairs.entry((*direction, *bucket)).or_default().push(*number);
+            } else {
+                self.units.push(vec![*number]);
             }
         }
-        let least = self.residuals.len() / UNAFFECTED_PART;
-        if self.residuals.is_empty() {
-            return 0.0;
-        }
-        self.residuals.select_nth_unstable_by(least, f32::total_cmp).1.max(0.0)
+        self.units.extend(pairs.into_values());
     }
 
-    fn look_at_class(&mut self, class: usize, shift: f32) {
-        let Class { keys, is_unchecked, .. } = &mut self.classes[class];
+    fn look_at_unit(&mut self, unit: &[u32]) {
+        let mut waiting = Waiting::default();
+        for class in unit {
+            self.prepare(*class, &mut waiting);
+        }
+        let ready = waiting.ready();
+        if ready == Ready::No {
+            return;
+        }
+        for class in unit {
+            self.share(*class, ready);
+        }
+        let shift = self.sharing.take();
+        for class in unit {
+            self.look_at_class(*class, shift);
+        }
+    }
+
+    /// Has the keys of a class that do not know yet what is usual learn, and counts which of the others can be looked
+    /// at now.
+    fn prepare(&mut self, class: u32, waiting: &mut Waiting) {
+        let Class { keys, is_unchecked } = &mut self.classes[place(class)];
         for number in keys.iter() {
             let key = &mut self.keys[place(*number)];
-            if !key.is_fresh {
-                continue;
+            if std::mem::take(&mut key.is_new) {
+                key.cadence.mark(self.looks);
             }
-            (key.is_fresh, key.last_fresh) = (false, self.looks);
             let cell = &mut self.cells[place(key.cell)];
-            if key.generation != cell.generation {
-                key.level.forget();
-                key.generation = cell.generation;
+            if key.moved != cell.moved {
+                key.level.move_by(cell.moved - key.moved);
+                key.moved = cell.moved;
             }
-            let Some(centre) = key.level.centre() else {
-                if let Some(scale) = key.level.learn(key.value) {
-                    cell.change.learn_scale(scale);
-                    key.is_unchecked = true;
-                    *is_unchecked = true;
+            if key.level.centre().is_none() {
+                if key.windows > 0 {
+                    let value = key.take();
+                    if let Some(scale) = key.level.learn(value) {
+                        cell.change.learn_scale(scale);
+                        (key.is_unchecked, *is_unchecked) = (true, true);
+                    }
                 }
                 continue;
-            };
-            let residual = key.value - centre - shift;
+            }
+            if key.windows > 0 {
+                key.waits += 1;
+                waiting.new += 1;
+                waiting.for_long |= key.waits > WAITING_LOOKS.max(2 * key.cadence.gap());
+            } else if key.cadence.is_kept(self.looks) {
+                waiting.missing += 1;
+            }
+        }
+    }
+
+    /// Adds by how much each key of a class that is looked at is slower than usual. Where more are due, those have
+    /// what they had.
+    fn share(&mut self, class: u32, ready: Ready) {
+        for number in &self.classes[place(class)].keys {
+            let key = &self.keys[place(*number)];
+            let Some(centre) = key.level.centre() else { continue };
+            let Cell { from, to, change, .. } = &self.cells[place(key.cell)];
+            if key.windows > 0 {
+                self.sharing.add(key.mean() - centre, change.scale(), *from, *to);
+            } else if ready == Ready::Some && key.cadence.is_kept(self.looks) {
+                self.sharing.add(key.residual, change.scale(), *from, *to);
+            }
+        }
+    }
+
+    fn look_at_class(&mut self, class: u32, shift: f32) {
+        for number in &self.classes[place(class)].keys {
+            let key = &mut self.keys[place(*number)];
+            let Some(centre) = key.level.centre() else { continue };
+            if key.windows == 0 {
+                continue;
+            }
+            let cell = &mut self.cells[place(key.cell)];
+            key.residual = key.take() - centre;
+            let residual = key.residual - shift;
             cell.sum += residual;
             cell.summed = cell.summed.saturating_add(1);
             cell.usual = centre + shift;
@@ -296,7 +399,7 @@ impl Matrix {
     /// Forgets what nobody reports any more, for a new epoch.
     pub(super) fn forget_idle(&mut self) {
         let looks = self.looks;
-        let is_kept = |key: &Key| key.last_fresh.saturating_add(IDLE_LOOKS) >= looks;
+        let is_kept = |key: &Key| key.cadence.last().saturating_add(IDLE_LOOKS) >= looks;
         self.last_order.clear();
         if self.keys.iter().all(is_kept) {
             return;
@@ -304,6 +407,7 @@ impl Matrix {
         let old = std::mem::take(self);
         self.looks = old.looks;
         self.counts = old.counts;
+        self.has_new_keys = true;
         for ((edge, from, to), number) in old.key_numbers {
             let key = &old.keys[place(number)];
             if !is_kept(key) {
@@ -318,9 +422,6 @@ impl Matrix {
             let class = &mut self.classes[place(class)];
             class.keys.push(number);
             class.is_unchecked |= key.is_unchecked;
-            for end in [from, to] {
-                *class.keys_of_node.entry(end).or_default() += 1;
-            }
         }
     }
 
@@ -342,11 +443,41 @@ impl Matrix {
 
     /// Whether the cell says something about the present.
     pub(super) fn is_present(&self, cell: &Cell) -> bool {
-        cell.last_fresh > 0 && cell.last_fresh + STALE_LOOKS > self.looks
+        cell.change.last().is_some() && cell.cadence.is_kept(self.looks)
+    }
+
+    /// Whether the cell has had a window since the look before.
+    pub(super) const fn is_news(&self, cell: &Cell) -> bool {
+        cell.cadence.last() == self.looks
     }
 
     /// What was not taken.
     pub(super) const fn counts(&self) -> MatrixCounts {
         self.counts
+    }
+}
+
+// === impl Key ===
+
+impl Key {
+    /// Takes what one window says, which is of so many latencies.
+    fn add(&mut self, value: f32, count: u32) {
+        let before = self.latest.replace(value).filter(|_| count < ROBUST_COUNT);
+        self.sum += before.map_or(value, |before| before.min(value));
+        self.windows = self.windows.saturating_add(1);
+        self.is_new = true;
+    }
+
+    /// The mean of the windows that were not looked at yet; there is one at least.
+    fn mean(&self) -> f32 {
+        debug_assert!(self.windows > 0, "only keys with a window are looked at");
+        self.sum / f32::from(self.windows)
+    }
+
+    /// The same, and they are looked at.
+    fn take(&mut self) -> f32 {
+        let mean = self.mean();
+        (self.sum, self.windows, self.waits) = (0.0, 0, 0);
+        mean
     }
 }

@@ -27,19 +27,27 @@ impl Silence {
         }
     }
 
+    /// The nodes that were not heard for longer than this, and when they were heard last.
+    pub(super) fn unheard(
+        &self,
+        now: Moment,
+        allowed: Duration,
+        members: &Members,
+    ) -> Vec<(u32, Moment)> {
+        let last = members.holders().map(|node| (node, self.last_heard[place(node)]));
+        last.filter(|(_, last)| now.since(*last) > allowed).collect()
+    }
+
     pub(super) fn findings(
         &self,
         now: Moment,
         allowed: Duration,
         members: &Members,
     ) -> Vec<Finding> {
-        let silent = members.holders().filter_map(|node| {
-            let silent = now.since(self.last_heard[place(node)]);
-            (silent > allowed).then_some((node, silent))
-        });
+        let silent = self.unheard(now, allowed, members).into_iter();
         silent
-            .map(|(node, silent)| {
-                let figures = vec![Evidence::Silence { silent, allowed }];
+            .map(|(node, last)| {
+                let figures = vec![Evidence::Silence { silent: now.since(last), allowed }];
                 Finding::of_node(VerdictKind::NodeSilent, node, 1.0, figures)
             })
             .collect()

@@ -34,6 +34,7 @@ fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, limit: Slow
         usual_ns: nanoseconds(cell.usual),
         now_ns: nanoseconds(cell.usual + level(cell)),
     }));
+    let is_news = edges.iter().any(|cell| matrix.is_news(cell));
     let has_node = culprits.iter().any(|one| matches!(one, Culprit::Node(_)));
     Finding {
         kind: if has_node { VerdictKind::SlowNode } else { VerdictKind::SlowLink },
@@ -41,6 +42,7 @@ fn finding(suspicion: Suspicion, matrix: &Matrix, members: &Members, limit: Slow
         is_certain,
         confidence: slow as f64 / observed.max(1) as f64 / explanations.max(1) as f64,
         evidence,
+        is_news,
     }
 }
 

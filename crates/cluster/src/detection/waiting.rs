@@ -207,10 +207,7 @@ fn compare(usual: &mut Level, change: &mut Change, value: f32) {
     if change.is_calm() {
         usual.follow(value - centre, change.scale());
     }
-    if change.is_faster() {
-        usual.forget();
-        *change = Change::new();
-    }
+    usual.move_by(change.settle_faster());
 }
 
 /// The lower quartile of all `sorted` values but one of `own`.

@@ -15,6 +15,8 @@ use telltale_cluster::rank::Rank;
 use crate::faults::machine::{Fault, Machine, Noise, Topology};
 use crate::random::Random;
 
+use super::{STEPS_OF_LOOK, Workload};
+
 /// Ranks in one mesh.
 const MESH: u32 = 8;
 /// The process group of the ring.
@@ -150,29 +152,14 @@ impl Job {
         job
     }
 
-    /// The ranks are started, all at once.
-    pub(super) fn restart(&mut self) {
-        (self.age, self.steps, self.pause) = (0, 0, None);
-        for member in &mut self.members {
-            member.begins = draw(&mut self.random, START);
-            member.waited_ns = 0.0;
-        }
-    }
-
-    /// From now on these ranks are slow in all they send and receive.
-    pub(super) fn slow_down(&mut self, ranks: impl Iterator<Item = u32>, ratio: f64) {
-        self.slow = ranks.map(|rank| (Fault::Node(rank), ratio)).collect();
-        self.break_down();
-    }
-
-    fn break_down(&mut self) {
+    fn slow_down(&mut self) {
         let burst = self.burst.map(|(rank, _)| (Fault::Node(rank), BURST_RATIO));
         let faults: Vec<(Fault, f64)> = self.slow.iter().copied().chain(burst).collect();
         self.machine.break_down(&faults);
     }
 
     /// Goes on to the next second.
-    pub(super) fn go_on(&mut self) {
+    fn second(&mut self) {
         (self.second, self.age) = (self.second + 1, self.age + 1);
         if self.second % LOAD_EVERY == 1 || self.is_warming_up() {
             self.renew_load();
@@ -226,7 +213,7 @@ impl Job {
             self.burst = u32::try_from(rank).ok().map(|rank| (rank, end));
         }
         if is_over || begins {
-            self.break_down();
+            self.slow_down();
         }
     }
 
@@ -297,26 +284,6 @@ impl Job {
         }
     }
 
-    /// What a node tells of its rank now, since it told last; how its workers are is not in it.
-    pub(super) fn report(&mut self, rank: u32) -> Observation {
-        let member = &self.members[place(rank)];
-        if self.age < member.begins {
-            return Observation::default();
-        }
-        if self.age < START.end {
-            let progress = vec![progress(GroupId::WORLD, rank, 0, true)];
-            return Observation { progress, ..Observation::default() };
-        }
-        let Some(pause) = self.pause.as_ref().filter(|pause| self.age >= pause.begin) else {
-            return self.training(rank);
-        };
-        let busy = &pause.busy[place(rank)];
-        let is_busy = busy.contains(&self.age);
-        let waits = self.age >= busy.end;
-        let progress = self.progress(rank, waits, false, false);
-        Observation { progress, excused: pause.announced && is_busy, ..Observation::default() }
-    }
-
     fn training(&mut self, rank: u32) -> Observation {
         let bits = self.random.bits();
         let is = |bit: u32| bits >> bit & 1 == 1;
@@ -356,6 +323,47 @@ impl Job {
         let ring = Progress { awaits, transferred, ..progress(RING, rank, 0, false) };
         let of_mesh = progress(mesh_of(rank), rank, self.steps * MESH_COLLECTIVES, in_mesh);
         vec![progress(GroupId::WORLD, rank, self.steps, in_all), of_mesh, ring]
+    }
+}
+
+impl Workload for Job {
+    fn restart(&mut self) {
+        (self.age, self.steps, self.pause) = (0, 0, None);
+        for member in &mut self.members {
+            member.begins = draw(&mut self.random, START);
+            member.waited_ns = 0.0;
+        }
+    }
+
+    fn break_down(&mut self, faults: &[(Fault, f64)]) {
+        self.slow = faults.to_vec();
+        self.slow_down();
+    }
+
+    fn go_on(&mut self, step: u64) {
+        if step.is_multiple_of(STEPS_OF_LOOK) {
+            self.second();
+        }
+    }
+
+    /// What a node tells of its rank now, since it told last; how its workers are is not in it.
+    fn report(&mut self, rank: u32) -> Observation {
+        let member = &self.members[place(rank)];
+        if self.age < member.begins {
+            return Observation::default();
+        }
+        if self.age < START.end {
+            let progress = vec![progress(GroupId::WORLD, rank, 0, true)];
+            return Observation { progress, ..Observation::default() };
+        }
+        let Some(pause) = self.pause.as_ref().filter(|pause| self.age >= pause.begin) else {
+            return self.training(rank);
+        };
+        let busy = &pause.busy[place(rank)];
+        let is_busy = busy.contains(&self.age);
+        let waits = self.age >= busy.end;
+        let progress = self.progress(rank, waits, false, false);
+        Observation { progress, excused: pause.announced && is_busy, ..Observation::default() }
     }
 }
 

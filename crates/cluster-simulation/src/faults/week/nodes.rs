@@ -12,8 +12,7 @@ use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::policy::AgentPolicy;
 use telltale_cluster::rank::{RankMap, WorkersPerNode};
 
-use super::job::Job;
-use super::{Agenda, Event};
+use super::{Agenda, Event, Workload};
 use crate::clock::{Clock, TrueTime};
 use crate::faults::machine::name;
 use crate::random::Random;
@@ -24,6 +23,8 @@ const REPORT: u64 = 10;
 const ONE_LATER: f64 = 0.3;
 /// How probable it is that a message is on its way for some steps, in good and in bad minutes.
 const SLOW_MESSAGES: [f64; 2] = [0.01, 0.3];
+/// In the first steps none is, so that nodes get their slots in their order.
+const QUIET_STEPS: u64 = 50;
 /// How many steps: up to a second.
 const SLOW_BY: Range<u64> = 1..11;
 /// One minute of this many is bad.
@@ -34,6 +35,15 @@ const BREAKS: f64 = 1.0 / 86_400.0;
 const BROKEN_FOR: Range<u64> = 2..20;
 /// Steps in which a worker starts, and ends when it is told to.
 const WORKER: u64 = 5;
+
+/// When nodes report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reports {
+    /// All at the same moment of each second.
+    InPhase,
+    /// Each at its own, which moves: a host that is busy reports a little later.
+    Spread,
+}
 
 /// What happens to a node.
 #[derive(Debug)]
@@ -62,13 +72,14 @@ struct Node {
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     names: BTreeMap<NodeName, usize>,
+    reports: Reports,
     random: Random,
     outputs: Vec<AgentOutput>,
 }
 
 impl Nodes {
     /// So many nodes with names in order.
-    pub(super) fn new(count: u32, seed: u64) -> Self {
+    pub(super) fn new(count: u32, reports: Reports, seed: u64) -> Self {
         let mut random = Random::new(seed ^ 2);
         let node = |number: u32| {
             let clock = Clock::drawn(&mut random);
@@ -83,13 +94,15 @@ impl Nodes {
         };
         let nodes: Vec<Node> = (0..count).map(node).collect();
         let names = (0..count).map(name).zip(0..).collect();
-        Self { nodes, names, random, outputs: Vec::new() }
+        Self { nodes, names, reports, random, outputs: Vec::new() }
     }
 
-    /// All agents start, within a second.
+    /// All agents start, within a second or at once; in their order, so that slots have it too.
     pub(super) fn begin(&mut self, agenda: &mut Agenda) {
-        for node in 0..self.nodes.len() {
-            let at = 1 + self.random.below(REPORT);
+        let mut starts: Vec<u64> = self.nodes.iter().map(|_| self.random.below(REPORT)).collect();
+        starts.sort_unstable();
+        for (node, start) in starts.into_iter().enumerate() {
+            let at = if self.reports == Reports::Spread { 1 + start } else { 1 };
             for input in [AgentInput::LeftoversGone, AgentInput::Connected] {
                 agenda.add(at, Event::ToNode(node, Happening::Here(input)));
             }
@@ -121,7 +134,7 @@ impl Nodes {
         &mut self,
         number: usize,
         happening: Happening,
-        job: &mut Job,
+        job: &mut impl Workload,
         agenda: &mut Agenda,
     ) {
         match happening {
@@ -131,7 +144,7 @@ impl Nodes {
         }
     }
 
-    fn report(&mut self, number: usize, sent: u64, job: &mut Job, agenda: &mut Agenda) {
+    fn report(&mut self, number: usize, sent: u64, job: &mut impl Workload, agenda: &mut Agenda) {
         if self.nodes[number].sent != sent {
             return;
         }
@@ -188,7 +201,7 @@ impl Nodes {
         let minute = agenda.time().as_secs() / 60;
         let bad = usize::from(minute % MINUTES_PER_BAD == MINUTES_PER_BAD - 1);
         let random = &mut self.random;
-        let is_slow = random.happens(SLOW_MESSAGES[bad]);
+        let is_slow = random.happens(SLOW_MESSAGES[bad]) && agenda.step > QUIET_STEPS;
         let later = if is_slow { draw(random, SLOW_BY) } else { 1 };
         let node = &mut self.nodes[number];
         node.arrives = node.arrives.max(agenda.step + later);
@@ -197,7 +210,8 @@ impl Nodes {
         agenda.add(later, Event::Heard(Box::new(message)));
         if is_regular {
             node.sent += 1;
-            let next = REPORT + u64::from(random.happens(ONE_LATER));
+            let is_later = self.reports == Reports::Spread && random.happens(ONE_LATER);
+            let next = REPORT + u64::from(is_later);
             agenda.add(next, Event::ToNode(number, Happening::Due(node.sent)));
         }
     }

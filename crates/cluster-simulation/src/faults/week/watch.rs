@@ -4,11 +4,13 @@
 //! the same run.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use telltale_cluster::detection::{DetectionCounts, Settings};
 use telltale_cluster::lookout::{Lookout, Seen, Work};
+use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
 /// What was said of a machine; each verdict counts once, from its beginning to its end.
@@ -28,6 +30,31 @@ pub struct Alarms {
     pub not_slow: u64,
 }
 
+/// A verdict that is reported in so many looks in a row lasts.
+pub const LASTING_LOOKS: u32 = 10;
+
+/// A verdict that lasted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lasting {
+    /// When it was first seen.
+    pub first_seen: Moment,
+    /// What kind it is.
+    pub kind: VerdictKind,
+    /// Who is suspected.
+    pub suspects: Suspects,
+    /// In how many looks in a row it was seen.
+    pub looks: u32,
+}
+
+impl fmt::Display for Lasting {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first_seen, suspects, looks, .. } = self;
+        let names: Vec<String> = suspects.all().iter().map(ToString::to_string).collect();
+        let at = first_seen.as_ns() / 1_000_000_000;
+        write!(formatter, "[{}] from {at} s for {looks} looks", names.join(" or "))
+    }
+}
+
 type Batch = Vec<Work>;
 
 /// The coordinator's side of it.
@@ -42,6 +69,7 @@ pub(super) struct Watch {
     /// What was said at the last look, and whether it has lasted.
     told: BTreeMap<(VerdictKind, Vec<Suspect>), bool>,
     alarms: Alarms,
+    lasting: Vec<Lasting>,
     not_taken: DetectionCounts,
 }
 
@@ -66,6 +94,7 @@ impl Watch {
             continuity,
             told: BTreeMap::new(),
             alarms: Alarms::default(),
+            lasting: Vec::new(),
             not_taken: DetectionCounts::default(),
         }
     }
@@ -117,7 +146,30 @@ impl Watch {
             let lasts = verdict.windows >= self.continuity;
             alarms.lasting += u64::from(is_node && lasts && has_lasted != Some(true));
             self.told.insert(identity, lasts);
+            if verdict.windows >= LASTING_LOOKS {
+                self.lasts(verdict);
+            }
         }
+    }
+
+    fn lasts(&mut self, verdict: &Verdict) {
+        let Verdict { kind, suspects, first_seen, windows, .. } = verdict;
+        let is_it = |one: &&mut Lasting| {
+            (&one.kind, &one.suspects, &one.first_seen) == (kind, suspects, first_seen)
+        };
+        match self.lasting.iter_mut().find(is_it) {
+            Some(known) => known.looks = *windows,
+            None => self.lasting.push(Lasting {
+                first_seen: *first_seen,
+                kind: *kind,
+                suspects: suspects.clone(),
+                looks: *windows,
+            }),
+        }
+    }
+
+    pub(super) fn take_lasting(&mut self) -> Vec<Lasting> {
+        std::mem::take(&mut self.lasting)
     }
 
     pub(super) const fn alarms(&self) -> Alarms {

@@ -1,0 +1,223 @@
+//! What the ranks of a job tell of their transfers, one by one, through the shipped intake.
+//!
+//! Every transfer is drawn: when it ends and how long it took, by a model of the links and of the noise that
+//! is drawn for each run. Nothing is said of collectives.
+
+use std::f64::consts::TAU;
+
+use telltale_cluster::epoch::Epoch;
+use telltale_cluster::group::GroupId;
+use telltale_cluster::intake::entry::{Entry, Told};
+use telltale_cluster::intake::{Intake, Scope};
+use telltale_cluster::latency::Direction;
+use telltale_cluster::latency::record::{CollectiveRecord, Operation, Stage, Waited};
+use telltale_cluster::observation::Observation;
+
+use super::{Reports, STEPS_OF_LOOK, Workload};
+use crate::faults::machine::Fault;
+use crate::faults::shape::{Keys, Shape};
+use crate::random::Random;
+
+/// The usual time of a transfer, in microseconds.
+const BASE_US: f64 = 2_000.0;
+/// How different healthy links are, at least and at most: the deviation of the logarithm.
+const LINK_SPREAD: [f64; 2] = [0.05, 0.6];
+/// In one run of so many, one link of so many is of another kind, slower by this factor.
+const RUNS_PER_MIXED: u64 = 3;
+const LINKS_PER_OTHER: u64 = 5;
+const OTHER_KIND: f64 = 3.0;
+/// How different the two directions of a link are.
+const DIRECTION_SPREAD: f64 = 0.05;
+/// How different two measurements of one transfer are.
+const MEASURING: f64 = 0.02;
+/// The jitter of one transfer, at least and at most.
+const JITTER: [f64; 2] = [0.03, 0.2];
+/// How probable a spike of one transfer is, and by which factor.
+const SPIKE: f64 = 0.01;
+const SPIKE_RATIO: f64 = 4.0;
+/// How probable it is that all transfers of a second are slower, and by which factor.
+const COMMON_SPIKE: f64 = 0.01;
+const COMMON_SPIKE_RATIO: f64 = 3.0;
+/// What all links share: a load that comes and goes, by this share, and how long it takes, in seconds.
+const LOAD: f64 = 0.15;
+const LOAD_PERIOD: f64 = 900.0;
+/// What a link has alone: it wanders by this share, and forgets in about so many seconds.
+const WANDER: f64 = 0.03;
+const WANDER_SECONDS: f64 = 30.0;
+/// Steps of 100 ms from one transfer of an edge to the next; one is drawn for a run.
+const EVERY: [u64; 6] = [1, 2, 3, 5, 10, 30];
+/// Of the sizes that are measured, in bytes, and how much longer the larger takes.
+const SIZES: [(u64, f64); 2] = [(1 << 20, 1.0), (1 << 24, 12.0)];
+/// The only epoch that an intake knows here; it is begun again with each of the job.
+const EPOCH: Epoch = Epoch::new(1);
+
+/// Transfers of one size from one rank to another in one group.
+#[derive(Debug)]
+struct Line {
+    group: GroupId,
+    ends: (u32, u32),
+    bytes: u64,
+    usual_us: f64,
+    every: u64,
+    offset: u64,
+    link: usize,
+}
+
+/// The ranks of a job of some shape.
+#[derive(Debug)]
+pub(in crate::faults) struct Transfers {
+    ranks: u32,
+    lines: Vec<Line>,
+    /// How much slower each directed edge is by its faults, and by its wandering, which is a logarithm.
+    edges: Vec<((u32, u32), f64, f64)>,
+    both_ends: bool,
+    jitter: f64,
+    common: f64,
+    intakes: Vec<Intake>,
+    /// What each rank has told since its last report.
+    told: Vec<Vec<Entry>>,
+    random: Random,
+}
+
+impl Transfers {
+    /// A job of this shape, in which so much is measured. Everything else is drawn.
+    pub(in crate::faults) fn new(shape: Shape, keys: Keys, reports: Reports, seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 3);
+        let between =
+            |random: &mut Random, [least, most]: [f64; 2]| least + (most - least) * random.unit();
+        let spread = between(&mut random, LINK_SPREAD);
+        let jitter = between(&mut random, JITTER);
+        let is_mixed = random.below(RUNS_PER_MIXED) == 0;
+        let every = EVERY[random.index(EVERY.len()).unwrap_or(0)];
+        let pairs = shape.pairs(keys);
+        let mut link_ns = std::collections::BTreeMap::new();
+        for (from, to) in &pairs {
+            let ends = (*from.min(to), *from.max(to));
+            let is_other = is_mixed && random.below(LINKS_PER_OTHER) == 0;
+            let kind = if is_other { OTHER_KIND } else { 1.0 };
+            link_ns.entry(ends).or_insert(kind * (spread * random.normal()).exp());
+        }
+        let sizes = if keys == Keys::Many { &SIZES[..] } else { &SIZES[..1] };
+        let mut lines = Vec::new();
+        let edges: Vec<(u32, u32)> = pairs.iter().copied().collect();
+        for (group, ends) in (1..).zip(shape.groups(keys)) {
+            for (from, to) in ends {
+                let of_link = link_ns[&(from.min(to), from.max(to))];
+                let direction = (DIRECTION_SPREAD * random.normal()).exp();
+                let offset = match reports {
+                    Reports::InPhase => 0,
+                    Reports::Spread => random.below(every),
+                };
+                for (bytes, longer) in sizes {
+                    lines.push(Line {
+                        group: GroupId::new(group),
+                        ends: (from, to),
+                        bytes: *bytes,
+                        usual_us: BASE_US * longer * of_link * direction,
+                        every,
+                        offset,
+                        link: edges.binary_search(&(from, to)).unwrap_or(0),
+                    });
+                }
+            }
+        }
+        let ranks = shape.nodes();
+        let mut job = Self {
+            ranks,
+            lines,
+            edges: edges.into_iter().map(|ends| (ends, 1.0, 0.0)).collect(),
+            both_ends: keys == Keys::Many,
+            jitter,
+            common: 1.0,
+            intakes: (0..ranks).map(|_| Intake::new()).collect(),
+            told: (0..ranks).map(|_| Vec::new()).collect(),
+            random,
+        };
+        job.restart();
+        job
+    }
+
+    /// How often an edge has a transfer, and how much they differ.
+    pub(in crate::faults) fn pace(&self) -> String {
+        let every = self.lines.first().map_or(0, |line| line.every);
+        format!("a transfer in {every}00 ms, jitter {:.2}", self.jitter)
+    }
+
+    /// What all share in this second, and where each edge's wandering goes.
+    fn second(&mut self, second: u64) {
+        let is_spike = self.random.happens(COMMON_SPIKE);
+        let load = 1.0 + LOAD * (TAU * second as f64 / LOAD_PERIOD).sin();
+        self.common = if is_spike { load * COMMON_SPIKE_RATIO } else { load };
+        let kept = (-1.0 / WANDER_SECONDS).exp();
+        let new = WANDER * (1.0 - kept * kept).sqrt();
+        for (_, _, wander) in &mut self.edges {
+            *wander = *wander * kept + new * self.random.normal();
+        }
+    }
+
+    fn tell(&mut self, rank: u32, peer: u32, direction: Direction, line: usize, taken_us: f64) {
+        let Line { group, bytes, .. } = self.lines[line];
+        let measured_us = taken_us * (1.0 + MEASURING * self.random.normal());
+        let operation = Operation::Transfer { direction, remote_rank: peer, bytes };
+        let record = CollectiveRecord {
+            operation,
+            group: Some(group),
+            context_rank: rank,
+            global_rank: None,
+            context_size: self.ranks,
+            stage: Stage::Ended { start_us: 0, end_us: measured_us.max(1.0) as i64 },
+            sequence: None,
+            waited: Waited::default(),
+        };
+        let entry = Entry { epoch: None, told: Told::Operation(record) };
+        self.told[place(rank)].push(entry);
+    }
+}
+
+impl Workload for Transfers {
+    fn restart(&mut self) {
+        for (rank, intake) in (0..).zip(&self.intakes) {
+            intake.begin(Scope { epoch: EPOCH, world_size: self.ranks, ranks: rank..rank + 1 });
+        }
+        self.told.iter_mut().for_each(Vec::clear);
+    }
+
+    fn break_down(&mut self, faults: &[(Fault, f64)]) {
+        for (ends, slower, _) in &mut self.edges {
+            let touching = faults.iter().filter(|(fault, _)| fault.touches(*ends));
+            *slower = touching.map(|(_, ratio)| ratio).product();
+        }
+    }
+
+    fn go_on(&mut self, step: u64) {
+        if step.is_multiple_of(STEPS_OF_LOOK) {
+            self.second(step / STEPS_OF_LOOK);
+        }
+        for number in 0..self.lines.len() {
+            let line = &self.lines[number];
+            if step % line.every != line.offset {
+                continue;
+            }
+            let (from, to) = line.ends;
+            let (_, slower, wander) = self.edges[line.link];
+            let usual_us = line.usual_us * slower * self.common;
+            let by_chance = (wander + self.jitter * self.random.normal()).exp();
+            let spike = if self.random.happens(SPIKE) { SPIKE_RATIO } else { 1.0 };
+            let taken_us = usual_us * by_chance * spike;
+            self.tell(to, from, Direction::Receive, number, taken_us);
+            if self.both_ends {
+                self.tell(from, to, Direction::Send, number, taken_us);
+            }
+        }
+    }
+
+    fn report(&mut self, rank: u32) -> Observation {
+        let intake = &self.intakes[place(rank)];
+        intake.take(std::mem::take(&mut self.told[place(rank)]));
+        intake.observe(EPOCH, &[]).unwrap_or_default()
+    }
+}
+
+fn place(rank: u32) -> usize {
+    usize::try_from(rank).expect("a u32 fits in a usize")
+}

@@ -1,0 +1,45 @@
+//! Jobs of every shape, healthy and with one fault: a healthy machine is named for long in none.
+//!
+//! `TELLTALE_BLIND_RUNS=1000 cargo test --release -p telltale-cluster-simulation --test blind -- --nocapture`
+//! runs a thousand of each.
+
+use telltale_cluster_simulation::faults::blind::{Broken, HEAD, Line, Score, groups, scores};
+use telltale_harness::rounds;
+
+/// How many jobs of each shape are run.
+fn runs() -> u64 {
+    let given = std::env::var("TELLTALE_BLIND_RUNS").ok();
+    let given = given.map(|text| text.parse().expect("TELLTALE_BLIND_RUNS is a number"));
+    given.unwrap_or(if cfg!(debug_assertions) { 1 } else { u64::from(rounds(4, 24)) })
+}
+
+fn run(broken: Broken) -> Score {
+    let most = if cfg!(debug_assertions) { 18 } else { u32::MAX };
+    println!("{HEAD}");
+    let mut all = Score::default();
+    for (group, score) in scores(&groups(broken, most), runs()) {
+        println!("{}", Line(&group.shape.to_string(), &score));
+        score.notes.iter().take(5).for_each(|note| println!("{note}"));
+        all.add(&score);
+    }
+    println!("{}", Line("all", &all));
+    all
+}
+
+#[test]
+fn nobody_healthy_is_named_for_long_or_evicted() {
+    let all = run(Broken::Nothing);
+    assert_eq!((all.misjudged, all.evicted), (0, 0));
+}
+
+#[test]
+fn a_slow_node_is_named() {
+    let all = run(Broken::Node);
+    assert!(all.precision() > 0.9 && all.recall() > 0.9);
+}
+
+#[test]
+fn a_slow_link_is_named() {
+    let all = run(Broken::Link);
+    assert!(all.precision() > 0.9 && all.recall() > 0.9);
+}
