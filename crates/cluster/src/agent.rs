@@ -11,8 +11,8 @@ mod workers;
 
 use crate::epoch::{Epoch, Term};
 use crate::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, Outcome, Registration, Report,
-    Step, ToNode,
+    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Outcome, Registration,
+    Report, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation};
@@ -179,6 +179,8 @@ pub struct Agent {
     heard: Option<(Term, u64)>,
     /// The latest epoch that was heard of; nothing is done for an earlier one.
     epoch: Epoch,
+    /// The job that orders were about, and its latest epoch that was heard of.
+    known: Option<KnownJob>,
     connected: bool,
     registered: bool,
     /// Whether it has said goodbye.
@@ -205,6 +207,7 @@ impl Agent {
             workers: Workers::default(),
             heard: None,
             epoch: Epoch::NONE_RAN,
+            known: None,
             connected: false,
             registered: false,
             leaving: false,
@@ -350,7 +353,7 @@ impl Agent {
         } else {
             self.next_message = now.after(self.policy.register_interval);
             let (address, workers) = (self.identity.address.clone(), self.identity.workers);
-            let registration = Registration { address, workers, activity };
+            let registration = Registration { address, workers, activity, known: self.known };
             self.send(FromNodeBody::Register(registration), outputs);
         }
     }

@@ -274,7 +274,11 @@ impl Driver {
             _ => None,
         };
         log::debug(|| format!("epoch {epoch}: {:?}", message.order));
-        self.warn_of_former(&message);
+        if let Order::Forget(_) = message.order {
+            log::warn("an operator has ended the job that this agent knew, and begins it anew");
+        } else {
+            self.warn_of_former(&message);
+        }
         let before = self.agent.running();
         let rest_before = self.agent.resting();
         let mut outputs = Vec::new();

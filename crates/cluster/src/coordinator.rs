@@ -4,6 +4,7 @@
 //! nobody of a decision that is not stored, and decides nothing while the last one is on its way to
 //! the store. What detection computes from reports comes in as verdicts.
 
+mod behind;
 mod budget;
 mod evictions;
 mod incidents;
@@ -16,7 +17,7 @@ mod other_job;
 mod preparing;
 mod round;
 
-use crate::epoch::{Epoch, Revision, Term};
+use crate::epoch::{Epoch, JobIdentity, Revision, Term};
 use crate::incident::{Hold, Incident};
 use crate::message::{FromNode, NotPrepared, ToNode};
 use crate::node::{NodeName, NodeState};
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+pub use behind::Behind;
 pub use leadership::MAX_NODES;
 pub use operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, RequestId};
 pub use other_job::{OtherJob, check_stored};
@@ -100,6 +102,13 @@ pub enum Output {
         node: NodeName,
         /// Why.
         why: NotPrepared,
+    },
+    /// Log that an agent knows another job of this name, and was not taken.
+    Stray {
+        /// Whose.
+        node: NodeName,
+        /// The latest epoch of that job that it knows.
+        epoch: Epoch,
     },
     /// Tell a node why what it has just said is not taken.
     Refuse {
@@ -173,6 +182,18 @@ pub enum Stale {
     /// acknowledgement, of another epoch or phase.
     #[error("it is about another epoch or phase than the job is in, and was not taken")]
     Epoch,
+    /// Its agent knows more of the job than is stored.
+    #[error(
+        "this coordinator's store knows less of the job than agents do, so it decides nothing; workers go on, and \
+         `telltale cluster status` says what to do"
+    )]
+    Behind,
+    /// Its agent knows another job of this name.
+    #[error(
+        "this agent has run another job of this name, and workers go on; if this is the coordinator that it is to \
+         serve now, restart this agent"
+    )]
+    OtherJob,
     /// Its workers are not exactly those of the node's slot.
     #[error("it tells of other ranks than those of this node's slot, and was not taken")]
     Ranks,
@@ -187,6 +208,10 @@ pub struct Coordinator {
     figures: Figures,
     /// Whether the first leadership ends another job that it finds.
     resets: bool,
+    /// Whether agents of a job that the store does not know are ended for a new one.
+    takes_over: bool,
+    /// The identity of a job that begins.
+    identity: Option<JobIdentity>,
 }
 
 impl Coordinator {
@@ -196,13 +221,34 @@ impl Coordinator {
     /// When the job cannot be run by this policy.
     pub fn new(job: Job, policy: Policy) -> Result<Self, PolicyError> {
         policy.check(&job)?;
-        Ok(Self { job, policy, leadership: None, figures: Figures::default(), resets: false })
+        Ok(Self {
+            job,
+            policy,
+            leadership: None,
+            figures: Figures::default(),
+            resets: false,
+            takes_over: false,
+            identity: None,
+        })
     }
 
     /// Has its first leadership end another job, should one be stored, and begin this one: whoever runs
-    /// something stops it, and the job forms anew. Who is kept out stays so, and epochs count on.
+    /// something stops it, and the job forms anew. Who is kept out stays so, and epochs count on. Agents that
+    /// know more of the job than is stored are ended too, as long as the job has not formed.
     pub const fn reset_other_job(&mut self) {
         self.resets = true;
+        self.takes_over = true;
+    }
+
+    /// Sets by what a job that begins is told from others of its name: a number that was drawn for this.
+    pub const fn name_new_job(&mut self, identity: JobIdentity) {
+        self.identity = Some(identity);
+    }
+
+    /// Agents that know more than is stored, for which nothing is decided, while it leads.
+    #[must_use]
+    pub fn behind(&self) -> Option<Behind> {
+        self.leadership.as_ref().and_then(Leadership::behind)
     }
 
     /// Takes one input at the time `now`, which never goes back, and appends what is to be done.
@@ -216,6 +262,8 @@ impl Coordinator {
                         now,
                         job: &self.job,
                         policy: &self.policy,
+                        takes_over: self.takes_over,
+                        identity: self.identity,
                         figures: &mut self.figures,
                         outputs,
                     };
@@ -345,6 +393,8 @@ struct Scene<'a> {
     now: Moment,
     job: &'a Job,
     policy: &'a Policy,
+    takes_over: bool,
+    identity: Option<JobIdentity>,
     figures: &'a mut Figures,
     outputs: &'a mut Vec<Output>,
 }

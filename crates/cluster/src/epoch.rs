@@ -2,6 +2,7 @@
 //! stored state.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// One life of the job between two restarts. Reports, acknowledgements, maps of ranks and ports
 /// carry it, and whatever carries another than the current one is not acted on.
@@ -34,6 +35,30 @@ impl Epoch {
 impl fmt::Display for Epoch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
+    }
+}
+
+/// Tells a job from another of the same name: drawn by the driver, and stored with the job's first decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobIdentity(NonZeroU64);
+
+impl JobIdentity {
+    /// The identity with this number.
+    #[must_use]
+    pub const fn new(number: NonZeroU64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for JobIdentity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:016x}", self.0)
     }
 }
 

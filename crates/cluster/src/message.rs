@@ -6,7 +6,7 @@
 use std::fmt;
 use std::num::NonZeroU16;
 
-use crate::epoch::{Epoch, Term};
+use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::Observation;
 use crate::rank::{Rank, Slot, WorkersPerNode};
@@ -51,6 +51,17 @@ pub struct Registration {
     pub workers: WorkersPerNode,
     /// What it is doing.
     pub activity: Activity,
+    /// What this life of its agent was told of a job before.
+    pub known: Option<KnownJob>,
+}
+
+/// What an agent knows of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KnownJob {
+    /// Which.
+    pub job: JobIdentity,
+    /// The latest epoch that it was told of.
+    pub epoch: Epoch,
 }
 
 /// What an agent is doing.
@@ -71,6 +82,15 @@ impl Activity {
         match self {
             Self::Committed(epoch) => Some(epoch),
             Self::Idle | Self::Preparing(_) => None,
+        }
+    }
+
+    /// The epoch that it prepares or runs.
+    #[must_use]
+    pub const fn epoch(self) -> Option<Epoch> {
+        match self {
+            Self::Preparing(epoch) | Self::Committed(epoch) => Some(epoch),
+            Self::Idle => None,
         }
     }
 }
@@ -140,6 +160,8 @@ pub struct ToNode {
     pub sequence: u64,
     /// The epoch that the order is about.
     pub epoch: Epoch,
+    /// The job that it is about, once that has a stored decision.
+    pub job: Option<JobIdentity>,
     /// What to do.
     pub order: Order,
 }
@@ -166,6 +188,9 @@ pub enum Order {
     Stop(Outcome),
     /// Stop all workers: this node is out of the job until an operator readmits it.
     Evict,
+    /// This job is over by an operator's will: stop all workers, forget it and who led it, and register. Obeyed
+    /// whatever leader was heard before, and only by who knows that job.
+    Forget(JobIdentity),
 }
 
 /// Ports to try in turn, [`MAX_PORT_TRIES`] at most.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU16;
 
-use crate::epoch::{Epoch, Revision, Term};
+use crate::epoch::{Epoch, JobIdentity, Revision, Term};
 use crate::message::{Master, Outcome};
 use crate::node::{Bar, NodeName};
 use crate::policy::{Job, Mode};
@@ -18,6 +18,9 @@ use crate::rank::RankMap;
 pub struct StoredState {
     /// The job's name; not known where a version stored it that told none.
     pub job: Option<String>,
+    /// Tells this job from another of the same name; not known before the first decision, or where a version
+    /// stored it that drew none.
+    pub identity: Option<JobIdentity>,
     /// The epoch that was decided last.
     pub epoch: Epoch,
     /// How far that epoch has come.
@@ -64,6 +67,7 @@ impl StoredState {
     pub fn initial(job: &Job, mode: Mode) -> Self {
         Self {
             job: Some(job.name.clone()),
+            identity: None,
             epoch: Epoch::NONE_RAN,
             phase: Phase::Forming,
             planned: true,

@@ -84,6 +84,7 @@ fn body() -> impl Strategy<Value = FromNodeBody> {
         address: address("host"),
         workers: two(),
         activity,
+        known: None,
     });
     let report = (activity(), observation())
         .prop_map(|(activity, observation)| Report { activity, observation });
@@ -283,7 +284,7 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
         Just(Order::Evict)
     ];
     let order = (0..3_u64, 0..60_u64, epoch(), order).prop_map(|(term, sequence, epoch, order)| {
-        AgentInput::Order(ToNode { term: Term::new(term), sequence, epoch, order })
+        AgentInput::Order(ToNode { term: Term::new(term), sequence, epoch, job: None, order })
     });
     let exit = prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal)];
     let local = (0..3_u32).prop_map(LocalRank);

@@ -1,19 +1,19 @@
 //! Messages to bytes and back, and messages that cannot be.
 #![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use prost::Message as _;
-use telltale_cluster::epoch::{Epoch, Term};
+use telltale_cluster::epoch::{Epoch, JobIdentity, Term};
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{
     Collective, Direction, EdgeKey, EdgeWindow, SizeBucket, WaitKey, WaitWindow, Window,
 };
 use telltale_cluster::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, Master, NotPrepared, Order,
-    Outcome, Ports, Registration, Report, Step, ToNode,
+    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Master, NotPrepared,
+    Order, Outcome, Ports, Registration, Report, Step, ToNode,
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{
@@ -61,6 +61,10 @@ fn report(number: u64, state: WorkerState) -> Report {
     Report { activity: Activity::Committed(Epoch::new(number)), observation }
 }
 
+fn identity(number: u64) -> Option<JobIdentity> {
+    NonZeroU64::new(number).map(JobIdentity::new)
+}
+
 fn bodies() -> impl Strategy<Value = FromNodeBody> {
     let registration = |number: u64| {
         FromNodeBody::Register(Registration {
@@ -71,6 +75,7 @@ fn bodies() -> impl Strategy<Value = FromNodeBody> {
             } else {
                 Activity::Preparing(Epoch::new(number))
             },
+            known: identity(number).map(|job| KnownJob { job, epoch: Epoch::new(number + 1) }),
         })
     };
     let states = [
@@ -131,6 +136,7 @@ fn orders() -> impl Strategy<Value = Order> {
         Order::Stop(Outcome::Finished),
         Order::Stop(Outcome::GivenUp),
         Order::Evict,
+        Order::Forget(identity(9).unwrap()),
     ])
 }
 
@@ -164,7 +170,7 @@ proptest! {
     #[test]
     fn an_order_arrives(order in orders(), term: u64, sequence: u64, epoch: u64) {
         let (term, epoch) = (Term::new(term), Epoch::new(epoch));
-        let message = ToNode { term, sequence, epoch, order };
+        let message = ToNode { term, sequence, epoch, job: identity(5), order };
         let bytes = encode::coordinator_message(&name("n"), &message).encode_to_vec();
         let read = message::CoordinatorMessage::bounded(&bytes).unwrap();
         prop_assert_eq!(coordinator_message(read), Ok(Told::Order { node: name("n"), message }));

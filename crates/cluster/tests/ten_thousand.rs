@@ -109,6 +109,7 @@ impl Bench {
                 .expect("an address"),
             workers: WorkersPerNode::new(8).expect("8 is allowed"),
             activity: Activity::Idle,
+            known: None,
         };
         let input = self.message(name(index), FromNodeBody::Register(registration));
         self.give(input);

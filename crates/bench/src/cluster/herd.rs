@@ -195,6 +195,7 @@ impl Node {
             address: HostAddress::new("127.0.0.1").expect("it has the form of one"),
             workers: WorkersPerNode::new(WORKERS).expect("it is one of those allowed"),
             activity: Activity::Idle,
+            known: None,
         }))
     }
 

@@ -291,7 +291,7 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
                 self.answered += u64::from(acted);
             }
             Output::Refuse { .. } => self.refused += 1,
-            Output::Answer { .. } | Output::NotPrepared { .. } => {}
+            Output::Answer { .. } | Output::NotPrepared { .. } | Output::Stray { .. } => {}
             Output::StepDown(why) => panic!("nobody else decides here: {why:?}"),
         }
     }

@@ -1,9 +1,10 @@
 //! Coordinators and what drives them, and the mistakes that may be put into them.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use telltale_cluster::coordinator::{Coordinator, Input, OperatorOrder, Output};
-use telltale_cluster::epoch::{Epoch, Revision, Term};
+use telltale_cluster::epoch::{Epoch, JobIdentity, Revision, Term};
 use telltale_cluster::incident::Standing;
 use telltale_cluster::message::{FromNode, FromNodeBody, Order, Step, ToNode};
 use telltale_cluster::node::NodeName;
@@ -35,8 +36,11 @@ impl World {
             return;
         }
         let policy = self.policy();
-        let coordinator = Coordinator::new(self.scenario.job.clone(), policy)
+        let mut coordinator = Coordinator::new(self.scenario.job.clone(), policy)
             .expect("scenarios are drawn so that they can be run");
+        // Each draws another, and the first that is stored holds.
+        self.requests += 1;
+        coordinator.name_new_job(JobIdentity::new(NonZeroU64::MIN.saturating_add(self.requests)));
         let seat = &mut self.seats[index];
         *seat = Seat { life: life + 1, ..Seat::new(seat.clock) };
         seat.coordinator = Some(coordinator);
@@ -267,7 +271,10 @@ impl World {
                 self.seats[index].rests_until = now.after(Duration::from_secs(1));
             }
             Output::Incident(incident) => self.seats[index].told = Some(incident),
-            Output::Answer { .. } | Output::Refuse { .. } | Output::NotPrepared { .. } => {}
+            Output::Answer { .. }
+            | Output::Refuse { .. }
+            | Output::Stray { .. }
+            | Output::NotPrepared { .. } => {}
         }
     }
 
@@ -405,7 +412,7 @@ impl World {
         };
         let term = self.seats[index].lease.map_or(Term::new(0), |lease| lease.term);
         let order = Order::Commit(assignment);
-        let message_to = ToNode { term, sequence: u64::MAX, epoch: state.epoch, order };
+        let message_to = ToNode { term, sequence: u64::MAX, epoch: state.epoch, job: None, order };
         self.seat_sends(index, &message.node, message_to);
     }
 

@@ -7,9 +7,9 @@ use std::num::NonZeroU16;
 
 use super::workers::Workers;
 use super::{Agent, AgentOutput, Exit, LocalRank, Task, environment};
-use crate::epoch::Epoch;
+use crate::epoch::{Epoch, JobIdentity};
 use crate::message::{
-    Assignment, MAX_PORT_TRIES, NotPrepared, Order, Outcome, Ports, Step, ToNode,
+    Assignment, KnownJob, MAX_PORT_TRIES, NotPrepared, Order, Outcome, Ports, Step, ToNode,
 };
 use crate::observation::Observation;
 use crate::time::Moment;
@@ -40,8 +40,12 @@ impl PortSearch {
 
 impl Agent {
     pub(super) fn obey(&mut self, now: Moment, message: ToNode, outputs: &mut Vec<AgentOutput>) {
-        let ToNode { term, sequence, epoch, order } = message;
+        let ToNode { term, sequence, epoch, job, order } = message;
         if self.task == Task::Clearing {
+            return;
+        }
+        if let Order::Forget(job) = order {
+            self.forget(now, job, outputs);
             return;
         }
         if let Some((heard_term, heard_sequence)) = self.heard {
@@ -55,6 +59,11 @@ impl Agent {
             }
         }
         self.heard = Some((term, sequence));
+        if let Some(job) = job {
+            let former = self.known.filter(|known| known.job == job).map(|known| known.epoch);
+            self.known =
+                Some(KnownJob { job, epoch: former.map_or(epoch, |former| former.max(epoch)) });
+        }
         match order {
             Order::Welcome => {
                 self.registered = true;
@@ -75,7 +84,20 @@ impl Agent {
             Order::Commit(assignment) => self.commit(now, epoch, assignment, outputs),
             Order::Standby | Order::Evict => self.rest(now, epoch, None, outputs),
             Order::Stop(outcome) => self.rest(now, epoch, Some(outcome), outputs),
+            Order::Forget(_) => unreachable!("it was obeyed above"),
         }
+    }
+
+    /// Ends what it does for a job, and knows nothing of it any more, nor of who led it.
+    fn forget(&mut self, now: Moment, job: JobIdentity, outputs: &mut Vec<AgentOutput>) {
+        if self.known.is_none_or(|known| known.job != job) {
+            return;
+        }
+        self.rest(now, Epoch::NONE_RAN, None, outputs);
+        self.known = None;
+        self.heard = None;
+        self.registered = false;
+        self.starts = 0;
     }
 
     fn prepare(

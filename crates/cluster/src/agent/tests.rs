@@ -1,15 +1,15 @@
 //! The agent, told what a coordinator and its own node tell it.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::time::Duration;
 
 use super::{Agent, AgentInput, AgentOutput, Exit, Identity, LocalRank};
-use crate::epoch::{Epoch, Term};
+use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::group::GroupId;
 use crate::latency::{Collective, SizeBucket, WaitKey, WaitWindow, Window};
 use crate::message::{
-    Acknowledgement, Activity, Assignment, FromNodeBody, Master, NotPrepared, Order, Outcome,
-    Ports, Step, ToNode,
+    Acknowledgement, Activity, Assignment, FromNodeBody, KnownJob, Master, NotPrepared, Order,
+    Outcome, Ports, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, Progress, WorkerEnd, WorkerState};
@@ -81,7 +81,13 @@ impl Bench {
     fn order(&mut self, epoch: u64, order: Order) -> Vec<AgentOutput> {
         self.sequence += 1;
         let (term, sequence) = (Term::new(self.term), self.sequence);
-        self.step(AgentInput::Order(ToNode { term, sequence, epoch: Epoch::new(epoch), order }))
+        self.step(AgentInput::Order(ToNode {
+            term,
+            sequence,
+            epoch: Epoch::new(epoch),
+            job: None,
+            order,
+        }))
     }
 
     fn tick_after(&mut self, time: Duration) -> Vec<AgentOutput> {
@@ -259,7 +265,8 @@ fn orders_that_are_repeated_late_or_of_a_deposed_leader_do_nothing() {
         (3, 1003, 5, Order::Commit(assignment())),
     ];
     for (term, sequence, epoch, order) in stale {
-        let message = ToNode { term: Term::new(term), sequence, epoch: Epoch::new(epoch), order };
+        let message =
+            ToNode { term: Term::new(term), sequence, epoch: Epoch::new(epoch), job: None, order };
         assert_eq!(bench.step(AgentInput::Order(message.clone())), [], "{message:?}");
         assert_eq!(bench.agent.running(), Some(Epoch::new(4)));
     }
@@ -486,4 +493,45 @@ fn an_agent_that_nobody_knows_ends_without_a_word() {
     bench.step(AgentInput::Disconnected);
     assert_eq!(bench.step(AgentInput::Leave), []);
     assert_eq!(bench.step(AgentInput::Connected), [], "nor does it register again");
+}
+
+#[test]
+fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    let job = |number| JobIdentity::new(NonZeroU64::new(number).unwrap());
+    let told = |term, epoch, about, order| {
+        let (term, epoch) = (Term::new(term), Epoch::new(epoch));
+        AgentInput::Order(ToNode { term, sequence: 1, epoch, job: about, order })
+    };
+    let known = |outputs: &[AgentOutput]| {
+        let registration = outputs.iter().find_map(|output| match output {
+            AgentOutput::Send(message) => match &message.body {
+                FromNodeBody::Register(one) => Some((one.known, one.activity)),
+                _ => None,
+            },
+            _ => None,
+        });
+        registration.expect("it registers")
+    };
+    let prepare = Order::Prepare { ports: None, planned: false };
+    bench.step(told(50, 7, Some(job(1)), prepare.clone()));
+    bench.step(told(51, 7, Some(job(1)), Order::Commit(assignment())));
+    bench.started(7, 0);
+    bench.started(7, 1);
+    bench.step(AgentInput::Disconnected);
+    let outputs = bench.step(AgentInput::Connected);
+    let is_known = Some(KnownJob { job: job(1), epoch: Epoch::new(7) });
+    assert_eq!(known(&outputs), (is_known, Activity::Committed(Epoch::new(7))));
+    // Of another job, and without the word to forget, nothing is obeyed.
+    assert_eq!(bench.step(told(1, 1, Some(job(2)), Order::Standby)), []);
+    assert_eq!(bench.step(told(1, 0, None, Order::Forget(job(2)))), []);
+    assert_eq!(bench.agent.running(), Some(Epoch::new(7)));
+    let outputs = bench.step(told(1, 0, None, Order::Forget(job(1))));
+    assert_eq!(known(&outputs), (None, Activity::Idle));
+    let ended = outputs.iter().filter(|one| matches!(one, AgentOutput::Terminate { .. })).count();
+    assert_eq!(ended, 2);
+    bench.exited(7, 0, Exit::Signal(15));
+    bench.exited(7, 1, Exit::Signal(15));
+    let prepared = bench.step(told(1, 1, Some(job(2)), prepare));
+    assert_eq!(steps(&prepared), [Step::Prepared { port: None }]);
 }

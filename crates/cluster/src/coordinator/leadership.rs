@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::behind::Ahead;
 use super::budget::Spent;
 use super::incidents::Told;
 use super::mass_silence::MassSilence;
@@ -77,6 +78,8 @@ pub(super) struct Leadership {
     pub(super) failures: BTreeMap<NodeName, Spent>,
     /// Whether another job than the one asked for is stored, and the first decision is to end it.
     pub(super) ends_other_job: bool,
+    /// Agents that know more than is stored.
+    pub(super) ahead: Ahead,
 }
 
 impl Leadership {
@@ -123,6 +126,7 @@ impl Leadership {
             restarts: Spent::restored(now, state.counted_restarts),
             failures,
             ends_other_job: false,
+            ahead: Ahead::default(),
             state,
         };
         let holders: Vec<NodeName> =
@@ -146,7 +150,10 @@ impl Leadership {
             Input::Tick => {
                 self.look_for_silence(scene);
                 self.watch_mass_silence(scene);
-                self.repeat_orders(scene);
+                self.forget_ahead(scene);
+                if !self.is_blocked() {
+                    self.repeat_orders(scene);
+                }
             }
             Input::LeadershipGained { .. } | Input::LeadershipLost => {
                 unreachable!("the coordinator takes these before it asks who leads")
@@ -154,6 +161,10 @@ impl Leadership {
         }
         self.decide(scene);
         Ok(())
+    }
+
+    pub(super) const fn revision(&self) -> Revision {
+        self.revision
     }
 
     pub(super) const fn state(&self) -> &StoredState {
@@ -212,7 +223,7 @@ impl Leadership {
     pub(super) fn send(&mut self, scene: &mut Scene<'_>, node: &NodeName, order: Order) {
         self.sequence += 1;
         let (term, sequence, epoch) = (self.term, self.sequence, self.state.epoch);
-        let message = ToNode { term, sequence, epoch, order };
+        let message = ToNode { term, sequence, epoch, job: self.state.identity, order };
         scene.outputs.push(Output::Send { node: node.clone(), message });
     }
 
@@ -249,7 +260,15 @@ impl Leadership {
         if !self.may_decide(scene) {
             return;
         }
+        if self.is_blocked() {
+            for (request, _) in self.orders.drain(..) {
+                let answer = Err(OrderRefused::Behind);
+                scene.outputs.push(Output::Answer { request, answer });
+            }
+            return;
+        }
         if self.ends_other_job {
+            self.ahead.ended_jobs.extend(self.state.identity);
             let anew = self.state.anew(scene.job);
             self.propose(scene, Why::Reset, anew, None);
             return;
@@ -299,6 +318,7 @@ impl Leadership {
             *count > 0
         });
         state.failures = failures;
+        state.identity = state.identity.or(scene.identity);
         self.decisions += 1;
         let number = DecisionNumber(self.decisions);
         let (term, expected) = (self.term, self.revision);

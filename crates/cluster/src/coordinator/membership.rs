@@ -97,6 +97,11 @@ impl Leadership {
             }
         }
         match body {
+            FromNodeBody::Register(registration)
+                if self.is_ahead(scene, &node, incarnation, &registration) => {}
+            // Whoever would be welcomed now might be told to stop for what is not so.
+            FromNodeBody::Register(_) if self.is_blocked() => scene.refuse(node, Stale::Behind),
+            _ if self.is_blocked() => self.note_heard(scene, &node, sequence),
             FromNodeBody::Register(registration) => {
                 self.register(scene, &node, (incarnation, sequence), registration);
             }
@@ -167,7 +172,7 @@ impl Leadership {
             self.members.insert(node.clone(), Member::unheard(scene.now));
             self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
         }
-        let Registration { address, workers, activity } = registration;
+        let Registration { address, workers, activity, known: _ } = registration;
         let member = self.members.get_mut(node).expect("it was inserted above if it was not there");
         let former =
             member.registered.replace(Registered { incarnation, address, workers, sequence });

@@ -66,6 +66,11 @@ pub enum OrderRefused {
     /// Too many orders wait.
     #[error("{MAX_WAITING_ORDERS} orders wait already; try again when the store answers")]
     TooMany,
+    /// Agents know more of the job than the store.
+    #[error(
+        "the store knows less of the job than agents do; `telltale cluster status` says what to do"
+    )]
+    Behind,
     /// The store does not take decisions.
     #[error("the decision could not be stored; `telltale cluster status` says why")]
     NotStored,

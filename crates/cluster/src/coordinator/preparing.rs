@@ -22,7 +22,8 @@ impl Leadership {
             return None;
         }
         let mut next = self.state.clone();
-        next.epoch = next.epoch.next();
+        let last = self.ahead.ended.map_or(next.epoch, |ended| ended.max(next.epoch));
+        next.epoch = last.next();
         next.phase = Phase::Preparing;
         next.planned = true;
         self.fill(scene, &mut next);

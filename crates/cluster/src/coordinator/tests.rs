@@ -1,5 +1,6 @@
 //! The coordinator among nodes that obey at once, unless they are gone.
 
+mod behind;
 mod crowds;
 mod failover;
 mod faults;
@@ -17,7 +18,8 @@ use super::{
 use crate::epoch::{Epoch, Revision, Term};
 use crate::incident::{Incident, Sign, Standing};
 use crate::message::{
-    Acknowledgement, Activity, FromNode, FromNodeBody, Order, Registration, Report, Step, ToNode,
+    Acknowledgement, Activity, FromNode, FromNodeBody, KnownJob, Order, Registration, Report, Step,
+    ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{Observation, WorkerEnd, WorkerObservation, WorkerState};
@@ -38,6 +40,7 @@ struct Node {
     sequence: u64,
     activity: Activity,
     states: Vec<WorkerState>,
+    known: Option<KnownJob>,
 }
 
 /// A coordinator, its store, and nodes.
@@ -56,6 +59,7 @@ struct Cluster {
     told: Option<Incident>,
     answers: Vec<Result<(), OrderRefused>>,
     refusals: Vec<(NodeName, Stale)>,
+    strays: Vec<NodeName>,
     stepped_down: Option<StepDown>,
     workers: u32,
 }
@@ -90,6 +94,7 @@ impl Cluster {
             told: None,
             answers: Vec::new(),
             refusals: Vec::new(),
+            strays: Vec::new(),
             stepped_down: None,
             workers,
         };
@@ -123,6 +128,7 @@ impl Cluster {
             }
             Output::Answer { answer, .. } => self.answers.push(answer),
             Output::Refuse { node, why } => self.refusals.push((node, why)),
+            Output::Stray { node, .. } => self.strays.push(node),
             Output::NotPrepared { .. } => {}
             Output::StepDown(reason) => self.stepped_down = Some(reason),
         }
@@ -147,6 +153,7 @@ impl Cluster {
         }
         let Some(node) = self.nodes.get_mut(name) else { return };
         let epoch = message.epoch;
+        node.known = message.job.map(|job| KnownJob { job, epoch });
         let step = match &message.order {
             Order::Prepare { ports, .. } => {
                 node.activity = Activity::Preparing(epoch);
@@ -159,7 +166,10 @@ impl Cluster {
                 node.states = vec![WorkerState::Running; count];
                 Step::Started
             }
-            Order::Standby | Order::Stop(_) | Order::Evict => {
+            Order::Standby | Order::Stop(_) | Order::Evict | Order::Forget(_) => {
+                if let Order::Forget(_) = message.order {
+                    node.known = None;
+                }
                 node.activity = Activity::Idle;
                 node.states.clear();
                 return;
@@ -187,7 +197,7 @@ impl Cluster {
         self.gone.remove(&name);
         let incarnation = self.nodes.get(&name).map_or(1, |node| node.incarnation + 1);
         let activity = Activity::Idle;
-        let node = Node { incarnation, sequence: 0, activity, states: Vec::new() };
+        let node = Node { incarnation, sequence: 0, activity, states: Vec::new(), known: None };
         self.nodes.insert(name.clone(), node);
         self.register_as_is(text);
     }
@@ -198,7 +208,8 @@ impl Cluster {
         let address = HostAddress::new(&format!("{text}.example")).unwrap();
         let workers = WorkersPerNode::new(self.workers).unwrap();
         let activity = self.nodes[&name].activity;
-        self.say(&name, FromNodeBody::Register(Registration { address, workers, activity }));
+        let known = self.nodes[&name].known;
+        self.say(&name, FromNodeBody::Register(Registration { address, workers, activity, known }));
     }
 
     fn report(&mut self, name: &NodeName) {

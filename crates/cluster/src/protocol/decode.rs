@@ -11,9 +11,9 @@ use telltale_wire::cluster::message::{self, node_message};
 pub use order::{Told, coordinator_message};
 
 use super::ProtocolError;
-use crate::epoch::Epoch;
+use crate::epoch::{Epoch, JobIdentity};
 use crate::message::{
-    Acknowledgement, Activity, FromNode, FromNodeBody, NotPrepared, Registration, Step,
+    Acknowledgement, Activity, FromNode, FromNodeBody, KnownJob, NotPrepared, Registration, Step,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::policy::is_job_name;
@@ -101,6 +101,10 @@ fn registration(from: &message::Registration) -> Result<Registration, ProtocolEr
         address: HostAddress::new(&from.address)?,
         workers: workers(from.workers)?,
         activity: activity(from.activity)?,
+        known: NonZeroU64::new(from.known_job).map(|job| KnownJob {
+            job: JobIdentity::new(job),
+            epoch: Epoch::new(from.known_epoch),
+        }),
     })
 }
 

@@ -5,6 +5,7 @@ mod report;
 
 use telltale_wire::cluster::message::{self, coordinator_message, node_message};
 
+use crate::epoch::JobIdentity;
 use crate::message::{
     Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, NotPrepared, Order, Outcome,
     Step, ToNode,
@@ -29,6 +30,8 @@ pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMe
             // Whoever sends it has these.
             instance: 0,
             job: String::new(),
+            known_job: one.known.map_or(0, |known| known.job.number()),
+            known_epoch: one.known.map_or(0, |known| known.epoch.number()),
         }),
         FromNodeBody::Report(one) => node_message::Body::Report(report::report(one, vitals)),
         FromNodeBody::Acknowledge(one) => {
@@ -63,12 +66,14 @@ pub fn coordinator_message(node: &NodeName, from: &ToNode) -> message::Coordinat
         Order::Standby => Wire::Standby(message::Standby {}),
         Order::Stop(one) => Wire::Stop(message::Stop { outcome: outcome(*one).into() }),
         Order::Evict => Wire::Evict(message::Evict {}),
+        Order::Forget(job) => Wire::Forget(message::Forget { job_identity: job.number() }),
     };
     message::CoordinatorMessage {
         node: node.as_str().to_owned(),
         term: from.term.number(),
         sequence: from.sequence,
         epoch: from.epoch.number(),
+        job_identity: from.job.map_or(0, JobIdentity::number),
         order: Some(order),
     }
 }
@@ -83,6 +88,7 @@ pub fn refusal(node: Option<&NodeName>, reason: &str) -> message::CoordinatorMes
         term: 0,
         sequence: 0,
         epoch: 0,
+        job_identity: 0,
         order: Some(coordinator_message::Order::Refusal(refusal)),
     }
 }

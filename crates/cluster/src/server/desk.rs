@@ -177,9 +177,8 @@ impl From<AskError> for Status {
             | AskError::Refused(OrderRefused::UnknownNode { .. }) => Self::not_found(text),
             AskError::Refused(OrderRefused::NotStarted) => Self::failed_precondition(text),
             AskError::Refused(OrderRefused::TooMany) => Self::resource_exhausted(text),
-            AskError::Refused(OrderRefused::NotStored) | AskError::Ending => {
-                Self::unavailable(text)
-            }
+            AskError::Refused(OrderRefused::NotStored | OrderRefused::Behind)
+            | AskError::Ending => Self::unavailable(text),
         }
     }
 }

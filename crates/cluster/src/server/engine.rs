@@ -4,8 +4,11 @@
 mod outputs;
 mod store_trouble;
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +29,7 @@ use crate::coordinator::{
     Coordinator, Input, OperatorOrder, OtherJob, Output, RequestId, check_stored,
 };
 use crate::detection::DetectionCounts;
-use crate::epoch::Term;
+use crate::epoch::{JobIdentity, Term};
 use crate::incident::{Hold, IncidentId};
 use crate::lookout::{self, Followed, Seen, Work};
 use crate::node::NodeName;
@@ -89,6 +92,8 @@ pub(super) struct Engine {
     /// When that was given to the store.
     given: Moment,
     trouble: Option<StoreTrouble>,
+    /// Since when agents know more than is stored.
+    behind_since: Option<Moment>,
     outputs: Vec<Output>,
     /// What the log was last told that an epoch waits for.
     waits_for: Option<Hold>,
@@ -105,6 +110,9 @@ impl Engine {
         stands: watch::Sender<Standing>,
     ) -> Result<Self, ServeError> {
         let mut coordinator = Coordinator::new(plan.job.clone(), plan.policy.clone())?;
+        if let Some(identity) = NonZeroU64::new(RandomState::new().build_hasher().finish()) {
+            coordinator.name_new_job(JobIdentity::new(identity));
+        }
         if plan.resets_other_job {
             coordinator.reset_other_job();
         }
@@ -133,6 +141,7 @@ impl Engine {
             storing: None,
             given: Moment::default(),
             trouble: None,
+            behind_since: None,
             outputs: Vec::new(),
             waits_for: None,
             stands,
@@ -266,6 +275,7 @@ impl Engine {
         outputs.drain(..).for_each(|output| self.carry_out(now, output));
         self.outputs = outputs;
         self.tell_waiting();
+        self.tell_behind(now);
         let (followed, detection) = (&mut self.followed, &self.detection);
         followed.follow(now, &self.coordinator, |work| detection.tell(work));
     }

@@ -1,12 +1,12 @@
 //! What was stored, read back: checked as a stranger's, since disks and other programs write too.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU64};
 
 use telltale_wire::cluster_state::{VERSION, message};
 
 use super::kept::{DecisionRecord, IncidentRecord, MAX_INCIDENT_BYTES};
-use crate::epoch::{Epoch, Term};
+use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::incident::IncidentId;
 use crate::message::{Master, Outcome};
 use crate::node::{Bar, HostAddress, NodeName, NodeNameError};
@@ -129,6 +129,7 @@ fn state(state: message::State) -> Result<StoredState, StateError> {
     }
     Ok(StoredState {
         job: is_name.then_some(state.job),
+        identity: NonZeroU64::new(state.identity).map(JobIdentity::new),
         epoch: Epoch::new(state.epoch),
         phase: phase(state.phase)?,
         planned: state.planned,
@@ -232,6 +233,7 @@ mod tests {
         assert!(map.fill(Slot(2), &name("c")));
         StoredState {
             job: Some("job".to_owned()),
+            identity: NonZeroU64::new(77).map(JobIdentity::new),
             epoch: Epoch::new(7),
             phase: Phase::Preparing,
             planned: true,

@@ -3,6 +3,7 @@
 use telltale_wire::cluster_state::{VERSION, message};
 
 use super::kept::{DecisionRecord, IncidentRecord};
+use crate::epoch::JobIdentity;
 use crate::message::Outcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::Mode;
@@ -47,6 +48,7 @@ fn state(state: &StoredState) -> message::State {
     let bars = state.barred.iter();
     let failures = state.failures.iter();
     message::State {
+        identity: state.identity.map_or(0, JobIdentity::number),
         epoch: state.epoch.number(),
         phase: Some(phase(&state.phase)),
         planned: state.planned,

@@ -55,7 +55,8 @@ impl Node {
     pub(crate) async fn say_registration(&mut self, activity: Activity) {
         let address = HostAddress::new("127.0.0.1").unwrap();
         let workers = WorkersPerNode::new(1).unwrap();
-        self.say(FromNodeBody::Register(Registration { address, workers, activity })).await;
+        self.say(FromNodeBody::Register(Registration { address, workers, activity, known: None }))
+            .await;
     }
 
     pub(crate) async fn say(&mut self, body: FromNodeBody) {

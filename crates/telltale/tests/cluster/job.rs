@@ -36,6 +36,8 @@ pub(crate) struct Job {
     scratch: Scratch,
     /// How many workers each node runs.
     workers: u32,
+    /// Lines of the coordinator's policy.
+    policy: String,
     command: Vec<String>,
     /// What agents and workers find in their environment besides.
     environment: Vec<(&'static str, OsString)>,
@@ -67,6 +69,15 @@ impl Job {
         let mut job = Self::new(command);
         job.workers = workers;
         let journal = format!("journal = \"{}\"\n", job.path("journal").display());
+        job.add_coordinator(nodes, &journal);
+        job
+    }
+
+    /// As `start` has it, with these lines in the coordinator's policy.
+    pub(crate) fn with_policy(nodes: u32, command: &[&str], policy: &str) -> Self {
+        let mut job = Self::new(command);
+        job.policy = policy.to_owned();
+        let journal = format!("journal = {:?}\n", job.path("journal"));
         job.add_coordinator(nodes, &journal);
         job
     }
@@ -109,7 +120,8 @@ impl Job {
             ("PYTHONPATH", SHIM.into()),
         ];
         let (coordinators, agents) = (Vec::new(), Vec::new());
-        Self { scratch, workers: 1, command, environment, coordinators, agents }
+        let policy = String::new();
+        Self { scratch, workers: 1, policy, command, environment, coordinators, agents }
     }
 
     fn add_coordinator(&mut self, nodes: u32, store: &str) {
@@ -118,23 +130,25 @@ impl Job {
         let block = u16::try_from(job % BLOCKS).expect("there are fewer blocks than ports");
         let least = FIRST_PORT + block * PORTS_EACH;
         let greatest = least + PORTS_EACH - 1;
-        let (address, workers) = (self.coordinator_address(index), self.workers);
+        let (address, workers, policy) =
+            (self.coordinator_address(index), self.workers, &self.policy);
         let configuration = format!(
             "[job]\nname = \"test\"\nnodes = {nodes}\nworkers = {workers}\n\
              [listen]\ngrpc = [\"{address}\"]\nhttp = []\n\
              [store]\n{store}\
-             [policy]\nmode = \"act\"\nleast_port = {least}\ngreatest_port = {greatest}\n"
+             [policy]\nmode = \"act\"\nleast_port = {least}\ngreatest_port = {greatest}\n{policy}"
         );
         let file = self.path(&format!("coordinator-{index}.toml"));
         fs::write(file, configuration).expect("a scratch file");
-        let process = self.spawn_coordinator(index);
+        let process = self.spawn_coordinator(index, &[]);
         self.coordinators.push(process);
     }
 
-    fn spawn_coordinator(&self, index: usize) -> ChildGuard {
+    fn spawn_coordinator(&self, index: usize, options: &[&str]) -> ChildGuard {
         let mut command = Command::new(TELLTALE);
         command.args(["coordinator", "--config"]);
-        command.arg(self.path(&format!("coordinator-{index}.toml"))).args(end_with_this());
+        command.arg(self.path(&format!("coordinator-{index}.toml"))).args(options);
+        command.args(end_with_this());
         let log = log(&self.path(&format!("coordinator-{index}.log")));
         ChildGuard::spawn(command.stdout(Stdio::null()).stderr(log))
     }
@@ -257,7 +271,12 @@ impl Job {
 
     /// Starts a coordinator again that was killed, as it was.
     pub(crate) fn restart_coordinator(&mut self, index: usize) {
-        self.coordinators[index] = self.spawn_coordinator(index);
+        self.restart_coordinator_with(index, &[]);
+    }
+
+    /// The same, with these options.
+    pub(crate) fn restart_coordinator_with(&mut self, index: usize, options: &[&str]) {
+        self.coordinators[index] = self.spawn_coordinator(index, options);
     }
 
     /// Posts to an agent's own socket as an operator on its machine does: the answer, its headers too.

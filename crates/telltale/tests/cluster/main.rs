@@ -1,6 +1,8 @@
 //! Agents and coordinators as they run: real processes, sockets and signals.
 
+mod behind;
 mod commands;
+mod crowds;
 mod devices;
 mod etcd;
 mod files;
@@ -10,6 +12,7 @@ mod network;
 mod orders;
 mod pytorch;
 mod recovery;
+mod reruns;
 mod shim;
 mod slow;
 mod strangers;

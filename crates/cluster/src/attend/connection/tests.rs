@@ -95,6 +95,7 @@ fn registration(sequence: u64, job: &str) -> NodeMessage {
         address: HostAddress::new("127.0.0.1").unwrap(),
         workers: WorkersPerNode::new(1).unwrap(),
         activity: Activity::Idle,
+        known: None,
     };
     let message = FromNode {
         node: NodeName::new("a").unwrap(),

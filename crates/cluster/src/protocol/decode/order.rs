@@ -1,10 +1,12 @@
 //! What a coordinator tells an agent.
 
+use std::num::NonZeroU64;
+
 use telltale_wire::cluster::message::{self, coordinator_message};
 
 use super::super::ProtocolError;
 use super::{port, workers};
-use crate::epoch::{Epoch, Term};
+use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::message::{Assignment, Master, Order, Outcome, Ports, ToNode};
 use crate::node::{HostAddress, NodeName};
 use crate::policy::is_job_name;
@@ -46,6 +48,10 @@ pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, Pr
         Wire::Standby(_) => Order::Standby,
         Wire::Stop(stop) => Order::Stop(outcome(stop.outcome)?),
         Wire::Evict(_) => Order::Evict,
+        Wire::Forget(forget) => {
+            let job = NonZeroU64::new(forget.job_identity);
+            Order::Forget(JobIdentity::new(job.ok_or(ProtocolError::Missing("the job to forget"))?))
+        }
         Wire::Refusal(refusal) => {
             let node = (!from.node.is_empty()).then(|| NodeName::new(&from.node)).transpose()?;
             return Ok(Told::Refused { node, reason: refusal.reason });
@@ -55,6 +61,7 @@ pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, Pr
         term: Term::new(from.term),
         sequence: from.sequence,
         epoch: Epoch::new(from.epoch),
+        job: NonZeroU64::new(from.job_identity).map(JobIdentity::new),
         order,
     };
     Ok(Told::Order { node: NodeName::new(&from.node)?, message })

@@ -27,6 +27,10 @@ impl Engine {
                 let epoch = self.coordinator.state().map_or(0, |state| state.epoch.number());
                 log::warn(&format!("epoch {epoch}: node {node} cannot run it: {why}"));
             }
+            Output::Stray { node, epoch } => log::error(&format!(
+                "node {node} is not taken: its agent knows epoch {epoch} of another job of this name, and its \
+                 workers, if it has some, go on; restart it if it is to serve this job"
+            )),
             Output::Refuse { node, why } => {
                 let refusal = encode::refusal(Some(&node), &why.to_string());
                 self.roster.refuse_node(&node, &refusal);

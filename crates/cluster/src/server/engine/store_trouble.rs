@@ -55,8 +55,26 @@ impl Engine {
 
     /// What is wrong with the store, and for how long.
     pub(in super::super) fn store_trouble(&self) -> Option<(String, Duration)> {
+        if let (Some(behind), Some(since)) = (self.coordinator.behind(), self.behind_since) {
+            return Some((behind.to_string(), self.clock.now().since(since)));
+        }
         let given = self.storing.is_some().then_some(self.given);
         trouble(self.trouble.as_ref(), given, self.clock.now())
+    }
+
+    /// Logs when agents are found to know more than is stored, and when they do no more.
+    pub(super) fn tell_behind(&mut self, now: Moment) {
+        match (self.coordinator.behind(), self.behind_since) {
+            (Some(behind), None) => {
+                log::error(&format!("the {} cannot be gone by: {behind}", self.store_name));
+                self.behind_since = Some(now);
+            }
+            (None, Some(_)) => {
+                log::info("no agent knows more of the job than is stored any more");
+                self.behind_since = None;
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn standing(&self) -> Standing {
