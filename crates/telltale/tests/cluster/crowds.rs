@@ -39,6 +39,14 @@ fn stop(job: &Job, nodes: &[&str]) -> Vec<Pid> {
     agents
 }
 
+/// Waits until the job runs on these spares too, which need not come at once.
+fn wait_replaced(job: &Job, spares: &[&str]) {
+    wait_until("the crowd to be replaced", PATIENCE, || {
+        job.json(&["status"])["runs"] == true
+            && spares.iter().all(|spare| job.node(spare)["state"] == "active")
+    });
+}
+
 fn wait_held(job: &Job) {
     wait_until("the crowd to be held", PATIENCE, || {
         job.json(&["status"])["waits_for"] == "mass_silence"
@@ -79,9 +87,7 @@ fn a_crowd_that_stays_silent_is_replaced_after_its_timeout() {
     let job = at_work("mass_silence_timeout_seconds = 8\n");
     let agents = stop(&job, &NODES[..3]);
     wait_held(&job);
-    (0..).zip(SPARES).for_each(|(rank, node)| {
-        job.worker(node, 2, rank);
-    });
+    wait_replaced(&job, &SPARES);
     let status = job.json(&["status"]);
     assert_eq!(
         (&status["epoch"], &status["counted_evictions"]),
@@ -95,9 +101,7 @@ fn a_crowd_that_stays_silent_is_replaced_after_its_timeout() {
 fn two_that_stand_still_are_replaced_without_waiting() {
     let job = at_work("mass_silence_timeout_seconds = 100000\n");
     let agents = stop(&job, &NODES[..2]);
-    (0..).zip(&SPARES[..2]).for_each(|(rank, node)| {
-        job.worker(node, 2, rank);
-    });
+    wait_replaced(&job, &SPARES[..2]);
     assert!(!job.coordinator_log().contains("so many nodes"), "{}", job.coordinator_log());
     agents.iter().for_each(|agent| signal(*agent, Signal::CONT));
 }
@@ -107,9 +111,7 @@ fn a_crowd_whose_agents_died_is_replaced_when_survivors_fail_for_it() {
     let mut job = at_work("mass_silence_timeout_seconds = 100000\n");
     NODES[..3].iter().for_each(|node| job.kill_agent(node));
     fs::write(job.path("lost"), "").expect("a scratch file");
-    (0..).zip(SPARES).for_each(|(rank, node)| {
-        job.worker(node, 2, rank);
-    });
+    wait_replaced(&job, &SPARES);
     assert_eq!(job.json(&["status"])["epoch"], 2);
 }
 
@@ -117,8 +119,6 @@ fn a_crowd_whose_agents_died_is_replaced_when_survivors_fail_for_it() {
 fn a_share_that_is_set_holds() {
     let job = at_work("mass_silence_share = 0.5\nmass_silence_timeout_seconds = 100000\n");
     let agents = stop(&job, &NODES[..3]);
-    (0..).zip(SPARES).for_each(|(rank, node)| {
-        job.worker(node, 2, rank);
-    });
+    wait_replaced(&job, &SPARES);
     agents.iter().for_each(|agent| signal(*agent, Signal::CONT));
 }
