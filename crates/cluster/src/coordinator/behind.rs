@@ -11,7 +11,7 @@ use super::{Output, Scene, Stale};
 use crate::epoch::{Epoch, JobIdentity, Revision};
 use crate::message::{KnownJob, Order, Registration};
 use crate::node::{Incarnation, NodeName};
-use crate::stored::Phase;
+use crate::stored::{Phase, StoredState};
 use crate::time::Moment;
 
 /// Nodes that are named.
@@ -59,8 +59,18 @@ pub(super) struct Ahead {
     strays: BTreeMap<NodeName, Incarnation>,
     /// The latest epoch of a job that is ended for this one: its epochs count on.
     pub(super) ended: Option<Epoch>,
+    /// Whether this leader found a job that had not begun, or has ended one: with leave to take over, it ends
+    /// agents of others also once its own has begun.
+    pub(super) begins_here: bool,
     /// Jobs that are ended for this one as an operator wished.
     pub(super) ended_jobs: BTreeSet<JobIdentity>,
+}
+
+impl Ahead {
+    /// What a leader knows that finds this state.
+    pub(super) fn of(state: &StoredState) -> Self {
+        Self { begins_here: state.phase == Phase::Forming, ..Self::default() }
+    }
 }
 
 impl Leadership {
@@ -100,7 +110,7 @@ impl Leadership {
         let is_stored = |known: KnownJob| stored.is_none_or(|identity| identity == known.job);
         let is_this_job = registration.known.is_some_and(is_stored);
         let is_ended = |known: &KnownJob| self.ahead.ended_jobs.contains(&known.job);
-        let may_end = scene.takes_over && (!has_begun || is_this_job);
+        let may_end = scene.takes_over && (self.ahead.begins_here || is_this_job);
         if let Some(known) = registration.known.filter(|known| may_end || is_ended(known)) {
             self.ahead.ended = self.ahead.ended.max(Some(epoch));
             self.ahead.ended_jobs.insert(known.job);

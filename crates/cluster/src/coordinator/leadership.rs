@@ -126,7 +126,7 @@ impl Leadership {
             restarts: Spent::restored(now, state.counted_restarts),
             failures,
             ends_other_job: false,
-            ahead: Ahead::default(),
+            ahead: Ahead::of(&state),
             state,
         };
         let holders: Vec<NodeName> =
@@ -268,6 +268,7 @@ impl Leadership {
             return;
         }
         if self.ends_other_job {
+            self.ahead.begins_here = true;
             self.ahead.ended_jobs.extend(self.state.identity);
             let anew = self.state.anew(scene.job);
             self.propose(scene, Why::Reset, anew, None);

@@ -122,6 +122,23 @@ fn an_operator_may_have_the_job_begin_anew() {
 }
 
 #[test]
+fn who_comes_late_is_ended_too_where_an_operator_wants_it() {
+    let mut cluster = Cluster::named(1);
+    let late = cluster.nodes.clone();
+    cluster.nodes.clear();
+    cluster.begin_again(None, true);
+    ["x", "y"].into_iter().for_each(|node| cluster.register(node));
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("x y", 1));
+    cluster.nodes.extend(late);
+    cluster.register_on(&["a", "b", "c"], 2);
+    assert!(
+        cluster.nodes.values().all(|node| node.known.is_none_or(|known| known.job.number() == 2))
+    );
+    assert_eq!((cluster.map().as_str(), cluster.coordinator.runs()), ("x y", true));
+    assert_eq!((cluster.behind(), cluster.strays.len()), (None, 0));
+}
+
+#[test]
 fn an_agent_of_another_job_is_not_taken_and_not_stopped() {
     let mut cluster = Cluster::named(1);
     cluster.register("d");
