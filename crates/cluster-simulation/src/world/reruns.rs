@@ -40,9 +40,9 @@ impl World {
         if is_over && self.reruns.seen != Some(epoch) {
             self.reruns.seen = Some(epoch);
             self.end_and_start_again();
-        } else if is_over && self.now >= self.reruns.restart_at {
-            self.command(OperatorOrder::Restart);
-        } else if runs && self.random.happens(0.05) {
+        } else if (is_over && self.now >= self.reruns.restart_at)
+            || (runs && self.random.happens(0.05))
+        {
             self.command(OperatorOrder::Restart);
         } else if runs && self.random.happens(0.05) {
             let host = self.some_host();
