@@ -11,13 +11,13 @@ mod workers;
 
 use crate::epoch::{Epoch, Term};
 use crate::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Outcome, Registration,
-    Report, Step, ToNode,
+    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Outcome, Ports,
+    Registration, Report, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation};
 use crate::policy::AgentPolicy;
-use crate::rank::WorkersPerNode;
+use crate::rank::{Rank, WorkersPerNode};
 use crate::time::Moment;
 
 pub use environment::environment;
@@ -77,12 +77,12 @@ pub enum AgentInput {
         /// How.
         exit: Exit,
     },
-    /// Whether a port is free, as was asked.
-    PortChecked {
-        /// The port.
-        port: NonZeroU16,
-        /// Whether a listener could be bound to it.
-        free: bool,
+    /// What became of [`AgentOutput::HoldPort`].
+    PortHeld {
+        /// The ports that were to be tried.
+        ports: Ports,
+        /// The one that is held now; nothing if none was free.
+        port: Option<NonZeroU16>,
     },
     /// What the workers of this epoch have told since this was last given. Of its workers only those
     /// count that the system says are stopped; how they ended is known here. Latencies of two that come
@@ -116,22 +116,23 @@ pub enum AgentOutput {
         /// The variables.
         environment: Vec<(&'static str, String)>,
     },
-    /// Ask a worker's process group to stop (`SIGTERM`). It may be on its way to being started.
+    /// Ask a worker to stop (`SIGTERM`). It may be on its way to being started.
     Terminate {
         /// The epoch.
         epoch: Epoch,
         /// Which.
         local: LocalRank,
     },
-    /// Kill a worker's process group (`SIGKILL`).
+    /// Kill a worker (`SIGKILL`), and then what it has started.
     Kill {
         /// The epoch.
         epoch: Epoch,
         /// Which.
         local: LocalRank,
     },
-    /// Say whether this port is free.
-    CheckPort(NonZeroU16),
+    /// Find a free port and hold it in the place of the one before, as long as
+    /// [`Agent::needs_port`], and say which.
+    HoldPort(Ports),
     /// The job is over and no worker is left: the agent may end.
     Over(Outcome),
 }
@@ -162,7 +163,7 @@ enum Task {
     Clearing,
     /// It runs nothing, or stops what it ran.
     Idle,
-    /// It stops what it ran, and looks for a port if it is asked to.
+    /// It stops what it ran, and has a port held if it is asked to.
     Preparing { epoch: Epoch, search: PortSearch },
     /// It has started its workers.
     Committed { epoch: Epoch, assignment: Assignment, at: Moment },
@@ -251,7 +252,7 @@ impl Agent {
             AgentInput::WorkerExited { epoch, local, exit } => {
                 self.worker_ended(now, (epoch, local), Some(exit), outputs);
             }
-            AgentInput::PortChecked { port, free } => self.port_checked(port, free, outputs),
+            AgentInput::PortHeld { ports, port } => self.port_held(ports, port, outputs),
             AgentInput::Observed { epoch, observation } => {
                 if self.running() == Some(epoch) {
                     self.resting.observe(&observation);
@@ -273,6 +274,16 @@ impl Agent {
         match self.task {
             Task::Committed { epoch, .. } => Some(epoch),
             _ => None,
+        }
+    }
+
+    /// Whether rank 0's port is for this node to hold.
+    #[must_use]
+    pub fn needs_port(&self) -> bool {
+        match &self.task {
+            Task::Preparing { search, .. } => search.asked().is_some(),
+            Task::Committed { assignment, .. } => assignment.first_rank == Rank(0),
+            Task::Clearing | Task::Idle => false,
         }
     }
 

@@ -35,7 +35,7 @@ use crate::protocol::encode;
 use crate::rank::Rank;
 use crate::reach::{CoordinatorAddress, Keyring};
 use crate::readers::{Format, Reader};
-use crate::supervisor::{Event, Settings, Supervisor, SupervisorError, is_free};
+use crate::supervisor::{Event, HeldPort, Settings, Supervisor, SupervisorError};
 use crate::time::Moment;
 use crate::vitals::DeviceHealth;
 use connection::{Brought, Target};
@@ -120,6 +120,7 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
         keyring: plan.keyring,
         devices: plan.devices,
         way: None,
+        port: None,
         scope: None,
         wanted: VecDeque::from([first]),
         over: None,
@@ -157,6 +158,8 @@ struct Driver {
     keyring: Keyring,
     devices: watch::Receiver<Vec<DeviceHealth>>,
     way: Option<mpsc::Sender<NodeMessage>>,
+    /// Rank 0's port, where that is this node's to hold.
+    port: Option<HeldPort>,
     /// What the intake was told that runs.
     scope: Option<Scope>,
     /// What the machine wants done and is not done yet.
@@ -407,6 +410,9 @@ impl Driver {
     }
 
     fn perform(&mut self) {
+        if !self.agent.needs_port() {
+            self.port = None;
+        }
         while let Some(output) = self.wanted.pop_front() {
             match output {
                 AgentOutput::Send(message) => self.send(&message),
@@ -421,9 +427,12 @@ impl Driver {
                     ));
                     self.supervisor.kill(epoch, local);
                 }
-                AgentOutput::CheckPort(port) => {
-                    let input = AgentInput::PortChecked { port, free: is_free(port) };
+                AgentOutput::HoldPort(ports) => {
+                    // The one before is held until then, so that this is another.
+                    self.port = HeldPort::find(ports);
+                    let port = self.port.as_ref().map(HeldPort::port);
                     let mut outputs = Vec::new();
+                    let input = AgentInput::PortHeld { ports, port };
                     self.agent.step(self.now(), input, &mut outputs);
                     self.wanted.extend(outputs);
                 }

@@ -11,9 +11,6 @@ use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::Observation;
 use crate::rank::{Rank, Slot, WorkersPerNode};
 
-/// Ports that an agent tries for one epoch before it says that it has none.
-pub const MAX_PORT_TRIES: u16 = 16;
-
 /// What an agent tells the coordinator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FromNode {
@@ -193,7 +190,7 @@ pub enum Order {
     Forget(JobIdentity),
 }
 
-/// Ports to try in turn, [`MAX_PORT_TRIES`] at most.
+/// The ports of which rank 0 is given one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ports {
     /// The port to try first.

@@ -187,8 +187,8 @@ pub(crate) fn is_job_name(text: &str) -> bool {
     (1..=MAX_JOB_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// Ports that the range must have, so that trying never comes round to the last epoch's.
-pub const LEAST_PORTS: u16 = crate::message::MAX_PORT_TRIES + 1;
+/// Ports that the range must have, so that an epoch finds one beside the last epoch's and other jobs'.
+pub const LEAST_PORTS: u16 = 17;
 
 impl Policy {
     /// Checks that `job` can be run by this policy.

@@ -8,6 +8,7 @@ mod command;
 mod guard;
 mod holder;
 mod leftovers;
+mod lifetime;
 mod output;
 mod ports;
 mod process;
@@ -24,13 +25,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_child_subreaper};
+use rustix::process::{Pid, set_child_subreaper};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -39,6 +39,7 @@ use crate::epoch::Epoch;
 use crate::node::{Incarnation, NodeName};
 use guard::Guard;
 use leftovers::Record;
+use lifetime::{Lifetime, Lifetimes};
 use output::{Output, Place, Stream};
 use process::Origin;
 use worker::{Failed, News, Recipe, Watched};
@@ -47,7 +48,7 @@ pub use command::{CommandError, can_be_run};
 pub use guard::{GUARD, Guarded, guard};
 pub use holder::{HOLD, Hold, HoldError, hold};
 pub use output::OutputFigures;
-pub use ports::is_free;
+pub use ports::HeldPort;
 pub use shim::{ShimError, can_have_shim};
 pub use warm::{WarmError, can_be_warm};
 
@@ -178,7 +179,7 @@ pub enum SupervisorError {
 /// A worker that is there.
 #[derive(Debug)]
 struct Running {
-    origin: Origin,
+    lifetime: Arc<Lifetime>,
     /// Who it is in the job; nobody yet, if it was started ahead.
     seat: Option<(Epoch, LocalRank)>,
     name: output::Name,
@@ -186,8 +187,6 @@ struct Running {
     ahead: bool,
     /// Whether it is its command already; if it was started ahead, whether it has imported everything.
     begun: bool,
-    /// Set once its number may be given to another process.
-    is_gone: Arc<AtomicBool>,
     /// The agent's side of the gate, until it is opened.
     gate: Option<UnixStream>,
 }
@@ -202,6 +201,7 @@ pub struct Supervisor {
     output: Output,
     /// By serial number.
     running: BTreeMap<u64, Running>,
+    lifetimes: Arc<Lifetimes>,
     serial: u64,
     sender: mpsc::Sender<(u64, News)>,
     receiver: mpsc::Receiver<(u64, News)>,
@@ -247,6 +247,7 @@ impl Supervisor {
             guard,
             output,
             running: BTreeMap::new(),
+            lifetimes: Arc::default(),
             serial: 0,
             sender,
             receiver,
@@ -292,15 +293,15 @@ impl Supervisor {
         }
     }
 
-    /// Asks a worker's process group to end, also one that was stopped.
+    /// Asks a worker to end, also one that was stopped. What it has started is asked when it has.
     pub fn terminate(&mut self, epoch: Epoch, local: LocalRank) {
         self.warm_after = Instant::now() + WARM_REST;
-        self.signal((epoch, local), &[Signal::TERM, Signal::CONT]);
+        self.seated((epoch, local)).for_each(Lifetime::terminate);
     }
 
-    /// Kills a worker's process group.
+    /// Kills a worker; what it has started soon follows.
     pub fn kill(&mut self, epoch: Epoch, local: LocalRank) {
-        self.signal((epoch, local), &[Signal::KILL]);
+        self.seated((epoch, local)).for_each(Lifetime::kill);
     }
 
     /// The next thing that happens. Nothing is lost if this is given up half-way.
@@ -336,7 +337,7 @@ impl Supervisor {
     /// The workers that have a rank, by their process.
     pub fn processes(&self) -> impl Iterator<Item = (LocalRank, Pid)> {
         let running = self.running.values();
-        running.filter_map(|running| Some((running.seat?.1, running.origin.leader)))
+        running.filter_map(|running| Some((running.seat?.1, running.lifetime.origin.leader)))
     }
 
     /// How many workers are started ahead and have imported everything.
@@ -357,9 +358,9 @@ impl Supervisor {
             // Those that wait at a gate end when nobody is left to open it.
             running.gate = None;
         }
-        self.signal_all(&[Signal::TERM, Signal::CONT]);
+        self.running.values().for_each(|running| running.lifetime.terminate());
         if tokio::time::timeout(grace, self.all_ended()).await.is_err() {
-            self.signal_all(&[Signal::KILL]);
+            self.running.values().for_each(|running| running.lifetime.kill());
             // What cannot be killed is in the kernel's hands; the guard goes on trying.
             let _ = tokio::time::timeout(KILL_PATIENCE, self.all_ended()).await;
         }
@@ -384,10 +385,11 @@ impl Supervisor {
             let Some(mut gate) = running.gate.take() else { continue };
             // All of it has room in the socket, or the worker is not there any more. One whose gate
             // is closed without a word ends by itself.
-            if process::leader(&running.origin).is_some()
+            if process::leader(&running.lifetime.origin).is_some()
                 && gate.write(&told).is_ok_and(|written| written == told.len())
             {
                 running.seat = Some(seat);
+                running.lifetime.give_rank();
                 // It was empty: only this puts something in.
                 let _ = running.name.set(place);
                 return true;
@@ -412,21 +414,22 @@ impl Supervisor {
         if let Some((_, place)) = whose {
             let _ = name.set(place);
         }
+        let lifetime = self.lifetimes.begin(started.origin, whose.is_some());
         let running = Running {
-            origin: started.origin.clone(),
+            lifetime: Arc::clone(&lifetime),
             seat: whose.map(|(seat, _)| seat),
             name: Arc::clone(&name),
             ahead: gate,
             begun: false,
-            is_gone: Arc::new(AtomicBool::new(false)),
             gate: started.gate,
         };
         let watched = Watched {
             child: started.child,
-            origin: started.origin,
+            lifetime,
+            all: Arc::clone(&self.lifetimes),
+            record: self.record.clone(),
             ends: started.ends,
             channel: started.channel,
-            is_gone: Arc::clone(&running.is_gone),
             followed: [
                 tokio::spawn(self.output.follow(Arc::clone(&name), Stream::Output, started.output)),
                 tokio::spawn(self.output.follow(name, Stream::Error, started.error)),
@@ -467,27 +470,21 @@ impl Supervisor {
     fn forget_the_ended(&self) {
         if self.running.values().all(|running| running.begun) {
             let there: Vec<Origin> =
-                self.running.values().map(|running| running.origin.clone()).collect();
+                self.running.values().map(|running| running.lifetime.origin.clone()).collect();
             // A line too many does no harm: it fits no process.
             let _ = self.record.keep(&there);
         }
     }
 
-    fn signal(&self, seat: (Epoch, LocalRank), signals: &[Signal]) {
-        let mut running = self.running.values();
-        if let Some(running) = running.find(|running| running.seat == Some(seat)) {
-            running.signal(signals);
-        }
-    }
-
-    fn signal_all(&self, signals: &[Signal]) {
-        self.running.values().for_each(|running| running.signal(signals));
+    fn seated(&self, seat: (Epoch, LocalRank)) -> impl Iterator<Item = &Lifetime> {
+        let running = self.running.values().filter(move |running| running.seat == Some(seat));
+        running.map(|running| &*running.lifetime)
     }
 
     /// Takes dead orphans of workers off the system's table.
     fn reap_orphans(&self) {
         let ours = |pid: Pid| {
-            self.guard.is(pid) || self.running.values().any(|one| one.origin.leader == pid)
+            self.guard.is(pid) || self.running.values().any(|one| one.lifetime.origin.leader == pid)
         };
         process::reap_orphans(ours);
     }
@@ -533,20 +530,4 @@ fn take_directory(path: &Path) -> Result<File, SupervisorError> {
 fn mark_prefix(settings: &Settings) -> String {
     let (incarnation, process) = (settings.incarnation.number(), std::process::id());
     format!("{}/{incarnation}/{process}/", settings.node)
-}
-
-// === impl Running ===
-
-impl Running {
-    fn signal(&self, signals: &[Signal]) {
-        if self.is_gone.load(Ordering::Relaxed) {
-            return;
-        }
-        for signal in signals {
-            // Before it leads a group it is alone. What has ended is told of elsewhere.
-            if kill_process_group(self.origin.leader, *signal).is_err() {
-                let _ = kill_process(self.origin.leader, *signal);
-            }
-        }
-    }
 }

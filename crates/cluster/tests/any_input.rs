@@ -33,6 +33,10 @@ fn port() -> impl Strategy<Value = NonZeroU16> {
     (29_500..29_520_u16).prop_map(|port| NonZeroU16::new(port).expect("not 0"))
 }
 
+fn ports() -> impl Strategy<Value = Ports> {
+    port().prop_map(|first| Ports { first, least: NonZeroU16::MIN, greatest: NonZeroU16::MAX })
+}
+
 fn two() -> WorkersPerNode {
     WorkersPerNode::new(2).expect("2 is allowed")
 }
@@ -271,12 +275,10 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
         digest: 5,
         job: "job".to_owned(),
     });
-    let ports =
-        port().prop_map(|first| Ports { first, least: NonZeroU16::MIN, greatest: NonZeroU16::MAX });
     let order = prop_oneof![
         Just(Order::Welcome),
         Just(Order::Register),
-        (option::of(ports), any::<bool>())
+        (option::of(ports()), any::<bool>())
             .prop_map(|(ports, planned)| Order::Prepare { ports, planned }),
         assignment.prop_map(Order::Commit),
         Just(Order::Standby),
@@ -296,8 +298,8 @@ fn agent_input() -> impl Strategy<Value = AgentInput> {
             .prop_map(|(epoch, local)| AgentInput::WorkerNotStarted { epoch, local }),
         4 => (epoch(), local, exit)
             .prop_map(|(epoch, local, exit)| AgentInput::WorkerExited { epoch, local, exit }),
-        2 => (port(), any::<bool>())
-            .prop_map(|(port, free)| AgentInput::PortChecked { port, free }),
+        2 => (ports(), option::of(port()))
+            .prop_map(|(ports, port)| AgentInput::PortHeld { ports, port }),
         1 => (epoch(), observation())
             .prop_map(|(epoch, observation)| AgentInput::Observed { epoch, observation }),
         1 => Just(AgentInput::Connected),

@@ -144,9 +144,13 @@ impl World {
             AgentOutput::Kill { epoch, local } => {
                 self.signal(index, (epoch, local), Duration::from_millis(5), KILL);
             }
-            AgentOutput::CheckPort(port) => {
-                let free = self.random.happens(0.8);
-                let input = AgentInput::PortChecked { port, free };
+            AgentOutput::HoldPort(ports) => {
+                // Some ports are taken, and rarely all.
+                let mut port = Some(ports.first);
+                while let Some(taken) = port.filter(|_| self.random.happens(0.2)) {
+                    port = Some(ports.after(taken)).filter(|next| *next != ports.first);
+                }
+                let input = AgentInput::PortHeld { ports, port };
                 self.after(Duration::from_millis(1), Event::HostInput { host: index, life, input });
             }
             AgentOutput::Over(_) => {}

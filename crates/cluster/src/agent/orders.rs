@@ -8,9 +8,7 @@ use std::num::NonZeroU16;
 use super::workers::Workers;
 use super::{Agent, AgentOutput, Exit, LocalRank, Task, environment};
 use crate::epoch::{Epoch, JobIdentity};
-use crate::message::{
-    Assignment, KnownJob, MAX_PORT_TRIES, NotPrepared, Order, Outcome, Ports, Step, ToNode,
-};
+use crate::message::{Assignment, KnownJob, NotPrepared, Order, Outcome, Ports, Step, ToNode};
 use crate::observation::Observation;
 use crate::time::Moment;
 
@@ -19,19 +17,19 @@ use crate::time::Moment;
 pub(super) enum PortSearch {
     /// None is asked for.
     NotAsked,
-    /// Whether this one is free is being found out.
-    Trying { ports: Ports, port: NonZeroU16, tries: u16 },
-    /// This one is free.
+    /// One of these is being found.
+    Waiting { ports: Ports },
+    /// This one is held.
     Found { ports: Ports, port: NonZeroU16 },
     /// None was free.
     Failed { ports: Ports },
 }
 
 impl PortSearch {
-    const fn asked(&self) -> Option<Ports> {
+    pub(super) const fn asked(&self) -> Option<Ports> {
         match *self {
             Self::NotAsked => None,
-            Self::Trying { ports, .. } | Self::Found { ports, .. } | Self::Failed { ports } => {
+            Self::Waiting { ports } | Self::Found { ports, .. } | Self::Failed { ports } => {
                 Some(ports)
             }
         }
@@ -126,17 +124,13 @@ impl Agent {
             _ => false,
         };
         if !same {
-            let search = ports.map_or(PortSearch::NotAsked, |ports| PortSearch::Trying {
-                ports,
-                port: ports.first,
-                tries: 1,
-            });
+            let search = ports.map_or(PortSearch::NotAsked, |ports| PortSearch::Waiting { ports });
             self.task = Task::Preparing { epoch, search };
             self.observed = Observation::default();
             self.stop_workers(now, outputs);
         }
-        if let Task::Preparing { search: PortSearch::Trying { port, .. }, .. } = self.task {
-            outputs.push(AgentOutput::CheckPort(port));
+        if let Task::Preparing { search: PortSearch::Waiting { ports }, .. } = self.task {
+            outputs.push(AgentOutput::HoldPort(ports));
         }
         self.tell_progress(outputs);
     }
@@ -175,34 +169,28 @@ impl Agent {
             match search {
                 PortSearch::NotAsked => Step::Prepared { port: None },
                 PortSearch::Found { port, .. } => Step::Prepared { port: Some(port) },
-                PortSearch::Trying { .. } => Step::Stopping,
+                PortSearch::Waiting { .. } => Step::Stopping,
                 PortSearch::Failed { .. } => Step::NotPrepared(NotPrepared::NoPort),
             }
         };
         self.acknowledge(epoch, step, outputs);
     }
 
-    pub(super) fn port_checked(
+    pub(super) fn port_held(
         &mut self,
-        checked: NonZeroU16,
-        free: bool,
+        of: Ports,
+        port: Option<NonZeroU16>,
         outputs: &mut Vec<AgentOutput>,
     ) {
         let Task::Preparing { search, .. } = &mut self.task else { return };
-        let PortSearch::Trying { ports, port, tries } = *search else { return };
-        if port != checked {
+        let PortSearch::Waiting { ports } = *search else { return };
+        if ports != of {
             return;
         }
-        if free {
-            *search = PortSearch::Found { ports, port };
-        } else if tries < MAX_PORT_TRIES {
-            let next = ports.after(port);
-            *search = PortSearch::Trying { ports, port: next, tries: tries + 1 };
-            outputs.push(AgentOutput::CheckPort(next));
-            return;
-        } else {
-            *search = PortSearch::Failed { ports };
-        }
+        *search = match port {
+            Some(port) => PortSearch::Found { ports, port },
+            None => PortSearch::Failed { ports },
+        };
         if !self.workers.any_alive() {
             self.tell_progress(outputs);
         }

@@ -190,33 +190,35 @@ fn a_worker_finds_its_place_as_under_torchrun() {
 }
 
 #[test]
-fn ports_are_tried_until_one_is_free() {
+fn a_port_is_held_while_its_epoch_is_prepared_and_run() {
     let mut bench = Bench::registered(AgentPolicy::default());
+    assert!(!bench.agent.needs_port());
     let asked = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
-    assert!(asked.contains(&AgentOutput::CheckPort(port(29_502))));
+    assert!(asked.contains(&AgentOutput::HoldPort(ports())));
     assert_eq!(steps(&asked), [Step::Stopping]);
-    let next = bench.step(AgentInput::PortChecked { port: port(29_502), free: false });
-    assert_eq!(next, [AgentOutput::CheckPort(port(29_503))]);
-    // An answer about another port is not about this one.
-    assert_eq!(bench.step(AgentInput::PortChecked { port: port(29_502), free: true }), []);
-    let found = bench.step(AgentInput::PortChecked { port: port(29_503), free: true });
-    assert_eq!(steps(&found), [Step::Prepared { port: Some(port(29_503)) }]);
+    // An answer about other ports is not about these.
+    let others = Ports { first: port(29_510), ..ports() };
+    let other = AgentInput::PortHeld { ports: others, port: Some(port(29_510)) };
+    assert_eq!(bench.step(other), []);
+    let held = bench.step(AgentInput::PortHeld { ports: ports(), port: Some(port(29_503)) });
+    assert_eq!(steps(&held), [Step::Prepared { port: Some(port(29_503)) }]);
     let again = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
     assert_eq!(steps(&again), [Step::Prepared { port: Some(port(29_503)) }]);
+    assert!(bench.agent.needs_port());
+    bench.order(1, Order::Commit(Assignment { first_rank: Rank(0), ..assignment() }));
+    assert!(bench.agent.needs_port(), "rank 0 is here");
+    bench.order(2, Order::Prepare { ports: None, planned: false });
+    assert!(!bench.agent.needs_port());
+    bench.order(3, Order::Prepare { ports: Some(ports()), planned: false });
+    bench.order(3, Order::Standby);
+    assert!(!bench.agent.needs_port());
 }
 
 #[test]
 fn an_agent_without_a_free_port_says_so() {
     let mut bench = Bench::registered(AgentPolicy::default());
-    let mut outputs = bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
-    let mut tried = Vec::new();
-    while let Some(AgentOutput::CheckPort(port)) =
-        outputs.iter().find(|one| matches!(one, AgentOutput::CheckPort(_))).cloned()
-    {
-        tried.push(port.get());
-        outputs = bench.step(AgentInput::PortChecked { port, free: false });
-    }
-    assert_eq!(tried, (29_502..29_518).collect::<Vec<u16>>());
+    bench.order(1, Order::Prepare { ports: Some(ports()), planned: false });
+    let outputs = bench.step(AgentInput::PortHeld { ports: ports(), port: None });
     assert_eq!(steps(&outputs), [Step::NotPrepared(NotPrepared::NoPort)]);
     assert_eq!(ports().after(port(29_520)), port(29_500));
 }

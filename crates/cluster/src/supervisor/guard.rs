@@ -5,16 +5,23 @@
 //! the end of a pipe whose other end only the agent holds. It touches nothing but what that agent has
 //! written down.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, getppid};
 
 use super::leftovers::Record;
+use super::process::{Origin, Process, Table};
 
 /// The subcommand that runs [`guard`].
 pub const GUARD: &str = "worker-guard";
+
+/// How often it looks for what has escaped from workers.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What a guard guards.
 #[derive(Debug, Clone)]
@@ -26,12 +33,53 @@ pub struct Guarded {
 }
 
 /// Waits for the agent's end, which is the end of standard input, then clears away what it left.
+/// Meanwhile it notes what escapes from workers: when agent and workers have gone, nothing else tells
+/// whose that was.
 ///
 /// # Errors
 /// When the record cannot be read, or something does not go away.
 pub fn guard(guarded: &Guarded) -> io::Result<()> {
-    let _ = io::copy(&mut io::stdin().lock().take(u64::MAX), &mut io::sink());
-    Record::at(&guarded.record).clear(&guarded.whose)
+    let record = Record::at(&guarded.record);
+    let agent = getppid();
+    let (alive, until_ended) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        drop(alive);
+    });
+    while until_ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        // What cannot be noted now may be the next time; the agent's own orphans it knows itself.
+        let _ = note_strays(&record, &guarded.whose, agent);
+    }
+    record.clear(&guarded.whose)
+}
+
+/// Notes what neither session nor mark gives away, if that is not what the note says already.
+fn note_strays(record: &Record, whose: &str, agent: Option<Pid>) -> io::Result<()> {
+    let mut workers = record.read()?;
+    workers.retain(|worker| worker.mark.starts_with(whose));
+    let noted = record.strays()?;
+    if workers.is_empty() && noted.is_empty() {
+        return Ok(());
+    }
+    let table = Table::read();
+    let mut strays = Vec::new();
+    let mut add = |found: Vec<Process>, mark: &str| {
+        for process in found {
+            if !strays.iter().any(|one: &Origin| one.leader == process.pid) {
+                strays.push(process.as_origin(mark));
+            }
+        }
+    };
+    for one in &noted {
+        add(table.still(std::slice::from_ref(one)), &one.mark);
+    }
+    for worker in &workers {
+        add(table.hidden_followers(worker), &worker.mark);
+    }
+    if let Some(agent) = agent {
+        add(table.strays(agent, |pid| workers.iter().any(|one| one.leader == pid)), whose);
+    }
+    if strays == noted { Ok(()) } else { record.note_strays(&strays) }
 }
 
 /// The agent's side: keeps one guard running.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::process::{self, Origin};
+use super::process::{self, Origin, Table};
 
 /// Bytes of a record that are read: some thousand lives of some ten workers.
 const MAX_RECORD_BYTES: u64 = 4 << 20;
@@ -43,28 +43,51 @@ impl Record {
 
     /// Leaves only these workers in it. Nobody may add one meanwhile.
     pub(super) fn keep(&self, origins: &[Origin]) -> io::Result<()> {
+        self.replace(&self.path, origins)
+    }
+
+    /// Notes which descendants of workers can be known neither by a session nor by a mark. Each has
+    /// its worker's mark, or how the marks of its agent begin. One process may do so at a time.
+    pub(super) fn note_strays(&self, strays: &[Origin]) -> io::Result<()> {
+        self.replace(&self.strays_path(), strays)
+    }
+
+    /// The latest of these notes.
+    pub(super) fn strays(&self) -> io::Result<Vec<Origin>> {
+        read(&self.strays_path())
+    }
+
+    fn strays_path(&self) -> PathBuf {
+        self.path.with_extension("strays")
+    }
+
+    fn replace(&self, path: &Path, origins: &[Origin]) -> io::Result<()> {
         let boot = boot()?;
         let text: String = origins.iter().map(|origin| line(origin, &boot)).collect();
-        let beside = self.path.with_extension("new");
+        let beside = path.with_extension(if path == self.path { "new" } else { "strays-new" });
         self.open_at(&beside, OpenOptions::new().write(true).create(true).truncate(true))?
             .write_all(text.as_bytes())?;
-        fs::rename(beside, &self.path)
+        fs::rename(beside, path)
     }
 
     /// Kills every process of the workers in it whose mark begins with `whose`, and returns once
     /// they are gone.
     pub(super) fn clear(&self, whose: &str) -> io::Result<()> {
-        let mut origins = self.read()?;
+        let [mut origins, mut strays] = [self.read()?, self.strays()?];
         origins.retain(|origin| origin.mark.starts_with(whose));
-        if origins.is_empty() {
+        strays.retain(|stray| stray.mark.starts_with(whose));
+        if origins.is_empty() && strays.is_empty() {
             return Ok(());
         }
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
-            let leaders = origins.iter().filter_map(process::leader);
-            let mut left: Vec<_> = process::followers(&origins);
-            left.extend(leaders);
+            let table = Table::read();
+            let mut left = table.followers(&origins);
+            left.extend(origins.iter().filter_map(process::leader));
+            left.extend(table.still(&strays));
+            // What belongs to another user cannot be ended by this one.
+            left.retain(|process| process.signal(Signal::KILL));
             if left.is_empty() {
                 return Ok(());
             }
@@ -72,22 +95,14 @@ impl Record {
                 let pids: Vec<String> = left.iter().map(|one| one.pid.to_string()).collect();
                 return Err(io::Error::other(format!("still there: {}", pids.join(", "))));
             }
-            left.iter().for_each(|process| process.signal(Signal::KILL));
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(100));
         }
     }
 
-    /// The workers of this boot in it. What is no such line is passed over: a torn write is one.
-    fn read(&self) -> io::Result<Vec<Origin>> {
-        let file = match File::open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other?,
-        };
-        let mut text = Vec::new();
-        file.take(MAX_RECORD_BYTES).read_to_end(&mut text)?;
-        let boot = boot()?;
-        Ok(String::from_utf8_lossy(&text).lines().filter_map(|text| parse(text, &boot)).collect())
+    /// The workers of this boot in it.
+    pub(super) fn read(&self) -> io::Result<Vec<Origin>> {
+        read(&self.path)
     }
 
     fn open(&self, options: &mut OpenOptions) -> io::Result<File> {
@@ -97,6 +112,18 @@ impl Record {
     fn open_at(&self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         options.mode(0o600).open(path)
     }
+}
+
+/// What a file says of this boot. What is no such line is passed over: a torn write is one.
+fn read(path: &Path) -> io::Result<Vec<Origin>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut text = Vec::new();
+    file.take(MAX_RECORD_BYTES).read_to_end(&mut text)?;
+    let boot = boot()?;
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(|text| parse(text, &boot)).collect())
 }
 
 fn boot() -> io::Result<String> {

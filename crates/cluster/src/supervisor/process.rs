@@ -1,11 +1,16 @@
-//! Processes as `/proc` tells of them: which belong to a worker, and a signal for one of them.
+//! Processes as `/proc` shows them: which belong to a worker, and a signal for one of them.
+//!
+//! A process belongs to a worker by its session, by the mark in its environment, by its parents, or,
+//! when those have gone, as an orphan that fell to the agent.
 //!
 //! A number is never trusted alone: it goes with the time at which its process began, and a signal
 //! goes through a descriptor that was compared with both.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open, pidfd_send_signal,
     waitid, waitpid,
@@ -13,6 +18,8 @@ use rustix::process::{
 
 /// The variable by which a worker's descendants are known, wherever they have gone.
 pub(super) const MARK: &str = "TELLTALE_WORKER";
+/// How it begins in an environment.
+const MARK_BEGINS: &[u8] = b"TELLTALE_WORKER=";
 
 /// Bytes of a process's environment that are looked through; the mark is put in first by nobody, but
 /// the kernel gives a new program 128 KiB for one variable and rarely sees that much in all.
@@ -69,49 +76,133 @@ impl Process {
         matches!(self.state, b'Z' | b'X')
     }
 
-    fn has_mark(&self, mark: &str) -> bool {
+    pub(super) fn has_mark(&self, mark: &str) -> bool {
+        let wanted = format!("{MARK}={mark}");
+        self.has_variable(|variable| variable == wanted.as_bytes())
+    }
+
+    fn has_variable(&self, is_wanted: impl Fn(&[u8]) -> bool) -> bool {
         let Ok(file) = fs::File::open(format!("/proc/{}/environ", self.pid)) else { return false };
         let mut environment = Vec::new();
         // What cannot be read belongs to another user, so not to the worker.
         let _ = file.take(MAX_ENVIRONMENT_BYTES).read_to_end(&mut environment);
-        let wanted = format!("{MARK}={mark}");
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        environment.split(|byte| *byte == 0).any(is_wanted)
     }
 
-    /// Sends `signal`, unless the process has gone or its number has been given to another.
-    pub(super) fn signal(&self, signal: Signal) {
-        // Neither call can fail for another reason that somebody could mend here.
-        if let Ok(descriptor) = pidfd_open(self.pid, PidfdFlags::empty())
-            && Self::read(self.pid).is_some_and(|now| now.started_ticks == self.started_ticks)
-        {
-            let _ = pidfd_send_signal(&descriptor, signal);
-        }
+    /// The same in words of the record, as the worker's with this mark.
+    pub(super) fn as_origin(&self, mark: &str) -> Origin {
+        let (leader, started_ticks) = self.key();
+        Origin { leader, started_ticks, mark: mark.to_owned() }
+    }
+
+    /// What no other process has as well, as long as the machine runs.
+    pub(super) const fn key(&self) -> (Pid, u64) {
+        (self.pid, self.started_ticks)
+    }
+
+    /// Sends `signal`, unless the process has gone or its number has been given to another. False if
+    /// it belongs to another user, whom this one may not signal.
+    pub(super) fn signal(&self, signal: Signal) -> bool {
+        let Ok(descriptor) = pidfd_open(self.pid, PidfdFlags::empty()) else { return true };
+        let is_there = Self::read(self.pid).is_some_and(|now| now.key() == self.key());
+        !is_there || pidfd_send_signal(&descriptor, signal) != Err(Errno::PERM)
     }
 }
 
-/// All living processes of these workers, but for the leaders themselves. Dead ones whose parent is
-/// this process are taken off the system's table on the way.
-pub(super) fn followers(origins: &[Origin]) -> Vec<Process> {
-    let all = all();
-    let known: Vec<(&Origin, bool)> =
-        origins.iter().map(|origin| (origin, is_leader_there(origin, &all))).collect();
-    let us = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
-    let belongs = |process: &&Process| {
-        known.iter().any(|(origin, leader_is_there)| {
-            process.pid != origin.leader
-                && process.started_ticks >= origin.started_ticks
-                && ((*leader_is_there && process.session == origin.leader.as_raw_nonzero().get())
-                    || (!process.is_dead() && process.has_mark(&origin.mark)))
-        })
-    };
-    let mut followers: Vec<Process> = all.iter().filter(belongs).copied().collect();
-    followers.retain(|process| {
-        if process.is_dead() && process.parent == us {
-            let _ = waitpid(Some(process.pid), WaitOptions::NOHANG);
+/// The processes of this machine at one moment.
+#[derive(Debug)]
+pub(super) struct Table(Vec<Process>);
+
+impl Table {
+    pub(super) fn read() -> Self {
+        Self(all())
+    }
+
+    /// All living processes of these workers and what descends from them, but for the leaders
+    /// themselves.
+    pub(super) fn followers(&self, origins: &[Origin]) -> Vec<Process> {
+        let known: Vec<(&Origin, bool)> =
+            origins.iter().map(|origin| (origin, self.has_leader(origin))).collect();
+        let belongs = |process: &Process| {
+            known.iter().any(|(origin, leader_is_there)| {
+                process.started_ticks >= origin.started_ticks
+                    && ((*leader_is_there
+                        && process.session == origin.leader.as_raw_nonzero().get())
+                        || (!process.is_dead() && process.has_mark(&origin.mark)))
+            })
+        };
+        let is_leader = |process: &Process| {
+            known.iter().any(|(origin, is_there)| *is_there && process.pid == origin.leader)
+        };
+        let mut followers = self.with_descendants(|process| belongs(process) || is_leader(process));
+        followers.retain(|process| !is_leader(process));
+        followers
+    }
+
+    /// Orphans of workers that have fallen to `agent`, known by their session and parent alone, and
+    /// what descends from them. `is_known` are the agent's own children; one that bears a mark is its
+    /// worker's.
+    pub(super) fn strays(&self, agent: Pid, is_known: impl Fn(Pid) -> bool) -> Vec<Process> {
+        // To the first process of a container, others' orphans fall as well.
+        if agent == Pid::INIT {
+            return Vec::new();
         }
-        !process.is_dead()
-    });
-    followers
+        let Some(session) = self.0.iter().find(|one| one.pid == agent).map(|one| one.session)
+        else {
+            return Vec::new();
+        };
+        // Whatever the agent starts is in its session until it is a worker; nobody else can enter it.
+        self.with_descendants(|process| {
+            process.parent == agent.as_raw_nonzero().get()
+                && process.session != session
+                && !is_known(process.pid)
+                && !process.is_dead()
+                && !process.has_variable(|variable| variable.starts_with(MARK_BEGINS))
+        })
+    }
+
+    /// Those of `noted` that are still there, and what descends from them.
+    pub(super) fn still(&self, noted: &[Origin]) -> Vec<Process> {
+        self.with_descendants(|process| noted.iter().any(|one| one.key() == process.key()))
+    }
+
+    /// Followers of a worker that neither its session nor its mark gives away.
+    pub(super) fn hidden_followers(&self, origin: &Origin) -> Vec<Process> {
+        let mut hidden = self.followers(std::slice::from_ref(origin));
+        let leader = origin.leader.as_raw_nonzero().get();
+        hidden.retain(|process| process.session != leader && !process.has_mark(&origin.mark));
+        hidden
+    }
+
+    /// Whether a worker itself runs.
+    pub(super) fn has_living_leader(&self, origin: &Origin) -> bool {
+        self.0.iter().any(|process| process.key() == origin.key() && !process.is_dead())
+    }
+
+    /// The living ones among the roots and all that descends from them.
+    fn with_descendants(&self, is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
+        let mut found: HashSet<Pid> =
+            self.0.iter().filter(|process| is_root(process)).map(|process| process.pid).collect();
+        let mut waiting: Vec<Pid> = found.iter().copied().collect();
+        while let Some(parent) = waiting.pop() {
+            let parent = parent.as_raw_nonzero().get();
+            let children = self.0.iter().filter(|process| process.parent == parent);
+            waiting.extend(children.map(|child| child.pid).filter(|pid| found.insert(*pid)));
+        }
+        let living = |process: &&Process| !process.is_dead() && found.contains(&process.pid);
+        self.0.iter().filter(living).copied().collect()
+    }
+
+    fn has_leader(&self, origin: &Origin) -> bool {
+        self.0.iter().any(|process| process.key() == origin.key())
+    }
+}
+
+impl Origin {
+    /// As of [`Process::key`].
+    const fn key(&self) -> (Pid, u64) {
+        (self.leader, self.started_ticks)
+    }
 }
 
 /// Takes dead children off the system's table that are not `ours`: what workers have left behind falls
@@ -131,14 +222,7 @@ pub(super) fn reap_orphans(ours: impl Fn(Pid) -> bool) {
 /// The worker itself, if it is still there.
 pub(super) fn leader(origin: &Origin) -> Option<Process> {
     Process::read(origin.leader)
-        .filter(|process| process.started_ticks == origin.started_ticks && !process.is_dead())
-}
-
-fn is_leader_there(origin: &Origin, all: &[Process]) -> bool {
-    let is_it = |process: &Process| {
-        process.pid == origin.leader && process.started_ticks == origin.started_ticks
-    };
-    all.iter().any(is_it)
+        .filter(|process| process.key() == origin.key() && !process.is_dead())
 }
 
 fn all() -> Vec<Process> {

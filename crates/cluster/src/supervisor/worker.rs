@@ -12,19 +12,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::Pid;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal as ChildEnds, SignalKind, signal};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::holder::{self, UNFIT};
-use super::process::{self, MARK, Origin, Process};
+use super::leftovers::Record;
+use super::lifetime::{Lifetime, Lifetimes};
+use super::process::{MARK, Origin, Process};
 use super::warm::WARM;
 use crate::agent::Exit;
 
@@ -111,11 +112,13 @@ fn adopt(child: &mut Child, mark: String) -> io::Result<(Origin, OwnedFd, OwnedF
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) child: Child,
-    pub(super) origin: Origin,
+    pub(super) lifetime: Arc<Lifetime>,
+    /// The agent's other workers.
+    pub(super) all: Arc<Lifetimes>,
+    /// Where what has escaped from workers is written down.
+    pub(super) record: Record,
     pub(super) ends: ChildEnds,
     pub(super) channel: UnixStream,
-    /// To be set once the worker's number may be given to another process.
-    pub(super) is_gone: Arc<AtomicBool>,
     /// The tasks that pass on its output.
     pub(super) followed: [JoinHandle<()>; 2],
 }
@@ -157,9 +160,8 @@ impl Watched {
             // The receiver is gone only when the agent is about to be.
             let _ = sender.send((serial, News::Begun)).await;
         }
-        ended(&self.origin, &mut self.ends).await;
-        let status = self.child.wait();
-        self.is_gone.store(true, Ordering::Relaxed);
+        let reap = || self.child.wait();
+        let status = self.lifetime.ended(&mut self.ends, &self.all, &self.record, reap).await;
         output_ended(self.followed).await;
         let news = match (begun, status) {
             (Err(failed), _) => News::NotBegun(failed),
@@ -190,27 +192,6 @@ async fn begun(mut channel: UnixStream) -> Result<(), Failed> {
     let unfit = said.strip_prefix(UNFIT);
     let reason = String::from_utf8_lossy(unfit.unwrap_or(&said)).into_owned();
     Err(Failed { reason, lasts: unfit.is_some() })
-}
-
-/// Waits until the worker has ended, then kills what it has left until nothing is.
-async fn ended(origin: &Origin, ends: &mut ChildEnds) {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that it is no child of this process, so certainly none that runs.
-    while waitid(WaitId::Pid(origin.leader), look).is_ok_and(|end| end.is_none()) {
-        if ends.recv().await.is_none() {
-            return;
-        }
-    }
-    let mut pause = Duration::from_millis(1);
-    loop {
-        let left = process::followers(std::slice::from_ref(origin));
-        if left.is_empty() {
-            return;
-        }
-        left.iter().for_each(|process| process.signal(Signal::KILL));
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(100));
-    }
 }
 
 /// Waits for the rest of the output, for a while: somebody unknown may hold a pipe open.

@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 const PORTS_EACH: u16 = 32;
 /// From here on there are so many blocks of ports.
 const FIRST_PORT: u16 = 20_000;
-const BLOCKS: u32 = 390;
+const BLOCKS: u32 = 280;
 /// What makes an unchanged PyTorch script tell of its collectives.
 const SHIM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -36,6 +36,8 @@ pub(crate) struct Job {
     scratch: Scratch,
     /// How many workers each node runs.
     workers: u32,
+    /// Ports that rank 0 may use, if they are not this job's alone.
+    ports: Option<(u16, u16)>,
     /// Lines of the coordinator's policy.
     policy: String,
     command: Vec<String>,
@@ -82,6 +84,15 @@ impl Job {
         job
     }
 
+    /// The same with the ports that rank 0 may use, which other jobs use as well.
+    pub(crate) fn among_others(workers: u32, ports: (u16, u16), command: &[&str]) -> Self {
+        let mut job = Self::new(command);
+        (job.workers, job.ports) = (workers, Some(ports));
+        let journal = format!("journal = {:?}\n", job.path("journal"));
+        job.add_coordinator(1, &journal);
+        job
+    }
+
     /// The same with a coordinator that asks for the token in the file `token`.
     pub(crate) fn with_token(nodes: u32, command: &[&str], token: &str) -> Self {
         let mut job = Self::new(command);
@@ -120,16 +131,16 @@ impl Job {
             ("PYTHONPATH", SHIM.into()),
         ];
         let (coordinators, agents) = (Vec::new(), Vec::new());
-        let policy = String::new();
-        Self { scratch, workers: 1, policy, command, environment, coordinators, agents }
+        let (ports, policy) = (None, String::new());
+        Self { scratch, workers: 1, ports, policy, command, environment, coordinators, agents }
     }
 
     fn add_coordinator(&mut self, nodes: u32, store: &str) {
         let index = self.coordinators.len();
         let job = JOBS.fetch_add(1, Ordering::Relaxed) + std::process::id();
         let block = u16::try_from(job % BLOCKS).expect("there are fewer blocks than ports");
-        let least = FIRST_PORT + block * PORTS_EACH;
-        let greatest = least + PORTS_EACH - 1;
+        let own = FIRST_PORT + block * PORTS_EACH;
+        let (least, greatest) = self.ports.unwrap_or((own, own + PORTS_EACH - 1));
         let (address, workers, policy) =
             (self.coordinator_address(index), self.workers, &self.policy);
         let configuration = format!(
@@ -164,6 +175,11 @@ impl Job {
 
     /// Starts a node's agent.
     pub(crate) fn add(&mut self, node: &str, options: &[&str]) {
+        self.add_by(&[], "127.0.0.1", node, &[&["--stop-grace", "2"], options].concat());
+    }
+
+    /// The same with no other time to stop than what `options` give.
+    pub(crate) fn add_patiently(&mut self, node: &str, options: &[&str]) {
         self.add_by(&[], "127.0.0.1", node, options);
     }
 
@@ -176,7 +192,7 @@ impl Job {
             command.arg("--coordinator").arg(self.coordinator_address(index));
         }
         command.args(["--workers", &self.workers.to_string()]);
-        command.args(["--stop-grace", "2", "--state"]).arg(self.path(node)).args(options);
+        command.arg("--state").arg(self.path(node)).args(options);
         command.args(end_with_this());
         command.arg("--").args(&self.command);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -74,7 +74,8 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
     training.job.set("EXCHANGED", "16384");
     training.job.set("GLOO_SOCKET_IFNAME", Network::INTERFACE);
     for (place, node) in NODES.into_iter().enumerate() {
-        training.job.add_by(&network.entry(place), &Network::address(place), node, &[]);
+        let (by, address) = (network.entry(place), Network::address(place));
+        training.job.add_by(&by, &address, node, &["--stop-grace", "2"]);
     }
     learn(&training, 0.12);
     network.slow(1, 3);

@@ -8,7 +8,7 @@ use telltale_harness::{ChildGuard, EtcdCluster, Scratch, skip};
 
 use crate::job::{Job, PATIENCE};
 
-const PYTHON: &str = "/usr/bin/python3";
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/train.py");
 /// The nodes that hold the ranks in the first epoch, in their order.
 pub(crate) const NODES: [&str; 4] = ["a", "b", "c", "d"];
@@ -100,7 +100,8 @@ impl Training {
     }
 }
 
-fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
+/// Waits until no other test has PyTorch at work; nothing where there is none.
+pub(crate) fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     let has_torch = Command::new(PYTHON).args(["-c", "import torch.distributed"]).output();
     if !has_torch.is_ok_and(|output| output.status.success()) {
         skip(test, "needs PyTorch for /usr/bin/python3 (Debian: python3-torch)");

@@ -190,7 +190,9 @@ impl Nodes {
                 let exit = Exit::Signal(15);
                 (WORKER, AgentInput::WorkerExited { epoch, local, exit })
             }
-            AgentOutput::CheckPort(port) => (1, AgentInput::PortChecked { port, free: true }),
+            AgentOutput::HoldPort(ports) => {
+                (1, AgentInput::PortHeld { ports, port: Some(ports.first) })
+            }
             AgentOutput::ClearLeftovers | AgentOutput::Over(_) => return,
         };
         agenda.add(later, Event::ToNode(number, Happening::Here(input)));

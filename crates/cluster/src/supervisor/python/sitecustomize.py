@@ -1,6 +1,7 @@
 """What `telltale agent` does in the Pythons of its workers, before their script begins.
 
-Python imports this module by itself. A rank's store is opened only once rank 0 listens. And a Python that
+Python imports this module by itself. A rank's store is opened only once rank 0 listens, and only if it is
+that of its own job and epoch. And a Python that
 `--warm` has started ahead is held until its rank is known: it imports what the script will import, as far as
 that is installed (not what lies beside the script, which may look at its environment), then waits for the
 environment, takes it over, and lets the script begin as if nothing had been.
@@ -19,6 +20,9 @@ LOOK_EVERY = 0.01
 LOOK_FOR = 10.0
 PART_OF_TIMEOUT = 0.1
 USUAL_TIMEOUT = 300.0  # the constructor's own
+# Where rank 0 writes whose the store is, and how long another rank looks for that.
+OWNER = "telltale/owner"
+OWNER_WITHIN = 5.0
 
 
 def script_and_module(arguments):
@@ -146,18 +150,51 @@ class RendezvousFinder:
 
 
 def awaited(store):
-    """The same store; whoever does not hold it himself waits until somebody listens."""
+    """The same store; a rank that does not hold it waits until it listens, and asks whose it is."""
 
     def opened(host_name, port, world_size=None, is_master=False, *rest, **named):
-        if not is_master:
-            try:
-                timeout = rest[0] if rest else named.get("timeout")
+        found = None
+        try:
+            timeout = rest[0] if rest else named.get("timeout")
+            if not is_master:
                 wait_for(host_name, port, timeout.total_seconds() if timeout else USUAL_TIMEOUT)
-            except Exception:
-                pass
+            if owner() and len(rest) < 2:
+                options = dict(named, wait_for_workers=False)
+                options.update(zip(["timeout"], rest))
+                # Before any rank is counted as one of this store's.
+                first = store(host_name, port, world_size, is_master, **options)
+                found = claim(first) if is_master else owner_of(first)
+        except Exception:
+            pass
+        if found and found != owner():
+            raise RuntimeError(
+                "the store at %s port %s is that of %s, and this rank is of %s; is another job's rank 0 there?"
+                % (host_name, port, found, owner())
+            )
         return store(host_name, port, world_size, is_master, *rest, **named)
 
     return opened
+
+
+def owner():
+    """The job, epoch and size that a store is for; nothing where no agent has told."""
+    names = ("TORCHELASTIC_RUN_ID", "TELLTALE_EPOCH", "WORLD_SIZE")
+    values = [os.environ.get(name) for name in names]
+    return "job %s, epoch %s, %s ranks" % tuple(values) if all(values) else None
+
+
+def claim(store):
+    """Says whose a store is. The server lives on in the one that is opened next (`multi_tenant`)."""
+    store.set(OWNER, owner())
+    return owner()
+
+
+def owner_of(store):
+    """Whose a store is; nothing where rank 0 does not say."""
+    import datetime
+
+    store.wait([OWNER], datetime.timedelta(seconds=OWNER_WITHIN))
+    return store.get(OWNER).decode()
 
 
 def wait_for(host_name, port, timeout):
@@ -190,15 +227,20 @@ def step_aside():
 
 def next_sitecustomize():
     """Runs the `sitecustomize` that this one stands in front of, if there is one."""
-    del sys.modules["sitecustomize"]
+    this = sys.modules.pop("sitecustomize")
     try:
         import sitecustomize  # noqa: F401
-    except ImportError:
-        pass
+    except ImportError as error:
+        # Python 2 does not say which.
+        if getattr(error, "name", "sitecustomize") != "sitecustomize":
+            raise
+        # Python looks for the module that it has just run.
+        sys.modules["sitecustomize"] = this
 
 
 step_aside()
-sys.meta_path.insert(0, RendezvousFinder())
+if sys.version_info >= (3, 4):
+    sys.meta_path.insert(0, RendezvousFinder())
 if "TELLTALE_GATE" in os.environ:
     pass_the_gate()
 next_sitecustomize()

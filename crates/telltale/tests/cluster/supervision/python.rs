@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use telltale_cluster::agent::{Exit, LocalRank};
@@ -13,6 +15,7 @@ use super::{
     EPOCH, FIRST, PATIENCE, is_there, log, next, settings, start, wait_gone, with_runtime,
     with_supervisor,
 };
+use crate::training::{PYTHON, turn};
 
 /// A script that tells that it has begun, and imports what is seen in its process's maps.
 const SCRIPT: &str = "\
@@ -23,7 +26,7 @@ print('path', os.environ.get('PYTHONPATH'), [place for place in sys.path if plac
 ";
 
 fn python(state: &Path) -> Option<Settings> {
-    let python = Path::new("/usr/bin/python3");
+    let python = Path::new(PYTHON);
     if !python.exists() {
         skip("cluster::supervision::python", "needs Python at /usr/bin/python3");
         return None;
@@ -195,5 +198,98 @@ fn a_state_directory_that_would_be_two_places_is_refused() {
     with_runtime(async {
         let error = Supervisor::open(settings).expect_err("Python would not find the module");
         assert!(matches!(error, SupervisorError::Divided { .. }), "{error}");
+    });
+}
+
+/// A Python that has no `sitecustomize` of its own, as pyenv's has none: Debian's without that file.
+/// Where it is, as `PYTHONHOME` has it.
+fn home_without_sitecustomize(scratch: &Scratch) -> PathBuf {
+    let asks = "import sysconfig; print(sysconfig.get_path('stdlib'))";
+    let said = Command::new(PYTHON).args(["-S", "-c", asks]).output().expect("it was found");
+    let library = PathBuf::from(String::from_utf8(said.stdout).expect("a path").trim_end());
+    let home = scratch.join("home");
+    let beside = home.join("lib").join(library.file_name().expect("it has a version"));
+    fs::create_dir_all(&beside).expect("a directory");
+    for entry in fs::read_dir(&library).expect("Python's modules").flatten() {
+        if !["sitecustomize.py", "__pycache__"].iter().any(|name| entry.file_name() == *name) {
+            symlink(entry.path(), beside.join(entry.file_name())).expect("a link");
+        }
+    }
+    home
+}
+
+#[test]
+fn a_python_without_a_sitecustomize_of_its_own_says_nothing_of_ours() {
+    for warm in [0, 1] {
+        let scratch = Scratch::new();
+        let Some(mut settings) = python(scratch.path()) else { return };
+        settings.warm = warm;
+        let home = home_without_sitecustomize(&scratch);
+        settings.environment.push(("PYTHONHOME".into(), home.into()));
+        with_supervisor(settings, async |mut supervisor| {
+            if warm > 0 {
+                until_warm(&mut supervisor).await;
+            }
+            start(&mut supervisor, FIRST, 6);
+            while !matches!(next(&mut supervisor).await, Event::Exited { .. }) {}
+            wait_until("the output", PATIENCE, || log(&scratch, 6).lines().count() >= 2);
+            assert_eq!(log(&scratch, 6), "rank 6 ['argument'] False\npath None []\n");
+        });
+    }
+}
+
+const JOINS: &str = "\
+import datetime, torch.distributed as dist
+dist.init_process_group('gloo', timeout=datetime.timedelta(seconds=200))
+dist.barrier()
+print('joined', flush=True)
+";
+
+#[test]
+fn a_rank_of_another_job_or_epoch_is_refused_by_the_store() {
+    let Some(_turn) = turn("cluster::supervision::python::a_rank_of_another_job") else { return };
+    let scratch = Scratch::new();
+    let Some(settings) = python(scratch.path()) else { return };
+    fs::write(scratch.join("script.py"), JOINS).expect("a script can be written");
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("the loopback has a free port").port().to_string();
+    with_supervisor(settings, async |mut supervisor| {
+        let begin =
+            |supervisor: &mut Supervisor, local: u32, rank: &str, job: &str, epoch: &str| {
+                let environment = [
+                    ("RANK", rank),
+                    ("WORLD_SIZE", "2"),
+                    ("MASTER_ADDR", "127.0.0.1"),
+                    ("MASTER_PORT", &port),
+                    ("TORCHELASTIC_RUN_ID", job),
+                    ("TORCHELASTIC_USE_AGENT_STORE", "False"),
+                    ("TELLTALE_EPOCH", epoch),
+                ];
+                let environment = environment.map(|(name, value)| (name, value.to_owned()));
+                supervisor.start(EPOCH, LocalRank(local), &environment);
+            };
+        begin(&mut supervisor, 0, "0", "ours", "3");
+        begin(&mut supervisor, 1, "1", "theirs", "3");
+        begin(&mut supervisor, 2, "1", "ours", "2");
+        let mut refused = 0;
+        while refused < 2 {
+            match next(&mut supervisor).await {
+                Event::Exited { local: LocalRank(1 | 2), exit: Exit::Code(1), .. } => refused += 1,
+                Event::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 1)),
+                _ => {}
+            }
+        }
+        let words = "is that of job ours, epoch 3, 2 ranks, and this rank is of job";
+        wait_until("both to say why", PATIENCE, || log(&scratch, 1).matches(words).count() == 2);
+        // Rank 0 has counted none of them as its own.
+        begin(&mut supervisor, 3, "1", "ours", "3");
+        let mut joined = 0;
+        while joined < 2 {
+            match next(&mut supervisor).await {
+                Event::Exited { exit: Exit::Code(0), .. } => joined += 1,
+                Event::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 0)),
+                _ => {}
+            }
+        }
     });
 }

@@ -1,0 +1,180 @@
+//! The life of a worker: how it is asked to stop, and when nothing of it is left.
+//!
+//! `SIGTERM` goes to the worker itself. What it has started gets it when the worker has ended, and is
+//! killed when its time is over: the processes that a script loads its data with are needed until it
+//! has saved.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group, waitid,
+};
+use tokio::signal::unix::Signal as ChildEnds;
+use tokio::time::sleep;
+
+use super::leftovers::Record;
+use super::process::{Origin, Process, Table};
+
+/// How long what a worker has left may take to end by `SIGTERM`, if the worker was not asked to stop
+/// or its own time is over.
+const LEFTOVER_TIMEOUT: Duration = Duration::from_millis(500);
+/// The first and the longest pause between two looks at what is left.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
+
+/// One worker, as the supervisor and the task that watches it both see it.
+#[derive(Debug)]
+pub(super) struct Lifetime {
+    pub(super) origin: Origin,
+    /// Whether it has a rank; one that was started ahead has none yet.
+    has_rank: AtomicBool,
+    is_asked: AtomicBool,
+    is_overdue: AtomicBool,
+    /// Set once its number may be given to another process.
+    is_gone: AtomicBool,
+}
+
+/// All workers of an agent that are not gone.
+#[derive(Debug, Default)]
+pub(super) struct Lifetimes(Mutex<Vec<Arc<Lifetime>>>);
+
+impl Lifetimes {
+    /// Takes note of a worker, at once when it was started.
+    pub(super) fn begin(&self, origin: Origin, has_rank: bool) -> Arc<Lifetime> {
+        let lifetime = Arc::new(Lifetime {
+            origin,
+            has_rank: has_rank.into(),
+            is_asked: false.into(),
+            is_overdue: false.into(),
+            is_gone: false.into(),
+        });
+        self.with(|all| all.push(Arc::clone(&lifetime)));
+        lifetime
+    }
+
+    /// What `one`, which has ended, has left. When no worker with a rank runs any more, that is
+    /// also every orphan that fell to this process: nobody else can have started it.
+    fn left_by(&self, one: &Lifetime, record: &Record) -> Vec<Process> {
+        let origin = std::slice::from_ref(&one.origin);
+        let table = Table::read();
+        let mut left = table.followers(origin);
+        // Without the note only what can be seen now is known.
+        let mut noted = record.strays().unwrap_or_default();
+        noted.retain(|stray| stray.mark == one.origin.mark);
+        left.extend(table.still(&noted));
+        let (leaders, is_last) = self.with(|all| {
+            let mut living = all.iter().filter(|other| table.has_living_leader(&other.origin));
+            let is_last = !living.any(|other| other.has_rank.load(Ordering::Relaxed));
+            (all.iter().map(|other| other.origin.leader).collect::<HashSet<Pid>>(), is_last)
+        });
+        if is_last {
+            left.extend(table.strays(getpid(), |pid| leaders.contains(&pid)));
+        }
+        left
+    }
+
+    fn end(&self, one: &Lifetime) {
+        one.is_gone.store(true, Ordering::Relaxed);
+        self.with(|all| all.retain(|other| !std::ptr::eq(Arc::as_ptr(other), one)));
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Vec<Arc<Lifetime>>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Lifetime {
+    /// From now on it has a rank.
+    pub(super) fn give_rank(&self) {
+        self.has_rank.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks the worker itself to end. All of its group goes on, should it be stopped.
+    pub(super) fn terminate(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
+        if self.is_gone.load(Ordering::Relaxed) {
+            return;
+        }
+        // What has ended is reported elsewhere.
+        let _ = kill_process(self.origin.leader, Signal::TERM);
+        self.signal_group(Signal::CONT);
+    }
+
+    /// Kills the worker itself; what it has started as well if that did not end it.
+    pub(super) fn kill(&self) {
+        let is_second = self.is_overdue.swap(true, Ordering::Relaxed);
+        if self.is_gone.load(Ordering::Relaxed) {
+            return;
+        }
+        let _ = kill_process(self.origin.leader, Signal::KILL);
+        if is_second {
+            self.signal_group(Signal::KILL);
+        }
+    }
+
+    fn signal_group(&self, signal: Signal) {
+        // Before it leads a group it is alone.
+        if kill_process_group(self.origin.leader, signal).is_err() {
+            let _ = kill_process(self.origin.leader, signal);
+        }
+    }
+
+    /// Waits until the worker has ended and nothing that it has left is there, and has `reap` take it
+    /// off the system's table.
+    pub(super) async fn ended<T>(
+        &self,
+        ends: &mut ChildEnds,
+        all: &Lifetimes,
+        record: &Record,
+        reap: impl FnOnce() -> T,
+    ) -> T {
+        self.leader_ended(ends).await;
+        self.clear(all, record).await;
+        let status = reap();
+        all.end(self);
+        status
+    }
+
+    async fn leader_ended(&self, ends: &mut ChildEnds) {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // An error means that it is no child of this process, so certainly none that runs.
+        while waitid(WaitId::Pid(self.origin.leader), look).is_ok_and(|end| end.is_none()) {
+            if ends.recv().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Asks what the worker has left to end, and kills it when its time is over, until nothing is left.
+    async fn clear(&self, all: &Lifetimes, record: &Record) {
+        let was_asked = self.is_asked.load(Ordering::Relaxed);
+        let ended = Instant::now();
+        let mut asked = HashSet::new();
+        let mut others = HashSet::new();
+        let mut pause = PAUSES.0;
+        loop {
+            let mut left = all.left_by(self, record);
+            // What belongs to another user cannot be ended by this one.
+            left.retain(|process| !others.contains(&process.key()));
+            if left.is_empty() {
+                return;
+            }
+            let has_time = was_asked && !self.is_overdue.load(Ordering::Relaxed);
+            let is_over = !has_time && ended.elapsed() >= LEFTOVER_TIMEOUT;
+            for process in left {
+                let signals: &[Signal] = match asked.insert(process.key()) {
+                    _ if is_over => &[Signal::KILL],
+                    true => &[Signal::TERM, Signal::CONT],
+                    false => &[],
+                };
+                if signals.iter().any(|signal| !process.signal(*signal)) {
+                    others.insert(process.key());
+                }
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+}
