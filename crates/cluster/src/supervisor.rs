@@ -58,6 +58,8 @@ const MAX_WAITING_EVENTS: usize = 256;
 pub const MIN_OUTPUT_BYTES: u64 = 64 << 10;
 /// How long after workers were started or stopped others are started ahead.
 const WARM_REST: Duration = Duration::from_secs(10);
+/// How long the workers' output may take to be written when the agent ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long killed workers may take to be gone when the agent ends.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -352,7 +354,8 @@ impl Supervisor {
         self.output.figures()
     }
 
-    /// Ends every worker: asks them to, and kills those that have not ended within `grace`.
+    /// Ends every worker: asks them to, and kills those that have not ended within `grace`. What they
+    /// have printed is written out.
     pub async fn stop(&mut self, grace: Duration) {
         for running in self.running.values_mut() {
             // Those that wait at a gate end when nobody is left to open it.
@@ -364,6 +367,8 @@ impl Supervisor {
             // What cannot be killed is in the kernel's hands; the guard goes on trying.
             let _ = tokio::time::timeout(KILL_PATIENCE, self.all_ended()).await;
         }
+        // A disk or a reader that stands still does not keep the agent.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.output.flush()).await;
     }
 
     async fn all_ended(&mut self) {

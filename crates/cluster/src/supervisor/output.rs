@@ -17,7 +17,7 @@ use std::thread;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::epoch::Epoch;
 use files::Files;
@@ -56,6 +56,21 @@ struct Piece {
     lines: Vec<u8>,
 }
 
+/// What is on its way to the files.
+#[derive(Debug)]
+enum ToFiles {
+    Piece(Piece),
+    /// Everything before this is to be written out.
+    Flush(oneshot::Sender<()>),
+}
+
+/// What is on its way to the agent's own output.
+#[derive(Debug)]
+enum ToEcho {
+    Lines(Stream, Vec<u8>),
+    Flush(oneshot::Sender<()>),
+}
+
 /// What of the workers' output was not passed on.
 #[derive(Debug, Default)]
 pub struct OutputFigures {
@@ -80,7 +95,7 @@ impl OutputFigures {
 /// Takes what workers print.
 #[derive(Debug)]
 pub(super) struct Output {
-    pieces: mpsc::Sender<Piece>,
+    pieces: mpsc::Sender<ToFiles>,
     figures: Arc<OutputFigures>,
 }
 
@@ -89,13 +104,14 @@ impl Output {
     /// the agent's own output.
     pub(super) fn start(directory: PathBuf, bytes: u64) -> io::Result<Self> {
         let figures = Arc::new(OutputFigures::default());
-        let (echo, echoed) = sync_channel::<(Stream, Vec<u8>)>(MAX_ECHOED_PIECES);
+        let (echo, echoed) = sync_channel(MAX_ECHOED_PIECES);
         thread::Builder::new().name("echo".to_owned()).spawn(move || {
-            for (stream, lines) in echoed {
+            for next in echoed {
                 // Nobody is left to be told when nobody reads.
-                let _ = match stream {
-                    Stream::Output => io::stdout().lock().write_all(&lines),
-                    Stream::Error => io::stderr().lock().write_all(&lines),
+                let _ = match next {
+                    ToEcho::Lines(Stream::Output, lines) => io::stdout().lock().write_all(&lines),
+                    ToEcho::Lines(Stream::Error, lines) => io::stderr().lock().write_all(&lines),
+                    ToEcho::Flush(done) => done.send(()).map_err(|()| io::Error::other("late")),
                 };
             }
         })?;
@@ -110,6 +126,16 @@ impl Output {
 
     pub(super) fn figures(&self) -> Arc<OutputFigures> {
         Arc::clone(&self.figures)
+    }
+
+    /// Returns when everything that was followed to its end is in the files, and on the agent's own
+    /// output as far as it is read.
+    pub(super) async fn flush(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.pieces.send(ToFiles::Flush(done)).await.is_ok() {
+            // It fails when the agent's own output has no room, and the files have everything.
+            let _ = is_done.await;
+        }
     }
 
     /// Passes on all that comes out of `pipe`, and returns at its end.
@@ -130,7 +156,7 @@ impl Output {
                 let lines = if at_end { rest(&mut bytes) } else { whole_lines(&mut bytes) };
                 let place = name.get().copied();
                 if !lines.is_empty() {
-                    let _ = pieces.send(Piece { place, stream, lines }).await;
+                    let _ = pieces.send(ToFiles::Piece(Piece { place, stream, lines })).await;
                 }
                 if at_end {
                     return;
@@ -161,22 +187,29 @@ fn rest(bytes: &mut Vec<u8>) -> Vec<u8> {
 
 /// Writes pieces until no worker and no agent is left to print.
 fn write(
-    mut waiting: mpsc::Receiver<Piece>,
+    mut waiting: mpsc::Receiver<ToFiles>,
     mut files: Files,
-    echo: &SyncSender<(Stream, Vec<u8>)>,
+    echo: &SyncSender<ToEcho>,
     figures: &OutputFigures,
 ) {
     let count = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-    while let Some(Piece { place, stream, lines }) = waiting.blocking_recv() {
+    while let Some(next) = waiting.blocking_recv() {
+        let Piece { place, stream, lines } = match next {
+            ToFiles::Piece(piece) => piece,
+            ToFiles::Flush(done) => {
+                let _ = echo.try_send(ToEcho::Flush(done));
+                continue;
+            }
+        };
         if let Err(error) = files.append(place, &lines)
             && figures.bytes_not_written.fetch_add(count(lines.len()), Ordering::Relaxed) == 0
         {
             // Told once: what fails once fails for each line.
             let told = format!("telltale: writing the workers' output failed: {error}\n");
-            let _ = echo.try_send((Stream::Error, told.into_bytes()));
+            let _ = echo.try_send(ToEcho::Lines(Stream::Error, told.into_bytes()));
         }
-        if let Err(TrySendError::Full((_, lines))) =
-            echo.try_send((stream, prefixed(place, &lines)))
+        if let Err(TrySendError::Full(ToEcho::Lines(_, lines))) =
+            echo.try_send(ToEcho::Lines(stream, prefixed(place, &lines)))
         {
             let lines = lines.iter().filter(|byte| **byte == b'\n').count();
             figures.lines_not_echoed.fetch_add(count(lines), Ordering::Relaxed);

@@ -55,6 +55,18 @@ fn assert_saved(job: &Job, node: &str, epoch: u64) -> u64 {
 }
 
 #[test]
+fn what_a_worker_prints_last_is_in_its_log_when_the_agent_has_ended() {
+    // More than is on its way at a time.
+    const LINES: usize = 100_000;
+    for _ in 0..rounds(3, 30) {
+        let mut job = Job::start(1, &["seq", &LINES.to_string()]);
+        job.add("a", &[]);
+        assert!(job.wait_ended("a").success());
+        assert_eq!(job.printed("a", 1, 0).lines().count(), LINES);
+    }
+}
+
+#[test]
 fn a_restart_lets_scripts_save() {
     let Some(_turn) = turn("cluster::saving::a_restart") else { return };
     let mut job = job();

@@ -200,6 +200,52 @@ fn a_worker_that_does_not_listen_is_killed() {
     });
 }
 
+/// A worker that does not pass `SIGTERM` on to the script that it runs, which saves.
+const WRAPPED: &str = "\
+bash -c 'trap \"echo saved > $STATE/saved; exit\" TERM; touch $STATE/ready
+         while :; do sleep 0.05; done'
+true";
+
+#[test]
+fn what_a_worker_has_started_may_save_when_the_worker_has_ended() {
+    for (then, ends, signal) in [("", false, 15), ("trap '' TERM\n", true, 9)] {
+        let scratch = Scratch::new();
+        let mut settings = settings(scratch.path(), &format!("{then}{WRAPPED}"));
+        settings.environment.push(("STATE".into(), scratch.path().into()));
+        if ends {
+            // Bash cannot trap what it found ignored; the script is not Bash.
+            let script = scratch.join("script.py");
+            fs::write(&script, SAVES).expect("a scratch file");
+            settings.command[2] = format!("{then}python3 {}; true", script.display()).into();
+        }
+        with_supervisor(settings, async |mut supervisor| {
+            start(&mut supervisor, FIRST, 0);
+            next(&mut supervisor).await;
+            wait_until("the trap", PATIENCE, || scratch.join("ready").exists());
+            supervisor.terminate(EPOCH, FIRST);
+            if ends {
+                assert!(!scratch.join("saved").exists(), "the worker has not ended");
+                supervisor.kill(EPOCH, FIRST);
+            }
+            let exited = Event::Exited { epoch: EPOCH, local: FIRST, exit: Exit::Signal(signal) };
+            assert_eq!(next(&mut supervisor).await, exited);
+            assert!(scratch.join("saved").exists(), "it was asked, and had time");
+        });
+    }
+}
+
+const SAVES: &str = "\
+import os, signal, sys
+place = os.environ['STATE']
+def save(*_):
+    open(place + '/saved', 'w').close()
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+open(place + '/ready', 'w').close()
+while True:
+    signal.pause()
+";
+
 #[test]
 fn a_state_directory_is_for_one_agent() {
     let scratch = Scratch::new();

@@ -153,24 +153,23 @@ def awaited(store):
     """The same store; a rank that does not hold it waits until it listens, and asks whose it is."""
 
     def opened(host_name, port, world_size=None, is_master=False, *rest, **named):
-        found = None
-        try:
-            timeout = rest[0] if rest else named.get("timeout")
-            if not is_master:
+        if not is_master:
+            try:
+                timeout = rest[0] if rest else named.get("timeout")
                 wait_for(host_name, port, timeout.total_seconds() if timeout else USUAL_TIMEOUT)
-            if owner() and len(rest) < 2:
-                options = dict(named, wait_for_workers=False)
-                options.update(zip(["timeout"], rest))
-                # Before any rank is counted as one of this store's.
-                first = store(host_name, port, world_size, is_master, **options)
-                found = claim(first) if is_master else owner_of(first)
-        except Exception:
-            pass
-        if found and found != owner():
-            raise RuntimeError(
-                "the store at %s port %s is that of %s, and this rank is of %s; is another job's rank 0 there?"
-                % (host_name, port, found, owner())
-            )
+            except Exception:
+                pass
+        # Two stores of one process share a server if they are told so, and only then.
+        if owner() and len(rest) < 2 and named.get("multi_tenant"):
+            # Before this rank is counted as one of the store's. It fails as the next would.
+            alone = dict(named, wait_for_workers=False)
+            first = store(host_name, port, world_size, is_master, *rest, **alone)
+            found = claim(first) if is_master else owner_of(first)
+            if found and found != owner():
+                raise RuntimeError(
+                    "the store at %s port %s is that of %s, and this rank is of %s; is another job's rank 0 there?"
+                    % (host_name, port, found, owner())
+                )
         return store(host_name, port, world_size, is_master, *rest, **named)
 
     return opened
@@ -184,17 +183,22 @@ def owner():
 
 
 def claim(store):
-    """Says whose a store is. The server lives on in the one that is opened next (`multi_tenant`)."""
-    store.set(OWNER, owner())
-    return owner()
+    """Says whose a store is. The server lives on in the one that is opened next."""
+    try:
+        store.set(OWNER, owner())
+    except Exception:
+        pass
 
 
 def owner_of(store):
     """Whose a store is; nothing where rank 0 does not say."""
     import datetime
 
-    store.wait([OWNER], datetime.timedelta(seconds=OWNER_WITHIN))
-    return store.get(OWNER).decode()
+    try:
+        store.wait([OWNER], datetime.timedelta(seconds=OWNER_WITHIN))
+        return store.get(OWNER).decode()
+    except Exception:
+        return None
 
 
 def wait_for(host_name, port, timeout):
