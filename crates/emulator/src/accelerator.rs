@@ -5,6 +5,7 @@
 //! the business of `kernels`, not this module's.
 
 mod backend;
+mod blame;
 mod commands;
 mod error;
 mod memory;
@@ -13,6 +14,7 @@ mod program;
 mod queue;
 mod reach;
 mod residence;
+mod timeout;
 
 use std::fmt;
 use std::io;
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use telltale_debug_stream::{Stream, cores};
 use telltale_program_cache::{CoreCoord, ProgramArguments, ProgramDescriptor};
@@ -31,6 +33,7 @@ use telltale_schema::memory::MemoryKind;
 pub use self::error::{CompileError, GlobalSemaphoreError, OpenAcceleratorError};
 pub use self::memory::{Buffer, BufferError};
 pub use self::program::CompiledProgram;
+pub use self::timeout::KERNEL_TIMEOUT_VARIABLE;
 
 use self::commands::{Command, SpareWords, Worker};
 use self::memory::{LiveBuffers, OpenChip};
@@ -39,18 +42,16 @@ use self::program::LoadedProgram;
 use self::queue::{Given, Queue};
 use self::reach::Memories;
 use self::residence::Residents;
+use self::timeout::{Watch, kernel_timeout};
 use crate::client::DeviceClient;
 use crate::kernels::{
     BuiltKernel, ExecutionError, Executor, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters,
-    Mark, Progress, SourceFiles,
+    Progress, SourceFiles,
 };
 use crate::machine::ChipDescription;
 
-/// Looks at a thread that is waited for, within the time that a kernel may run.
-const LOOKS: u32 = 4;
-
 /// Which chip is opened, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AcceleratorOptions {
     /// The root of the emulated machine; none for `/`.
     pub root: Option<PathBuf>,
@@ -63,21 +64,10 @@ pub struct AcceleratorOptions {
     /// The directory of compiled kernels; none for what `TELLTALE_KERNEL_CACHE` says, else the
     /// user's cache directory.
     pub kernel_cache: Option<PathBuf>,
-    /// How long a kernel may run without ending or waiting before whoever waits is told.
-    pub patience: Duration,
-}
-
-impl Default for AcceleratorOptions {
-    fn default() -> Self {
-        Self {
-            root: None,
-            ordinal: 0,
-            chip: 0,
-            kernel_root: None,
-            kernel_cache: None,
-            patience: Duration::from_secs(60),
-        }
-    }
+    /// How much of a processor's time a kernel may use without ending or waiting before it is
+    /// stopped; none for what `TELLTALE_KERNEL_TIMEOUT` says (seconds, or `off` for no limit), else
+    /// 60 seconds.
+    pub kernel_timeout: Option<Duration>,
 }
 
 /// What a kernel's code counts as in the chip's memory.
@@ -103,7 +93,7 @@ pub struct Accelerator {
     progress: Arc<Progress>,
     spare: Arc<SpareWords>,
     prints: Prints,
-    patience: Duration,
+    kernel_timeout: Option<Duration>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Disconnected when the thread ends.
     ended: Mutex<Receiver<()>>,
@@ -125,6 +115,7 @@ impl Accelerator {
             return Err(OpenAcceleratorError::NoSuchChip { ordinal, chip, chips });
         };
         let builder = kernel_builder(options)?;
+        let kernel_timeout = kernel_timeout(options.kernel_timeout)?;
         let place = u32::try_from(chip).unwrap_or(u32::MAX);
         let device = runtime.open_device(DeviceDescription {
             identity,
@@ -141,16 +132,28 @@ impl Accelerator {
         // Before anything runs, so that nothing is printed for nobody.
         debug_output::start();
         let spare = Arc::new(SpareWords::default());
+        let (starting, started) = sync_channel(1);
         let thread = {
             let (chip, queue, progress, spare) =
                 (Arc::clone(&chip), Arc::clone(&queue), Arc::clone(&progress), Arc::clone(&spare));
             std::thread::Builder::new().name("accelerator".to_owned()).spawn(move || {
                 let _ending = ending;
-                let executor = Executor::new(grid, printers);
+                let executor = Executor::new(grid, printers, Arc::clone(&progress), kernel_timeout);
+                let executor = match executor {
+                    Ok(executor) => executor,
+                    Err(error) => {
+                        let _ = starting.send(error);
+                        return;
+                    }
+                };
+                drop(starting);
                 Worker::new(chip, queue, progress, spare, memories, executor).work();
             })
         };
         let thread = thread.map_err(OpenAcceleratorError::Thread)?;
+        if let Ok(error) = started.recv() {
+            return Err(OpenAcceleratorError::Protection(error));
+        }
         Ok(Arc::new(Self {
             residents: Arc::new(Residents::new(Arc::clone(&chip))),
             chip,
@@ -160,7 +163,7 @@ impl Accelerator {
             progress,
             spare,
             prints,
-            patience: options.patience,
+            kernel_timeout,
             thread: Mutex::new(Some(thread)),
             ended: Mutex::new(ended),
         }))
@@ -319,8 +322,11 @@ impl Accelerator {
     /// A copy of a buffer, after all commands given so far.
     ///
     /// # Errors
-    /// What went wrong before, which [`Self::finish`] will tell as well; or that the accelerator
-    /// has ended or hangs.
+    /// Why the buffer does not hold what it should: a program that was to use it failed, or was not
+    /// run because it shares a buffer with one that failed. [`Self::finish`] tells of the first one
+    /// as well. Once this has been told, programs that use these buffers run again; the buffer itself
+    /// can be read when a program or [`Self::write`] has written it, or after [`Self::finish`]. Or
+    /// that the accelerator has ended or hangs.
     pub fn read(&self, buffer: &Arc<Buffer>) -> Result<Vec<u8>, ExecutionError> {
         self.check_own(buffer)?;
         let (reply, answer) = sync_channel(1);
@@ -329,17 +335,41 @@ impl Accelerator {
     }
 
     /// Runs a program with the arguments that it has now, after all commands given so far. The
-    /// buffers are kept until it is done: name all whose addresses are among the arguments.
+    /// buffers are kept until it is done: name all whose addresses are among the arguments. If it
+    /// fails, they do not hold what they should ([`Self::read`]).
     ///
     /// # Errors
-    /// When the accelerator has ended or hangs. What goes wrong later is told by
-    /// [`Self::finish`].
+    /// When the accelerator has ended or hangs. What goes wrong later is told by [`Self::read`] of
+    /// one of the buffers and by [`Self::finish`].
     pub fn enqueue(
         &self,
         program: &CompiledProgram,
         buffers: &[Arc<Buffer>],
     ) -> Result<(), ExecutionError> {
+        self.give_run(None, program, buffers)
+    }
+
+    /// The same for an operation of this name, which errors say.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`].
+    pub fn enqueue_operation(
+        &self,
+        operation: &'static str,
+        program: &CompiledProgram,
+        buffers: &[Arc<Buffer>],
+    ) -> Result<(), ExecutionError> {
+        self.give_run(Some(operation), program, buffers)
+    }
+
+    fn give_run(
+        &self,
+        operation: Option<&'static str>,
+        program: &CompiledProgram,
+        buffers: &[Arc<Buffer>],
+    ) -> Result<(), ExecutionError> {
         self.give(Command::Run {
+            operation,
             program: Arc::clone(&program.loaded),
             words: self.spare.filled(program.arguments.words()),
             buffers: buffers.to_vec(),
@@ -349,8 +379,8 @@ impl Accelerator {
     /// Waits until all commands given so far are carried out.
     ///
     /// # Errors
-    /// What went wrong first since the last call. Commands after it were not carried out; those
-    /// that follow this call are.
+    /// What went wrong first since the last call. Programs after it that use a buffer of its were
+    /// not run, unless [`Self::read`] had told of it; all that follow this call are.
     pub fn finish(&self) -> Result<(), ExecutionError> {
         let (reply, answer) = sync_channel(1);
         self.give(Command::Finish { reply })?;
@@ -371,7 +401,7 @@ impl Accelerator {
     }
 
     fn give(&self, command: Command) -> Result<(), ExecutionError> {
-        let mut watch = Watch::new(&self.progress, self.patience);
+        let mut watch = Watch::new(&self.progress, self.kernel_timeout);
         let mut command = command;
         loop {
             command = match self.queue.give(command, watch.period) {
@@ -384,7 +414,7 @@ impl Accelerator {
     }
 
     fn wait_for<T>(&self, answer: &Receiver<T>) -> Result<T, ExecutionError> {
-        let mut watch = Watch::new(&self.progress, self.patience);
+        let mut watch = Watch::new(&self.progress, self.kernel_timeout);
         loop {
             match answer.recv_timeout(watch.period) {
                 Ok(answer) => return Ok(answer),
@@ -399,7 +429,7 @@ impl Drop for Accelerator {
     fn drop(&mut self) {
         self.queue.end();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut watch = Watch::new(&self.progress, self.patience);
+        let mut watch = Watch::new(&self.progress, self.kernel_timeout);
         while matches!(ended.recv_timeout(watch.period), Err(RecvTimeoutError::Timeout)) {
             if watch.look().is_err() {
                 // A kernel that does not end keeps its thread; the process's end ends both.
@@ -428,41 +458,6 @@ impl KernelUse {
             Self::Fabric => MemoryKind::KernelFabric,
             Self::Dispatch => MemoryKind::KernelDispatch,
         }
-    }
-}
-
-/// Notices a kernel that neither ends nor waits.
-struct Watch<'a> {
-    progress: &'a Progress,
-    patience: Duration,
-    /// How long is waited between two looks.
-    period: Duration,
-    seen: Option<(Mark, Instant)>,
-}
-
-impl<'a> Watch<'a> {
-    fn new(progress: &'a Progress, patience: Duration) -> Self {
-        let period = (patience / LOOKS).max(Duration::from_millis(1));
-        Self { progress, patience, period, seen: None }
-    }
-
-    fn look(&mut self) -> Result<(), ExecutionError> {
-        let Some(mark) = self.progress.mark() else {
-            self.seen = None;
-            return Ok(());
-        };
-        match self.seen {
-            Some((before, since)) if before == mark => {
-                if since.elapsed() >= self.patience
-                    && let Some((kernel, x, y)) = self.progress.named(mark)
-                {
-                    let seconds = since.elapsed().as_secs();
-                    return Err(ExecutionError::Endless { kernel, x, y, seconds });
-                }
-            }
-            _ => self.seen = Some((mark, Instant::now())),
-        }
-        Ok(())
     }
 }
 

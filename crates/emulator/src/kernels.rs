@@ -20,12 +20,14 @@ mod progress;
 mod run;
 mod source;
 mod source_files;
+mod stack;
+mod trap;
 
 pub use build::{BuildKernelError, KernelCounters};
 pub use compiler::CompilerError;
 pub use disk_cache::KernelCacheError;
 pub use execution_error::{ExecutionError, Wait, WaitsFor};
-pub use fault::{Access, KernelFault};
+pub use fault::{Access, KernelFault, MemoryPlace, MemoryUse};
 pub use loaded::LoadKernelError;
 pub use source::KernelSourceError;
 

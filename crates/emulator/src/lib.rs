@@ -24,7 +24,7 @@ mod socket;
 
 pub use accelerator::{
     Accelerator, AcceleratorOptions, Buffer, BufferError, CompileError, CompiledProgram,
-    GlobalSemaphoreError, KernelUse, OpenAcceleratorError,
+    GlobalSemaphoreError, KERNEL_TIMEOUT_VARIABLE, KernelUse, OpenAcceleratorError,
 };
 pub use chip::{AllocateError, Chip, FreeError, KindUsage, Usage};
 pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};
@@ -32,7 +32,7 @@ pub use device::ChipUsage;
 pub use emulator::{Emulator, EmulatorOptions, FaultError, StartError};
 pub use kernels::{
     Access, BuildKernelError, CompilerError, ExecutionError, KernelCacheError, KernelCounters,
-    KernelFault, KernelSourceError, LoadKernelError, Wait, WaitsFor,
+    KernelFault, KernelSourceError, LoadKernelError, MemoryPlace, MemoryUse, Wait, WaitsFor,
 };
 pub use machine::{
     AttributeError, ChipDescription, ChipLoad, CreateError, DriverVersion, Fault, Garbage,

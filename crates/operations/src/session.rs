@@ -63,11 +63,11 @@ pub enum OperationError {
         source: Box<DispatchError<CompileError>>,
     },
     /// The device did not take the program or the copy, or failed before it.
-    #[error("the device stopped at {step}")]
+    #[error("{step} was not done")]
     Execution {
-        /// The operation or copy that was told; the failure may be of an earlier one.
+        /// What was asked for.
         step: &'static str,
-        /// What failed.
+        /// What failed: where it was an operation, this says which.
         #[source]
         source: Box<ExecutionError>,
     },
@@ -187,7 +187,10 @@ impl Session {
     /// A tensor's values in row-major order, after all that was dispatched so far.
     ///
     /// # Errors
-    /// When the tensor is not Float32 or BFloat16, or something failed on the device.
+    /// When the tensor is not Float32 or BFloat16; or when an operation that was to use it failed, or
+    /// was not run because it shares a tensor with one that failed. The error names the one that
+    /// failed. After that, operations run again; this tensor can be read when one of them has written
+    /// it, or after [`finish`](Self::finish).
     pub fn read(&self, tensor: &Tensor) -> Result<Vec<f32>, OperationError> {
         let spec = tensor.spec();
         Checked::numbers("read", "values", spec)?;
@@ -197,7 +200,7 @@ impl Session {
     /// Waits until all that was dispatched is done.
     ///
     /// # Errors
-    /// What failed first since the last call.
+    /// What failed first since the last call. What follows is done whatever failed before.
     pub fn finish(&self) -> Result<(), OperationError> {
         let finished = self.accelerator().finish();
         finished.map_err(stopped_at("finish"))
@@ -222,7 +225,7 @@ impl Session {
         let accelerator = self.accelerator();
         self.cache
             .dispatch::<O, _>(attributes, &dispatch, |program| {
-                accelerator.enqueue(program, &buffers)
+                accelerator.enqueue_operation(O::NAME, program, &buffers)
             })
             .map_err(|error| OperationError::Dispatch { operation: O::NAME, source: error.into() })?
             .map_err(stopped_at(O::NAME))

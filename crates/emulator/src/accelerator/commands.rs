@@ -1,7 +1,7 @@
 //! The accelerator's thread: carries out commands one after the other.
 //!
-//! After a command that failed, nothing more is done until somebody has been told of it by
-//! `finish`: what was meant to build on its results does not run on something else.
+//! After a command that failed, what was meant to build on its results does not run on something
+//! else, see blame.rs.
 
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use telltale_runtime::Traffic;
 
+use super::blame::Faults;
 use super::memory::{Buffer, OpenChip};
 use super::program::LoadedProgram;
 use super::queue::Queue;
@@ -30,6 +31,7 @@ pub(super) enum Command {
         reply: SyncSender<Result<Vec<u8>, ExecutionError>>,
     },
     Run {
+        operation: Option<&'static str>,
         program: Arc<LoadedProgram>,
         words: Vec<u32>,
         buffers: Vec<Arc<Buffer>>,
@@ -78,8 +80,7 @@ pub(super) struct Worker {
     spare: Arc<SpareWords>,
     reach: Reach,
     executor: Executor,
-    /// What went wrong and was not told yet.
-    failed: Option<ExecutionError>,
+    faults: Faults,
     activity: Activity,
     told: Instant,
 }
@@ -109,7 +110,7 @@ impl Worker {
             queue,
             progress,
             spare,
-            failed: None,
+            faults: Faults::default(),
             activity: Activity::default(),
             told: Instant::now(),
         }
@@ -128,10 +129,9 @@ impl Worker {
         match command {
             Command::Finish { reply } => {
                 self.tell_activity();
-                let result = self.failed.take().map_or(Ok(()), Err);
                 // Whoever asked may have given up waiting; then the next one is told.
-                if let Err(unheard) = reply.send(result) {
-                    self.failed = unheard.0.err();
+                if reply.send(self.faults.first()).is_ok() {
+                    self.faults.forget();
                 }
             }
             Command::Reach { reply } => {
@@ -139,21 +139,16 @@ impl Worker {
                 let _ = reply.send(());
             }
             Command::Read { buffer, reply } => {
-                let result = match &self.failed {
-                    Some(error) => Err(error.clone()),
-                    None => self.read(&buffer),
-                };
+                let result = self.faults.tell(&buffer).and_then(|()| self.read(&buffer));
                 // Whoever asked may have given up waiting.
                 let _ = reply.send(result);
             }
             Command::Write { buffer, bytes } => {
-                if self.failed.is_none() {
-                    self.write(&buffer, &bytes);
-                }
+                self.write(&buffer, &bytes);
             }
-            Command::Run { program, words, buffers } => {
-                if self.failed.is_none() {
-                    self.run(&program, &words);
+            Command::Run { operation, program, words, buffers } => {
+                if !self.faults.forbid(operation, &buffers) {
+                    self.run(operation, &program, &words, &buffers);
                 }
                 self.spare.keep(words);
                 drop(buffers);
@@ -164,23 +159,43 @@ impl Worker {
         }
     }
 
-    fn run(&mut self, program: &LoadedProgram, words: &[u32]) {
+    fn run(
+        &mut self,
+        operation: Option<&'static str>,
+        program: &LoadedProgram,
+        words: &[u32],
+        buffers: &[Arc<Buffer>],
+    ) {
         let start = Instant::now();
+        if self.faults.are_any() {
+            self.reach.watch_writes();
+        }
         self.progress.runs(Some(Arc::clone(&program.plan)));
         let result = self.executor.run(&program.plan, words, &self.reach, &self.progress);
         self.progress.runs(None);
-        self.failed = result.err();
+        let written = self.reach.written();
+        match result {
+            Ok(()) => {
+                let done = buffers.iter().filter(|buffer| written.contains(&buffer.address()));
+                done.for_each(|buffer| self.faults.is_done(buffer));
+            }
+            Err(error) => self.faults.note(operation, error, buffers),
+        }
         let busy_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.activity.busy_ns = self.activity.busy_ns.saturating_add(busy_ns);
         self.chip.device.count_operations(1);
     }
 
-    fn write(&mut self, buffer: &Buffer, bytes: &[u8]) {
+    fn write(&mut self, buffer: &Arc<Buffer>, bytes: &[u8]) {
         let moved = bytes.len() as u64;
         if !self.reach.copy_in(buffer.address(), bytes) {
             let buffer_bytes = buffer.bytes();
-            self.failed = Some(ExecutionError::TooLong { bytes: moved, buffer_bytes });
+            let error = ExecutionError::TooLong { bytes: moved, buffer_bytes };
+            self.faults.note(None, error, std::slice::from_ref(buffer));
             return;
+        }
+        if moved == buffer.bytes() {
+            self.faults.is_done(buffer);
         }
         self.activity.host_to_device_bytes =
             self.activity.host_to_device_bytes.saturating_add(moved);

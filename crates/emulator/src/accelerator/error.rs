@@ -9,6 +9,7 @@ use telltale_program_cache::slots::ArgumentsError;
 use telltale_schema::memory::MemoryKind;
 
 use super::memory::BufferError;
+use super::timeout::KERNEL_TIMEOUT_VARIABLE;
 use crate::chip::AllocateError;
 use crate::client::{DeviceError, OpenDeviceError};
 use crate::kernels::{BuildKernelError, ExecutionError, KernelCacheError};
@@ -51,6 +52,20 @@ pub enum OpenAcceleratorError {
     /// No thread can be started.
     #[error("cannot start the accelerator's thread: raise the limit of processes")]
     Thread(#[source] io::Error),
+    /// The thread cannot be protected from what kernels do wrong.
+    #[error(
+        "cannot handle the faults of kernels: raise the limits of memory and of pending signals"
+    )]
+    Protection(#[source] io::Error),
+    /// The variable for how long a kernel may run means nothing.
+    #[error(
+        "{KERNEL_TIMEOUT_VARIABLE} is {found:?}: set it to a number of seconds above 0, or to `off` \
+         for no limit, or unset it"
+    )]
+    KernelTimeout {
+        /// Its value.
+        found: String,
+    },
 }
 
 /// Why there is no global semaphore.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use telltale_runtime::Device;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 
+use super::blame::Undone;
 use crate::chip::{AllocateError, bank_bytes, banks};
 use crate::client::{DeviceClient, DeviceError};
 use crate::machine::ChipDescription;
@@ -37,6 +38,7 @@ pub struct Buffer {
     allocation: Allocation,
     address: u32,
     page_bytes: u32,
+    undone: Undone,
 }
 
 /// Why a buffer was not made.
@@ -149,7 +151,7 @@ impl Buffer {
         let bank_bytes = bank_bytes(facts, kind.space(), bytes).ok_or(DeviceError::Confused)?;
         let space = kind.space();
         chip.live.insert(LiveBuffer { address, space, bytes, page_bytes, bank_bytes });
-        Ok(Self { allocation, address, page_bytes })
+        Ok(Self { allocation, address, page_bytes, undone: Undone::default() })
     }
 
     /// What kernels are given to find it. Addresses of L1 are below all those of DRAM.
@@ -170,6 +172,11 @@ impl Buffer {
     /// The size of its pages.
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes
+    }
+
+    /// Whether an operation that should have written it failed.
+    pub(super) fn undone(&self) -> &Undone {
+        &self.undone
     }
 
     /// Whether it is a buffer of this chip.

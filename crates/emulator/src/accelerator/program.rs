@@ -183,6 +183,9 @@ impl Planner<'_> {
                 }
             }
         }
+        for core in &mut self.plan.cores {
+            core.memory_bytes = self.ends.get(&core.place).copied().unwrap_or_default();
+        }
         Ok(())
     }
 
@@ -264,6 +267,7 @@ impl Planner<'_> {
                 place,
                 kernels: Vec::new(),
                 circular_buffers: Vec::new(),
+                memory_bytes: 0,
             });
             self.plan.cores.len() - 1
         });

@@ -1,7 +1,7 @@
 //! The memory that stands for a chip's DRAM and L1, and what of it an address reaches. Only the
 //! device's thread has it, so copies need no lock.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
 
@@ -20,6 +20,10 @@ pub(super) struct Reach {
     dram: Memory,
     l1: Memory,
     remembered: [Cell<Option<Remembered>>; REMEMBERED],
+    /// Whether it is noted which buffers are written.
+    watches: Cell<bool>,
+    /// The addresses of those that were.
+    written: RefCell<Vec<u32>>,
 }
 
 /// Memories as large as a chip's.
@@ -55,7 +59,34 @@ impl Reach {
     /// What `chip`'s addresses reach in `memories`, which are as large as its own.
     pub(super) fn new(chip: Arc<OpenChip>, memories: Memories) -> Self {
         let Memories { dram, l1 } = memories;
-        Self { chip, dram, l1, remembered: [const { Cell::new(None) }; REMEMBERED] }
+        Self {
+            chip,
+            dram,
+            l1,
+            remembered: [const { Cell::new(None) }; REMEMBERED],
+            watches: Cell::new(false),
+            written: RefCell::default(),
+        }
+    }
+
+    /// Notes from now on which buffers kernels write.
+    pub(super) fn watch_writes(&self) {
+        self.watches.set(true);
+    }
+
+    /// The buffers that were written since [`Self::watch_writes`], which ends.
+    pub(super) fn written(&self) -> Vec<u32> {
+        self.watches.set(false);
+        self.written.take()
+    }
+
+    #[cold]
+    fn note_write(&self, address: u32) {
+        let Some(buffer) = self.chip.live.find(address) else { return };
+        let mut written = self.written.borrow_mut();
+        if !written.contains(&buffer.address) {
+            written.push(buffer.address);
+        }
     }
 
     /// Copies to the beginning of a live buffer; false if there is none, or it is too small.
@@ -139,6 +170,9 @@ impl BufferAccess for Reach {
                 buffer_bytes,
                 page_bytes,
             });
+        }
+        if self.watches.get() && access == Access::Write {
+            self.note_write(address);
         }
         // The end is inside the mapping, so the offset is a usize and the sum does not wrap.
         Ok(Place { start: found.start.wrapping_add(usize::try_from(offset).unwrap_or_default()) })

@@ -177,7 +177,7 @@ impl KernelBuilder {
         })?;
         let counter = if entry.fresh { &self.compiled } else { &self.found_on_disk };
         counter.fetch_add(1, Ordering::Relaxed);
-        let kernel = Arc::new(LoadedKernel::open(&entry.path, entry.code_bytes)?);
+        let kernel = Arc::new(LoadedKernel::open(&entry.path, entry.code)?);
         let text = Arc::unwrap_or_clone(text);
         Ok(BuiltKernel { code: keep(text, compiler.identity(), kernel), files })
     }

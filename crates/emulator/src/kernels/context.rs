@@ -12,6 +12,8 @@ use corosensei::Yielder;
 
 use super::fault::{Access, KernelFault};
 use super::printing::{self, Part, Printer};
+use super::stack::STACK_BYTES;
+use super::trap::{self, Exit};
 
 /// Circular buffers that a core can have.
 pub(crate) const CIRCULAR_BUFFERS: usize = 32;
@@ -67,6 +69,13 @@ pub(super) struct Core {
     pub(super) print_is_read: Cell<*const bool>,
     /// Where the kernel is left; set when it starts.
     pub(super) yielder: Cell<*const Yielder<(), ()>>,
+    /// What the top of its stack holds while it runs, see trap.rs.
+    pub(super) parent_link: Cell<usize>,
+    /// How it is left when a signal comes; set before it starts.
+    pub(super) exit: Cell<Option<Exit>>,
+    /// A call with less stack than this is refused: the stack is nearly full, or the kernel's time is
+    /// over and this is the highest address.
+    pub(super) lowest_call: Cell<usize>,
     /// What the running program shares; set when the kernel starts.
     pub(super) surroundings: Cell<*const Surroundings>,
     pub(super) semaphores: Cell<*const SemaphoreValues>,
@@ -208,6 +217,9 @@ impl Core {
             y: Cell::new(0),
             print_is_read: Cell::new(std::ptr::null()),
             yielder: Cell::new(std::ptr::null()),
+            parent_link: Cell::new(0),
+            exit: Cell::new(None),
+            lowest_call: Cell::new(0),
             surroundings: Cell::new(std::ptr::null()),
             semaphores: Cell::new(std::ptr::null()),
             printer: Cell::new(std::ptr::null()),
@@ -261,13 +273,47 @@ impl Core {
         unsafe { &*self.surroundings.get() }
     }
 
+    /// Notes where the kernel's fibre begins, each time that it begins to run.
+    ///
+    /// # Safety
+    /// The yielder is the one that the fibre of this kernel was given, and this is called there.
+    pub(super) unsafe fn runs_with(&self, yielder: *const Yielder<(), ()>) {
+        self.yielder.set(yielder);
+        self.lowest_call.set(self.exit.get().map_or(0, |exit| exit.lowest_call()));
+        // SAFETY: this function's contract.
+        self.parent_link.set(unsafe { trap::parent_link(yielder) });
+    }
+
     /// Lets others run until the scheduler finds that the kernel can go on.
     fn wait(&self, waiting: Waiting) {
         self.waiting.set(waiting);
+        let yielder = self.yielder.get();
         // SAFETY: the yielder was set by this kernel's fibre when it started, lies at the bottom
         // of that fibre's stack, and this call is made on that stack.
-        unsafe { (*self.yielder.get()).suspend(()) };
+        unsafe {
+            (*yielder).suspend(());
+            self.runs_with(yielder);
+        }
         self.waiting.set(Waiting::Nothing);
+    }
+
+    /// Ends a kernel here that has little stack left or whose time is over. A call of this crate may
+    /// take a lock, so a full stack is to be met in the kernel's own code, where none is held; and a
+    /// kernel that is hardly ever there is to be stopped as well.
+    #[inline]
+    pub(super) fn check_call(&self) {
+        let here = 0_u8;
+        if (&raw const here).addr() < self.lowest_call.get() {
+            self.refuse_call();
+        }
+    }
+
+    #[cold]
+    fn refuse_call(&self) -> ! {
+        match self.exit.get().filter(|_| self.lowest_call.get() == usize::MAX) {
+            Some(exit) => self.fail(exit.endless()),
+            None => self.fail(KernelFault::StackOverflow { stack_bytes: STACK_BYTES as u64 }),
+        }
     }
 
     fn fail(&self, fault: KernelFault) -> ! {
@@ -284,6 +330,7 @@ impl Core {
         bytes: u32,
         page_bytes: u32,
     ) -> *mut u8 {
+        self.check_call();
         // SAFETY: as `surroundings`; the finder outlives them.
         let buffers = unsafe { &*self.surroundings().buffers };
         match buffers.place(access, address, offset, bytes, page_bytes) {
@@ -294,6 +341,7 @@ impl Core {
 
     /// A semaphore of any core.
     fn semaphore_of(&self, x: u32, y: u32, semaphore: u32) -> &Cell<Option<u32>> {
+        self.check_call();
         let surroundings = self.surroundings();
         let (columns, rows) = surroundings.grid;
         // SAFETY: as `surroundings`; the values outlive them.

@@ -16,6 +16,8 @@ use std::time::SystemTime;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 
+use super::elf::CodeSize;
+
 /// The variable that names the directory; `off` keeps nothing beyond the process.
 pub(super) const VARIABLE: &str = "TELLTALE_KERNEL_CACHE";
 /// Locks; entries that share one wait for each other.
@@ -43,7 +45,7 @@ pub(crate) struct DiskCache {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) path: PathBuf,
-    pub(crate) code_bytes: u64,
+    pub(crate) code: CodeSize,
     /// Whether it was made just now.
     pub(crate) fresh: bool,
 }
@@ -151,21 +153,21 @@ impl DiskCache {
     ) -> Result<Entry, E> {
         let name = name_of(key);
         let path = self.directory.join(format!("{:016x}{:016x}.so", name[0], name[1]));
-        if let Some(code_bytes) = check(&path, key) {
-            return Ok(Entry { path, code_bytes, fresh: false });
+        if let Some(code) = check(&path, key) {
+            return Ok(Entry { path, code, fresh: false });
         }
         let lock = name[0] % LOCKS;
         let locked = self.lock(lock).map_err(&unusable)?;
-        if let Some(code_bytes) = check(&path, key) {
-            return Ok(Entry { path, code_bytes, fresh: false });
+        if let Some(code) = check(&path, key) {
+            return Ok(Entry { path, code, fresh: false });
         }
         let mut workshop = self.workshop(lock).map_err(&unusable)?;
         make(&mut workshop)?;
-        let code_bytes = workshop.finish(key, &path).map_err(&unusable)?;
+        let code = workshop.finish(key, &path).map_err(&unusable)?;
         // More than the limit for a while does no harm; the next entry tries again.
         let _ = self.remove_oldest();
         drop(locked);
-        Ok(Entry { path, code_bytes, fresh: true })
+        Ok(Entry { path, code, fresh: true })
     }
 
     fn lock(&self, lock: u64) -> io::Result<File> {
@@ -230,11 +232,11 @@ impl Drop for DiskCache {
 // === impl Workshop ===
 
 impl Workshop {
-    /// Puts the library where the next process looks for it, and gives the size of its code.
-    fn finish(self, key: &[u8], path: &Path) -> io::Result<u64> {
+    /// Puts the library where the next process looks for it, and gives its code's size.
+    fn finish(self, key: &[u8], path: &Path) -> io::Result<CodeSize> {
         let mut whole = read(&self.library)?;
         let library_bytes = whole.len() as u64;
-        let code_bytes = super::elf::code_bytes(&whole);
+        let code = CodeSize::of(&whole);
         whole.extend_from_slice(key);
         let checksum = checksum(&whole);
         for number in [library_bytes, key.len() as u64, checksum, MAGIC] {
@@ -246,7 +248,7 @@ impl Workshop {
         let mut file = options.write(true).create_new(true).mode(0o600).open(&self.used[1])?;
         file.write_all(&whole)?;
         fs::rename(&self.used[1], path)?;
-        Ok(code_bytes)
+        Ok(code)
     }
 }
 
@@ -260,7 +262,7 @@ impl Drop for Workshop {
 }
 
 /// The size of the code in the entry at `path`, if it is whole and was made from `key`.
-fn check(path: &Path, key: &[u8]) -> Option<u64> {
+fn check(path: &Path, key: &[u8]) -> Option<CodeSize> {
     let whole = read(path).ok()?;
     let (rest, footer) = whole.split_at_checked(whole.len().checked_sub(FOOTER_BYTES)?)?;
     let number = |place: usize| -> Option<u64> {
@@ -269,7 +271,7 @@ fn check(path: &Path, key: &[u8]) -> Option<u64> {
     let library_bytes = usize::try_from(number(0)?).ok()?;
     let (library, found) = rest.split_at_checked(library_bytes)?;
     let whole = number(3)? == MAGIC && number(2)? == checksum(rest) && found == key;
-    whole.then(|| super::elf::code_bytes(library))
+    whole.then(|| CodeSize::of(library))
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

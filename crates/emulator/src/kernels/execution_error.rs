@@ -9,11 +9,26 @@ use super::fault::KernelFault;
 /// Kernels that a hang is described with; the rest are counted.
 pub(super) const MAX_WAITS: usize = 16;
 
-/// Why a command was not carried out. Commands after it are refused until
-/// [`finish`](crate::Accelerator::finish) has told of it.
+/// Why a command was not carried out.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecutionError {
+    /// An operation failed.
+    #[error("operation {operation} failed")]
+    Operation {
+        /// What it is called.
+        operation: &'static str,
+        /// Why it failed.
+        source: Arc<ExecutionError>,
+    },
+    /// An operation was not run, because it shares a buffer with one that had failed.
+    #[error("operation {operation} was not run, because it uses a buffer of one that failed")]
+    NotRun {
+        /// What it is called.
+        operation: &'static str,
+        /// What failed.
+        source: Arc<ExecutionError>,
+    },
     /// A kernel did something wrong.
     #[error("kernel {kernel} on core ({x}, {y}) was stopped")]
     Kernel {

@@ -132,6 +132,115 @@ pub enum KernelFault {
         /// The core's row.
         y: u32,
     },
+    /// Its own C used memory that it does not have.
+    #[error("it {used} memory {place}")]
+    Memory {
+        /// What it did.
+        used: MemoryUse,
+        /// Where.
+        place: MemoryPlace,
+    },
+    /// It called too deep, or has too much on its stack.
+    #[error(
+        "its stack of {} KiB is full: end the recursion, or use a circular buffer for large arrays",
+        stack_bytes / 1_024
+    )]
+    StackOverflow {
+        /// How large the stack is.
+        stack_bytes: u64,
+    },
+    /// A whole number was divided by zero, or the quotient has no place in its type.
+    #[error("it divides a whole number by zero")]
+    Division,
+    /// A calculation raised an exception that the kernel has asked for.
+    #[error("it calculates what raises a floating-point exception")]
+    FloatingPoint,
+    /// An instruction that does not exist.
+    #[error(
+        "it executes an instruction that is none: `__builtin_trap`, code that cannot be reached, or \
+         a jump to what is no code"
+    )]
+    Instruction,
+    /// It called `abort`, or an assertion failed.
+    #[error("it called abort, or an assertion of its own failed")]
+    Aborted,
+    /// It ran for longer than a kernel may.
+    #[error(
+        "it ran for {} s without ending or waiting: end its loop, or give it more time with \
+         TELLTALE_KERNEL_TIMEOUT if it is merely slow",
+        *milliseconds as f64 / 1_000.0
+    )]
+    Endless {
+        /// How long a kernel may run.
+        milliseconds: u64,
+    },
+}
+
+/// How a kernel's own C used memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryUse {
+    /// It read from it.
+    Read,
+    /// It wrote to it.
+    Write,
+    /// It went on there.
+    Execute,
+    /// It used it somehow: the processor does not say.
+    Unknown,
+}
+
+/// Where memory was that a kernel does not have. Never an address: those differ from run to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryPlace {
+    /// At a null pointer, or a little behind it.
+    Null,
+    /// Behind the memory of the core's circular buffers.
+    BehindBuffers {
+        /// How far; the first byte behind it is 1.
+        bytes: u64,
+    },
+    /// Before the memory of the core's circular buffers.
+    BeforeBuffers,
+    /// Above the kernel's stack: an array on it was used beyond its end.
+    AboveStack,
+    /// In a mapped file, behind its end.
+    EndOfFile,
+    /// Nothing is there.
+    Nowhere,
+    /// Something is there that cannot be used so.
+    Protected,
+    /// No memory can have that address.
+    Impossible,
+}
+
+impl fmt::Display for MemoryUse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Read => "reads",
+            Self::Write => "writes to",
+            Self::Execute => "jumps to",
+            Self::Unknown => "uses",
+        })
+    }
+}
+
+impl fmt::Display for MemoryPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::BehindBuffers { bytes } => {
+                return write!(formatter, "at byte {bytes} behind the end of its circular buffers");
+            }
+            Self::Null => "at a null pointer",
+            Self::BeforeBuffers => "before its circular buffers",
+            Self::AboveStack => "behind its own variables on the stack",
+            Self::EndOfFile => "behind the end of a mapped file",
+            Self::Nowhere => "where nothing is mapped",
+            Self::Protected => "that cannot be used so",
+            Self::Impossible => "at an address that cannot be",
+        })
+    }
 }
 
 /// How a kernel used a buffer.

@@ -1,10 +1,15 @@
-//! Memory that stands for a chip's: one anonymous mapping, filled with zeros page by page as it is
-//! touched. Every access is checked against its size.
+//! Memory that stands for a chip's, and kernels' stacks: one anonymous mapping, filled with zeros page
+//! by page as it is touched, between two guards that nobody can touch. Every access of this crate is
+//! checked against its size; a kernel's own that goes a little beyond it is a fault.
 
 use std::io;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use rustix::param::page_size;
+
+/// The address space before and behind each mapping.
+pub(super) const GUARD_BYTES: usize = 128 << 10;
 
 /// A range of this process's memory that nothing else refers to, except kernels while they run.
 #[derive(Debug)]
@@ -17,14 +22,37 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Reserves `bytes` of address space; host memory is taken when a page is first touched.
+    /// Reserves `bytes` of address space, or a little more; host memory is taken when a page is first
+    /// touched.
     pub(crate) fn reserve(bytes: usize) -> io::Result<Self> {
-        let (protection, flags) =
-            (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        let whole = bytes.checked_next_multiple_of(page_size());
+        let bytes = whole.ok_or(io::ErrorKind::OutOfMemory)?;
+        let all = bytes.checked_add(2 * GUARD_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: no address is asked for, so the kernel chooses one that nothing else uses.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)? };
-        let start = NonNull::new(start.cast()).expect("a mapping without MAP_FIXED is not at zero");
-        Ok(Self { start, bytes })
+        let guard = unsafe { mmap_anonymous(ptr::null_mut(), all, ProtFlags::empty(), flags)? };
+        // SAFETY: the result is inside the mapping, or its end.
+        let start = unsafe { guard.cast::<u8>().add(GUARD_BYTES) };
+        let start = NonNull::new(start).expect("a mapping without MAP_FIXED is not at zero");
+        // From here on the mapping is removed if something fails.
+        let memory = Self { start, bytes };
+        if bytes > 0 {
+            let access = MprotectFlags::READ | MprotectFlags::WRITE;
+            // SAFETY: the pages are this mapping's own, and nothing refers to them yet.
+            unsafe { mprotect(start.as_ptr().cast(), bytes, access)? };
+        }
+        Ok(memory)
+    }
+
+    /// Its first byte.
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Its lowest address and the one behind its highest.
+    pub(super) fn bounds(&self) -> (usize, usize) {
+        let start = self.start.addr().get();
+        (start, start + self.bytes)
     }
 
     /// Its size.
@@ -64,9 +92,12 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: this mapping was made by `reserve` with this size, and nothing refers to it
-        // once its owner lets go of it.
-        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        // SAFETY: this mapping was made by `reserve` with this size and a guard on both sides, and
+        // nothing refers to it once its owner lets go of it.
+        let unmapped = unsafe {
+            let guard = self.start.as_ptr().sub(GUARD_BYTES);
+            munmap(guard.cast(), self.bytes + 2 * GUARD_BYTES)
+        };
         debug_assert!(unmapped.is_ok(), "a mapping that was made can be unmapped");
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct PlannedCore {
     pub(crate) kernels: Vec<(usize, Words)>,
     /// The program's circular buffers by number; for one on top of a buffer, which part of it.
     pub(crate) circular_buffers: Vec<(usize, u32)>,
+    /// What those take up that are not on top of buffers.
+    pub(crate) memory_bytes: usize,
 }
 
 /// A range of the program's argument words.

@@ -188,6 +188,7 @@ impl CircularBuffer {
 /// `prefix` and `text` point to bytes that end with a zero, or to as many as are kept: the kernel's
 /// own memory is its author's business, as all C is.
 pub(super) unsafe extern "C" fn text(core: &Core, prefix: *const c_char, text: *const c_char) {
+    core.check_call();
     // SAFETY: this function's contract.
     let (prefix, text) =
         unsafe { (string(prefix, MAX_PREFIX_BYTES), string(text, MAX_TEXT_BYTES)) };
@@ -197,6 +198,7 @@ pub(super) unsafe extern "C" fn text(core: &Core, prefix: *const c_char, text: *
 /// # Safety
 /// As [`text`].
 pub(super) unsafe extern "C" fn scalar(core: &Core, prefix: *const c_char, dtype: u32, bits: u64) {
+    core.check_call();
     // SAFETY: this function's contract.
     let prefix = unsafe { string(prefix, MAX_PREFIX_BYTES) };
     let printer = core.printer();
@@ -217,6 +219,7 @@ pub(super) unsafe extern "C" fn tile(
     dtype: u32,
     part: *const Part,
 ) {
+    core.check_call();
     // SAFETY: this function's contract.
     let (prefix, part) = unsafe { (string(prefix, MAX_PREFIX_BYTES), part.read()) };
     let present = core.buffer(buffer).filter(|found| !found.base.get().is_null());

@@ -8,9 +8,9 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult};
+use corosensei::Coroutine;
 
 use super::context::{
     BufferAccess, CIRCULAR_BUFFERS, CircularBuffer, Core, SEMAPHORES, SemaphoreValues,
@@ -22,19 +22,21 @@ use super::memory::Memory;
 use super::plan::{CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCore};
 use super::printing::Printer;
 use super::progress::Progress;
+use super::stack::KernelStack;
+use super::trap::Guard;
 
-/// A kernel's stack. Host memory is taken for what is used of it, and a guard page ends it; the
-/// compiler refuses functions that want a large part of it.
-const STACK_BYTES: usize = 256 << 10;
+/// Where a core's memory for circular buffers begins: a cache line of the host.
+const ALIGNMENT_BYTES: usize = 64;
 
-type Fibre = Coroutine<(), (), (), DefaultStack>;
+type Fibre = Coroutine<(), (), (), KernelStack>;
 
 /// Runs programs on one thread, and keeps what they need for the next one.
 pub(crate) struct Executor {
     grid: (u16, u16),
     #[expect(clippy::vec_box, reason = "kernels hold the address of a seat, so it must not move")]
     idle: Vec<Box<Seat>>,
-    stacks: Vec<DefaultStack>,
+    stacks: Vec<KernelStack>,
+    guard: Guard,
     semaphores: Vec<SemaphoreValues>,
     /// Of each core of the grid, row by row. Kernels hold their addresses; it never changes.
     printers: Box<[Printer]>,
@@ -50,6 +52,8 @@ struct Seat {
     /// Which of them are in use.
     present: Vec<u8>,
     memory: Option<Memory>,
+    /// Where it begins and ends, if the core that has the seat has circular buffers there.
+    own_memory: (usize, usize),
 }
 
 /// How far a core came.
@@ -77,19 +81,26 @@ struct Run<'a> {
 // === impl Executor ===
 
 impl Executor {
-    /// For a grid of cores that each have a printer, row by row.
-    pub(crate) fn new(grid: (u16, u16), printers: Box<[Printer]>) -> Self {
+    /// For a grid of cores that each have a printer, row by row. It runs on this thread alone, which
+    /// is protected from what kernels do; a kernel may run for `timeout` without ending or waiting.
+    pub(crate) fn new(
+        grid: (u16, u16),
+        printers: Box<[Printer]>,
+        progress: Arc<Progress>,
+        timeout: Option<Duration>,
+    ) -> io::Result<Self> {
         let cores = usize::from(grid.0) * usize::from(grid.1);
         assert_eq!(printers.len(), cores, "each core has a printer");
         let semaphores = (0..cores).map(|_| [const { Cell::new(None) }; SEMAPHORES]).collect();
-        Self {
+        Ok(Self {
             grid,
             idle: Vec::new(),
             stacks: Vec::new(),
+            guard: Guard::new(progress, timeout)?,
             semaphores,
             printers,
             has_semaphores: false,
-        }
+        })
     }
 
     /// Runs all kernels of `plan` to their end, with the argument words `words`.
@@ -127,8 +138,8 @@ impl Executor {
         result
     }
 
-    fn take_stack(&mut self) -> io::Result<DefaultStack> {
-        self.stacks.pop().map_or_else(|| DefaultStack::new(STACK_BYTES), Ok)
+    fn take_stack(&mut self) -> io::Result<KernelStack> {
+        self.stacks.pop().map_or_else(KernelStack::reserve, Ok)
     }
 
     /// Ends whatever still waits on a seat, and keeps seat and stacks for later.
@@ -173,7 +184,7 @@ impl<'a> Run<'a> {
         core: &'a PlannedCore,
         mut seat: Box<Seat>,
     ) -> Result<bool, ExecutionError> {
-        match seat.run(core, self.progress) {
+        match seat.run(core, self.progress, &self.executor.guard) {
             Came::ToTheEnd => {
                 self.executor.take_back(seat);
                 Ok(true)
@@ -221,6 +232,12 @@ impl<'a> Run<'a> {
             seat.circular_buffers[usize::from(index)].place(absent, 0, 0);
         }
         seat.ensure_memory(self.plan.memory_bytes).map_err(ExecutionError::host_memory)?;
+        // They end where the memory does, so that what is written behind them meets its guard.
+        let own_bytes = core.memory_bytes.next_multiple_of(ALIGNMENT_BYTES);
+        let memory_bytes = seat.memory.as_ref().map_or(0, Memory::bytes);
+        let before = memory_bytes.saturating_sub(own_bytes);
+        let own = seat.memory.as_ref().filter(|_| own_bytes > 0);
+        seat.own_memory = own.map_or((0, 0), Memory::bounds);
         for (number, part) in &core.circular_buffers {
             let planned = &self.plan.circular_buffers[*number];
             let bytes = u64::from(planned.page_bytes) * u64::from(planned.pages);
@@ -229,7 +246,7 @@ impl<'a> Run<'a> {
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                     let memory = seat.memory.as_ref();
                     memory
-                        .and_then(|memory| memory.range(offset, bytes))
+                        .and_then(|memory| memory.range(before + offset, bytes))
                         .expect("a plan's memory has room for each of its circular buffers")
                 }
                 CircularBufferPlace::OnBuffer { address_word, parts, offset, bytes } => {
@@ -294,16 +311,21 @@ impl<'a> Run<'a> {
             kernel.print_is_read.set(printer.is_read_at());
             kernel.waiting.set(Waiting::Nothing);
             let stack = self.executor.take_stack().map_err(ExecutionError::host_memory)?;
-            let (entry, kernel) = (planned.code.entry(), &raw const *kernel);
-            seat.fibres.push(Fibre::with_stack(stack, move |yielder, ()| {
+            let stack_bounds = stack.bounds();
+            let (entry, running) = (planned.code.entry(), &raw const *kernel);
+            let fibre = Fibre::with_stack(stack, move |yielder, ()| {
                 // SAFETY: the seat is boxed and outlives its fibres; the plan, which the caller
                 // of `Executor::run` borrows, keeps the code loaded. `entry` has the type that
                 // `LoadedKernel::open` took it as.
                 unsafe {
-                    (*kernel).yielder.set(yielder);
-                    entry(kernel);
+                    (*running).runs_with(yielder);
+                    entry(running);
                 }
-            }));
+            });
+            let (guard, memory) = (&self.executor.guard, seat.own_memory);
+            let exit = guard.exit_of(&fibre, stack_bounds, memory, planned.code.code());
+            kernel.exit.set(Some(exit));
+            seat.fibres.push(fibre);
         }
         Ok(())
     }
@@ -352,6 +374,7 @@ impl Seat {
             circular_buffers: [const { CircularBuffer::absent() }; CIRCULAR_BUFFERS],
             present: Vec::with_capacity(CIRCULAR_BUFFERS),
             memory: None,
+            own_memory: (0, 0),
         })
     }
 
@@ -364,7 +387,7 @@ impl Seat {
     }
 
     /// Runs the kernels of the core in turn until none can go on.
-    fn run(&mut self, core: &PlannedCore, progress: &Progress) -> Came {
+    fn run(&mut self, core: &PlannedCore, progress: &Progress, guard: &Guard) -> Came {
         let (mut moved, mut running) = (false, true);
         while running {
             running = false;
@@ -375,10 +398,11 @@ impl Seat {
                 }
                 progress.at(core.kernels[place].0, core.place);
                 running = true;
-                let came = fibre.resume(());
-                if matches!(came, CoroutineResult::Yield(()))
-                    && matches!(kernel.waiting.get(), Waiting::Failed(_))
-                {
+                guard.enter(kernel);
+                // A kernel that a signal stopped has returned as well.
+                let _ = fibre.resume(());
+                guard.leave();
+                if matches!(kernel.waiting.get(), Waiting::Failed(_)) {
                     return Came::Failed(place);
                 }
             }

@@ -44,7 +44,7 @@ impl Bench {
             root: Some(root),
             kernel_root: Some(scratch.path().to_path_buf()),
             kernel_cache: Some(scratch.join("kernels")),
-            patience: Duration::from_secs(30),
+            kernel_timeout: Some(Duration::from_secs(30)),
             ..AcceleratorOptions::default()
         };
         change(&mut options);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use telltale_emulator::{ExecutionError, KernelFault};
 use telltale_program_cache::{
     CircularBufferDescriptor, CoreCoord, KernelSource, Placement, ProgramDescriptor,
@@ -219,11 +220,13 @@ fn a_hang_is_told_with_every_kernel_core_and_buffer() {
     };
     program.semaphores.push(semaphore(3, 4, &both));
     let compiled = bench.accelerator.compile(&program).unwrap();
-    bench.accelerator.enqueue(&compiled, &[]).unwrap();
-    // What comes after it is not done.
-    let buffer = bench.accelerator.allocate(MemoryKind::Dram, 32, 32).unwrap();
-    bench.accelerator.write(&buffer, &[7; 32]).unwrap();
-    assert!(matches!(bench.accelerator.read(&buffer), Err(ExecutionError::Hang { .. })));
+    let [its, other] =
+        [(); 2].map(|()| bench.accelerator.allocate(MemoryKind::Dram, 32, 32).unwrap());
+    bench.accelerator.enqueue(&compiled, std::slice::from_ref(&its)).unwrap();
+    // What it should have written is not there; another buffer has nothing to do with it.
+    bench.accelerator.write(&other, &[7; 32]).unwrap();
+    assert_eq!(bench.accelerator.read(&other).unwrap(), [7; 32]);
+    assert!(matches!(bench.accelerator.read(&its), Err(ExecutionError::Hang { .. })));
     let error = bench.accelerator.finish().unwrap_err();
     let ExecutionError::Hang { waits, omitted: 0 } = &error else { panic!("{error}") };
     assert_eq!(waits.len(), 6);
@@ -234,8 +237,8 @@ fn a_hang_is_told_with_every_kernel_core_and_buffer() {
     ] {
         assert!(error.to_string().contains(part), "{part:?} is missing in: {error}");
     }
-    assert_eq!(bench.accelerator.read(&buffer).unwrap(), [0; 32]);
-    drop((compiled, buffer));
+    assert_eq!(bench.accelerator.read(&its).unwrap(), [0; 32]);
+    drop((compiled, its, other));
     assert_eq!(bench.allocated(), []);
 }
 
@@ -259,29 +262,41 @@ fn a_large_hang_is_told_in_few_words() {
 }
 
 #[test]
-fn a_kernel_that_does_not_end_is_named() {
-    let bench = Bench::with(|options| options.patience = Duration::from_millis(200));
-    let ended = bench.scratch.join("ended");
-    // Until the file is there; the accelerator waits for the kernel's end when dropped, so that a
-    // failed test ends too.
-    let mut program = single(format!(
-        "#include <time.h>
-        #include <unistd.h>
-        KERNEL_MAIN {{
-            const time_t start = time(NULL);
-            while (access({ended:?}, F_OK) != 0 && time(NULL) < start + 120) {{}}
-        }}"
-    ));
-    let harmless = bench.accelerator.compile(&single("KERNEL_MAIN {}")).unwrap();
+fn a_kernel_that_does_not_end_is_stopped() {
+    let bench = Bench::with(|options| options.kernel_timeout = Some(Duration::from_millis(200)));
+    let mut program = single("KERNEL_MAIN { for (volatile int i = 0;; i++) {} }".to_owned());
     program.kernels[0].name = "spinner".into();
+    let compiled = bench.accelerator.compile(&program).unwrap();
+    for _ in 0..2 {
+        bench.accelerator.enqueue(&compiled, &[]).unwrap();
+        let error = bench.accelerator.finish().unwrap_err();
+        let source = KernelFault::Endless { milliseconds: 200 };
+        let expected = format!("kernel spinner on core (0, 0) was stopped: {source}");
+        assert_eq!(told(&error), expected);
+    }
+    let harmless = bench.accelerator.compile(&single("KERNEL_MAIN {}")).unwrap();
+    bench.accelerator.enqueue(&harmless, &[]).unwrap();
+    bench.accelerator.finish().unwrap();
+}
+
+#[test]
+fn a_kernel_that_cannot_be_stopped_is_named() {
+    let bench = Bench::with(|options| options.kernel_timeout = Some(Duration::from_millis(200)));
+    let gate = bench.scratch.join("gate");
+    mknodat(CWD, &gate, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    // It sleeps in a call of the system until somebody opens the gate.
+    let mut program =
+        single(format!("#include <fcntl.h>\nKERNEL_MAIN {{ (void)open({gate:?}, O_RDONLY); }}"));
+    let harmless = bench.accelerator.compile(&single("KERNEL_MAIN {}")).unwrap();
+    program.kernels[0].name = "sleeper".into();
     let compiled = bench.accelerator.compile(&program).unwrap();
     bench.accelerator.enqueue(&compiled, &[]).unwrap();
     let error = bench.accelerator.finish().unwrap_err();
     assert!(matches!(error, ExecutionError::Endless { .. }), "{error}");
-    assert!(error.to_string().starts_with("kernel spinner on core (0, 0) has run for"), "{error}");
+    assert!(error.to_string().starts_with("kernel sleeper on core (0, 0) has run for"), "{error}");
     // A full queue does not make anyone wait for ever either.
     let full = (0..1_000).find_map(|_| bench.accelerator.enqueue(&harmless, &[]).err());
-    std::fs::write(ended, []).unwrap();
+    drop(std::fs::OpenOptions::new().write(true).open(gate).unwrap());
     assert!(matches!(full, Some(ExecutionError::Endless { .. })), "{full:?}");
 }
 

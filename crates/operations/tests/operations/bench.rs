@@ -70,7 +70,7 @@ impl Bench {
             root: Some(root),
             // One for all tests: what one has compiled the next one finds.
             kernel_cache: Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernels")),
-            patience: Duration::from_secs(60),
+            kernel_timeout: Some(Duration::from_secs(60)),
             ..AcceleratorOptions::default()
         };
         let accelerator = Accelerator::open(&accelerator, &runtime).unwrap();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::Pid;
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{ChildGuard, Scratch};
 
@@ -93,9 +94,17 @@ impl KernelProcess {
         let mut input = self.input.as_ref().unwrap();
         // A process that has ended says so by saying nothing.
         let _ = writeln!(input, "{file}");
+        self.next_line()
+    }
+
+    pub(crate) fn next_line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
+    }
+
+    pub(crate) fn id(&mut self) -> Pid {
+        Pid::from_child(self.child.child())
     }
 
     pub(crate) fn end(&mut self) -> ExitStatus {

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is the report of a test")]
 
 mod bench;
+mod blame;
 mod differential;
 mod edited;
+mod faults;
 mod found_again;
 mod kernel_process;
 mod printed;

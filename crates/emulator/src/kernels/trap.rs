@@ -1,0 +1,216 @@
+//! What a kernel does wrong in its own C: the signal for it becomes an error, and the kernel's fibre
+//! is left as if it had returned.
+//!
+//! A kernel is C that runs on the device's thread, so a wild pointer is a signal for that thread. Its
+//! handler looks whether a kernel runs there at this moment. If so, it notes what was done and has
+//! the thread go on at the end of the fibre; else the signal goes to the handler that was there
+//! before. An endless kernel is stopped by a timer's signal, at an instruction of its own: never in
+//! a library or in this crate, where a lock may be held.
+
+mod budget;
+mod cause;
+mod handlers;
+mod interrupted;
+
+use std::cell::Cell;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use corosensei::trap::CoroutineTrapHandler;
+use corosensei::{Coroutine, Yielder};
+
+use self::budget::Budget;
+use self::interrupted::Interrupted;
+use super::context::{Core, Waiting};
+use super::fault::KernelFault;
+use super::memory::{GUARD_BYTES, Memory};
+use super::progress::Progress;
+use super::stack::KernelStack;
+
+/// The stack that handlers run on: a kernel that has filled its own leaves them none. A frame of a
+/// signal takes up to 12 KiB with the processor's widest registers, and an earlier handler may be
+/// called.
+const HANDLER_STACK_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// What the handlers find on a device's thread; null on all others.
+    static GUARD: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+}
+
+/// Protects the thread on which kernels run, for as long as it lives. It belongs to that thread.
+pub(super) struct Guard {
+    shared: Box<Shared>,
+    _stack: Memory,
+    stack_before: libc::stack_t,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+/// What the thread and its handlers share.
+struct Shared {
+    /// The kernel that is switched to; null while none is.
+    running: AtomicPtr<Core>,
+    budget: Option<Budget>,
+    /// What the thread blocks; restored when a kernel is left.
+    signals: libc::sigset_t,
+}
+
+/// What it takes to leave a kernel; set before it starts.
+#[derive(Clone, Copy)]
+pub(super) struct Exit {
+    fibre: CoroutineTrapHandler<()>,
+    /// The lowest and the highest address of its stack.
+    stack: (usize, usize),
+    /// The memory of its circular buffers.
+    buffers: (usize, usize),
+    /// Its code.
+    code: (usize, usize),
+    /// How long it may run.
+    timeout: Option<Duration>,
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// Protects this thread. A kernel may run for `timeout` of processor time without ending or
+    /// waiting; for ever if there is none.
+    pub(super) fn new(progress: Arc<Progress>, timeout: Option<Duration>) -> io::Result<Self> {
+        progress.is_of_this_thread();
+        handlers::install()?;
+        let stack = Memory::reserve(HANDLER_STACK_BYTES)?;
+        let ours = libc::stack_t {
+            ss_sp: stack.start().cast(),
+            ss_flags: 0,
+            ss_size: HANDLER_STACK_BYTES,
+        };
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: the memory is mapped, used by nobody else, and kept until the stack of before is
+        // given back in `drop`; both pointers are valid.
+        if unsafe { libc::sigaltstack(&raw const ours, before.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so it wrote it.
+        let stack_before = unsafe { before.assume_init() };
+        let signals = handlers::let_through();
+        let budget = timeout.map(|timeout| Budget::start(progress, timeout)).transpose();
+        let shared = budget.map(|budget| {
+            Box::new(Shared { running: AtomicPtr::new(ptr::null_mut()), budget, signals })
+        });
+        let shared = match shared {
+            Ok(shared) => shared,
+            Err(error) => {
+                give_back(&stack_before);
+                return Err(error);
+            }
+        };
+        GUARD.set(&raw const *shared);
+        Ok(Self { shared, _stack: stack, stack_before, of_this_thread: PhantomData })
+    }
+
+    /// How a kernel with this code is left that runs on a fibre with this stack, with circular buffers
+    /// in this memory.
+    pub(super) fn exit_of(
+        &self,
+        fibre: &Coroutine<(), (), (), KernelStack>,
+        stack: (usize, usize),
+        buffers: (usize, usize),
+        code: (usize, usize),
+    ) -> Exit {
+        let timeout = self.shared.budget.as_ref().map(Budget::timeout);
+        Exit { fibre: fibre.trap_handler(), stack, buffers, code, timeout }
+    }
+
+    /// Says which kernel is switched to next.
+    #[inline]
+    pub(super) fn enter(&self, kernel: &Core) {
+        self.shared.running.store((&raw const *kernel).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Says that no kernel runs any more.
+    #[inline]
+    pub(super) fn leave(&self) {
+        self.shared.running.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        GUARD.set(ptr::null());
+        give_back(&self.stack_before);
+    }
+}
+
+fn give_back(stack: &libc::stack_t) {
+    // SAFETY: it is what the system said was this thread's, and its owner keeps it while the
+    // thread lives.
+    unsafe { libc::sigaltstack(stack, ptr::null_mut()) };
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// This thread's, in a handler.
+    fn of_this_thread() -> Option<&'static Self> {
+        // SAFETY: it is set while the `Guard` of this thread lives, and the handler, which is the
+        // only caller, ends before the thread goes on and could drop it.
+        unsafe { GUARD.get().as_ref() }
+    }
+
+    /// The kernel that is switched to.
+    fn kernel(&self) -> Option<&Core> {
+        // SAFETY: the scheduler sets it before it switches to a kernel, whose seat it keeps until
+        // after it has unset it.
+        unsafe { self.running.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// Has the interrupted thread go on at the end of the kernel's fibre, with this fault.
+    fn stop(&self, kernel: &Core, interrupted: &mut Interrupted, fault: KernelFault) -> bool {
+        let (Some(exit), yielder) = (kernel.exit.get(), kernel.yielder.get()) else {
+            return false;
+        };
+        kernel.waiting.set(Waiting::Failed(fault));
+        // SAFETY: the kernel runs on this fibre, whose stack is mapped. The parent link at its top
+        // is what the kernel's fibre had there when it last began to run, for a kernel that writes
+        // beyond its own variables may have overwritten it. The frames that are left are those of
+        // C, of calls that keep nothing that needs dropping, and of the fibre's closure. What the
+        // kernel wrote elsewhere was written behind calls that the compiler cannot look into.
+        let registers = unsafe {
+            yielder.cast::<usize>().cast_mut().write_volatile(kernel.parent_link.get());
+            exit.fibre.setup_trap_handler(|| ())
+        };
+        interrupted.go_on_at(&registers, &self.signals);
+        true
+    }
+}
+
+// === impl Exit ===
+
+impl Exit {
+    /// The lowest address at which a call of this crate may begin.
+    #[inline]
+    pub(super) fn lowest_call(&self) -> usize {
+        self.stack.0 + RESERVE_BYTES
+    }
+
+    /// What a kernel did whose time is over.
+    pub(super) fn endless(&self) -> KernelFault {
+        let milliseconds = self.timeout.unwrap_or_default().as_millis();
+        KernelFault::Endless { milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX) }
+    }
+}
+
+/// What the parent link of a fibre holds: where the scheduler goes on.
+///
+/// # Safety
+/// The yielder is one that its fibre was given, and the fibre is alive.
+pub(super) unsafe fn parent_link(yielder: *const Yielder<(), ()>) -> usize {
+    // SAFETY: a yielder is its fibre's parent link: one word, at the top of the fibre's stack.
+    unsafe { yielder.cast::<usize>().read_volatile() }
+}
+
+/// The stack that a call of this crate needs at most.
+const RESERVE_BYTES: usize = 48 << 10;

@@ -1,0 +1,93 @@
+//! What a signal interrupted: the registers of the thread, to be looked at and changed. The only
+//! file that knows the processor.
+
+use corosensei::trap::TrapHandlerRegs;
+
+/// The thread's state, as the handler was given it and as the thread goes on with.
+pub(super) struct Interrupted<'a>(&'a mut libc::ucontext_t);
+
+/// How memory was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    Write,
+    Execute,
+}
+
+/// As much of a set of signals as the kernel has in a context; what the C library has behind it
+/// belongs to something else there.
+const KERNEL_SIGNALS_BYTES: usize = 8;
+
+impl<'a> Interrupted<'a> {
+    /// # Safety
+    /// `context` is what the handler of a signal was given, and the handler has not returned.
+    pub(super) unsafe fn of(context: *mut libc::c_void) -> Self {
+        // SAFETY: the system gives a handler a valid context that is the handler's own.
+        Self(unsafe { &mut *context.cast() })
+    }
+
+    fn restore(&mut self, signals: &libc::sigset_t) {
+        let (from, to) = ((&raw const *signals).cast::<u8>(), &raw mut self.0.uc_sigmask);
+        // SAFETY: both sets are larger than that.
+        unsafe { to.cast::<u8>().copy_from_nonoverlapping(from, KERNEL_SIGNALS_BYTES) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Interrupted<'_> {
+    pub(super) fn instruction(&self) -> usize {
+        let address = self.0.uc_mcontext.gregs[libc::REG_RIP as usize];
+        usize::try_from(address.cast_unsigned()).unwrap_or_default()
+    }
+
+    /// How memory was used, after a fault of memory.
+    pub(super) fn memory_use(&self) -> Option<Use> {
+        // The processor's code of a page fault: bit 1 is a write, bit 4 an instruction.
+        let code = self.0.uc_mcontext.gregs[libc::REG_ERR as usize];
+        Some(match (code & 0x10 != 0, code & 2 != 0) {
+            (true, _) => Use::Execute,
+            (false, true) => Use::Write,
+            (false, false) => Use::Read,
+        })
+    }
+
+    pub(super) fn go_on_at(&mut self, registers: &TrapHandlerRegs, signals: &libc::sigset_t) {
+        /// Direction, trap, alignment check: as a function expects them.
+        const FLAGS: i64 = 0x400 | 0x100 | 0x4_0000;
+        let TrapHandlerRegs { rip, rsp, rbp, rdi, rsi } = *registers;
+        let own = &mut self.0.uc_mcontext.gregs;
+        for (register, value) in [
+            (libc::REG_RIP, rip),
+            (libc::REG_RSP, rsp),
+            (libc::REG_RBP, rbp),
+            (libc::REG_RDI, rdi),
+            (libc::REG_RSI, rsi),
+        ] {
+            own[register as usize] = value.cast_signed();
+        }
+        own[libc::REG_EFL as usize] &= !FLAGS;
+        self.restore(signals);
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Interrupted<'_> {
+    pub(super) fn instruction(&self) -> usize {
+        usize::try_from(self.0.uc_mcontext.pc).unwrap_or_default()
+    }
+
+    /// Not in the registers that every kernel gives.
+    pub(super) fn memory_use(&self) -> Option<Use> {
+        None
+    }
+
+    pub(super) fn go_on_at(&mut self, registers: &TrapHandlerRegs, signals: &libc::sigset_t) {
+        let TrapHandlerRegs { pc, sp, x0, x1, x29, lr } = *registers;
+        let own = &mut self.0.uc_mcontext;
+        (own.pc, own.sp) = (pc, sp);
+        for (register, value) in [(0, x0), (1, x1), (29, x29), (30, lr)] {
+            own.regs[register] = value;
+        }
+        self.restore(signals);
+    }
+}

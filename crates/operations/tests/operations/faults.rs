@@ -1,0 +1,190 @@
+//! What a kernel does wrong in its own C never ends the process: it is an error that names
+//! operation, kernel and core, and what follows runs.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+
+use rustix::process::{Signal, kill_process};
+use telltale_harness::compile_c;
+
+use crate::kernel_process::Kernels;
+
+/// A small budget, so that tests need not wait for the usual one.
+const BUDGET: (&str, &str) = ("TELLTALE_KERNEL_TIMEOUT", "0.2");
+
+/// What a kernel does, and what is said of it.
+const FAULTS: [(&str, &str, &str); 16] = [
+    ("null_read", "value = *(volatile float *)zero;", "it reads memory at a null pointer"),
+    ("null_write", "*(volatile float *)zero = 1;", "it writes to memory at a null pointer"),
+    ("null_member", "((volatile float *)zero)[1000] = 1;", "at a null pointer"),
+    (
+        "one_past",
+        "((volatile float *)get_write_ptr(0))[1024] = 1;",
+        "it writes to memory at byte 1 behind the end of its circular buffers",
+    ),
+    (
+        "16_kib_past",
+        "((volatile char *)get_write_ptr(0))[4096 + 16384] = 1;",
+        "it writes to memory at byte 16385 behind the end of its circular buffers",
+    ),
+    (
+        "before",
+        "((volatile char *)get_write_ptr(0))[-20000] = 1;",
+        "it writes to memory before its circular buffers",
+    ),
+    ("wild", "*(volatile char *)(0x700000000000 + zero) = 1;", "where nothing is mapped"),
+    ("impossible", "*(volatile char *)(0xdeadbeefdeadbeef + zero) = 1;", "that cannot be"),
+    ("stack", "value = deep(1 << 30, &value);", "its stack of 256 KiB is full"),
+    (
+        "stack_in_a_call",
+        "value = deep_calls(core, 1 << 30, &value);",
+        "its stack of 256 KiB is full",
+    ),
+    (
+        "stack_smashed",
+        "char own[16]; for (int i = 0; i < 1000; i++) ((volatile char *)own)[i] = 0x55; ",
+        "",
+    ),
+    (
+        "stack_left",
+        "char own[16]; for (int i = 0; i < 70000; i++) ((volatile char *)own)[i] = 0x55; ",
+        "behind its own variables on the stack",
+    ),
+    ("division", "value = 100 / (int)zero;", "it divides a whole number by zero"),
+    ("trap", "__builtin_trap();", "an instruction that is none"),
+    ("jump", "((void (*)(void))(get_write_ptr(0)))();", "it jumps to memory"),
+    ("failed_assertion", "abort();", "it called abort"),
+];
+
+fn write(kernels: &Kernels, name: &str, body: &str) -> String {
+    let file = format!("{name}.c");
+    let text = format!(
+        "#include <stdlib.h>
+static __attribute__((noinline)) float deep(int depth, volatile float *value) {{
+  volatile float own[64];
+  own[depth % 64] = *value;
+  return depth == 0 ? 0 : deep(depth - 1, own) + own[1];
+}}
+static __attribute__((noinline)) float deep_calls(core_t *core, int depth, volatile float *value) {{
+  volatile float own[8];
+  own[depth % 8] = *value;
+  float number;
+  noc_read_bytes(get_arg_val(0), 0, 4, &number);
+  return depth == 0 ? 0 : deep_calls(core, depth - 1, own) + own[1];
+}}
+KERNEL_MAIN {{
+  volatile uintptr_t zero = 0;
+  volatile float value = 0;
+  {body}
+  float given = value;
+  noc_write_bytes(get_arg_val(0), 0, 4, &given);
+}}"
+    );
+    kernels.write(&file, &text);
+    file
+}
+
+#[test]
+fn a_fault_is_an_error_with_operation_kernel_and_core_and_what_follows_runs() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    // One process for all: each fault leaves an accelerator that works.
+    let mut process = kernels.start("on");
+    for (name, body, expected) in FAULTS {
+        let said = process.run(&write(&kernels, name, body));
+        let place = "operation from_file failed: kernel from_file on core (1, 2) was stopped: it";
+        assert!(said.contains(place), "{name}: {said}");
+        assert!(said.contains(expected), "{name}: {said}");
+        assert!(!said.contains("0x"), "{name}: no address is told: {said}");
+        assert_eq!(process.run("good.c"), "7", "after {name}");
+    }
+    process.ends_well();
+}
+
+#[test]
+fn a_fresh_process_for_each_fault_ends_well() {
+    let kernels = Kernels::new();
+    for (name, body, expected) in FAULTS {
+        let said = kernels.run_once(&write(&kernels, name, body));
+        assert!(said.contains(expected), "{name}: {said}");
+    }
+}
+
+#[test]
+fn an_endless_kernel_is_stopped_when_its_time_is_over() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let mut process = kernels.start_with("on", |command| {
+        command.env(BUDGET.0, BUDGET.1);
+    });
+    for (name, body) in [
+        ("endless", "for (;;) value++;"),
+        // Most of the time it is not in its own code.
+        ("endless_calls", "for (;;) value += (float)get_arg_count() + sinf(value);"),
+        ("endless_reads", "for (;;) { float own; noc_read_bytes(get_arg_val(0), 0, 4, &own); }"),
+    ] {
+        let said = process.run(&write(&kernels, name, body));
+        let expected = "kernel from_file on core (1, 2) was stopped: it ran for 0.2 s without \
+                        ending or waiting";
+        assert!(said.contains(expected), "{name}: {said}");
+        assert!(said.contains(BUDGET.0), "{name}: {said}");
+        assert_eq!(process.run("good.c"), "7", "after {name}");
+    }
+    process.ends_well();
+}
+
+/// A library of a host that has a fault of its own when it gets SIGUSR1, and a handler for it if
+/// `HOST_HANDLES` is set.
+fn host(kernels: &Kernels) -> PathBuf {
+    let source = kernels.path("host.c");
+    let text = "#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile int *volatile nowhere;
+static void on_fault(int signal, siginfo_t *info, void *context) {
+  (void)signal, (void)context;
+  const char said[] = \"the host's handler\\n\";
+  int wrote = info->si_addr == (void *)nowhere && write(1, said, sizeof said - 1) > 0;
+  _exit(wrote ? 42 : 43);
+}
+static void on_request(int signal) { *nowhere = signal; }
+__attribute__((constructor)) static void install(void) {
+  struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+  if (getenv(\"HOST_HANDLES\")) sigaction(SIGSEGV, &fault, 0);
+  signal(SIGUSR1, on_request);
+}
+";
+    fs::write(&source, text).unwrap();
+    compile_c(&source, &kernels.path("host.so"), &["-shared", "-fPIC"])
+}
+
+#[test]
+fn the_hosts_own_handlers_still_get_what_is_theirs() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let null = write(&kernels, "null", "*(volatile float *)zero = 1;");
+    let host = host(&kernels);
+    let mut process = kernels.start_with("on", |command| {
+        command.env("LD_PRELOAD", &host).env("HOST_HANDLES", "1");
+    });
+    let said = process.run(&null);
+    assert!(said.contains("at a null pointer"), "{said}");
+    assert_eq!(process.run("good.c"), "7");
+    kill_process(process.id(), Signal::USR1).unwrap();
+    assert_eq!(process.next_line(), "the host's handler");
+    assert_eq!(process.end().code(), Some(42));
+}
+
+#[test]
+fn a_fault_of_the_host_without_a_handler_ends_it_as_ever() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let host = host(&kernels);
+    let mut process = kernels.start_with("on", |command| {
+        command.env("LD_PRELOAD", &host);
+    });
+    assert_eq!(process.run("good.c"), "7");
+    kill_process(process.id(), Signal::USR1).unwrap();
+    assert_eq!(process.end().signal(), Some(Signal::SEGV.as_raw()));
+}
