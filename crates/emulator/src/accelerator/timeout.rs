@@ -19,18 +19,22 @@ const UNLIMITED_PERIOD: Duration = Duration::from_secs(60);
 pub(super) fn kernel_timeout(
     explicit: Option<Duration>,
 ) -> Result<Option<Duration>, OpenAcceleratorError> {
-    if explicit.is_some() {
-        return Ok(explicit);
+    let variable = std::env::var_os(KERNEL_TIMEOUT_VARIABLE).unwrap_or_default();
+    if explicit.is_some() { Ok(explicit) } else { parse(&variable.to_string_lossy()) }
+}
+
+/// What the variable's value means; an empty one is none.
+fn parse(found: &str) -> Result<Option<Duration>, OpenAcceleratorError> {
+    if found.is_empty() {
+        return Ok(Some(DEFAULT));
     }
-    let variable = std::env::var_os(KERNEL_TIMEOUT_VARIABLE).filter(|value| !value.is_empty());
-    let Some(found) = variable else { return Ok(Some(DEFAULT)) };
-    let found = found.to_string_lossy().into_owned();
     if found == "off" {
         return Ok(None);
     }
     let seconds = found.parse().ok().filter(|seconds| *seconds > 0.0);
     let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    timeout.map(Some).ok_or(OpenAcceleratorError::KernelTimeout { found })
+    let wrong = || OpenAcceleratorError::KernelTimeout { found: found.to_owned() };
+    timeout.map(Some).ok_or_else(wrong)
 }
 
 /// Notices a kernel that neither ends nor waits and cannot be stopped: it sleeps in a call of the
@@ -82,5 +86,28 @@ impl<'a> Watch<'a> {
         }
         self.seen = Some(seen);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::parse;
+
+    #[test]
+    fn a_timeout_is_a_number_of_seconds_or_off() {
+        for (found, expected) in [
+            ("", Some(Duration::from_secs(60))),
+            ("0.25", Some(Duration::from_millis(250))),
+            ("3600", Some(Duration::from_secs(3_600))),
+            ("off", None),
+        ] {
+            assert_eq!(parse(found).ok(), Some(expected), "{found:?}");
+        }
+        for wrong in ["0", "-1", "NaN", "inf", "1e300", "soon", "60 s"] {
+            let error = parse(wrong).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("TELLTALE_KERNEL_TIMEOUT is {wrong:?}")), "{error}");
+        }
     }
 }

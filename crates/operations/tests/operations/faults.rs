@@ -177,6 +177,24 @@ fn the_hosts_own_handlers_still_get_what_is_theirs() {
 }
 
 #[test]
+fn the_handlers_that_flush_the_debug_stream_do_not_see_a_kernels_fault() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let null = write(&kernels, "null", "*(volatile float *)zero = 1;");
+    let output = kernels.path("debug");
+    fs::create_dir(&output).unwrap();
+    let mut process = kernels.start_with("on", |command| {
+        command.env("NEURON_RT_DEBUG_OUTPUT_DIR", &output);
+    });
+    for _ in 0..2 {
+        let said = process.run(&null);
+        assert!(said.contains("at a null pointer"), "{said}");
+        assert_eq!(process.run("good.c"), "7");
+    }
+    process.ends_well();
+}
+
+#[test]
 fn a_fault_of_the_host_without_a_handler_ends_it_as_ever() {
     let kernels = Kernels::new();
     kernels.write_value("good.c", "", "7");
