@@ -1,5 +1,7 @@
 //! What was seen of processes and foreign regions, checked and copied, before it is reconciled.
 
+use std::sync::Arc;
+
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::memory::MemoryKind;
@@ -12,6 +14,18 @@ pub struct ProcessObservation {
     pub process: Process,
     /// What it says of its memory, by ledger or endpoint.
     pub memory: Option<MemoryClaim>,
+    /// The devices that samples of its metrics are about, each labelled with
+    /// [`Described::name`] until reconciliation finds the device.
+    pub measured: Arc<[Described]>,
+}
+
+/// How a process describes a device that it has open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Described {
+    /// What it says of the chip: any of its fields, or none.
+    pub chip: ChipIdentity,
+    /// The process's own number for it.
+    pub logical_id: Option<u32>,
 }
 
 /// What a process says of its memory.
@@ -26,8 +40,8 @@ pub struct MemoryClaim {
 /// What a process says of one device.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceClaim {
-    /// Which chip.
-    pub chip: ChipIdentity,
+    /// Which device.
+    pub device: Described,
     /// It is no chip but the machine's own memory.
     pub is_host: bool,
     /// Its facts, where the process knows them all.
@@ -91,4 +105,38 @@ pub enum RowOwner {
     Hidden,
     /// Nobody any more.
     Nobody,
+}
+
+// === impl ProcessObservation ===
+
+impl ProcessObservation {
+    /// A process that says nothing of any device.
+    pub fn bare(process: Process) -> Self {
+        Self { process, memory: None, measured: Arc::default() }
+    }
+}
+
+// === impl Described ===
+
+impl Described {
+    /// Whether nothing is said that could tell the chip from others: at most the process's number.
+    pub fn is_nameless(&self) -> bool {
+        let ChipIdentity { driver_ordinal, pci, asic_id, board_id, galaxy, .. } = &self.chip;
+        let asic_id = asic_id.filter(|asic| asic.0 != 0);
+        (driver_ordinal, pci, asic_id, board_id, galaxy) == (&None, &None, None, &None, &None)
+    }
+
+    /// The name of a device that this description alone makes known.
+    pub fn name(&self) -> String {
+        match self.logical_id.filter(|_| self.is_nameless()) {
+            Some(number) => format!("unknown:{number}"),
+            None => self.chip.display_id(),
+        }
+    }
+}
+
+impl From<ChipIdentity> for Described {
+    fn from(chip: ChipIdentity) -> Self {
+        Self { chip, logical_id: None }
+    }
 }

@@ -244,7 +244,7 @@ impl Processes {
                 && let Some(description) = self.descriptions.of(*pid, &self.procfs, now)
             {
                 let process = description.process(*pid, None, now.0);
-                found.processes.push(ProcessObservation { process, memory: None });
+                found.processes.push(ProcessObservation::bare(process));
                 pids.push(Some(*pid));
             }
         }
@@ -469,6 +469,7 @@ impl Processes {
             let user = self.descriptions.user(known.uid, &self.procfs, now);
             unseen(identity, &known.name, (known.uid, user), state, own, now.0)
         });
+        let mut measured = Arc::default();
         if process.state != ProcessState::Dead {
             let answer = self.answered.of(&identity);
             let told = answer.and_then(|answer| answer.uptime_ns(now.1));
@@ -480,9 +481,10 @@ impl Processes {
                 process.uptime_seconds = Reading::new(seconds(uptime_ns), now.0);
             }
             process.metrics = answer.map(|answer| Arc::clone(&answer.metrics)).unwrap_or_default();
+            measured = answer.map(|answer| Arc::clone(&answer.measured)).unwrap_or_default();
         }
         process.faults = known.faults;
-        ProcessObservation { process, memory: Some(known.memory) }
+        ProcessObservation { process, memory: Some(known.memory), measured }
     }
 
     fn read_regions(
@@ -530,7 +532,7 @@ impl Processes {
             && rows::fits(row, row.pid, description)
         {
             let process = description.process(row.pid, None, now.0);
-            observed.push(ProcessObservation { process, memory: None });
+            observed.push(ProcessObservation::bare(process));
             pids.push(Some(row.pid));
             return RowOwner::Observed(observed.len() - 1);
         }

@@ -11,14 +11,16 @@ mod finish;
 mod holders;
 mod legacy;
 mod matching;
+mod naming;
 mod parts;
 mod plausible;
 mod regions;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use telltale_ledger::RegionMirror;
-use telltale_schema::chip::{ChipFacts, ChipIdentity};
+use telltale_schema::chip::ChipFacts;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
@@ -29,7 +31,9 @@ use telltale_schema::snapshot::{
 };
 
 use crate::hardware::{DeviceReading, DriverMemory};
-use crate::observation::{DeviceClaim, LegacyObservation, ProcessObservation, RegionObservation};
+use crate::observation::{
+    Described, DeviceClaim, LegacyObservation, ProcessObservation, RegionObservation,
+};
 use parts::{Parts, RegionSums};
 use plausible::{capacity_of, fits_in, is_plausible};
 
@@ -99,6 +103,10 @@ struct Bench {
 /// A device in the making.
 struct Draft {
     identity: DeviceIdentity,
+    /// A driver shows it.
+    is_shown: bool,
+    /// The number by which alone processes know it.
+    logical_id: Option<u32>,
     facts: Reading<ChipFacts>,
     telemetry: Telemetry,
     holders: Reading<Vec<Holder>>,
@@ -127,6 +135,8 @@ struct ProcessDraft {
     process: Process,
     /// Devices for which ledger or endpoint speak.
     claimed: Vec<ClaimedDevice>,
+    /// Devices that samples of its metrics are about.
+    measured: Arc<[Described]>,
 }
 
 struct ClaimedDevice {
@@ -158,19 +168,23 @@ impl Draft {
         let DeviceReading { identity, facts, telemetry, holders, memory } = device;
         Self {
             identity,
+            is_shown: true,
             facts,
             telemetry,
             holders,
             driver: memory,
-            ..Self::named(ChipIdentity::default(), "")
+            ..Self::named(Described::default(), "")
         }
     }
 
     /// A device of which only `by` speak.
-    fn named(identity: ChipIdentity, by: &str) -> Self {
+    fn named(device: Described, by: &str) -> Self {
+        let logical_id = device.logical_id.filter(|_| device.is_nameless());
         let unseen = |what: &str| format!("only {by} name this device; {what}");
         Self {
-            identity: identity.into(),
+            identity: device.chip.into(),
+            is_shown: false,
+            logical_id,
             facts: Reading::absent(Absence::Unknown, unseen("its board is not known")),
             telemetry: Telemetry::absent(Absence::Unknown, &unseen("the driver does not")),
             holders: Reading::absent(Absence::Unknown, unseen("the driver does not")),
@@ -181,6 +195,12 @@ impl Draft {
             regions: RegionSums::default(),
             reported: false,
         }
+    }
+
+    /// It as descriptions are compared with.
+    fn known(&self) -> matching::Known<'_> {
+        let Self { identity, is_shown, logical_id, .. } = self;
+        matching::Known { identity, is_shown: *is_shown, logical_id: *logical_id }
     }
 
     /// The most that anybody can have of a kind on this device.
@@ -202,12 +222,12 @@ impl Draft {
 
 impl Bench {
     fn add_process(&mut self, observation: ProcessObservation) {
-        let ProcessObservation { mut process, memory } = observation;
+        let ProcessObservation { mut process, memory, measured } = observation;
         process.devices.clear();
         process.known_by = memory.as_ref().map(|claim| claim.source);
         let claims = memory.as_ref().map_or(0, |claim| claim.devices.len());
         process.devices.reserve_exact(claims);
-        let mut draft = ProcessDraft { process, claimed: Vec::with_capacity(claims) };
+        let mut draft = ProcessDraft { process, claimed: Vec::with_capacity(claims), measured };
         for claim in memory.into_iter().flat_map(|claim| claim.devices) {
             self.add_claim(&mut draft, claim);
         }
@@ -216,7 +236,7 @@ impl Bench {
 
     fn add_claim(&mut self, draft: &mut ProcessDraft, claim: DeviceClaim) {
         let uid = draft.process.uid.value().copied();
-        let device = if claim.is_host { self.host() } else { self.device_of(&claim.chip, uid) };
+        let device = if claim.is_host { self.host() } else { self.device_of(&claim.device, uid) };
         let Some(index) = device else {
             self.refuse(&draft.process.name, "names more devices than a machine can have");
             return;
@@ -232,7 +252,7 @@ impl Bench {
             device.dram_capacity.add(claim.dram_capacity_bytes, dram);
             device.l1_capacity.add(claim.l1_capacity_bytes, l1);
             // A chip whose board cannot be read, as during a reset, is what its processes say.
-            let facts = claim.facts.or_else(|| ChipFacts::of_board(claim.chip.board_type));
+            let facts = claim.facts.or_else(|| ChipFacts::of_board(claim.device.chip.board_type));
             if let (Reading::Absent { .. }, Some(facts)) = (&device.facts, facts) {
                 device.facts = Reading::new(facts, self.taken_at);
             }
@@ -271,10 +291,16 @@ impl Bench {
         }
     }
 
-    /// The place of the device that `chip` is, made if need be and possible for a process of user
-    /// `uid`.
-    fn device_of(&mut self, chip: &ChipIdentity, uid: Option<u32>) -> Option<usize> {
-        let known = self.devices.iter().position(|draft| matching::is_named(&draft.identity, chip));
+    /// The place of the device that is described, if it is known.
+    fn known_device(&self, device: &Described) -> Option<usize> {
+        let known: Vec<matching::Known<'_>> = self.devices.iter().map(Draft::known).collect();
+        matching::find(&known, device)
+    }
+
+    /// The place of the device that is described, made if need be and possible for a process of
+    /// user `uid`.
+    fn device_of(&mut self, device: &Described, uid: Option<u32>) -> Option<usize> {
+        let known = self.known_device(device);
         if known.is_some() || self.devices.len() >= MAX_DEVICES {
             return known;
         }
@@ -283,8 +309,8 @@ impl Bench {
             return None;
         }
         *named += 1;
-        let mut draft = Draft::named(chip.clone(), "ledgers");
-        if let Some(facts) = ChipFacts::of_board(chip.board_type) {
+        let mut draft = Draft::named(device.clone(), "ledgers");
+        if let Some(facts) = ChipFacts::of_board(device.chip.board_type) {
             draft.facts = Reading::new(facts, self.taken_at);
         }
         self.devices.push(draft);
@@ -297,7 +323,7 @@ impl Bench {
         if known.is_some() || self.devices.len() >= MAX_DEVICES {
             return known;
         }
-        let mut draft = Draft::named(ChipIdentity::default(), "ledgers");
+        let mut draft = Draft::named(Described::default(), "ledgers");
         draft.identity = OtherIdentity::new("host", "host", DeviceClass::Host).into();
         self.devices.push(draft);
         Some(self.devices.len() - 1)
@@ -322,6 +348,11 @@ impl Bench {
 // === impl ProcessDraft ===
 
 impl ProcessDraft {
+    /// A process that says nothing itself.
+    fn bare(process: Process) -> Self {
+        Self { process, claimed: Vec::new(), measured: Arc::default() }
+    }
+
     /// Whether the process says what it has, and so what it has not.
     fn accounts_for_itself(&self) -> bool {
         matches!(self.process.known_by, Some(ProcessSource::Ledger | ProcessSource::Endpoint))

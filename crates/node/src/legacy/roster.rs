@@ -218,7 +218,7 @@ impl Drop for Seat {
 /// are visible.
 fn claim(device: u32, kinds: Vec<KindUsage>) -> DeviceClaim {
     let chip = ChipIdentity { driver_ordinal: Some(device), ..ChipIdentity::default() };
-    DeviceClaim { chip, kinds, ..DeviceClaim::default() }
+    DeviceClaim { device: chip.into(), kinds, ..DeviceClaim::default() }
 }
 
 fn add_faults(sum: &mut RecordingFaults, more: &RecordingFaults) {

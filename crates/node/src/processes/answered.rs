@@ -7,7 +7,9 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::MetricSample;
 use telltale_wire::Report;
 
+use super::claims::described;
 use super::told;
+use crate::observation::Described;
 
 /// How long the last answer stands in for one that does not come.
 const BELIEVED_NS: u64 = 60_000_000_000;
@@ -17,6 +19,8 @@ const BELIEVED_NS: u64 = 60_000_000_000;
 pub(crate) struct Answer {
     /// The samples of a snapshot.
     pub(crate) metrics: Arc<[MetricSample]>,
+    /// The devices that some of them are about.
+    pub(crate) measured: Arc<[Described]>,
     uptime_ns: Option<u64>,
     /// When it came, on the monotonic clock.
     at_ns: u64,
@@ -31,7 +35,8 @@ pub(crate) struct Answered(BTreeMap<ProcessIdentity, Answer>);
 impl Answer {
     /// Takes what is not memory from a report that came at `at_ns`.
     pub(crate) fn of(report: &mut Report, at_ns: u64) -> Self {
-        Self { uptime_ns: report.uptime_ns, metrics: told::metrics(report).into(), at_ns }
+        let measured = report.devices.iter().map(described).collect();
+        Self { uptime_ns: report.uptime_ns, metrics: told::metrics(report).into(), measured, at_ns }
     }
 
     /// How long the process has been recording, as it told, by now.

@@ -3,9 +3,9 @@
 use telltale_ledger::{DeviceEntry, LedgerReading, RegionMirror};
 use telltale_schema::chip::PciAddress;
 use telltale_schema::snapshot::{KindUsage, ProcessSource};
-use telltale_wire::Report;
+use telltale_wire::{DeviceReport, Report};
 
-use crate::observation::{DeviceClaim, MemoryClaim};
+use crate::observation::{Described, DeviceClaim, MemoryClaim};
 
 /// What a ledger says.
 pub(crate) fn of_ledger(reading: &LedgerReading) -> MemoryClaim {
@@ -23,7 +23,7 @@ pub(crate) fn of_ledger(reading: &LedgerReading) -> MemoryClaim {
 
 fn device(entry: &DeviceEntry) -> DeviceClaim {
     DeviceClaim {
-        chip: entry.identity.clone(),
+        device: Described { chip: entry.identity.clone(), logical_id: Some(entry.logical_id) },
         is_host: entry.is_host,
         facts: None,
         dram_capacity_bytes: entry.dram_capacity_bytes,
@@ -46,8 +46,9 @@ impl MemoryClaim {
         if self.is_of_host() {
             std::mem::swap(self, &mut other);
         }
-        let own: Vec<PciAddress> = self.devices.iter().filter_map(|one| one.chip.pci).collect();
-        let is_own = |one: &DeviceClaim| one.chip.pci.is_some_and(|pci| own.contains(&pci));
+        let own: Vec<PciAddress> =
+            self.devices.iter().filter_map(|one| one.device.chip.pci).collect();
+        let is_own = |one: &DeviceClaim| one.device.chip.pci.is_some_and(|pci| own.contains(&pci));
         self.devices.extend(other.devices.into_iter().filter(|one| !is_own(one)));
         true
     }
@@ -63,10 +64,15 @@ impl MemoryClaim {
     }
 }
 
+/// How a report describes a device.
+pub(crate) fn described(device: &DeviceReport) -> Described {
+    Described { chip: device.chip.clone(), logical_id: device.logical_id }
+}
+
 /// What an endpoint says.
 pub(crate) fn of_report(report: &Report) -> MemoryClaim {
     let devices = report.devices.iter().map(|device| DeviceClaim {
-        chip: device.chip.clone(),
+        device: described(device),
         is_host: false,
         facts: device.facts,
         dram_capacity_bytes: device.facts.map(|facts| facts.dram_capacity_bytes),
@@ -94,10 +100,11 @@ mod tests {
     fn device(pci: Option<&str>, live_bytes: u64) -> DeviceClaim {
         let usage = MemoryUsage { live_bytes, ..MemoryUsage::default() };
         DeviceClaim {
-            chip: ChipIdentity {
+            device: ChipIdentity {
                 pci: pci.map(|text| text.parse().unwrap()),
                 ..ChipIdentity::default()
-            },
+            }
+            .into(),
             is_host: pci.is_none(),
             kinds: vec![KindUsage { kind: MemoryKind::Dram, usage }],
             ..DeviceClaim::default()

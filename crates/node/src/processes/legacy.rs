@@ -33,7 +33,7 @@ impl Processes {
             let known = pids.iter().position(|other| *other == Some(pid));
             let process = known.unwrap_or_else(|| {
                 let process = description.process(pid, None, now.0);
-                found.processes.push(ProcessObservation { process, memory: None });
+                found.processes.push(ProcessObservation::bare(process));
                 pids.push(Some(pid));
                 found.processes.len() - 1
             });

@@ -4,6 +4,8 @@ use telltale_schema::metric::{DEFINITIONS, MetricDefinition, MetricKind};
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 use telltale_wire::{DeviceReport, Report};
 
+use super::claims::described;
+
 /// Everything in a report that has no place of its own in a snapshot: first what every runtime
 /// can tell, then the application's own metrics.
 pub(crate) fn metrics(report: &mut Report) -> Vec<MetricSample> {
@@ -31,7 +33,7 @@ pub(crate) fn metrics(report: &mut Report) -> Vec<MetricSample> {
 }
 
 fn of_device(device: &DeviceReport, samples: &mut Vec<MetricSample>) {
-    let id = device.chip.display_id();
+    let id = described(device).name();
     let mut put = |name, more: &[(&str, &str)], value: Option<u64>| {
         let labels: Vec<(&str, &str)> =
             [("device", id.as_str())].into_iter().chain(more.iter().copied()).collect();

@@ -103,12 +103,12 @@ mod tests {
         (process.pid, process.state) = (Some(pid), ProcessState::Alive);
         let usage = MemoryUsage { live_bytes, live_buffers: 1, ..MemoryUsage::default() };
         let claim = DeviceClaim {
-            chip: ChipIdentity { pci: PCI.parse().ok(), ..ChipIdentity::default() },
+            device: ChipIdentity { pci: PCI.parse().ok(), ..ChipIdentity::default() }.into(),
             kinds: vec![KindUsage { kind: MemoryKind::Dram, usage }],
             ..DeviceClaim::default()
         };
         let memory = Some(MemoryClaim { source: ProcessSource::Ledger, devices: vec![claim] });
-        ProcessObservation { process, memory }
+        ProcessObservation { memory, ..ProcessObservation::bare(process) }
     }
 
     #[test]

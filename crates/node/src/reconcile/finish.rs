@@ -6,7 +6,7 @@ use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Device, Holder, KindMemory, Process, SpaceUsage};
 
-use super::{Bench, Claimed, Draft, Reconciled};
+use super::{Bench, Claimed, Draft, Reconciled, naming};
 
 impl Bench {
     /// Computes what is left, sorts, and lets go of processes that hold nothing.
@@ -14,11 +14,14 @@ impl Bench {
         self.subtract_mirrored();
         let gateways: Vec<Option<Reading<Vec<Holder>>>> =
             self.devices.iter().map(|draft| self.gateway_holders(draft)).collect();
+        let ids = naming::ids(&self.devices);
+        self.name_measured(&ids);
         let drafts = std::mem::take(&mut self.devices);
         let devices = drafts
             .into_iter()
             .zip(gateways)
-            .map(|(draft, gateway)| device(draft, gateway.as_ref(), self.taken_at))
+            .zip(ids)
+            .map(|((draft, gateway), id)| device(draft, id, gateway.as_ref(), self.taken_at))
             .collect();
         let mut processes: Vec<Process> = self
             .processes
@@ -66,14 +69,19 @@ impl Bench {
     }
 }
 
-fn device(draft: Draft, gateway: Option<&Reading<Vec<Holder>>>, now: Timestamp) -> Device {
+fn device(
+    draft: Draft,
+    id: String,
+    gateway: Option<&Reading<Vec<Holder>>>,
+    now: Timestamp,
+) -> Device {
     let kinds = draft.parts.kinds(&draft.regions, draft.counted_bytes());
     let spaces = MemorySpace::ALL
         .into_iter()
         .filter_map(|space| space_usage(space, &draft, &kinds, gateway, now))
         .collect();
     Device {
-        id: draft.identity.display_id(),
+        id,
         identity: draft.identity,
         facts: draft.facts,
         telemetry: draft.telemetry,

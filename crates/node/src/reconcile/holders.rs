@@ -55,7 +55,7 @@ impl Bench {
         if rest > 0 {
             let mut process = out_of_sight(None, "");
             held(&mut process, index).open_descriptors = rest;
-            self.processes.push(ProcessDraft { process, claimed: Vec::new() });
+            self.processes.push(ProcessDraft::bare(process));
         }
     }
 }

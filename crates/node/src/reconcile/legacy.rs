@@ -18,7 +18,7 @@ impl Bench {
                 let by_row: Vec<usize> = draft.known_devices().collect();
                 let uid = draft.process.uid.value().copied();
                 for claim in devices {
-                    let place = self.device_of(&claim.chip, uid);
+                    let place = self.device_of(&claim.device, uid);
                     if place.is_none_or(|place| !by_row.contains(&place)) {
                         self.add_claim(&mut draft, claim);
                     }

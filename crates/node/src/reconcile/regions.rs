@@ -42,7 +42,7 @@ impl Bench {
             self.refuse("regions", "name more devices than a machine can have");
             return None;
         }
-        self.devices.push(Draft::named(identity_of(region), "regions"));
+        self.devices.push(Draft::named(identity_of(region).into(), "regions"));
         Some(self.devices.len() - 1)
     }
 
@@ -111,7 +111,7 @@ impl Bench {
             },
             RowOwner::Hidden => {
                 let process = out_of_sight(Some(row.pid), &row.name);
-                let mut draft = ProcessDraft { process, claimed: Vec::new() };
+                let mut draft = ProcessDraft::bare(process);
                 draft.take_row(index, &row, &mut device.parts);
                 self.processes.push(draft);
             }

@@ -65,16 +65,21 @@ fn row(pid: u32, kinds: &[(MemoryKind, u64)], owner: RowOwner) -> RowObservation
 fn claim(bus: u8, mirror: RegionMirror, kinds: &[(MemoryKind, u64)]) -> DeviceClaim {
     let usage = |live_bytes| MemoryUsage { live_bytes, live_buffers: 1, ..MemoryUsage::default() };
     let kinds = kinds.iter().map(|(kind, bytes)| KindUsage { kind: *kind, usage: usage(*bytes) });
-    DeviceClaim { chip: identity(bus), mirror, kinds: kinds.collect(), ..DeviceClaim::default() }
+    DeviceClaim {
+        device: identity(bus).into(),
+        mirror,
+        kinds: kinds.collect(),
+        ..DeviceClaim::default()
+    }
 }
 
 fn with_ledger(pid: u32, state: ProcessState, devices: Vec<DeviceClaim>) -> ProcessObservation {
     let memory = Some(MemoryClaim { source: ProcessSource::Ledger, devices });
-    ProcessObservation { process: process(pid, state), memory }
+    ProcessObservation { memory, ..ProcessObservation::bare(process(pid, state)) }
 }
 
 fn bare(pid: u32) -> ProcessObservation {
-    ProcessObservation { process: process(pid, ProcessState::Alive), memory: None }
+    ProcessObservation::bare(process(pid, ProcessState::Alive))
 }
 
 fn region(bus: u8, totals: &[(MemoryKind, u64)], rows: Vec<RowObservation>) -> RegionObservation {
@@ -119,7 +124,7 @@ fn a_process_with_ledger_and_row_counts_once() {
 fn memory_of_the_host_is_of_the_machine_itself_and_of_no_chip() {
     let host = || DeviceClaim {
         is_host: true,
-        chip: ChipIdentity::default(),
+        device: ChipIdentity::default().into(),
         ..claim(3, NOT, &[(MemoryKind::SystemMemory, 100)])
     };
     let one = with_ledger(10, ProcessState::Alive, vec![host(), claim(3, NOT, &[(DRAM, 7)])]);

@@ -94,10 +94,9 @@ pub(super) fn add<'a>(
             applications.entries(samples, process, options, &mut entries);
         }
         let place = Place::Row(row.key.to_owned());
-        if row.members.len() > 1 || carry.has(&place) {
-            fold(&mut entries);
-            carry.apply(&place, making.samples, &mut entries);
-        }
+        // One process may say one thing twice, too.
+        fold(&mut entries);
+        carry.apply(&place, making.samples, &mut entries);
         let set = making.samples.sets.of(row.key.into_pairs());
         put(making.samples, set, &mut entries);
     }
