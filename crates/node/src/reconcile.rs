@@ -35,7 +35,7 @@ use crate::observation::{
     Described, DeviceClaim, LegacyObservation, ProcessObservation, RegionObservation,
 };
 use parts::{Parts, RegionSums};
-use plausible::{capacity_of, fits_in, is_plausible};
+use plausible::{capacity_of, implausible};
 
 /// Devices of one snapshot: what ledgers and regions claim beyond it is refused.
 pub const MAX_DEVICES: usize = 1024;
@@ -203,6 +203,22 @@ impl Draft {
         matching::Known { identity, is_shown: *is_shown, logical_id: *logical_id }
     }
 
+    /// Takes from a believed claim what it says of the device itself.
+    fn describe(&mut self, claim: &DeviceClaim, now: Timestamp) {
+        self.reported = true;
+        let table = self.facts.value();
+        let (dram, l1) =
+            (table.map(|it| it.dram_capacity_bytes), table.map(ChipFacts::l1_capacity_bytes));
+        self.dram_capacity.add(claim.dram_capacity_bytes, dram);
+        self.l1_capacity.add(claim.l1_capacity_bytes, l1);
+        // A chip whose board cannot be read, as during a reset, is what its processes say.
+        let of_board = || ChipFacts::of_board(claim.device.chip.board_type);
+        if let (Reading::Absent { .. }, Some(facts)) = (&self.facts, claim.facts.or_else(of_board))
+        {
+            self.facts = Reading::new(facts, now);
+        }
+    }
+
     /// The most that anybody can have of a kind on this device.
     fn most_bytes(&self, kind: MemoryKind) -> u64 {
         match (kind.space(), self.dram_bytes()) {
@@ -243,41 +259,22 @@ impl Bench {
         };
         let index = self.part_of(index, draft.process.pid);
         let counts = draft.process.state != ProcessState::Dead;
-        let device = &mut self.devices[index];
-        if counts {
-            device.reported = true;
-            let table = device.facts.value();
-            let (dram, l1) =
-                (table.map(|it| it.dram_capacity_bytes), table.map(ChipFacts::l1_capacity_bytes));
-            device.dram_capacity.add(claim.dram_capacity_bytes, dram);
-            device.l1_capacity.add(claim.l1_capacity_bytes, l1);
-            // A chip whose board cannot be read, as during a reset, is what its processes say.
-            let facts = claim.facts.or_else(|| ChipFacts::of_board(claim.device.chip.board_type));
-            if let (Reading::Absent { .. }, Some(facts)) = (&device.facts, facts) {
-                device.facts = Reading::new(facts, self.taken_at);
-            }
+        if let Some(why) = implausible(&claim.kinds, self.devices[index].dram_bytes()) {
+            self.refuse_claim(draft, index, why);
+            return;
         }
-        let dram = device.dram_bytes();
-        let dram_fits = fits_in(dram, MemorySpace::Dram, &claim.kinds);
-        let mut implausible = false;
+        if counts {
+            self.devices[index].describe(&claim, self.taken_at);
+        }
+        let parts = &mut self.devices[index].parts;
         // Most of a snapshot is these: none of them is to have room that nobody uses.
         held(&mut draft.process, index).kinds.reserve_exact(claim.kinds.len());
         for KindUsage { kind, usage } in claim.kinds {
-            if !is_plausible(&usage) || (!dram_fits && kind.space() == MemorySpace::Dram) {
-                implausible = true;
-                continue;
-            }
             let usage = HeldUsage::Recorded(usage);
             if counts {
-                device.parts.add_process(kind, &usage);
+                parts.add_process(kind, &usage);
             }
             put(&mut draft.process, index, kind, usage);
-        }
-        if implausible {
-            self.refuse(
-                &draft.process.name,
-                "claims more memory than the device has, or impossible counts",
-            );
         }
         held(&mut draft.process, index).accounting = Accounting::Recorded;
         match draft.claimed.iter_mut().find(|claimed| claimed.device == index) {
@@ -288,6 +285,19 @@ impl Bench {
                 mirror: claim.mirror,
                 row_found: false,
             }),
+        }
+    }
+
+    /// Believes nothing of what the process says of a device, and says why.
+    fn refuse_claim(&mut self, draft: &mut ProcessDraft, index: usize, why: String) {
+        let pid = draft.process.pid.or(draft.process.namespace_pid);
+        let who = pid.map(|pid| format!("pid {pid} ")).unwrap_or_default();
+        let subject = format!("{who}({})", draft.process.name);
+        let device = self.devices[index].identity.display_id();
+        self.refuse(&subject, &format!("{why}, on device {device}; none of it is counted"));
+        let held = held(&mut draft.process, index);
+        if held.accounting == Accounting::Unknown {
+            held.refused = Some(why);
         }
     }
 

@@ -14,6 +14,7 @@ mod label_sets;
 mod process;
 mod rows;
 mod service;
+mod total;
 mod writing;
 
 use std::borrow::Cow;
@@ -31,6 +32,7 @@ use label_sets::{LabelSets, SetId};
 
 pub use applications::PREFIX as APPLICATION_PREFIX;
 pub use service::HttpFigures;
+pub use total::Total;
 pub use writing::Writing;
 
 /// The name in the label `process` of the row that stands for all processes beyond the limit. It
@@ -112,11 +114,11 @@ pub enum Value<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketCounts<'a> {
     /// Upper bounds, ascending; the infinite one is left out.
-    pub bounds: &'a [f64],
+    pub bounds: Cow<'a, [f64]>,
     /// Observations in each bucket, one more than bounds; not cumulative.
     pub counts: Cow<'a, [u64]>,
     /// The sum of all observations.
-    pub sum: f64,
+    pub sum: Total,
 }
 
 /// Series that were left out, by reason.

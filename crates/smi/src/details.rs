@@ -388,6 +388,11 @@ fn kinds_table(snapshot: &Snapshot, process: &Process, page: &mut Page) {
     if !process.devices.is_empty() {
         page.table(&table);
     }
+    for held in &process.devices {
+        if let Some(why) = &held.refused {
+            page.line("refused", &format!("{}: it {}", id(snapshot, held), printable(why)));
+        }
+    }
     let beside = rows::beside(&process.devices);
     if !beside.is_empty() {
         let ids: Vec<String> = beside.into_iter().map(|held| id(snapshot, held)).collect();

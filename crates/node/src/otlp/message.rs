@@ -175,7 +175,7 @@ impl Messages {
                         start_time_unix_nano: since(float(Number::Whole(count))),
                         time_unix_nano: now_ns,
                         count,
-                        sum: Some(counted.sum)
+                        sum: Some(counted.sum.value())
                             .filter(|sum| grows && *sum >= 0.0 && sum.is_finite()),
                         bucket_counts: counted.counts.to_vec(),
                         explicit_bounds: counted.bounds.to_vec(),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn answer(uptime_ns: u64) -> Answer {
-        Answer { metrics: [].into(), uptime_ns: Some(uptime_ns), at_ns: 10 }
+        Answer { metrics: [].into(), measured: [].into(), uptime_ns: Some(uptime_ns), at_ns: 10 }
     }
 
     #[test]

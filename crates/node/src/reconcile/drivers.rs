@@ -40,7 +40,8 @@ impl Bench {
             return;
         }
         let device = &mut self.devices[index];
-        held(&mut draft.process, index).accounting = Accounting::BytesOnly;
+        let held = held(&mut draft.process, index);
+        (held.accounting, held.refused) = (Accounting::BytesOnly, None);
         for (kind, bytes) in &usage.kinds {
             let bytes = HeldUsage::BytesOnly { live_bytes: (*bytes).min(device.most_bytes(*kind)) };
             device.parts.add_process(*kind, &bytes);

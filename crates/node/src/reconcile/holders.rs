@@ -31,7 +31,7 @@ impl Bench {
         let accounts = draft.accounts_for_itself();
         let held = held(&mut draft.process, index);
         held.open_descriptors = holder.open_descriptors;
-        if accounts && held.accounting == Accounting::Unknown {
+        if accounts && held.accounting == Accounting::Unknown && held.refused.is_none() {
             held.accounting = Accounting::OpenOnly;
         }
         holder.memory_known = held.accounting != Accounting::Unknown;

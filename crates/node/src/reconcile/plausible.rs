@@ -1,9 +1,10 @@
 //! What a process cannot have: more than a device has, or numbers that no counting reaches. Pure.
 //!
-//! Each claim is judged alone. Claims that could all be true may still not be true together; then
+//! Each claim, of one process for one device, is judged alone. Claims that could all be true may still not be true together; then
 //! the sum says so, and each process's part says whose it is.
 
 use telltale_schema::memory::{MemorySpace, MemoryUsage};
+use telltale_schema::quantity;
 use telltale_schema::snapshot::KindUsage;
 
 use super::MAX_DEVICE_BYTES;
@@ -23,18 +24,30 @@ pub(super) fn capacity_of(claim: Option<u64>, table: Option<u64>) -> Option<u64>
     claim.filter(|bytes| (least..=most).contains(bytes))
 }
 
-/// Whether what a process claims to have in `space`, or to have had there, fits into a device of
-/// this capacity; true where that is not known.
-pub(super) fn fits_in(capacity: Option<u64>, space: MemorySpace, kinds: &[KindUsage]) -> bool {
-    let Some(capacity) = capacity else { return true };
-    let of_space = || kinds.iter().filter(|one| one.kind.space() == space);
-    let live = of_space().fold(0u64, |sum, one| sum.saturating_add(one.usage.live_bytes));
+/// Why a process cannot have these on a device with so much DRAM, in words; none where it can. What
+/// is not possible in one figure is believed in none: the others come from the same book.
+pub(super) fn implausible(kinds: &[KindUsage], dram_bytes: Option<u64>) -> Option<String> {
+    let claims = |bytes: u64, had: &str| {
+        let (claimed, there) = (quantity::bytes(bytes), quantity::bytes(dram_bytes?));
+        Some(format!("claims {had}{claimed} of DRAM where there are {there}"))
+    };
+    if !kinds.iter().all(|one| is_plausible(&one.usage)) {
+        return Some(String::from("claims numbers that no process can have counted"));
+    }
+    let capacity = dram_bytes?;
+    let of_dram = || kinds.iter().filter(|one| one.kind.space() == MemorySpace::Dram);
+    let live = of_dram().fold(0u64, |sum, one| sum.saturating_add(one.usage.live_bytes));
     // Kinds peak at different times, so that peaks have no sum.
-    live <= capacity && of_space().all(|one| one.usage.peak_bytes <= capacity)
+    let peak = of_dram().map(|one| one.usage.peak_bytes).max().unwrap_or(0);
+    match (live > capacity, peak > capacity) {
+        (true, _) => claims(live, ""),
+        (false, true) => claims(peak, "to have had "),
+        (false, false) => None,
+    }
 }
 
 /// Whether a process can have counted this; what has wrapped below zero is not.
-pub(super) fn is_plausible(usage: &MemoryUsage) -> bool {
+fn is_plausible(usage: &MemoryUsage) -> bool {
     let MemoryUsage {
         live_bytes,
         live_buffers,
@@ -51,8 +64,8 @@ pub(super) fn is_plausible(usage: &MemoryUsage) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{capacity_of, fits_in};
-    use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
+    use super::{capacity_of, implausible};
+    use telltale_schema::memory::{MemoryKind, MemoryUsage};
     use telltale_schema::snapshot::KindUsage;
 
     #[test]
@@ -74,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_in_a_space_fits_into_it() {
+    fn what_a_process_has_of_dram_fits_into_it() {
         let kind = |kind, live_bytes, peak_bytes| KindUsage {
             kind,
             usage: MemoryUsage { live_bytes, peak_bytes, ..MemoryUsage::default() },
@@ -86,12 +99,20 @@ mod tests {
             (vec![kind(dram, 1, 11)], false),
             (vec![kind(dram, 6, 9), kind(trace, 4, 9)], true),
             (vec![kind(dram, 6, 9), kind(trace, 5, 9)], false),
-            (vec![kind(dram, u64::MAX, 0), kind(trace, 5, 0)], false),
+            (vec![kind(dram, 1 << 47, 0), kind(trace, 1 << 47, 0)], false),
             (vec![kind(dram, 6, 6), kind(l1, 50, 50)], true),
         ];
         for (kinds, expected) in cases {
-            assert_eq!(fits_in(Some(10), MemorySpace::Dram, &kinds), expected, "{kinds:?}");
-            assert!(fits_in(None, MemorySpace::Dram, &kinds));
+            assert_eq!(implausible(&kinds, Some(10)).is_none(), expected, "{kinds:?}");
+            assert_eq!(implausible(&kinds, None), None);
         }
+        let words = |live: u64, peak: u64| {
+            implausible(&[kind(dram, live << 30, peak << 30)], Some(12 << 30))
+        };
+        let there = "of DRAM where there are 12.0 GiB";
+        assert_eq!(words(13, 13), Some(format!("claims 13.0 GiB {there}")));
+        assert_eq!(words(1, 14), Some(format!("claims to have had 14.0 GiB {there}")));
+        let wrapped = implausible(&[kind(l1, u64::MAX, 0)], None);
+        assert_eq!(wrapped.as_deref(), Some("claims numbers that no process can have counted"));
     }
 }

@@ -132,7 +132,8 @@ impl ProcessDraft {
             claimed.row_found = true;
             return;
         }
-        held(&mut self.process, index).accounting = Accounting::BytesOnly;
+        let held = held(&mut self.process, index);
+        (held.accounting, held.refused) = (Accounting::BytesOnly, None);
         for (kind, bytes) in &row.kinds {
             let usage = HeldUsage::BytesOnly { live_bytes: *bytes };
             parts.add_process(*kind, &usage);

@@ -202,7 +202,7 @@ fn no_impossible_figure_gets_through_and_what_does_adds_up() {
         let result = reconcile(observed(vec![chip(3, &[])], processes, vec![]));
         assert_eq!(parts(&result, DRAM), (100, 100, 0, 0));
         assert_eq!(result.devices[0].kind(DRAM).unwrap().live_buffers, Some(1));
-        assert_eq!(parts(&result, MemoryKind::L1).0, 5, "what is plausible stays");
+        assert!(result.devices[0].kind(MemoryKind::L1).is_none(), "it is believed whole or not");
         assert_eq!(result.refused.len(), 1);
     }
 }
@@ -382,9 +382,26 @@ fn a_figure_that_cannot_be_true_is_refused_and_reported() {
     let liar = with_ledger(10, ProcessState::Alive, vec![claim(3, NOT, &kinds)]);
     let regions = vec![region(3, &[(DRAM, u64::MAX - 100)], vec![])];
     let result = reconcile(observed(vec![chip(3, &[])], vec![liar], regions));
-    assert_eq!(result.devices[0].kind(DRAM), None);
-    assert_eq!(parts(&result, MemoryKind::L1), (8, 8, 0, 0));
+    assert_eq!(result.devices[0].kinds, []);
+    let held = &result.processes[0].devices[0];
+    assert_eq!((held.accounting, held.live_bytes(MemorySpace::Dram)), (Accounting::Unknown, None));
+    assert!(held.refused.as_ref().unwrap().contains("that no process can have"), "{held:?}");
     assert_eq!(result.refused.len(), 2);
+    assert_eq!(result.refused[0].0, "pid 10 ()");
+}
+
+#[test]
+fn a_process_whose_claim_is_refused_has_what_others_say_of_it() {
+    let liar = || with_ledger(10, ProcessState::Alive, vec![claim(3, TOTALS, &[(DRAM, 13 << 30)])]);
+    let result = reconcile(observed(vec![chip(3, &[(10, 1)])], vec![liar()], Vec::new()));
+    let used = &result.devices[0].space(MemorySpace::Dram).unwrap().used_bytes;
+    assert_eq!(used.absence().map(|(reason, _)| reason), Some(Absence::Unknown));
+    let rows = vec![row(10, &[(DRAM, 90)], RowOwner::Observed(0))];
+    let regions = vec![region(3, &[(DRAM, 90)], rows)];
+    let result = reconcile(observed(vec![chip(3, &[(10, 1)])], vec![liar()], regions));
+    assert_eq!(parts(&result, DRAM), (90, 90, 0, 0));
+    let held = &result.processes[0].devices[0];
+    assert_eq!((held.accounting, held.refused.is_none()), (Accounting::BytesOnly, true));
 }
 
 #[test]
@@ -433,7 +450,7 @@ fn any_process() -> impl Strategy<Value = ProcessObservation> {
         });
         match claims {
             Some(claims) => with_ledger(pid, state, claims),
-            None => ProcessObservation { process: process(pid, state), memory: None },
+            None => ProcessObservation::bare(process(pid, state)),
         }
     })
 }

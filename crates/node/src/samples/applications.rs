@@ -13,7 +13,7 @@ use telltale_wire::limits::{MAX_LABEL_VALUE_BYTES, MAX_LABELS, MAX_NAME_BYTES, M
 use super::entry::{Entry, Joining};
 use super::label_sets::SetId;
 use super::process::is_ours;
-use super::{BucketCounts, Family, SampleOptions, Samples, Value};
+use super::{BucketCounts, Family, SampleOptions, Samples, Total, Value};
 
 /// What the names of these metrics begin with here.
 pub const PREFIX: &str = "telltale_application_";
@@ -83,8 +83,9 @@ impl<'a> Applications<'a> {
             MetricValue::Counter(count) => Value::Number(Number::Whole(*count)),
             MetricValue::Gauge(value) => Value::Number(Number::Float(*value)),
             MetricValue::Histogram { bounds, counts, sum } => {
+                let bounds = Cow::Borrowed(bounds.as_slice());
                 let counts = Cow::Borrowed(counts.as_slice());
-                Value::Buckets(Box::new(BucketCounts { bounds, counts, sum: *sum }))
+                Value::Buckets(Box::new(BucketCounts { bounds, counts, sum: Total::of(*sum) }))
             }
         };
         let (second, joining) = (SetId::default(), Joining::Sum);

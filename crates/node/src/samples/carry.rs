@@ -1,9 +1,10 @@
-//! What keeps a row's counters from going down when a process of it ends, or moves to another row:
+//! What keeps a row's counters and histograms from going down when a process of it ends, or moves to another row:
 //! a smaller number would look as if all had begun anew, and be counted a second time.
 //!
 //! What a process had when it was last seen stays with the row it was in; a row that it moves to
 //! counts it from there on. A row without living processes is forgotten with all it had.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,11 +18,11 @@ use super::entry::{Entry, Joining};
 use super::label_sets::SetId;
 use super::process::Making;
 use super::rows::RowKey;
-use super::{SampleOptions, Samples, Value};
+use super::{BucketCounts, SampleOptions, Samples, Total, Value};
 
-/// Series of one row that are remembered of processes that have ended. One more, and its counter
-/// begins anew.
-const MAX_CARRIED_SERIES: usize = 4096;
+/// Numbers of one row that are remembered of processes that have ended: one for a counter, one for
+/// each bucket of a histogram. One more, and what it counts begins anew.
+const MAX_CARRIED_NUMBERS: usize = 4096;
 
 /// Where a process is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,9 +46,22 @@ struct Series {
 pub(super) struct Carry {
     previous: Option<Arc<Snapshot>>,
     places: HashMap<ProcessIdentity, Place>,
-    /// What is added to the sums over living processes; less than nothing where a process came
-    /// with a past.
-    carried: HashMap<Place, HashMap<Series, i128>>,
+    /// What is added to the sums over living processes, by row.
+    carried: HashMap<Place, CarriedRow>,
+}
+
+#[derive(Debug, Default)]
+struct CarriedRow {
+    series: HashMap<Series, Carried>,
+    numbers: usize,
+}
+
+/// What a series has had of processes that it has no more; less than nothing where a process came
+/// with a past.
+#[derive(Debug, Clone, PartialEq)]
+enum Carried {
+    Count(i128),
+    Buckets { bounds: Vec<f64>, counts: Vec<i128>, sum: Total },
 }
 
 impl Carry {
@@ -74,18 +88,13 @@ impl Carry {
             let known = to.filter(|to| before.values().any(|place| place == *to)).cloned();
             for (series, count) in counters {
                 if let Some(to) = &known {
-                    add(&mut self.carried, to, &series, -i128::from(count));
+                    self.carried.entry(to.clone()).or_default().add(&series, &count.negated());
                 }
-                add(&mut self.carried, from, &series, i128::from(count));
+                self.carried.entry(from.clone()).or_default().add(&series, &count);
             }
         }
         let places = &self.places;
         self.carried.retain(|place, _| places.values().any(|other| other == place));
-    }
-
-    /// Whether there is anything to add to this row.
-    pub(super) fn has(&self, place: &Place) -> bool {
-        self.carried.contains_key(place)
     }
 
     /// Adds it to the row's entries, which are sorted and one for each series.
@@ -96,7 +105,8 @@ impl Carry {
         entries: &mut Vec<Entry<'a>>,
     ) {
         let sorted = entries.len();
-        for (series, carried) in self.carried.get(place).into_iter().flatten() {
+        let row = self.carried.get(place).map(|row| &row.series);
+        for (series, carried) in row.into_iter().flatten() {
             let Some(family) = family(samples, &series.family) else { continue };
             let mut set = |pairs: &Vec<(String, String)>| {
                 let pairs = pairs.iter().cloned();
@@ -106,12 +116,12 @@ impl Carry {
             let key = (family, second, third);
             match entries[..sorted].binary_search_by_key(&key, Entry::series) {
                 Ok(found) => {
-                    if let Some(Value::Number(Number::Whole(count))) = &mut entries[found].value {
-                        *count = sum(*count, *carried);
+                    if let Some(value) = &mut entries[found].value {
+                        carried.add_to(value);
                     }
                 }
                 Err(_) => {
-                    let value = Some(Value::Number(Number::Whole(sum(0, *carried))));
+                    let value = Some(carried.alone());
                     entries.push(Entry { family, second, third, value, joining: Joining::Sum });
                 }
             }
@@ -119,23 +129,123 @@ impl Carry {
     }
 }
 
-fn sum(count: u64, carried: i128) -> u64 {
-    let sum = i128::from(count).saturating_add(carried).max(0);
-    u64::try_from(sum).unwrap_or(u64::MAX)
+// === impl CarriedRow ===
+
+impl CarriedRow {
+    fn add(&mut self, series: &Series, more: &Carried) {
+        if let Some(known) = self.series.get_mut(series) {
+            if known.add(more) {
+                return;
+            }
+            // Its buckets are others now: the series begins anew.
+            self.numbers -= known.numbers();
+            self.series.remove(series);
+        }
+        if !more.is_nothing() && self.numbers + more.numbers() <= MAX_CARRIED_NUMBERS {
+            self.numbers += more.numbers();
+            self.series.insert(series.clone(), more.clone());
+        }
+    }
 }
 
-fn add(
-    carried: &mut HashMap<Place, HashMap<Series, i128>>,
-    place: &Place,
-    series: &Series,
-    count: i128,
-) {
-    let row = carried.entry(place.clone()).or_default();
-    if let Some(known) = row.get_mut(series) {
-        *known = known.saturating_add(count);
-    } else if count != 0 && row.len() < MAX_CARRIED_SERIES {
-        row.insert(series.clone(), count);
+// === impl Carried ===
+
+impl Carried {
+    /// What an entry's value has; none where it is nothing that only grows.
+    fn of(value: &Value<'_>, kind: MetricKind) -> Option<Self> {
+        match value {
+            Value::Number(Number::Whole(count)) if kind == MetricKind::Counter => {
+                Some(Self::Count(i128::from(*count)))
+            }
+            Value::Buckets(counted) => Some(Self::Buckets {
+                bounds: counted.bounds.to_vec(),
+                counts: counted.counts.iter().map(|count| i128::from(*count)).collect(),
+                sum: counted.sum,
+            }),
+            Value::Number(_) => None,
+        }
     }
+
+    fn numbers(&self) -> usize {
+        match self {
+            Self::Count(_) => 1,
+            Self::Buckets { counts, .. } => counts.len(),
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Count(count) => *count == 0,
+            Self::Buckets { counts, .. } => counts.iter().all(|count| *count == 0),
+        }
+    }
+
+    fn negated(&self) -> Self {
+        match self {
+            Self::Count(count) => Self::Count(-count),
+            Self::Buckets { bounds, counts, sum } => Self::Buckets {
+                bounds: bounds.clone(),
+                counts: counts.iter().map(|count| -count).collect(),
+                sum: sum.negated(),
+            },
+        }
+    }
+
+    /// Adds `more`, where it has the same buckets; says whether it has.
+    fn add(&mut self, more: &Self) -> bool {
+        match (self, more) {
+            (Self::Count(count), Self::Count(more)) => {
+                *count = count.saturating_add(*more);
+                true
+            }
+            (
+                Self::Buckets { bounds, counts, sum },
+                Self::Buckets { bounds: same, counts: more, sum: rest },
+            ) if bounds == same && counts.len() == more.len() => {
+                for (count, more) in counts.iter_mut().zip(more) {
+                    *count = count.saturating_add(*more);
+                }
+                *sum = sum.plus(*rest);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds it to what the living processes have, if that has the same buckets.
+    fn add_to(&self, value: &mut Value<'_>) {
+        match (self, value) {
+            (Self::Count(carried), Value::Number(Number::Whole(count))) => {
+                *count = together(*count, *carried);
+            }
+            (Self::Buckets { bounds, counts, sum }, Value::Buckets(living))
+                if *bounds == *living.bounds && counts.len() == living.counts.len() =>
+            {
+                for (count, carried) in living.counts.to_mut().iter_mut().zip(counts) {
+                    *count = together(*count, *carried);
+                }
+                living.sum = living.sum.plus(*sum);
+            }
+            _ => {}
+        }
+    }
+
+    /// The value where no living process has the series.
+    fn alone<'a>(&self) -> Value<'a> {
+        match self {
+            Self::Count(carried) => Value::Number(Number::Whole(together(0, *carried))),
+            Self::Buckets { bounds, counts, sum } => {
+                let counts = counts.iter().map(|count| together(0, *count)).collect();
+                let (bounds, counts) = (Cow::Owned(bounds.clone()), Cow::Owned(counts));
+                Value::Buckets(Box::new(BucketCounts { bounds, counts, sum: *sum }))
+            }
+        }
+    }
+}
+
+fn together(count: u64, carried: i128) -> u64 {
+    let sum = i128::from(count).saturating_add(carried).max(0);
+    u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
 fn family(samples: &Samples<'_>, name: &str) -> Option<usize> {
@@ -143,8 +253,12 @@ fn family(samples: &Samples<'_>, name: &str) -> Option<usize> {
     defined.ok().or_else(|| Applications::place_of(samples, name))
 }
 
-/// The counters of one process of a snapshot.
-fn counters(snapshot: &Snapshot, process: &Process, options: &SampleOptions) -> Vec<(Series, u64)> {
+/// The counters and histograms of one process of a snapshot.
+fn counters(
+    snapshot: &Snapshot,
+    process: &Process,
+    options: &SampleOptions,
+) -> Vec<(Series, Carried)> {
     let mut samples = Samples::empty();
     let mut making = Making::new(&mut samples, snapshot, *options);
     let mut entries = Vec::new();
@@ -157,13 +271,13 @@ fn counters(snapshot: &Snapshot, process: &Process, options: &SampleOptions) -> 
     };
     let counter = |entry: &Entry<'_>| {
         let family = &samples.families[entry.family];
-        let Some(Value::Number(Number::Whole(count))) = entry.value else { return None };
+        let carried = Carried::of(entry.value.as_ref()?, family.kind)?;
         let series = Series {
             family: family.name.to_string(),
             second: pairs(entry.second),
             third: pairs(entry.third),
         };
-        (family.kind == MetricKind::Counter).then_some((series, count))
+        Some((series, carried))
     };
     entries.iter().filter_map(counter).collect()
 }

@@ -1,7 +1,7 @@
 //! Samples of devices: all of them, whoever asks.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use telltale_schema::chip::FactSource;
 use telltale_schema::metric::MetricDefinition;
@@ -55,20 +55,9 @@ const MEASURES: [Measure; 14] = [
     (DEVICE_THERMAL_TRIPS_TOTAL, None, Read::Whole(|t| &t.thermal_trips_total)),
 ];
 
-/// The label sets of the devices, in the order of the snapshot. Where two are shown alike, the
-/// later ones have a number behind their name: two series must not have the same labels.
+/// The label sets of the devices, in the order of the snapshot, where each has a name of its own.
 pub(super) fn labels<'a>(samples: &mut Samples<'a>, devices: &'a [Device]) -> Vec<SetId> {
-    let mut times: HashMap<&str, u32> = HashMap::new();
-    let mut set = |device: &'a Device| {
-        let times = times.entry(&device.id).or_default();
-        *times += 1;
-        let id = match *times {
-            1 => Cow::Borrowed(device.id.as_str()),
-            number => Cow::Owned(format!("{}#{number}", device.id)),
-        };
-        samples.sets.one("device", id)
-    };
-    devices.iter().map(&mut set).collect()
+    devices.iter().map(|device| samples.sets.one("device", device.id.as_str())).collect()
 }
 
 /// Adds the samples of all devices.

@@ -61,7 +61,7 @@ fn joined<'a>(one: Value<'a>, other: Value<'a>, joining: Joining) -> Option<Valu
                 for (count, more) in counts.iter_mut().zip(&*other.counts) {
                     *count = count.saturating_add(*more);
                 }
-                let sum = sum + other.sum;
+                let sum = sum.plus(other.sum);
                 Value::Buckets(Box::new(BucketCounts { bounds, counts: counts.into(), sum }))
             })
         }

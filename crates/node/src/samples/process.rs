@@ -89,8 +89,7 @@ impl<'s, 'a> Making<'s, 'a> {
         options: SampleOptions,
     ) -> Self {
         let devices = device::labels(samples, &snapshot.devices);
-        // Of devices that are shown alike, a process can name only the first.
-        let named = snapshot.devices.iter().map(|device| device.id.as_str()).zip(&devices).rev();
+        let named = snapshot.devices.iter().map(|device| device.id.as_str()).zip(&devices);
         let by_device_id = named.map(|(id, set)| (id, *set)).collect();
         let kinds = MemoryKind::ALL.map(|kind| samples.sets.one("kind", kind.name()));
         let fields = Fields::new();

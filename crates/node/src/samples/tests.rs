@@ -236,6 +236,55 @@ fn a_counter_never_goes_down_while_its_row_is_there() {
 }
 
 #[test]
+fn a_histogram_never_goes_down_while_its_row_is_there() {
+    let with = |pid, name: &str, bounds: &[f64], counts: &[u64], sum| {
+        let mut process = process(pid, name, "ada", 1);
+        let (bounds, counts) = (bounds.to_vec(), counts.to_vec());
+        process.metrics =
+            [metric("wait", &[], MetricValue::Histogram { bounds, counts, sum })].into();
+        process
+    };
+    let one = |pid, counts: &[u64], sum| with(pid, "train", &[1.0], counts, sum);
+    let mut sampler = Sampler::default();
+    // Both buckets, sum, count.
+    let mut wait = |processes: Vec<Process>| -> Vec<f64> {
+        let (text, _) = text(&mut sampler, &snapshot(vec![device(1)], processes));
+        let families = parse(&text, false).unwrap();
+        let found = families.iter().find(|family| family.name.ends_with("wait"));
+        found.into_iter().flat_map(|it| &it.samples).map(|sample| sample.value).collect()
+    };
+    let both = vec![one(1, &[60, 40], 0.1), one(2, &[30, 70], 0.2)];
+    let together = wait(both);
+    assert_eq!(together[..2], [90.0, 200.0]);
+    // One ends; another comes; its own observations are counted on top.
+    assert_eq!(wait(vec![one(2, &[30, 70], 0.2)]), together);
+    let next = wait(vec![one(2, &[31, 70], 0.2), one(3, &[1, 1], 1.0)]);
+    assert_eq!((next[0], next[1], next[3]), (92.0, 203.0, 203.0));
+    // All that observed anything end, the row goes on, and so does what comes back into it.
+    let idle = || process(4, "train", "ada", 1);
+    assert!(wait(vec![idle()]).is_empty());
+    assert_eq!(wait(vec![idle(), one(5, &[1, 0], 1.0)])[..2], [93.0, 204.0]);
+    // Other buckets cannot be added.
+    assert_eq!(wait(vec![idle(), with(6, "train", &[2.0], &[1, 0], 1.0)])[1], 1.0);
+    assert!(wait(Vec::new()).is_empty());
+}
+
+#[test]
+fn what_one_process_says_twice_is_one_series() {
+    let mut one = process(1, "train", "ada", 1);
+    let twice = metric("steps", &[("phase", "a")], MetricValue::Counter(2));
+    let ours =
+        metric("telltale_process_operations_total", &[("device", "1001")], MetricValue::Counter(5));
+    one.metrics = [twice.clone(), ours.clone(), twice, ours].into();
+    let families = families(&snapshot(vec![device(1)], vec![one]), SampleOptions::default());
+    for (name, expected) in
+        [("telltale_application_steps_total", 4.0), ("telltale_process_operations_total", 10.0)]
+    {
+        assert_eq!(values(&families, name, &["process"])["train"], expected);
+    }
+}
+
+#[test]
 fn a_hostile_process_steers_no_series_but_its_own() {
     let mut hostile = process(7, "x\",user=\"root\"} 1\n# EOF", "eve", 1);
     let histogram =
@@ -330,14 +379,6 @@ fn registered_counters_and_histograms_of_one_row_add_up() {
     let differ = vec![with(1, &[1.0], &[1, 2]), with(2, &[2.0], &[10, 20])];
     let families = self::families(&snapshot(vec![device(1)], differ), SampleOptions::default());
     assert!(families.iter().all(|family| !family.name.ends_with("wait")));
-}
-
-#[test]
-fn devices_that_are_shown_alike_stay_apart() {
-    let families =
-        families(&snapshot(vec![device(1), device(1)], Vec::new()), SampleOptions::default());
-    let up = values(&families, "telltale_device_up", &["device"]);
-    assert_eq!(up.into_keys().collect::<Vec<_>>(), ["1001", "1001#2"]);
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl<'s, 'a> Writing<'s, 'a> {
             Value::Number(number) => lines.sample(&labels, *number, family.created),
             Value::Buckets(counted) => {
                 let BucketCounts { bounds, counts, sum } = &**counted;
-                let buckets = Buckets { bounds, counts, sum: *sum };
+                let buckets = Buckets { bounds, counts, sum: sum.value() };
                 lines.histogram(&labels, buckets, family.created);
             }
         }

@@ -15,6 +15,10 @@ pub struct HeldDevice {
     /// How much is known of its memory there.
     #[serde(default)]
     pub accounting: Accounting,
+    /// Why what the process says of its memory there is not believed, where it is not: nobody has
+    /// more than the device has. Nothing is known then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// What it has there, by kind, for kinds with any.
     pub kinds: Vec<HeldKind>,
     /// The same by space, for spaces with any; see [`Self::add_up`].

@@ -1,6 +1,7 @@
 //! Processes, what they record, and what dead ones left.
 
 use telltale_schema::snapshot::{Accounting, ProcessState, Snapshot};
+use telltale_schema::text::printable;
 
 use super::finding::Finding;
 
@@ -11,8 +12,19 @@ pub(super) fn look(snapshot: &Snapshot, findings: &mut Vec<Finding>) {
     let dead = snapshot.processes.len() - alive;
     let unknown = snapshot.processes.iter().filter(|process| {
         process.state != ProcessState::Dead
-            && process.devices.iter().any(|held| held.accounting == Accounting::Unknown)
+            && process
+                .devices
+                .iter()
+                .any(|held| held.accounting == Accounting::Unknown && held.refused.is_none())
     });
+    for process in &snapshot.processes {
+        for why in process.devices.iter().filter_map(|held| held.refused.as_ref()) {
+            let pid = process.pid.map(|pid| format!("pid {pid}, ")).unwrap_or_default();
+            let (name, why) = (printable(&process.name), printable(why));
+            let what = format!("{pid}{name}: it {why}; none of that is counted");
+            findings.push(Finding::partly("processes", what, "telltale smi --details"));
+        }
+    }
     findings.push(match (alive, unknown.count()) {
         (0, _) => Finding::works("processes", "none holds a device"),
         (alive, 0) => Finding::works("processes", format!("{alive}, all with known memory")),

@@ -1080,6 +1080,9 @@ pub struct HeldDevice {
     /// Buffers of all kinds; not set when they are not known.
     #[prost(uint64, optional, tag = "6")]
     pub live_buffers: ::core::option::Option<u64>,
+    /// Why what the process says of its memory there is not believed; not set where it is.
+    #[prost(string, optional, tag = "7")]
+    pub refused: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What one process has of one kind of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

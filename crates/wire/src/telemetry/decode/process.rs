@@ -60,6 +60,7 @@ fn held_device(from: message::HeldDevice, devices: usize) -> Result<HeldDevice, 
         kinds: from.kinds.into_iter().map(held_kind).collect::<Result<_, _>>()?,
         spaces: from.spaces.into_iter().map(held_space).collect::<Result<_, _>>()?,
         live_buffers: from.live_buffers,
+        refused: from.refused,
     })
 }
 

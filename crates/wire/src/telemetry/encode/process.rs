@@ -130,6 +130,9 @@ fn held_device(to: &mut Writer, held: &HeldDevice) {
         });
     }
     to.maybe(6, held.live_buffers);
+    if let Some(why) = &held.refused {
+        to.set_bytes(7, why.as_bytes());
+    }
 }
 
 fn held_kind(to: &mut Writer, held: &HeldKind) {
