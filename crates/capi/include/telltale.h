@@ -80,15 +80,18 @@ typedef struct telltale_options_s {
     uint32_t reserved;              /* 0 */
 } telltale_options_s;
 
-/* A device as the runtime knows it. Set everything to 0 first. */
+/* A device as the runtime knows it. Set everything to 0 first. Any of ASIC id, PCI address, board id
+ * with location, Galaxy position and driver's number tells which chip it is; with logical_id alone it
+ * is a device of its own, unknown:N. */
 typedef struct telltale_device_s {
     size_t struct_size;           /* sizeof(telltale_device_s) */
     uint32_t known;               /* telltale_known_e flags of what is set below */
     uint32_t logical_id;          /* The runtime's own number; always used. */
-    uint64_t asic_id;             /* The id the chip's firmware reports. */
+    uint64_t asic_id;             /* What the chip's firmware reports, or UMD's chip id. Of a remote
+                                     chip its gateway's will do; its own wants board_id beside it. */
     uint64_t board_id;            /* The board's serial number; also tells its type. */
-    uint32_t driver_ordinal;      /* N of /dev/tenstorrent/N. */
-    uint32_t pci_domain;          /* PCI address. */
+    uint32_t driver_ordinal;      /* N of /dev/tenstorrent/N; of a remote chip its gateway's. */
+    uint32_t pci_domain;          /* PCI address; of a remote chip its gateway's. */
     uint8_t pci_bus;
     uint8_t pci_device;
     uint8_t pci_function;

@@ -6,9 +6,11 @@
 //! reads a workload's memory or waits for one.
 
 mod answers;
+mod asking;
 mod book;
 mod framing;
 mod message;
+mod passing_on;
 mod peer;
 mod roster;
 mod serving;
@@ -24,6 +26,8 @@ use crate::service::View;
 use serving::Serving;
 use telltale_server::listen::Listener;
 
+pub(crate) use asking::{Told, ask};
+pub use passing_on::{PassingOn, SOCKET_NAME};
 pub(crate) use roster::LegacyProcess;
 pub use roster::{LegacyFigures, Roster};
 
@@ -54,6 +58,18 @@ pub enum ServeError {
     Listen(#[source] io::Error),
 }
 
+/// How long nobody is accepted after accepting failed, as it does while descriptors are short.
+const PAUSE_AFTER_FAILURE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// These as Unix sockets, which they must be.
+fn unix(listeners: Vec<Listener>) -> Result<Vec<UnixListener>, ServeError> {
+    let unix = listeners.into_iter().map(|listener| match listener {
+        Listener::Unix(listener) => Ok(listener),
+        Listener::Tcp(_) => Err(ServeError::NotUnix),
+    });
+    unix.collect()
+}
+
 // === impl LegacyService ===
 
 impl LegacyService {
@@ -62,11 +78,7 @@ impl LegacyService {
     /// # Errors
     /// When one is no Unix socket.
     pub fn new(listeners: Vec<Listener>, roster: Roster) -> Result<Self, ServeError> {
-        let unix = listeners.into_iter().map(|listener| match listener {
-            Listener::Unix(listener) => Ok(listener),
-            Listener::Tcp(_) => Err(ServeError::NotUnix),
-        });
-        let listeners = unix.collect::<Result<_, _>>()?;
+        let listeners = unix(listeners)?;
         roster.open();
         Ok(Self { listeners, roster })
     }

@@ -124,6 +124,8 @@ pub(crate) struct Processes {
     environments: Patience,
     /// The directories that the last look found.
     directories: Vec<Arc<RuntimeDirectory>>,
+    /// Those of them that are this machine's and user's own.
+    main_directories: Vec<Arc<RuntimeDirectory>>,
     /// Those of them that have more names than are looked at.
     truncated: Vec<PathBuf>,
     answered: Answered,
@@ -197,6 +199,7 @@ impl Processes {
             descriptions,
             environments: Patience::default(),
             directories: Vec::new(),
+            main_directories: Vec::new(),
             truncated: Vec::new(),
             answered: Answered::default(),
             pods,
@@ -209,6 +212,7 @@ impl Processes {
         let now = (self.clock.now(), self.clock.monotonic_ns());
         let (mut report, mut closed) = (Report::default(), Closed::default());
         let mut listed = self.list_main(&mut report);
+        self.main_directories = listed.iter().map(|one| Arc::clone(&one.directory)).collect();
         let containers = self.list_containers(holders, &mut listed, &mut report);
         self.directories = listed.iter().map(|one| Arc::clone(&one.directory)).collect();
         let truncated = listed.iter().filter(|one| one.listing.truncated);

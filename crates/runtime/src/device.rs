@@ -16,9 +16,10 @@ use crate::tracker;
 /// What a runtime knows of a device when it opens it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceDescription {
-    /// Who the chip is. The more of it is known, the surer a reader can tell it from others.
+    /// Who the chip is. The more of it is known, the surer a reader can tell it from others; any of
+    /// ASIC id, PCI address, board id with location and driver's number will do.
     pub identity: ChipIdentity,
-    /// The runtime's own number for it.
+    /// The runtime's own number for it. Where nothing else is known, the device is `unknown:N`.
     pub logical_id: u32,
     /// Its capacities, where the runtime knows them.
     pub facts: Option<ChipFacts>,

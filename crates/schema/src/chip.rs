@@ -28,7 +28,8 @@ pub struct ChipIdentity {
     /// Where the chip's PCI function sits; none for a chip reached through another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci: Option<PciAddress>,
-    /// The id that the firmware reports (`tt_asic_id`).
+    /// The id that the firmware reports (`tt_asic_id`). A chip without a PCI link has its gateway's
+    /// in the driver's files; a process may give the chip's own, or UMD's id of the chip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asic_id: Option<AsicId>,
     /// The board's serial number (`tt_serial`). All 32 chips of a Galaxy may share one.

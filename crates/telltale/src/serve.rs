@@ -65,7 +65,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let mut parts = Parts::new(Arc::clone(&configuration), directory.clone(), handed);
     let policy = parts::start(&mut parts, &configuration, &view, directory.as_deref())
         .map_err(|error| Failure::because(&error))?;
-    legacy::start(&mut parts, &configuration, &view, roster)?;
+    legacy::start(&mut parts, &configuration, &view, (roster, &policy, directory.is_some()))?;
     log::info(&format!("collecting each {} s", configuration.interval_seconds));
     notifier.ready(&view);
     let outcome = loop {

@@ -51,6 +51,7 @@ pub(crate) struct Client {
 pub(crate) struct LegacyProcess {
     pub(crate) pid: u32,
     pub(crate) start_time_ticks: u64,
+    pub(crate) uid: u32,
     pub(crate) devices: Vec<DeviceClaim>,
     pub(crate) faults: RecordingFaults,
 }
@@ -90,6 +91,11 @@ impl Roster {
         })
     }
 
+    /// Whether there is a socket here, so that nobody else need be asked for clients.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state().is_open
+    }
+
     /// Counts something that was refused.
     pub(super) fn refuse(&self, reason: &'static str) {
         self.state().refuse(reason);
@@ -119,6 +125,7 @@ impl Roster {
                 let process = all.entry(key).or_insert_with(|| LegacyProcess {
                     pid: client.pid,
                     start_time_ticks: client.start_time_ticks,
+                    uid: client.uid,
                     devices: Vec::new(),
                     faults: RecordingFaults::default(),
                 });

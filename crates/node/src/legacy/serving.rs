@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::framing::Framing;
 use super::message::{Form, Request, Verb};
 use super::roster::{Roster, Seat};
-use super::{ServeError, answers, peer};
+use super::{PAUSE_AFTER_FAILURE, ServeError, answers, peer};
 use crate::service::View;
 use telltale_server::log;
 
@@ -36,8 +36,6 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 const MESSAGES_A_SECOND: u32 = 20_000;
 /// Messages that a client may be ahead of that.
 const BURST: u32 = 65_536;
-/// How long nobody is accepted after accepting failed, as it does while descriptors are short.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What all connections share.
 #[derive(Debug, Clone)]
@@ -78,7 +76,7 @@ async fn accept(listener: UnixListener, serving: Arc<Serving>) {
                         clients.spawn(attend(stream, end, seat, Arc::clone(&serving)));
                     }
                 }
-                Err(_) => sleep(ACCEPT_PAUSE).await,
+                Err(_) => sleep(PAUSE_AFTER_FAILURE).await,
             },
             Some(_) = clients.join_next() => {}
         }

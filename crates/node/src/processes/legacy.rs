@@ -1,11 +1,18 @@
 //! Processes that report by the allocation server's protocol: found by who is connected, which the
-//! kernel tells.
+//! kernel tells. A collector without a socket of its own asks the service of the runtime directory.
+
+use std::collections::BTreeMap;
 
 use telltale_schema::clock::Timestamp;
+use telltale_schema::process::ProcessIdentity;
+use telltale_schema::text::with_causes;
+use telltale_wire as wire;
 
-use super::{Found, Processes, described};
-use crate::legacy::{LegacyFigures, LegacyProcess};
+use super::status::Found as Seen;
+use super::{Found, Processes, claims, described};
+use crate::legacy::{self, LegacyFigures, LegacyProcess};
 use crate::observation::{LegacyObservation, ProcessObservation};
+use crate::report::Report;
 
 impl Processes {
     /// What the legacy socket did; none where there is none.
@@ -21,8 +28,12 @@ impl Processes {
         pids: &mut Vec<Option<u32>>,
         now: (Timestamp, u64),
     ) {
-        for reported in self.places.legacy.processes() {
-            let LegacyProcess { pid, start_time_ticks, devices, faults } = reported;
+        let reported = match self.places.legacy.is_open() {
+            true => self.places.legacy.processes(),
+            false => self.ask_legacy(found),
+        };
+        for reported in reported {
+            let LegacyProcess { pid, start_time_ticks, devices, faults, .. } = reported;
             let descriptions = &mut self.descriptions;
             // One that has ended since, or whose pid another has by now, is left out.
             let Some(description) =
@@ -32,12 +43,68 @@ impl Processes {
             };
             let known = pids.iter().position(|other| *other == Some(pid));
             let process = known.unwrap_or_else(|| {
-                let process = description.process(pid, None, now.0);
+                // What it counted stays with its row when it ends.
+                let own = self.standpoint.boot_id.zip(self.standpoint.namespace);
+                let identity = own.map(|(boot_id, pid_namespace)| ProcessIdentity {
+                    boot_id,
+                    pid_namespace,
+                    pid,
+                    start_time_ticks,
+                });
+                let process = description.process(pid, identity, now.0);
                 found.processes.push(ProcessObservation::bare(process));
                 pids.push(Some(pid));
                 found.processes.len() - 1
             });
             found.legacy.push(LegacyObservation { process, devices, faults });
         }
+    }
+
+    /// What the services of the runtime directories say of their clients, each process once.
+    fn ask_legacy(&mut self, found: &mut Found) -> Vec<LegacyProcess> {
+        let started_ns = self.clock.monotonic_ns();
+        let (mut report, mut has_service) = (Report::default(), false);
+        let mut all: BTreeMap<(u32, u64), LegacyProcess> = BTreeMap::new();
+        for directory in &self.main_directories {
+            match legacy::ask(directory, self.places.patience) {
+                Ok(None) => {}
+                Ok(Some(told)) => {
+                    has_service = true;
+                    for process in self.believed(told) {
+                        all.entry((process.pid, process.start_time_ticks)).or_insert(process);
+                    }
+                }
+                Err(error) => {
+                    has_service = true;
+                    let subject = directory.path().join(legacy::SOCKET_NAME);
+                    let detail = with_causes(&error);
+                    report.error(subject.display().to_string(), error.absence(), detail);
+                }
+            }
+        }
+        if has_service {
+            found.statuses.push(report.finish("legacy", &*self.clock, started_ns));
+        }
+        all.into_values().collect()
+    }
+
+    /// What of a service's answer is believed: what it says of processes of this boot and PID
+    /// namespace, for which it may speak.
+    fn believed(&self, told: legacy::Told) -> Vec<LegacyProcess> {
+        let legacy::Told { only_of, reports } = told;
+        let own = self.standpoint.boot_id.zip(self.standpoint.namespace);
+        let process = |report: wire::Report| {
+            let ProcessIdentity { boot_id, pid_namespace, pid, start_time_ticks } = report.identity;
+            if own != Some((boot_id, pid_namespace)) {
+                return None;
+            }
+            let Seen::Process(_, status) = self.procfs.find(pid) else { return None };
+            let uid = status.uids[0];
+            let faults = report.faults;
+            let devices = claims::of_report(&report).devices;
+            let may_speak = only_of.is_none_or(|of| of == uid);
+            may_speak.then_some(LegacyProcess { pid, start_time_ticks, uid, devices, faults })
+        };
+        reports.into_iter().filter_map(process).collect()
     }
 }

@@ -12,6 +12,7 @@ mod coordinated;
 mod crowded;
 mod demo;
 mod demo_cluster;
+mod described;
 mod doctor;
 mod emulate;
 mod events;

@@ -9,7 +9,7 @@ use telltale_harness::{ChildGuard, Scratch, compile_c, wait_until};
 use telltale_schema::snapshot::{Process, ProcessSource, Snapshot};
 
 use super::Serving;
-use crate::command::{PATIENCE, emulate, telltale};
+use crate::command::{PATIENCE, emulate, said, telltale};
 
 /// The machine as the service shows it.
 fn shown(socket: &Path) -> Snapshot {
@@ -74,11 +74,34 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     }
     let total = |snapshot: &Snapshot| snapshot.devices[0].kinds[0].total_bytes;
     assert_eq!(total(&shown(&socket)), 321_000);
+    // The command that looks once has the same of the service.
+    let once = || {
+        let mut command = telltale();
+        command.args(["smi", "--json", "--root"]).arg(&root).arg("--runtime-dir").arg(&run);
+        let said = said(&mut command);
+        serde_json::from_str::<Snapshot>(&said.out).unwrap_or_else(|why| panic!("{why}: {said:?}"))
+    };
+    let seen = once();
+    assert_eq!(total(&seen), 321_000);
+    for (client, bytes) in &clients {
+        let (process, held) = held(&seen, client.id()).unwrap();
+        assert_eq!((process.known_by, held), (Some(ProcessSource::Legacy), *bytes));
+    }
+    let source = seen.sources.iter().find(|source| source.name == "legacy").unwrap();
+    assert_eq!(source.errors, []);
+    let mut table = telltale();
+    let table = said(table.args(["smi", "--root"]).arg(&root).arg("--runtime-dir").arg(&run));
+    assert_eq!(table.out.matches("(legacy) client_").count(), 3, "{}", table.out);
     let (killed, _) = &mut clients[1];
     let pid = killed.id();
     killed.kill();
     wait_until("it to be gone", PATIENCE, || held(&shown(&socket), pid).is_none());
     assert_eq!(total(&shown(&socket)), 301_000);
+    assert_eq!(total(&once()), 301_000);
     service.end();
-    assert!(!legacy.exists());
+    assert!(!legacy.exists() && !run.join(telltale_node::legacy::SOCKET_NAME).exists());
+    // What it knew has gone with it, and that is no error.
+    let after = once();
+    assert!(after.processes.is_empty(), "{:?}", after.processes);
+    assert!(after.sources.iter().all(|source| source.name != "legacy"));
 }
