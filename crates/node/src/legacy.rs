@@ -26,7 +26,7 @@ use crate::service::View;
 use serving::Serving;
 use telltale_server::listen::Listener;
 
-pub(crate) use asking::{Told, ask};
+pub(crate) use asking::{PassedOn, ask};
 pub use passing_on::{PassingOn, SOCKET_NAME};
 pub(crate) use roster::LegacyProcess;
 pub use roster::{LegacyFigures, Roster};

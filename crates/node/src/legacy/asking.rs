@@ -20,7 +20,7 @@ use super::roster::MAX_CLIENTS;
 
 /// What a service says.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct PassedOn {
     /// The user whose processes it may speak for; none where it may for all.
     pub(crate) only_of: Option<u32>,
     /// Its clients, each once.
@@ -58,9 +58,9 @@ impl AskError {
 /// Asks the service of this directory; none where there is none that has legacy clients.
 pub(crate) fn ask(
     directory: &RuntimeDirectory,
-    patience: Duration,
-) -> Result<Option<Told>, AskError> {
-    let until = Instant::now() + patience;
+    timeout: Duration,
+) -> Result<Option<PassedOn>, AskError> {
+    let until = Instant::now() + timeout;
     let Ok(status) = directory.entry_status(SOCKET_NAME) else { return Ok(None) };
     let own = rustix::process::geteuid().as_raw();
     let allowed = [0, own, directory.owner()];
@@ -97,7 +97,7 @@ pub(crate) fn ask(
             reports.push(*report);
         }
     }
-    Ok(Some(Told { only_of: (!speaks_for_all).then_some(peer), reports }))
+    Ok(Some(PassedOn { only_of: (!speaks_for_all).then_some(peer), reports }))
 }
 
 /// The mode of ledgers in a directory that is one user's own.
@@ -144,7 +144,7 @@ fn wait(socket: &OwnedFd, until: Instant) -> Result<(), AskError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AskError, Told, ask};
+    use super::{AskError, PassedOn, ask};
     use crate::legacy::SOCKET_NAME;
     use std::io::Write;
     use std::os::unix::fs::chown;
@@ -157,9 +157,9 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    fn asked(place: &Scratch, patience: Duration) -> Result<Option<Told>, AskError> {
+    fn asked(place: &Scratch, timeout: Duration) -> Result<Option<PassedOn>, AskError> {
         place.set_mode(0o700);
-        ask(&RuntimeDirectory::open(place.path(), Purpose::Reading).unwrap(), patience)
+        ask(&RuntimeDirectory::open(place.path(), Purpose::Reading).unwrap(), timeout)
     }
 
     /// A service that sends `bytes` to the first that asks, and hangs up when the test joins it.

@@ -90,8 +90,8 @@ impl Processes {
 
     /// What of a service's answer is believed: what it says of processes of this boot and PID
     /// namespace, for which it may speak.
-    fn believed(&self, told: legacy::Told) -> Vec<LegacyProcess> {
-        let legacy::Told { only_of, reports } = told;
+    fn believed(&self, told: legacy::PassedOn) -> Vec<LegacyProcess> {
+        let legacy::PassedOn { only_of, reports } = told;
         let own = self.standpoint.boot_id.zip(self.standpoint.namespace);
         let process = |report: wire::Report| {
             let ProcessIdentity { boot_id, pid_namespace, pid, start_time_ticks } = report.identity;
