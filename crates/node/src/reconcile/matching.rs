@@ -93,8 +93,8 @@ fn is_told_by_own_id(named: &ChipIdentity) -> bool {
         && named.driver_ordinal.is_none()
 }
 
-/// The chip with a link of its own that is meant by who reached it through another one, as one can
-/// on boards whose chips all have links (a p300): by the board, as far as known, and its place there.
+/// The chip with a link of its own that is meant by a process which reached it through another one,
+/// as one can on boards whose chips all have links (a p300): by its board and its place there.
 fn on_board(known: &[Known<'_>], named: &ChipIdentity) -> Option<usize> {
     let has_links = |chip: &ChipIdentity| {
         chip.board_type != BoardType::Unknown && chip.board_type.remote_chips() == 0

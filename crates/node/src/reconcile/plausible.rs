@@ -1,7 +1,7 @@
 //! What a process cannot have: more than a device has, or numbers that no counting reaches. Pure.
 //!
-//! Each claim, of one process for one device, is judged alone. Claims that could all be true may still not be true together; then
-//! the sum says so, and each process's part says whose it is.
+//! Each claim, of one process for one device, is judged alone. Claims that could all be true may
+//! still not be true together; then the sum says so, and each process's part says whose it is.
 
 use telltale_schema::memory::{MemorySpace, MemoryUsage};
 use telltale_schema::quantity;

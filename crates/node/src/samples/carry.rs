@@ -1,5 +1,6 @@
-//! What keeps a row's counters and histograms from going down when a process of it ends, or moves to another row:
-//! a smaller number would look as if all had begun anew, and be counted a second time.
+//! What keeps a row's counters and histograms from going down when a process of it ends, or moves
+//! to another row: a smaller number would look as if all had begun anew, and be counted a second
+//! time.
 //!
 //! What a process had when it was last seen stays with the row it was in; a row that it moves to
 //! counts it from there on. A row without living processes is forgotten with all it had.

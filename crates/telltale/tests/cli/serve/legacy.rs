@@ -27,6 +27,36 @@ fn held(snapshot: &Snapshot, pid: u32) -> Option<(&Process, u64)> {
     Some((process, kinds.map(|kind| kind.usage.live_bytes()).sum()))
 }
 
+/// A client of one form that has asked who is there, and has allocated so many bytes of DRAM.
+fn reporting(place: &Scratch, legacy: &Path, form: usize, bytes: u64) -> ChildGuard {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/legacy/client.c");
+    let program = place.join(format!("client_{form}"));
+    compile_c(&source, &program, &[&format!("-DFORM={form}")]);
+    let mut client = Command::new(&program);
+    client.arg(legacy).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = ChildGuard::spawn(&mut client);
+    let mut output = BufReader::new(client.child().stdout.take().unwrap());
+    let input = client.child().stdin.as_mut().unwrap();
+    // Who is there, and an allocation of DRAM: type, device, bytes, kind, buffer.
+    writeln!(input, "6 -1 0 0 0").unwrap();
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.trim_end().ends_with("devices 1"), "{form}: {line}");
+    writeln!(input, "1 0 {bytes} 0 64").unwrap();
+    line.clear();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "sent\n", "{form}");
+    client
+}
+
+/// What the command that looks once shows.
+fn once(root: &Path, run: &Path) -> Snapshot {
+    let mut command = telltale();
+    command.args(["smi", "--json", "--root"]).arg(root).arg("--runtime-dir").arg(run);
+    let said = said(&mut command);
+    serde_json::from_str(&said.out).unwrap_or_else(|why| panic!("{why}: {said:?}"))
+}
+
 #[test]
 fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     let place = Scratch::new();
@@ -42,25 +72,9 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     service.says("collecting");
     let socket = run.join(telltale_node::grpc::SOCKET_NAME);
 
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/legacy/client.c");
     let mut clients = Vec::new();
     for (form, bytes) in [(112, 1000), (128, 20_000), (144, 300_000)] {
-        let program = place.join(format!("client_{form}"));
-        compile_c(&source, &program, &[&format!("-DFORM={form}")]);
-        let mut client = Command::new(&program);
-        client.arg(&legacy).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut client = ChildGuard::spawn(&mut client);
-        let mut output = BufReader::new(client.child().stdout.take().unwrap());
-        let input = client.child().stdin.as_mut().unwrap();
-        // Who is there, and an allocation of DRAM: type, device, bytes, kind, buffer.
-        writeln!(input, "6 -1 0 0 0").unwrap();
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        assert!(line.trim_end().ends_with("devices 1"), "{form}: {line}");
-        writeln!(input, "1 0 {bytes} 0 64").unwrap();
-        line.clear();
-        output.read_line(&mut line).unwrap();
-        assert_eq!(line, "sent\n", "{form}");
+        let client = reporting(&place, &legacy, form, bytes);
         clients.push((client, bytes));
     }
     for (client, bytes) in &clients {
@@ -75,12 +89,7 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     let total = |snapshot: &Snapshot| snapshot.devices[0].kinds[0].total_bytes;
     assert_eq!(total(&shown(&socket)), 321_000);
     // The command that looks once has the same of the service.
-    let once = || {
-        let mut command = telltale();
-        command.args(["smi", "--json", "--root"]).arg(&root).arg("--runtime-dir").arg(&run);
-        let said = said(&mut command);
-        serde_json::from_str::<Snapshot>(&said.out).unwrap_or_else(|why| panic!("{why}: {said:?}"))
-    };
+    let once = || once(&root, &run);
     let seen = once();
     assert_eq!(total(&seen), 321_000);
     for (client, bytes) in &clients {
