@@ -67,8 +67,19 @@ pub struct IntakeCounts {
     pub stale: u64,
     /// Checkpoints of ranks that are not this node's.
     pub foreign_checkpoints: u64,
+    /// Entries that are shown and reported to nobody, since they may be of anybody.
+    pub unverified: u64,
     /// What became of the rest.
     pub tracker: TrackerCounts,
+}
+
+/// Whether a post is known to come from the node's workers, or from somebody who may end them anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// It is: what it says is evidence.
+    Verified,
+    /// It may be anybody's of this machine: it is shown, and decides nothing.
+    Unverified,
 }
 
 /// What became of one post.
@@ -103,6 +114,7 @@ struct Current {
     machine: Machine,
     stale: u64,
     foreign_checkpoints: u64,
+    unverified: u64,
     /// What the trackers of epochs that are over have counted.
     past: TrackerCounts,
 }
@@ -112,10 +124,14 @@ struct Current {
 struct Running {
     scope: Scope,
     tracker: Tracker,
+    /// What senders say who are not verified, which is in no observation.
+    unverified: Tracker,
     /// Ranks at a checkpoint, and since when.
     checkpoints: BTreeMap<Rank, Instant>,
     /// Of each peer, how many latencies were reported last and their mean, in nanoseconds.
     latest: BTreeMap<Rank, (u64, u64)>,
+    /// The same of senders who are not verified.
+    unverified_latest: BTreeMap<Rank, (u64, u64)>,
     usage: workers::Usage,
 }
 
@@ -126,6 +142,8 @@ pub struct View {
     pub scope: Option<Scope>,
     /// The mean latency to each peer, as it was last reported, in nanoseconds.
     pub latencies_ns: BTreeMap<Rank, u64>,
+    /// The same, as senders say who are not verified.
+    pub unverified_latencies_ns: BTreeMap<Rank, u64>,
     /// What each worker uses.
     pub usage: Vec<WorkerUsage>,
     /// How the node is; nothing before the first look at it.
@@ -192,9 +210,11 @@ impl Intake {
         let tracker = Tracker::of_ranks(scope.ranks.clone(), scope.world_size, self.0.window);
         current.running = Some(Running {
             scope,
+            unverified: tracker.clone(),
             tracker,
             checkpoints: BTreeMap::new(),
             latest: BTreeMap::new(),
+            unverified_latest: BTreeMap::new(),
             usage: workers::Usage::default(),
         });
     }
@@ -204,14 +224,20 @@ impl Intake {
         self.current().close(&mut self.queue());
     }
 
-    /// Takes the body of a post.
+    /// Takes the body of a post of this sender.
     ///
     /// # Errors
     /// When it cannot be read; nothing of it is taken then.
-    pub fn post(&self, body: &[u8]) -> Result<Taken, PostRefused> {
+    pub fn post(&self, body: &[u8], sender: Sender) -> Result<Taken, PostRefused> {
         let post = Post::parse(body).inspect_err(|_| self.queue().count_malformed())?;
         let Post { entries, refused, first_refused } = post;
         let given = entries.len();
+        if sender == Sender::Unverified {
+            // Not by way of the queue, in which it would take the place of what workers post.
+            self.queue().put(Vec::new(), refused);
+            self.current().show(entries);
+            return Ok(Taken { queued: given, refused, first_refused, dropped: 0 });
+        }
         let queued = self.queue().put(entries, refused);
         if queued > 0 {
             self.0.arrived.notify_one();
@@ -260,10 +286,13 @@ impl Intake {
         let Some(running) = &current.running else {
             return View { vitals: current.vitals(), counts, readers, agent, ..View::default() };
         };
-        let latest = running.latest.iter();
+        let means = |latest: &BTreeMap<Rank, (u64, u64)>| {
+            latest.iter().map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect()
+        };
         View {
             scope: Some(running.scope.clone()),
-            latencies_ns: latest.map(|(peer, (_, mean_ns))| (*peer, *mean_ns)).collect(),
+            latencies_ns: means(&running.latest),
+            unverified_latencies_ns: means(&running.unverified_latest),
             usage: running.usage.latest().to_vec(),
             vitals: current.vitals(),
             counts,
@@ -375,6 +404,18 @@ impl Current {
         }
     }
 
+    /// Takes entries that are shown, and are evidence of nothing.
+    fn show(&mut self, entries: Vec<Entry>) {
+        self.unverified = self.unverified.saturating_add(entries.len().try_into().unwrap_or(0));
+        let Some(running) = &mut self.running else { return };
+        for entry in entries {
+            let is_now = entry.epoch.is_none_or(|epoch| epoch == running.scope.epoch);
+            if let (Told::Operation(record), true) = (entry.told, is_now) {
+                let _ = running.unverified.take(&record);
+            }
+        }
+    }
+
     fn vitals(&self) -> Vitals {
         let workers = self.running.iter().flat_map(|running| running.usage.latest());
         let processes = workers.map(|usage| vitals::WorkerProcess {
@@ -397,6 +438,7 @@ impl Current {
         IntakeCounts {
             stale: self.stale,
             foreign_checkpoints: self.foreign_checkpoints,
+            unverified: self.unverified,
             tracker: running.map_or(self.past, |counts| self.past.plus(&counts)),
             ..queue.counts()
         }
@@ -423,7 +465,10 @@ impl Running {
         self.tracker.excuse(!self.checkpoints.is_empty());
         let mut observation = Observation::default();
         self.tracker.report(&mut observation);
-        self.remember(&observation);
+        remember(&mut self.latest, &observation);
+        let mut aside = Observation::default();
+        self.unverified.report(&mut aside);
+        remember(&mut self.unverified_latest, &aside);
         self.usage.sample(processes, now);
         let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
         observation.workers = stopped
@@ -431,20 +476,20 @@ impl Running {
             .collect();
         observation
     }
+}
 
-    /// Averages over groups, directions and sizes, as the original shows latencies.
-    fn remember(&mut self, observation: &Observation) {
-        let mut sums: BTreeMap<Rank, (u64, u128)> = BTreeMap::new();
-        for edge in &observation.edges {
-            let (count, sum_ns) = sums.entry(edge.key.peer).or_default();
-            *count += u64::from(edge.window.count);
-            *sum_ns += u128::from(edge.window.count) * u128::from(edge.window.mean_ns);
-        }
-        for (peer, (count, sum_ns)) in sums {
-            let mean_ns = sum_ns / u128::from(count.max(1));
-            let mean_ns = u64::try_from(mean_ns).expect("a mean is no more than the largest");
-            self.latest.insert(peer, (count, mean_ns));
-        }
+/// Averages over groups, directions and sizes, as the original shows latencies.
+fn remember(latest: &mut BTreeMap<Rank, (u64, u64)>, observation: &Observation) {
+    let mut sums: BTreeMap<Rank, (u64, u128)> = BTreeMap::new();
+    for edge in &observation.edges {
+        let (count, sum_ns) = sums.entry(edge.key.peer).or_default();
+        *count += u64::from(edge.window.count);
+        *sum_ns += u128::from(edge.window.count) * u128::from(edge.window.mean_ns);
+    }
+    for (peer, (count, sum_ns)) in sums {
+        let mean_ns = sum_ns / u128::from(count.max(1));
+        let mean_ns = u64::try_from(mean_ns).expect("a mean is no more than the largest");
+        latest.insert(peer, (count, mean_ns));
     }
 }
 

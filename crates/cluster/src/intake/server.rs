@@ -6,6 +6,7 @@ mod answers;
 mod connection;
 mod exposition;
 mod routes;
+mod senders;
 mod upgrade;
 
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -16,16 +17,17 @@ use std::time::Duration;
 use axum::Router;
 use telltale_server::hosts::Hosts;
 use telltale_server::listen::Listener;
-use telltale_server::log;
 use telltale_server::token::Token;
+use telltale_server::{log, peer_user};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Intake;
 use crate::trust::{Spoken, TlsFiles, TlsPlan, TrustError};
 use connection::{Accepted, Peer, Stream};
+use senders::Senders;
 
 /// Connections at once: each of a node's workers may have one, and then some.
 pub const MAX_CONNECTIONS: usize = 2048;
@@ -33,6 +35,10 @@ pub const MAX_CONNECTIONS: usize = 2048;
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Bytes of all bodies that are being read, in KiB as permits.
 const MAX_BODIES_KIB: usize = 16 << 10;
+/// The same of senders who are not verified: a body, and room for short ones.
+const MAX_UNVERIFIED_BODIES_KIB: usize = 5 << 10;
+/// Connections of such senders at once.
+const MAX_UNVERIFIED_CONNECTIONS: usize = 128;
 /// Orders that may wait to be forwarded.
 pub const MAX_WAITING_WISHES: usize = 16;
 /// How long an order may take until a coordinator has answered it.
@@ -131,7 +137,17 @@ struct App {
     tls: Option<Arc<TlsPlan>>,
     /// Bytes of bodies, in KiB.
     bodies: Arc<Semaphore>,
-    own_uid: u32,
+    /// The same of senders who are not verified, who must not keep workers waiting.
+    unverified_bodies: Arc<Semaphore>,
+    senders: Senders,
+}
+
+/// Slots of connections: senders who are not verified have their own, so that they keep no worker out.
+#[derive(Debug, Clone)]
+struct Places {
+    all: Arc<Semaphore>,
+    unverified: Arc<Semaphore>,
+    app: Arc<App>,
 }
 
 #[derive(Debug)]
@@ -176,7 +192,8 @@ impl Server {
             hosts: Hosts::new(&options.hosts),
             tls: tls.clone(),
             bodies: Arc::new(Semaphore::new(MAX_BODIES_KIB)),
-            own_uid: rustix::process::geteuid().as_raw(),
+            unverified_bodies: Arc::new(Semaphore::new(MAX_UNVERIFIED_BODIES_KIB)),
+            senders: Senders::new(),
         };
         Ok(Self { sockets, app: Arc::new(app), tls })
     }
@@ -185,10 +202,14 @@ impl Server {
     pub async fn run(self, stop: watch::Receiver<bool>) {
         let intake = self.app.intake.clone();
         let router = routes::router(Arc::clone(&self.app));
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let places = Places {
+            all: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            unverified: Arc::new(Semaphore::new(MAX_UNVERIFIED_CONNECTIONS)),
+            app: Arc::clone(&self.app),
+        };
         let mut accepting = JoinSet::new();
         for socket in self.sockets {
-            let (router, places, stop) = (router.clone(), Arc::clone(&places), stop.clone());
+            let (router, places, stop) = (router.clone(), places.clone(), stop.clone());
             accepting.spawn(accept(socket, router, places, stop));
         }
         // Both end with this.
@@ -198,6 +219,20 @@ impl Server {
             beside.spawn(async move { tls.renew(stop).await });
         }
         while accepting.join_next().await.is_some() {}
+    }
+}
+
+// === impl Places ===
+
+impl Places {
+    fn of(&self, peer: Peer) -> Option<OwnedSemaphorePermit> {
+        let is_stranger = match peer {
+            Peer::Loopback(user) => !user.is_some_and(|user| self.app.senders.has(user)),
+            Peer::User(user) => !self.app.senders.has(user),
+            Peer::Remote | Peer::Known => false,
+        };
+        let places = if is_stranger { &self.unverified } else { &self.all };
+        Arc::clone(places).try_acquire_owned().ok()
     }
 }
 
@@ -232,10 +267,14 @@ impl Socket {
 
     async fn accept(&self) -> std::io::Result<Accepted> {
         match self {
-            Self::Loopback(listener) => Ok(Accepted {
-                stream: Stream::Tcp(accept_on(listener).await?),
-                peer: Peer::Loopback,
-            }),
+            Self::Loopback(listener) => {
+                let stream = accept_on(listener).await?;
+                let user = peer_user::user_of(&stream).unwrap_or_else(|error| {
+                    log::debug(|| format!("cannot tell which user connects: {error}"));
+                    None
+                });
+                Ok(Accepted { stream: Stream::Tcp(stream), peer: Peer::Loopback(user) })
+            }
             Self::Open { listener, tls } => {
                 let stream = accept_on(listener).await?;
                 Ok(match tls {
@@ -265,12 +304,7 @@ async fn accept_on(listener: &TcpListener) -> std::io::Result<TcpStream> {
 }
 
 /// Accepts connections until it is time to stop, and waits a little until they have ended.
-async fn accept(
-    socket: Socket,
-    router: Router,
-    places: Arc<Semaphore>,
-    stop: watch::Receiver<bool>,
-) {
+async fn accept(socket: Socket, router: Router, places: Places, stop: watch::Receiver<bool>) {
     let mut running = JoinSet::new();
     let mut stopping = stop.clone();
     loop {
@@ -282,7 +316,7 @@ async fn accept(
         match accepted {
             Ok(accepted) => {
                 // Without a place it is closed, and its client may try again.
-                let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+                let Some(place) = places.of(accepted.peer) else { continue };
                 running.spawn(connection::drive(accepted, router.clone(), place, stop.clone()));
             }
             Err(error) => {

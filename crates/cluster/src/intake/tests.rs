@@ -25,7 +25,7 @@ fn sends(count: u32, more: &str) -> String {
 fn what_is_posted_is_observed_and_shown() {
     let intake = Intake::new();
     intake.begin(scope(1));
-    let taken = intake.post(sends(WARM_UP_SAMPLES + 7, "").as_bytes()).unwrap();
+    let taken = intake.post(sends(WARM_UP_SAMPLES + 7, "").as_bytes(), Sender::Verified).unwrap();
     assert_eq!((taken.queued, taken.refused, taken.dropped), (27, 0, 0));
     let observation = intake.observe(Epoch::new(1), &[]).unwrap();
     let [edge] = observation.edges[..] else { panic!("{observation:?}") };
@@ -42,7 +42,7 @@ fn what_is_posted_is_observed_and_shown() {
 fn thirty_microseconds_are_shown(post: &str) -> bool {
     let intake = Intake::new();
     intake.begin(scope(1));
-    intake.post(post.as_bytes()).unwrap();
+    intake.post(post.as_bytes(), Sender::Verified).unwrap();
     intake.observe(Epoch::new(1), &[]).unwrap();
     intake.view().latencies_ns == BTreeMap::from([(Rank(1), 30_000)])
 }
@@ -63,7 +63,7 @@ fn times_are_microseconds_and_no_other_unit() {
 #[test]
 fn another_epoch_is_not_mixed_in() {
     let intake = Intake::new();
-    let post = |text: &str| assert!(intake.post(text.as_bytes()).is_ok());
+    let post = |text: &str| assert!(intake.post(text.as_bytes(), Sender::Verified).is_ok());
     post(&send(""));
     assert_eq!(intake.observe(Epoch::new(1), &[]), None);
     assert_eq!(intake.view().counts.stale, 1, "nothing runs");
@@ -86,13 +86,14 @@ fn what_finds_no_place_is_counted() {
     let intake = Intake::new();
     intake.begin(scope(1));
     let batch = sends(16_384, "");
-    let full: Vec<usize> = (0..3).map(|_| intake.post(batch.as_bytes()).unwrap().dropped).collect();
+    let full: Vec<usize> =
+        (0..3).map(|_| intake.post(batch.as_bytes(), Sender::Verified).unwrap().dropped).collect();
     assert_eq!(full, [0, 0, 16_384]);
     assert_eq!(intake.view().counts.queue_full, 16_384);
     assert!(intake.observe(Epoch::new(1), &[]).is_some());
-    assert_eq!(intake.post(send("").as_bytes()).unwrap().queued, 1);
-    assert!(intake.post(b"nonsense").is_err());
-    assert_eq!(intake.post(b"{}").unwrap().refused, 1);
+    assert_eq!(intake.post(send("").as_bytes(), Sender::Verified).unwrap().queued, 1);
+    assert!(intake.post(b"nonsense", Sender::Verified).is_err());
+    assert_eq!(intake.post(b"{}", Sender::Verified).unwrap().refused, 1);
     let counts = intake.view().counts;
     assert_eq!((counts.malformed_posts, counts.refused, counts.tracker.taken), (1, 1, 32_768));
 }
@@ -106,7 +107,7 @@ fn groups_are_learnt_if_their_members_can_be() {
     text += r#"{"opType":"group","group":"outside","ranks":[1,4]}"#;
     text += r#"{"opType":"group","group":"large","ranks":[0,1,2,3,0]}"#;
     text += &send(pair).replace(r#""context_size":4,"#, "");
-    intake.post(text.as_bytes()).unwrap();
+    intake.post(text.as_bytes(), Sender::Verified).unwrap();
     let observation = intake.observe(Epoch::new(1), &[]).unwrap();
     let [progress] = &observation.progress[..] else { panic!("{observation:?}") };
     assert_eq!((progress.group, progress.rank), (GroupId::of_name("pair"), Rank(1)));
@@ -118,7 +119,7 @@ fn a_checkpoint_excuses_until_its_end() {
     let intake = Intake::new();
     intake.begin(scope(1));
     let excused = |text: &str| {
-        intake.post(text.as_bytes()).unwrap();
+        intake.post(text.as_bytes(), Sender::Verified).unwrap();
         intake.observe(Epoch::new(1), &[]).unwrap().excused
     };
     assert!(!excused(r#"{"opType":"checkpoint","global_rank":2}"#), "not this node's");
@@ -128,4 +129,29 @@ fn a_checkpoint_excuses_until_its_end() {
     assert!(excused(r#"{"opType":"checkpoint","global_rank":0,"finished":true}"#));
     assert!(!excused(r#"{"opType":"checkpoint","global_rank":1,"finished":true}"#));
     assert_eq!(intake.view().counts.foreign_checkpoints, 1);
+}
+
+#[test]
+fn posts_of_unverified_senders_are_shown_and_are_in_no_observation() {
+    let intake = Intake::new();
+    intake.begin(scope(1));
+    let observe = || intake.observe(Epoch::new(1), &[]).unwrap();
+    let post = |text: &str| intake.post(text.as_bytes(), Sender::Unverified).unwrap();
+    let taken = post(&sends(WARM_UP_SAMPLES + 7, ""));
+    assert_eq!((taken.queued, taken.refused, taken.dropped), (27, 0, 0), "answered as any");
+    // An operation that began and does not end, an excuse, and members of a group.
+    post(&send("").replace("true", "false"));
+    post(r#"{"opType":"checkpoint","global_rank":0}"#);
+    post(r#"{"opType":"group","group":"pair","ranks":[1,3]}"#);
+    assert_eq!(observe(), Observation::default());
+    let view = intake.view();
+    assert_eq!(view.latencies_ns, BTreeMap::new());
+    assert_eq!(view.unverified_latencies_ns, BTreeMap::from([(Rank(1), 30_000)]));
+    assert_eq!((view.counts.unverified, view.counts.tracker), (30, TrackerCounts::default()));
+    // However many there are, what workers post has its place.
+    let batch = sends(16_384, "");
+    (0..3).for_each(|_| assert_eq!(post(&batch).dropped, 0));
+    let own = intake.post(sends(WARM_UP_SAMPLES + 7, "").as_bytes(), Sender::Verified).unwrap();
+    assert_eq!(own.queued, 27);
+    assert_eq!(observe().edges[0].window.count, 7);
 }

@@ -7,6 +7,7 @@ mod devices;
 mod escapes;
 mod etcd;
 mod files;
+mod forged_posts;
 mod job;
 mod lost;
 mod neighbours;

@@ -28,6 +28,9 @@ struct Figures {
     cpu_usage: Option<f64>,
     /// The mean of what was reported last, in milliseconds.
     latencies: BTreeMap<String, f64>,
+    /// The peers whose latency there is as somebody says of whom it is not known that it is a worker.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unverified: Vec<String>,
 }
 
 /// The content type and text of the figures: the original's JSON, unless one of Prometheus' texts is
@@ -48,7 +51,8 @@ pub(super) fn metrics(view: &View, accept: Option<&str>) -> (&'static str, Strin
 
 fn figures(view: &View) -> Figures {
     let scope = view.scope.as_ref();
-    let latencies = view.latencies_ns.iter();
+    let (verified, others) = (&view.latencies_ns, &view.unverified_latencies_ns);
+    let others = others.iter().filter(|(peer, _)| !verified.contains_key(peer));
     let vitals = &view.vitals;
     let memory = vitals.memory_used_bytes.zip(vitals.memory_total_bytes);
     Figures {
@@ -58,7 +62,10 @@ fn figures(view: &View) -> Figures {
         epoch: scope.map(|scope| scope.epoch.number()),
         ram_usage: memory.and_then(|(used, all)| percent(used, all)),
         cpu_usage: vitals.processors_busy_ratio.map(|ratio| tenths(ratio * 100.0)),
-        latencies: latencies
+        unverified: others.clone().map(|(peer, _)| peer.to_string()).collect(),
+        latencies: verified
+            .iter()
+            .chain(others)
             .map(|(peer, mean_ns)| (peer.to_string(), milliseconds(*mean_ns)))
             .collect(),
     }

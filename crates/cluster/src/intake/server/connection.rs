@@ -56,8 +56,8 @@ pub(super) enum Stream {
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// A process of this machine, of which nothing is known.
-    Loopback,
+    /// A process of this machine, of the user whose socket the kernel says it is, where it does.
+    Loopback(Option<u32>),
     /// Anybody.
     Remote,
     /// Whoever has a certificate of the client authority.

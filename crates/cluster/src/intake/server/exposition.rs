@@ -60,6 +60,7 @@ impl Page<'_> {
             ("unknown_group", tracker.unknown_group),
             ("elsewhere", tracker.elsewhere.saturating_add(counts.foreign_checkpoints)),
             ("implausible", tracker.implausible),
+            ("unverified", counts.unverified),
         ];
         let outcomes = outcomes.map(|(outcome, count)| (outcome, whole(count)));
         self.labelled(defined::AGENT_RECORDS_TOTAL, "outcome", outcomes);
@@ -78,6 +79,9 @@ impl Page<'_> {
         let latencies = view.latencies_ns.iter();
         let latencies = latencies.map(|(peer, mean_ns)| (peer, seconds(*mean_ns)));
         self.labelled(defined::AGENT_PEER_LATENCY_SECONDS, "peer", latencies);
+        let latencies = view.unverified_latencies_ns.iter();
+        let latencies = latencies.map(|(peer, mean_ns)| (peer, seconds(*mean_ns)));
+        self.labelled(defined::AGENT_UNVERIFIED_PEER_LATENCY_SECONDS, "peer", latencies);
     }
 
     fn readers(&mut self, view: &View) {
@@ -174,6 +178,7 @@ mod tests {
         View {
             scope: Some(Scope { epoch: Epoch::new(2), world_size: 4, ranks: 3..4 }),
             latencies_ns: BTreeMap::from([(Rank(1), 30_000)]),
+            unverified_latencies_ns: BTreeMap::from([(Rank(2), 50_000)]),
             readers: BTreeMap::from([(readers::Format::Inspector, ReaderCounts::default())]),
             usage: vec![usage],
             vitals: Vitals {
@@ -194,6 +199,7 @@ mod tests {
         assert_eq!(types.collect::<BTreeSet<&str>>(), defined.collect());
         for line in [
             "telltale_agent_peer_latency_seconds{peer=\"1\"} 0.00003\n",
+            "telltale_agent_unverified_peer_latency_seconds{peer=\"2\"} 0.00005\n",
             "telltale_agent_worker_stopped{rank=\"3\"} 1\n",
             "telltale_agent_records_total{outcome=\"taken\"} 0\n",
         ] {

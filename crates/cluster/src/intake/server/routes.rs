@@ -25,6 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::connection::Peer;
 use super::{ANSWER_MARGIN, App, MAX_BODY_BYTES, NodeOrder, ORDER_PATIENCE, Unmet, Wish, answers};
+use crate::intake::Sender;
 use crate::trust::TlsPlan;
 
 /// What the original answers; its clients look at nothing else.
@@ -141,10 +142,11 @@ async fn log_ccl(State(app): State<Arc<App>>, request: Request) -> Result<Respon
         let detail = "only workers of this machine may post here; post to 127.0.0.1";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail).with(CONNECTION, "close"));
     }
-    let (body, _room) = body(&app, request.into_body()).await?;
+    let sender = sender(&app, &request);
+    let (body, _room) = body(&app, sender, request.into_body()).await?;
     let taken = app
         .intake
-        .post(&body)
+        .post(&body, sender)
         .map_err(|refused| Problem::new(StatusCode::BAD_REQUEST, with_causes(&refused)))?;
     if taken.dropped > 0 {
         let detail = "the queue is full; what was posted is dropped";
@@ -166,8 +168,25 @@ async fn log_ccl(State(app): State<Arc<App>>, request: Request) -> Result<Respon
     }
 }
 
-/// The whole body, with its part of the room that all bodies have.
-async fn body(app: &App, body: Body) -> Result<(Bytes, OwnedSemaphorePermit), Problem> {
+/// Whether who posts is one of the workers' users, as the kernel says, or has the token.
+fn sender(app: &App, request: &Request) -> Sender {
+    let is_of_worker = match peer(request) {
+        Peer::User(user) => app.senders.has(user),
+        Peer::Loopback(user) => user.is_some_and(|user| app.senders.has(user)),
+        Peer::Remote | Peer::Known => false,
+    };
+    match is_of_worker || has_token(app, request.headers()) {
+        true => Sender::Verified,
+        false => Sender::Unverified,
+    }
+}
+
+/// The whole body, with its part of the room that all bodies of such senders have.
+async fn body(
+    app: &App,
+    sender: Sender,
+    body: Body,
+) -> Result<(Bytes, OwnedSemaphorePermit), Problem> {
     let too_large = || {
         let detail = format!("a body may have {MAX_BODY_BYTES} bytes; send several");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with(CONNECTION, "close")
@@ -179,7 +198,11 @@ async fn body(app: &App, body: Body) -> Result<(Bytes, OwnedSemaphorePermit), Pr
     }
     let kib = u32::try_from(announced.min(most) >> 10).expect("4096 fits in a u32") + 1;
     let read = async {
-        let room = Arc::clone(&app.bodies).acquire_many_owned(kib).await;
+        let bodies = match sender {
+            Sender::Verified => &app.bodies,
+            Sender::Unverified => &app.unverified_bodies,
+        };
+        let room = Arc::clone(bodies).acquire_many_owned(kib).await;
         let room = room.expect("nobody closes the semaphore of bodies");
         to_bytes(body, MAX_BODY_BYTES).await.map(|bytes| (bytes, room)).map_err(|_| too_large())
     };
@@ -241,7 +264,7 @@ async fn order(app: &App, request: Request, order: NodeOrder) -> Result<Response
 
 fn may_order(app: &App, request: &Request) -> bool {
     match peer(request) {
-        Peer::User(uid) if uid == 0 || uid == app.own_uid => true,
+        Peer::User(uid) if app.senders.is_own(uid) => true,
         Peer::Known if app.token.is_none() => true,
         _ => has_token(app, request.headers()),
     }

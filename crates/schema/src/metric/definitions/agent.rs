@@ -178,12 +178,12 @@ pub const AGENT_READ_SKIPPED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition 
     since: "0.1.0",
 };
 
-/// Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible.
+/// Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible, or unverified (of a sender who may be anybody: shown, and reported to nobody).
 pub const AGENT_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_agent_records_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible.",
+    help: "Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible, or unverified (of a sender who may be anybody: shown, and reported to nobody).",
     labels: &["outcome"],
     scope: Scope::Agent,
     since: "0.1.0",
@@ -196,6 +196,17 @@ pub const AGENT_RUNNING: &MetricDefinition = &MetricDefinition {
     kind: MetricKind::Gauge,
     help: "1 while the agent has workers of an epoch, 0 otherwise.",
     labels: &[],
+    scope: Scope::Agent,
+    since: "0.1.0",
+};
+
+/// Mean latency of transfers with the peer, as senders say who are not known to be workers; nothing is decided by it.
+pub const AGENT_UNVERIFIED_PEER_LATENCY_SECONDS: &MetricDefinition = &MetricDefinition {
+    name: "telltale_agent_unverified_peer_latency_seconds",
+    unit: Unit::Seconds,
+    kind: MetricKind::Gauge,
+    help: "Mean latency of transfers with the peer, as senders say who are not known to be workers; nothing is decided by it.",
+    labels: &["peer"],
     scope: Scope::Agent,
     since: "0.1.0",
 };

@@ -1,0 +1,132 @@
+//! Whose posts are evidence: those of root and of the agent's own user, who may end the workers anyway,
+//! and of the users that processes run as which the agent started, or those in turn.
+//!
+//! Nothing here opens a socket: the kernel has said who is at its other end.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use telltale_server::log;
+
+/// The time from one look at the agent's processes to the next: strangers can cause one each time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Processes of the agent that are looked at.
+const MAX_PROCESSES: usize = 4096;
+/// Users who are logged as strangers.
+const MAX_LOGGED: usize = 16;
+
+/// The users whose posts are evidence.
+#[derive(Debug)]
+pub(super) struct Senders {
+    own: u32,
+    pid: u32,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Users of the agent's processes, as of the last look.
+    users: BTreeSet<u32>,
+    looked: Option<Instant>,
+    logged: BTreeSet<u32>,
+}
+
+// === impl Senders ===
+
+impl Senders {
+    /// Those of this process's agent.
+    pub(super) fn new() -> Self {
+        Self {
+            own: rustix::process::geteuid().as_raw(),
+            pid: std::process::id(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Whether this user is root or the agent's own.
+    pub(super) const fn is_own(&self, user: u32) -> bool {
+        user == 0 || user == self.own
+    }
+
+    /// Whether this user's posts are evidence.
+    pub(super) fn has(&self, user: u32) -> bool {
+        if self.is_own(user) {
+            return true;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.users.contains(&user) {
+            return true;
+        }
+        if known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
+            known.users = users_below(self.pid);
+            known.looked = Some(Instant::now());
+        }
+        let is_known = known.users.contains(&user);
+        if !is_known && known.logged.len() < MAX_LOGGED && known.logged.insert(user) {
+            log::warn(&format!(
+                "posts of user {user} are shown and decide nothing: none of this node's workers runs \
+                 as that user; where one should post, have it send the agent's token"
+            ));
+        }
+        is_known
+    }
+}
+
+/// The users of all processes that this one has started, and those in turn.
+fn users_below(pid: u32) -> BTreeSet<u32> {
+    let (mut users, mut seen) = (BTreeSet::new(), BTreeSet::from([pid]));
+    let mut left = vec![pid];
+    while let Some(parent) = left.pop() {
+        for child in children(parent) {
+            if seen.len() >= MAX_PROCESSES || !seen.insert(child) {
+                continue;
+            }
+            if let Ok(found) = fs::metadata(format!("/proc/{child}")) {
+                users.insert(found.uid());
+            }
+            left.push(child);
+        }
+    }
+    users
+}
+
+/// The processes that one's threads have started (proc(5), `/proc/<pid>/task/<tid>/children`).
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_ascii_whitespace().flat_map(str::parse).collect::<Vec<_>>())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use telltale_harness::{ChildGuard, as_user, needs_root};
+
+    use super::{Senders, users_below};
+
+    #[test]
+    fn users_of_processes_that_were_started_here_are_known_and_others_not() {
+        if !needs_root("intake::users_of_processes_that_were_started_here_are_known") {
+            return;
+        }
+        let senders = Senders { own: 61_004, ..Senders::new() };
+        assert!(senders.has(0) && senders.has(61_004));
+        assert!(!senders.has(61_005), "nobody's here");
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped());
+        let mut child = ChildGuard::spawn(&mut as_user(61_005, 61_005, command));
+        telltale_harness::wait_until("it to be known", std::time::Duration::from_secs(20), || {
+            senders.has(61_005)
+        });
+        assert!(users_below(std::process::id()).contains(&61_005));
+        child.kill();
+    }
+}
