@@ -6,6 +6,7 @@
 //! user and group, and the processes' owner.
 
 mod choosing;
+mod loopback;
 mod redaction;
 
 use std::os::fd::AsFd;
@@ -42,6 +43,12 @@ pub enum Caller {
         /// Its supplementary groups.
         groups: Vec<u32>,
     },
+    /// A process of this machine at the other end of a TCP connection over the loopback, by the user
+    /// that the kernel has for its socket.
+    Loopback {
+        /// That user.
+        uid: u32,
+    },
     /// Someone who sent the service's token.
     Token,
     /// Someone with a certificate that the configured authority signed.
@@ -70,6 +77,7 @@ pub struct AccessPolicy {
     service_uid: u32,
     group: Option<u32>,
     token: RwLock<Option<Token>>,
+    knows_loopback: bool,
     shown: Mutex<Shown>,
 }
 
@@ -110,7 +118,13 @@ impl AccessPolicy {
     #[must_use]
     pub fn new(service_uid: u32, group: Option<u32>) -> Self {
         let group = group.filter(|group| *group != 0 && *group != OVERFLOW_UID);
-        Self { service_uid, group, token: RwLock::default(), shown: Mutex::default() }
+        Self {
+            service_uid,
+            group,
+            token: RwLock::default(),
+            knows_loopback: false,
+            shown: Mutex::default(),
+        }
     }
 
     /// The policy of this process as the service of the runtime directory at `path`: an installed
@@ -131,6 +145,13 @@ impl AccessPolicy {
     #[must_use]
     pub fn with_token(self, token: Token) -> Self {
         self.replace_token(token);
+        self
+    }
+
+    /// The same policy, which knows callers on a loopback port as users of this machine, or does not.
+    #[must_use]
+    pub fn knowing_loopback(mut self, knows: bool) -> Self {
+        self.knows_loopback = knows && loopback::has_own_users();
         self
     }
 
@@ -191,7 +212,11 @@ pub fn sight(policy: &AccessPolicy, caller: &Caller) -> Sight {
     match caller {
         Caller::Token | Caller::Certificate => Sight::Everything,
         Caller::Anonymous => Sight::DevicesOnly,
-        Caller::Local { uid: OVERFLOW_UID, .. } => Sight::DevicesOnly,
+        Caller::Local { uid: OVERFLOW_UID, .. } | Caller::Loopback { uid: OVERFLOW_UID } => {
+            Sight::DevicesOnly
+        }
+        Caller::Loopback { uid } if *uid == 0 || *uid == policy.service_uid => Sight::Everything,
+        Caller::Loopback { uid } => Sight::Own { uid: *uid },
         Caller::Local { uid, gid, groups } => {
             let of_group =
                 policy.group.is_some_and(|group| *gid == group || groups.contains(&group));

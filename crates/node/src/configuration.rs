@@ -65,6 +65,10 @@ pub struct Configuration {
     /// A file with one word of 16 to 256 characters that others cannot read: who sends it as a
     /// bearer token sees everything.
     pub token_file: Option<PathBuf>,
+    /// Whether callers on a port of the loopback are known as the users of this machine that the
+    /// kernel says they are: root sees everything, others their own. False where a proxy on this
+    /// machine passes on what strangers ask.
+    pub loopback_users: bool,
     /// gRPC.
     pub grpc: GrpcOptions,
     /// HTTP.
@@ -91,6 +95,7 @@ impl Default for Configuration {
             log_level: Level::default(),
             history: HistoryOptions::default(),
             token_file: None,
+            loopback_users: true,
             grpc: GrpcOptions::default(),
             http: HttpOptions::default(),
             alerts: AlertOptions::default(),

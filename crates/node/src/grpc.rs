@@ -32,7 +32,7 @@ use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 use tonic::Status;
 use tonic::codegen::http::Extensions;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{KeyRef, MetadataMap};
 use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic_health::pb::health_server::HealthServer;
@@ -302,6 +302,10 @@ impl Serving {
     ) -> Result<(Sight, Permit), Status> {
         let caller =
             extensions.get::<Arc<Caller>>().map_or(Caller::Anonymous, |one| (**one).clone());
+        let caller = caller.asking_with(metadata.keys().map(|key| match key {
+            KeyRef::Ascii(name) => name.as_str(),
+            KeyRef::Binary(name) => name.as_str(),
+        }));
         let header = metadata.get("authorization").map(|value| value.to_str().unwrap_or_default());
         let caller = self.policy.authorized(caller, header).ok_or_else(|| {
             Status::unauthenticated("this is not the service's token; leave it out, or ask for it")

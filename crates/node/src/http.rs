@@ -2,7 +2,8 @@
 //! and the history.
 //!
 //! Everything is answered from what was published last. Any local user reaches a loopback port, and
-//! a browser can be made to; so a TCP port shows devices alone to whoever has no token, answers only
+//! a browser can be made to; so a TCP port shows callers without a token the devices and, on the
+//! loopback, what the user may see whom the kernel names; it answers only
 //! under names that are its own, and hands nothing to other sites. On a Unix socket the kernel says
 //! who asks. Nothing here reads a request's body or changes anything.
 

@@ -58,7 +58,7 @@ impl Gate {
     pub(super) fn enter(self: &Arc<Self>, caller: &Caller, sight: Sight) -> Option<Permit> {
         let whose = match (sight, caller) {
             (Sight::Everything, _) => Whose::Privileged,
-            (_, Caller::Local { uid, .. }) => Whose::User(*uid),
+            (_, Caller::Local { uid, .. } | Caller::Loopback { uid }) => Whose::User(*uid),
             _ => Whose::Network,
         };
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);

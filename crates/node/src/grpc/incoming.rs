@@ -77,7 +77,11 @@ impl Incoming {
             Source::Tcp(listener, caller) => {
                 ready!(listener.poll_accept(context)).and_then(|(stream, _)| {
                     stream.set_nodelay(true)?;
-                    Ok((Transport::Tcp(stream), caller.clone()))
+                    let caller = match caller {
+                        Caller::Anonymous => self.policy.tcp_caller(&stream),
+                        known => known.clone(),
+                    };
+                    Ok((Transport::Tcp(stream), caller))
                 })
             }
         })

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::counts::Refused;
 use super::seats::{Connections, Seat};
-use crate::access::Caller;
+use crate::access::{AccessPolicy, Caller};
 use telltale_server::log;
 use telltale_server::stalling::Noting;
 
@@ -47,7 +47,7 @@ pub(super) async fn accept(
     loop {
         let taken = tokio::select! {
             _ = stopping.wait_for(|stop| *stop) => break,
-            taken = take(&socket) => taken,
+            taken = take(&socket, connections.policy()) => taken,
             Some(_) = running.join_next() => continue,
         };
         let (stream, caller) = match taken {
@@ -77,13 +77,15 @@ enum Stream {
     Unix(tokio::net::UnixStream),
 }
 
-async fn take(socket: &Socket) -> std::io::Result<(Stream, Caller)> {
+async fn take(socket: &Socket, policy: &AccessPolicy) -> std::io::Result<(Stream, Caller)> {
     match socket {
         Socket::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             // Answers are written at once; waiting for more would only delay them.
             stream.set_nodelay(true)?;
-            Ok((Stream::Tcp(stream), Caller::Anonymous))
+            // Asked once and now, while the one who connected is most likely there.
+            let caller = policy.tcp_caller(&stream);
+            Ok((Stream::Tcp(stream), caller))
         }
         Socket::Unix(listener) => {
             let (stream, _) = listener.accept().await?;

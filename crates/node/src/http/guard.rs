@@ -1,5 +1,6 @@
 //! What every request passes before it is answered, and every answer before it goes.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -8,7 +9,8 @@ use axum::http::header::{
     REFERRER_POLICY, TRANSFER_ENCODING, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -53,9 +55,10 @@ pub(super) async fn guard(
 fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
     let caller = request.extensions().get::<Caller>().cloned().unwrap_or(Caller::Anonymous);
     // A browser reaches no Unix socket, and clients make up hosts for them.
-    if caller == Caller::Anonymous {
+    if !matches!(caller, Caller::Local { .. }) {
         host(app, request)?;
     }
+    let caller = known(caller, request);
     if has_body(request.headers()) {
         let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body");
         // What would follow is not read.
@@ -74,6 +77,35 @@ fn check(app: &App, request: &Request) -> Result<Sight, Problem> {
         return Err(problem.with(CONNECTION, "close"));
     }
     Ok(sight)
+}
+
+/// Who asks by this request: nobody known where it may be another's than the process's that sent it.
+fn known(caller: Caller, request: &Request) -> Caller {
+    let is_loopback = matches!(caller, Caller::Loopback { .. });
+    if is_loopback && !is_direct(request) {
+        return Caller::Anonymous;
+    }
+    caller.asking_with(request.headers().keys().map(HeaderName::as_str))
+}
+
+/// Whether a request looks as if the process that sent it asks for itself: to the loopback by name,
+/// and from no page of another site that its browser shows. HTTP/1.0 is what proxies speak.
+fn is_direct(request: &Request) -> bool {
+    let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
+    let host = header("host").and_then(|host| Authority::try_from(host).ok());
+    let is_loopback = host.as_ref().is_some_and(|host| {
+        let name = host.host().trim_start_matches('[').trim_end_matches(']');
+        let is_address = |ip: IpAddr| ip.to_canonical().is_loopback();
+        name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_address)
+    });
+    let is_same_site = header("sec-fetch-site")
+        .is_none_or(|site| [b"none".as_slice(), b"same-origin"].contains(&site));
+    let is_own_page = header("origin").is_none_or(|origin| {
+        let origin = std::str::from_utf8(origin).ok();
+        let origin = origin.and_then(|origin| origin.split_once("://"));
+        origin.zip(host.as_ref()).is_some_and(|((_, of), host)| of == host.as_str())
+    });
+    request.version() >= Version::HTTP_11 && is_loopback && is_same_site && is_own_page
 }
 
 /// Every name that the request gives its host must be one of ours.

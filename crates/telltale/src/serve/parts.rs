@@ -102,6 +102,7 @@ fn policy(
             .map_err(|source| StartError::Directory { path: path.to_owned(), source })?,
         None => AccessPolicy::new(rustix::process::geteuid().as_raw(), None),
     };
+    let policy = policy.knowing_loopback(configuration.loopback_users);
     Ok(match &configuration.token_file {
         Some(path) => policy.with_token(Token::read(path)?),
         None => policy,

@@ -8,6 +8,7 @@ mod asking;
 mod commands;
 mod exhaustion;
 mod injection;
+mod loopback;
 mod naming;
 mod oversize;
 mod poison;

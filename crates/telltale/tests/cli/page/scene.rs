@@ -86,6 +86,10 @@ impl Scene {
         command.args(["serve", "--grpc", "off", "--interval", interval]);
         command.arg("--root").arg(&self.root).arg("--state-dir").arg(self.place.join("state"));
         command.arg("--config").arg(&file);
+        if !configuration.contains("loopback_users") {
+            // The browser has our user, and stands for anybody's.
+            command.env("TELLTALE_LOOPBACK_USERS", "false");
+        }
         if has_token {
             command.arg("--token-file").arg(&token);
         }

@@ -7,6 +7,22 @@ const NOTICE: &str = "document.getElementById('withheld').innerText";
 const WHOLE: &str = "document.documentElement.outerHTML";
 
 #[test]
+fn on_the_loopback_the_page_shows_the_browsers_user_its_processes() {
+    let test = "page::withheld::on_the_loopback_the_page_shows_the_browsers_user_its_processes";
+    let Some(mut browser) = Browser::start(test) else { return };
+    let browser = &mut browser;
+    let mut scene = Scene::new("n150");
+    scene.work("an-own-name", "--an-own-command", 0);
+    scene.serve("0.2", false, "loopback_users = true\n");
+    scene.look(browser, None);
+    browser.until("document.querySelectorAll('#processes tbody tr').length === 1");
+    let row = browser.text("document.querySelector('#processes tbody').innerText");
+    assert!(row.contains("an-own-name") && row.contains("--an-own-command"), "{row}");
+    assert_eq!(browser.value("document.getElementById('withheld').hidden"), true);
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+#[test]
 fn processes_are_for_who_has_the_token_and_the_page_says_so() {
     let test = "page::withheld::processes_are_for_who_has_the_token_and_the_page_says_so";
     let Some(mut browser) = Browser::start(test) else { return };

@@ -1,0 +1,171 @@
+//! Mallory wants to be taken for another user at the service's port, which knows its callers by the
+//! kernel: by its own connection, through proxies, through a browser, and out of a container.
+
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Output};
+
+use telltale_harness::{as_user, skip};
+
+use crate::actor::for_everyone;
+use crate::asking::{self, send};
+use crate::scene::{ADA, MALLORY, Scene, tells_nothing_of_ada};
+
+const PATHS: [&str; 3] =
+    ["/metrics", "/api/v1/snapshot", "/api/v1/history?seconds=60&metric=memory_live"];
+
+/// A scene whose service knows callers on the loopback, as it does unless told otherwise.
+fn set(test: &str) -> Option<Scene> {
+    Scene::with(test, |_, command| {
+        command.env_remove("TELLTALE_LOOPBACK_USERS");
+        command.args(["--grpc", "127.0.0.1:0", "--grpc", "unix:telemetry.sock"]);
+    })
+}
+
+/// What `telltale smi --hosts` shows a user by gRPC.
+fn shown_by_hosts(scene: &Scene, uid: u32) -> String {
+    let mut command = Command::new(for_everyone(env!("CARGO_BIN_EXE_telltale").as_ref()));
+    let host = scene.service.grpc.unwrap().to_string();
+    command.args(["smi", "--json", "--hosts", &host]).env("HOME", scene.stage.place.path());
+    text(as_user(uid, uid, command).output().unwrap())
+}
+
+/// What `program` with these arguments and a script of bash gets, which asks the port for a path.
+fn asked(uid: u32, program: &[&str], address: SocketAddr, path: &str) -> String {
+    let script = format!(
+        "exec 3<>/dev/tcp/{}/{} && printf 'GET {path} HTTP/1.1\\r\\nHost: localhost\\r\\n\
+         Connection: close\\r\\n\\r\\n' >&3 && cat <&3",
+        address.ip(),
+        address.port()
+    );
+    let words: Vec<&str> = program.iter().copied().chain(["bash", "-c", &script]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    text(as_user(uid, uid, command).output().unwrap())
+}
+
+fn text(output: Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether Ada's process is in an answer of JSON.
+fn shows_ada(scene: &Scene, text: &str) -> bool {
+    text.contains(&format!("\"pid\":{}", scene.ada.id()))
+}
+
+#[test]
+fn at_the_port_each_user_sees_its_own_and_root_everything() {
+    let Some(scene) = set("at_the_port_each_user_sees_its_own_and_root_everything") else { return };
+    let address = scene.service.http.unwrap();
+    let snapshot = scene.get("/api/v1/snapshot").body;
+    assert!(shows_ada(&scene, &snapshot), "root: {snapshot}");
+    let metrics = scene.get("/metrics").body;
+    assert!(metrics.contains(&format!("user=\"{ADA}\"")), "root: {metrics}");
+    assert!(shows_ada(&scene, &shown_by_hosts(&scene, 0)), "root by gRPC");
+    let hers = asked(ADA, &["env"], address, "/api/v1/snapshot");
+    assert!(shows_ada(&scene, &hers), "Ada: {hers}");
+    assert!(shows_ada(&scene, &shown_by_hosts(&scene, ADA)), "Ada by gRPC");
+    // Another user's connection is another user's.
+    for path in PATHS {
+        let his = asked(MALLORY, &["env"], address, path);
+        assert!(his.starts_with("HTTP/1.1 200 OK"), "{his}");
+        tells_nothing_of_ada(&scene, &his);
+    }
+    let his = shown_by_hosts(&scene, MALLORY);
+    assert!(his.contains("\"devices\""), "{his}");
+    tells_nothing_of_ada(&scene, &his);
+    scene.still_serves();
+}
+
+#[test]
+fn what_a_proxy_or_a_page_of_another_site_asks_for_is_nobodys() {
+    let Some(scene) = set("what_a_proxy_or_a_page_of_another_site_asks_for_is_nobodys") else {
+        return;
+    };
+    let address = scene.service.http.unwrap();
+    // All of these are root's connections.
+    for line in [
+        "X-Forwarded-For: 192.0.2.7",
+        "X-Forwarded-Proto: https",
+        "Forwarded: for=192.0.2.7",
+        "Via: 1.1 proxy",
+        "X-Real-IP: 192.0.2.7",
+        "Origin: https://mallory.example",
+        "Origin: http://localhost:8080",
+        "Origin: null",
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+    ] {
+        for path in PATHS {
+            let answer = asking::get(address, path, &[line]);
+            assert_eq!(answer.status, 200, "{line}");
+            tells_nothing_of_ada(&scene, &answer.body);
+        }
+    }
+    let port = address.port();
+    for head in [
+        String::from("GET /api/v1/snapshot HTTP/1.0\r\nHost: localhost"),
+        String::from("GET /api/v1/snapshot HTTP/1.1\r\nHost: 192.0.2.7"),
+        format!("GET /api/v1/snapshot HTTP/1.1\r\nHost: 10.1.2.3:{port}"),
+    ] {
+        let answer = send(address, &format!("{head}\r\n\r\n"));
+        assert_eq!(answer.status, 200, "{head}");
+        tells_nothing_of_ada(&scene, &answer.body);
+    }
+    // A page of the service's own asks for who shows it.
+    for host in [format!("127.0.0.1:{port}"), format!("[::1]:{port}"), format!("localhost:{port}")]
+    {
+        let lines = format!("Host: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin");
+        let head = format!("GET /api/v1/snapshot HTTP/1.1\r\n{lines}\r\n\r\n");
+        assert!(shows_ada(&scene, &send(address, &head).body), "{host}");
+    }
+}
+
+#[test]
+fn a_port_that_is_forwarded_shows_what_its_forwarder_may_see() {
+    let Some(scene) = set("a_port_that_is_forwarded_shows_what_its_forwarder_may_see") else {
+        return;
+    };
+    // Root asks at a port of Mallory's, whose program passes it on: the service's caller is Mallory.
+    let address = scene.service.http.unwrap();
+    let ours = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = ours.local_addr().unwrap().port();
+    let script = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{} 4<>/dev/tcp/127.0.0.1/{port}\ncat <&4 >&3 &\ncat <&3 >&4",
+        address.port()
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]);
+    let _forwarder = telltale_harness::ChildGuard::spawn(&mut as_user(MALLORY, MALLORY, command));
+    let mut stream: TcpStream = ours.accept().unwrap().0;
+    stream.set_read_timeout(Some(crate::scene::PATIENCE)).unwrap();
+    let head = "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    // The forwarder keeps its end open after the service has closed its own.
+    let answer = asking::answer(&mut BufReader::new(stream)).unwrap();
+    assert_eq!(answer.status, 200);
+    tells_nothing_of_ada(&scene, &answer.body);
+}
+
+#[test]
+fn a_container_on_the_loopback_is_the_user_who_made_it() {
+    const TEST: &str = "a_container_on_the_loopback_is_the_user_who_made_it";
+    let Some(scene) = set(TEST) else { return };
+    let address = scene.service.http.unwrap();
+    // As user 0 of its own namespace, which shares the machine's loopback.
+    let container = ["unshare", "--user", "--map-root-user"];
+    let mut probe = Command::new(container[0]);
+    probe.args(&container[1..]).arg("true");
+    if !as_user(MALLORY, MALLORY, probe).status().is_ok_and(|status| status.success()) {
+        return skip(&format!("attacks::{TEST}"), "needs user namespaces for every user");
+    }
+    for path in PATHS {
+        let his = asked(MALLORY, &container, address, path);
+        assert!(his.starts_with("HTTP/1.1 200 OK"), "{his}");
+        tells_nothing_of_ada(&scene, &his);
+    }
+    // With a loopback of its own, the same address is another place.
+    let apart = ["unshare", "--user", "--map-root-user", "--net"];
+    assert_eq!(asked(MALLORY, &apart, address, "/api/v1/snapshot"), "");
+    scene.still_serves();
+}
