@@ -1,7 +1,7 @@
 //! One history for several servers: a database is read in a thread that may wait for the disk, by
 //! one question at a time, so that one user's long span does not take every thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -105,6 +105,14 @@ impl ReadHealth {
     /// Waits for those who read, and keeps others from beginning.
     pub(super) fn without_readers(&self) -> RwLockWriteGuard<'_, ()> {
         self.files.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tries to read where the last reader failed: after a repair it need not wait for the next query.
+    pub(super) fn look_again(&self, database: &Path) {
+        let problem = || self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        if problem().is_some() && Reader::open(database).is_ok() && problem().take().is_some() {
+            log::info("the history can be read again");
+        }
     }
 
     fn reading(&self) -> RwLockReadGuard<'_, ()> {

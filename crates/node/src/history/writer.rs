@@ -278,7 +278,10 @@ impl Thread {
         });
         self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
         match written {
-            Ok(()) => self.counts.has_no_problem(),
+            Ok(()) => {
+                self.counts.has_no_problem();
+                self.reading.look_again(&self.path);
+            }
             Err(error) => self.failed(&error),
         }
     }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_harness::{Scratch, needs_root};
+use telltale_node::access::Sight;
 use telltale_node::history::{
     DatabaseError, DirectoryError, HistoryError, HistoryOptions, Reader, Writer, database_in,
 };
 use telltale_schema::clock::ManualClock;
+use telltale_schema::history::ProcessChoice;
 
 use crate::machine::{Kept, after, device, integrity, process};
 
@@ -93,6 +95,30 @@ fn a_log_that_is_removed_costs_nothing_and_is_reported_until_the_next_writing() 
     kept.stop();
     assert_eq!(kept.report("11").usage[0].byte_seconds, 69 * 5, "70 collections, and no gap");
     assert_eq!(integrity(&kept.path()), "ok");
+}
+
+#[test]
+fn a_query_that_fails_is_counted_and_no_other_is_needed_to_be_well_again() {
+    let kept = Kept::new();
+    kept.see_for(40, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    let (reader, choice) = (kept.writer().reader(), "job11".parse::<ProcessChoice>().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let ask = || {
+        let choice = choice.clone();
+        runtime.block_on(reader.read(move |reader| reader.report(&choice, Sight::Everything)))
+    };
+    assert!(ask().is_ok());
+    for suffix in ["-wal", "-shm"] {
+        fs::remove_file(format!("{}{suffix}", kept.path().display())).unwrap();
+    }
+    let failed = ask().unwrap_err().to_string();
+    let figures = kept.writer().figures();
+    assert_eq!(figures.failures, 1, "{failed}");
+    assert!(figures.problem.is_some(), "{failed}");
+    kept.see_for(30, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    let figures = kept.writer().figures();
+    assert_eq!((figures.problem, figures.lost_blocks), (None, 0));
+    assert!(ask().is_ok());
 }
 
 #[test]
