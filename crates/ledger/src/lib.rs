@@ -31,7 +31,9 @@ pub use device::{DeviceEntry, DeviceSlot, RegionMirror};
 pub use file::CreateError;
 pub use layout::POSTING_THRESHOLD_BYTES;
 pub use owner::{IdentityError, LedgerOwner, identity_of_this_process};
-pub use reader::{LedgerReader, LedgerReading, OpenError, ReadError};
+pub use reader::{
+    FileNumber, LedgerReader, LedgerReading, OpenError, ReadError, WriterLock, is_locked,
+};
 pub use sealed::{Account, SEALED_DEVICES, SealedLedger};
 pub use sweep::{LedgerSweep, SweepKey};
 pub use writer::{AddDeviceError, Faults, Ledger, Recorder};

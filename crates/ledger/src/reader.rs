@@ -10,7 +10,7 @@ mod settling;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemoryUsage};
@@ -25,6 +25,9 @@ use crate::layout::{LARGEST_FILE_BYTES, LONGEST_HEADER_BYTES, PAGE_BYTES, SHORTE
 pub(crate) use accounts::Accounts;
 pub(crate) use header::Header;
 pub(crate) use settling::settle;
+
+/// `OVERLAYFS_SUPER_MAGIC` of `linux/magic.h`.
+const OVERLAY_MAGIC: rustix::fs::FsWord = 0x794C_7630;
 
 /// Copies taken of one ledger in one reading before a torn cell is accepted as it is.
 pub(crate) const MOST_COPIES: usize = 16;
@@ -88,6 +91,27 @@ pub enum ReadError {
     Changed,
 }
 
+/// What the lock says that a writer holds for as long as it has its ledger open or mapped. The lock
+/// is one of the file, so it is seen alike from every namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriterLock {
+    /// A process holds it: the writer, or a child that it forked.
+    Held,
+    /// The writer held it and no process does any more.
+    Free,
+    /// The writer did not say that it holds one, or the file system does not tell.
+    Unknown,
+}
+
+/// The numbers by which the kernel knows a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileNumber {
+    /// The file system.
+    pub device: u64,
+    /// The inode there.
+    pub inode: u64,
+}
+
 /// What one reading of a ledger gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerReading {
@@ -144,11 +168,8 @@ impl OpenError {
 impl LedgerReader {
     /// Opens and checks the ledger `name`.
     pub fn open_at(directory: &RuntimeDirectory, name: &str) -> Result<Self, OpenError> {
-        // Without O_NONBLOCK a pipe under that name would hold us up.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let descriptor = checked(name)
-            .and_then(|name| Ok(openat(directory, name, flags, Mode::empty())?))
-            .map_err(|source| match Errno::from_io_error(&source) {
+        let descriptor =
+            open(directory, name).map_err(|source| match Errno::from_io_error(&source) {
                 // What `O_NOFOLLOW` says of a symbolic link.
                 Some(Errno::LOOP) => OpenError::NotAFile,
                 _ => OpenError::Open { name: name.to_owned(), source },
@@ -192,16 +213,25 @@ impl LedgerReader {
         self.reading.uid
     }
 
-    /// Whether nobody can record here any more, wherever that would be: the writer held a lock and
-    /// has it no longer. False where that cannot be told. Takes no lock itself.
-    pub fn is_abandoned(&self) -> bool {
-        self.header.is_held() && hold::is_free(self.descriptor.as_fd()).unwrap_or(false)
+    /// What the writer's lock says. Takes no lock itself.
+    pub fn writer_lock(&self) -> WriterLock {
+        match hold::is_free(self.descriptor.as_fd()) {
+            Ok(false) => WriterLock::Held,
+            Ok(true) if self.header.is_held() && !self.is_on_overlay() => WriterLock::Free,
+            Ok(true) | Err(_) => WriterLock::Unknown,
+        }
     }
 
-    /// Whether somebody has the writer's lock, so that a process lives which can record here, wherever
-    /// that is. False where that cannot be told. Takes no lock itself.
-    pub fn is_held(&self) -> bool {
-        self.header.is_held() && !hold::is_free(self.descriptor.as_fd()).unwrap_or(true)
+    /// Whether the file is on an overlay file system. A map does not keep the open file there, and
+    /// with it the lock, as it does elsewhere: a process that closed its descriptors has none.
+    fn is_on_overlay(&self) -> bool {
+        fstatfs(&self.descriptor).is_ok_and(|system| system.f_type == OVERLAY_MAGIC)
+    }
+
+    /// The file system and the inode by which the file is known.
+    pub fn file(&self) -> io::Result<FileNumber> {
+        let stat = fstat(&self.descriptor)?;
+        Ok(FileNumber { device: stat.st_dev, inode: stat.st_ino })
     }
 
     /// Copies the ledger and adds it up. Bounded: at most [`MOST_COPIES`] copies of the used part,
@@ -322,6 +352,20 @@ impl LedgerReader {
         }
         Ok(())
     }
+}
+
+/// Whether a process holds a writer's lock on the file `name`, ledger or not. False where that cannot
+/// be told. Takes no lock itself.
+pub fn is_locked(directory: &RuntimeDirectory, name: &str) -> bool {
+    open(directory, name)
+        .and_then(|descriptor| hold::is_free(descriptor.as_fd()))
+        .is_ok_and(|free| !free)
+}
+
+fn open(directory: &RuntimeDirectory, name: &str) -> io::Result<OwnedFd> {
+    // Without O_NONBLOCK a pipe under that name would hold us up.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(openat(directory, checked(name)?, flags, Mode::empty())?)
 }
 
 /// Copies from `offset` until the buffer is full or the file ends. Gives the bytes copied.

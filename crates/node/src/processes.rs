@@ -12,12 +12,14 @@ pub(crate) mod command;
 mod container;
 mod described;
 mod endpoints;
+mod evidence;
 mod identity;
 mod ledgers;
 mod legacy;
 mod listings;
 mod liveness;
 mod memory;
+mod namesakes;
 mod pods;
 mod recorded;
 mod roots;
@@ -457,9 +459,8 @@ impl Processes {
         now: (Timestamp, u64),
     ) -> ProcessObservation {
         let seen = match known.standing {
-            Standing::Alive { pid } => {
-                let start = identity.start_time_ticks;
-                described(&mut self.descriptions, pid, start, &self.procfs, now)
+            Standing::Alive { pid, start_time_ticks } => {
+                described(&mut self.descriptions, pid, start_time_ticks, &self.procfs, now)
                     .map(|description| description.process(pid, Some(identity), now.0))
             }
             _ => None,
@@ -479,7 +480,9 @@ impl Processes {
             let told = answer.and_then(|answer| answer.uptime_ns(now.1));
             let uptime_ns = told.or_else(|| {
                 let boot_ns = crate::clock::since_boot_ns();
-                recording_ns(identity, known.started_at?, now.0, boot_ns)
+                let start = known.standing.start_time_ticks();
+                let start = start.unwrap_or(identity.start_time_ticks);
+                recording_ns(start, known.started_at?, now.0, boot_ns)
             });
             if let Some(uptime_ns) = uptime_ns {
                 process.uptime_seconds = Reading::new(seconds(uptime_ns), now.0);

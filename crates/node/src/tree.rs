@@ -180,11 +180,19 @@ impl Directory {
     /// # Errors
     /// Whatever the kernel says.
     pub fn names(&self) -> Result<Vec<String>, Unreadable> {
+        self.names_up_to(MAX_ENTRIES)
+    }
+
+    /// The same, of which `limit` entries are looked at.
+    ///
+    /// # Errors
+    /// Whatever the kernel says.
+    pub fn names_up_to(&self, limit: usize) -> Result<Vec<String>, Unreadable> {
         let again = self.open(".", OFlags::DIRECTORY)?;
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut entries = RawDir::new(again, &mut buffer);
         let mut names = Vec::new();
-        for _ in 0..MAX_ENTRIES {
+        for _ in 0..limit {
             let Some(entry) = entries.next() else { break };
             let entry = entry.map_err(Unreadable::Errno)?;
             match entry.file_name().to_str() {

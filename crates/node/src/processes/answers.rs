@@ -14,7 +14,7 @@ use super::EndpointUse;
 use super::closed::Closed;
 use super::endpoints::{Answer, AskError, Limits, Place, ask};
 use super::identity::{Checks, Lie, Standing};
-use super::ledgers::{FileIdentity, Ledgers, Speaking};
+use super::ledgers::{FileIdentity, Ledgers, Living, Speaking};
 use super::listings::Listed;
 use crate::report::Report;
 
@@ -294,7 +294,7 @@ pub(super) fn believe(
     let Answer { peer, report: told, ledger } = answer;
     let living = speaking.get(&told.identity).copied().flatten();
     let judged = match living.filter(|one| (Some(one.pid), one.uid) == (peer.pid, peer.uid)) {
-        Some(living) => Standing::Alive { pid: living.pid },
+        Some(Living { pid, start_time_ticks, .. }) => Standing::Alive { pid, start_time_ticks },
         None => checks.judge_peer(&told.identity, peer.pid, peer.uid),
     };
     let standing = match judged {

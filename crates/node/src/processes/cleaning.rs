@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, statat};
 use rustix::process::geteuid;
 use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, RuntimeDirectory};
 use telltale_ledger::region::{Now, scan};
-use telltale_ledger::{LedgerReader, OpenError};
+use telltale_ledger::{FileNumber, LedgerReader, OpenError, WriterLock, is_locked};
 use telltale_schema::clock::Clock;
 use telltale_schema::text::with_causes;
 
@@ -108,7 +108,7 @@ fn ledger(
     match LedgerReader::open_at(directory, &entry.name) {
         Ok(reader) => match checks.judge_ledger(&reader) {
             Standing::Alive { .. } => Verdict::Alive,
-            Standing::Dead => Verdict::Dead(format!("process {} has ended", reader.owner().pid)),
+            Standing::Dead => dead(&reader, checks),
             Standing::Hidden => {
                 let pid = reader.owner().pid;
                 Verdict::Left(format!("process {pid} is not visible from here and may live"))
@@ -116,7 +116,8 @@ fn ledger(
             Standing::Refused(lie) => Verdict::Left(lie.to_string()),
         },
         Err(error @ OpenError::Open { .. }) => Verdict::Left(with_causes(&error)),
-        Err(error) => match checks.starter_lives(entry.pid, start_time_ticks, status.uid) {
+        Err(_) if is_locked(directory, &entry.name) => Verdict::Alive,
+        Err(error) => match starter_of_file(entry, start_time_ticks, status, checks) {
             Some(true) => Verdict::Alive,
             Some(false) => {
                 Verdict::Dead(format!("{}, and its process has ended", what_it_is(&error)))
@@ -127,6 +128,34 @@ fn ledger(
             }
         },
     }
+}
+
+/// What is to be done with a ledger whose process was not found. One that is in use is left: by a child
+/// that its process forked, or by a process that cannot be seen, as the inode of a PID namespace, by
+/// which it was looked for, is given out again.
+fn dead(reader: &LedgerReader, checks: &Checks<'_>) -> Verdict {
+    let pid = reader.owner().pid;
+    let lock = reader.writer_lock();
+    if let Some(user) = reader.file().ok().and_then(|file| checks.mapped_by(file)) {
+        Verdict::Left(format!("process {pid} has ended, but process {user} still maps its file"))
+    } else if lock == WriterLock::Held || (lock == WriterLock::Unknown && !checks.sees_all()) {
+        Verdict::Left(format!(
+            "process {pid} is not found, but a process that is not visible from here may use its file"
+        ))
+    } else {
+        Verdict::Dead(format!("process {pid} has ended"))
+    }
+}
+
+fn starter_of_file(
+    entry: &Entry,
+    start_time_ticks: u64,
+    status: &EntryStatus,
+    checks: &Checks<'_>,
+) -> Option<bool> {
+    let file = FileNumber { device: status.device, inode: status.inode };
+    let file = status.is_regular_file.then_some(file);
+    checks.starter_lives(entry.pid, start_time_ticks, status.uid, file)
 }
 
 /// What is wrong with a file that has a ledger's name, without the advice to remove it.
@@ -156,16 +185,20 @@ fn endpoint(
         Some(false) => {}
         None => return Verdict::Left("whether anybody listens there cannot be told".to_owned()),
     }
+    // Nobody can listen at it again, and the ledger beside it is a dead process's.
+    if paired {
+        return Verdict::Dead("nobody listens there, and its process has ended".to_owned());
+    }
     let made_ns = made_ns(directory, &entry.name, clock);
     match checks.namesake_lives(entry.pid, status.uid, made_ns) {
         Some(true) => {
             let pid = entry.pid;
             Verdict::Left(format!("nobody listens there, but a process {pid} of that user lives"))
         }
-        None if !paired => {
+        None => {
             Verdict::Left("nobody listens there, but its process may live out of our sight".into())
         }
-        _ => Verdict::Dead("nobody listens there, and its process has ended".to_owned()),
+        Some(false) => Verdict::Dead("nobody listens there, and its process has ended".to_owned()),
     }
 }
 
@@ -180,7 +213,7 @@ fn temporary(
     if !status.is_socket {
         return Verdict::Left("it is not a socket".to_owned());
     }
-    match checks.starter_lives(entry.pid, start_time_ticks, status.uid) {
+    match checks.starter_lives(entry.pid, start_time_ticks, status.uid, None) {
         Some(true) => Verdict::Alive,
         Some(false) => Verdict::Dead("the process that began to make it has ended".to_owned()),
         None => Verdict::Left("its process may live out of our sight".to_owned()),

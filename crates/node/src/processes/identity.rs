@@ -1,25 +1,28 @@
 //! Whether a ledger or an answer is from the process that it names, and which pid that is here.
 //!
 //! A claim names (boot id, PID namespace, pid, start time). It is believed when the kernel shows a
-//! process with exactly these, which runs as the user that owns the file, or root owns it. The number in a file's
-//! name is never looked at here.
+//! process with exactly these, or one that maps the claim's ledger, and which runs as the user that
+//! owns the file, or root owns it. The number in a file's name is never looked at here.
+//!
+//! Nobody is taken for dead by a start time: another time namespace shifts it, and a process that was
+//! checkpointed and restored (CRIU) has a new one. Dead is a process whose ledger's lock is free, or of
+//! which all processes that could be it were seen and none is.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use telltale_ledger::LedgerReader;
 use telltale_ledger::directory::OVERFLOW_UID;
+use telltale_ledger::{FileNumber, LedgerReader, WriterLock};
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
 
+use super::evidence::{boot_offset_ns, maps, started_then};
+use super::namesakes::Namesakes;
 use super::status::{Found, Procfs, Status};
 use crate::tree::Directory;
 
 /// The inode of the first PID namespace, from which every process can be seen (the kernel's
 /// `PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
-
-/// Pids that one scan of `/proc` looks at.
-const MAX_SCANNED: usize = 65_536;
 
 /// Processes that are kept as they were seen, for each is an open directory.
 const MAX_SEEN: usize = 256;
@@ -34,8 +37,8 @@ pub(crate) const SLACK_NS: u64 = 2_000_000_000;
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The process lives and has this pid here.
-    Alive { pid: u32 },
+    /// The process lives and has this pid here, and this start time by our clock.
+    Alive { pid: u32, start_time_ticks: u64 },
     /// It has ended, for certain.
     Dead,
     /// It cannot be seen from here; it may live.
@@ -48,7 +51,15 @@ impl Standing {
     /// Our pid of the process, if it lives.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
-            Self::Alive { pid } => Some(*pid),
+            Self::Alive { pid, .. } => Some(*pid),
+            Self::Dead | Self::Hidden | Self::Refused(_) => None,
+        }
+    }
+
+    /// Its start by our clock, if it lives.
+    pub(crate) fn start_time_ticks(&self) -> Option<u64> {
+        match self {
+            Self::Alive { start_time_ticks, .. } => Some(*start_time_ticks),
             Self::Dead | Self::Hidden | Self::Refused(_) => None,
         }
     }
@@ -78,6 +89,18 @@ pub(crate) struct Standpoint {
     pub(crate) namespace: Option<u64>,
     /// Every process can be seen: the first PID namespace, and nothing is hidden in `/proc`.
     pub(crate) sees_all: bool,
+    /// How far our boot clock is ahead of the machine's.
+    boot_offset_ns: i128,
+}
+
+/// Whether a process is the one that was claimed.
+enum Comparison {
+    /// It is, with what follows.
+    Same(Standing),
+    /// It may be: we may not see what would tell.
+    Unclear,
+    /// It is not.
+    Other,
 }
 
 /// One round of checks; `/proc` is scanned at most once in it, and only if need be.
@@ -86,10 +109,18 @@ pub(crate) struct Checks<'a> {
     standpoint: &'a Standpoint,
     /// Pids that are worth a look first: the driver's holders, endpoints' peers.
     likely: Vec<u32>,
-    by_start: OnceCell<HashMap<u64, Vec<u32>>>,
-    /// Each pid, in whatever namespace, with each user of the process that has it.
-    by_name: OnceCell<HashSet<(u32, u32)>>,
+    namesakes: OnceCell<Namesakes>,
     seen: RefCell<Seen>,
+}
+
+/// A claim to be a process.
+struct Claim<'a> {
+    claimed: &'a ProcessIdentity,
+    /// Whose file says so.
+    owner: u32,
+    /// That file, if it is a ledger.
+    ledger: Option<&'a LedgerReader>,
+    of_this_boot: bool,
 }
 
 /// Processes as a round of checks has found them, kept so that they need not be read again. Each
@@ -101,10 +132,13 @@ impl Standpoint {
     pub(crate) fn look(procfs: &Procfs) -> Self {
         let boot_id = procfs.common("proc/sys/kernel/random/boot_id").ok();
         let boot_id = boot_id.and_then(|text| parse_boot_id(std::str::from_utf8(&text).ok()?));
-        let namespace = procfs.own_namespace();
+        // A `/proc` of another PID namespace numbers processes otherwise than the kernel does for us.
+        let namespace = procfs.own_namespace().filter(|_| procfs.is_ours());
         let first_is_seen = || matches!(procfs.find(1), Found::Process(..));
         let sees_all = namespace == Some(FIRST_PID_NAMESPACE) && first_is_seen();
-        Self { boot_id, namespace, sees_all }
+        let own = procfs.directory(std::process::id()).ok();
+        let boot_offset_ns = own.and_then(|own| boot_offset_ns(&own)).unwrap_or(0);
+        Self { boot_id, namespace, sees_all, boot_offset_ns }
     }
 }
 
@@ -117,8 +151,8 @@ impl<'a> Checks<'a> {
         likely: impl IntoIterator<Item = u32>,
     ) -> Self {
         let likely = likely.into_iter().collect();
-        let (by_start, by_name, seen) = (OnceCell::new(), OnceCell::new(), RefCell::default());
-        Self { procfs, standpoint, likely, by_start, by_name, seen }
+        let (namesakes, seen) = (OnceCell::new(), RefCell::default());
+        Self { procfs, standpoint, likely, namesakes, seen }
     }
 
     /// The processes that were found to live and to be who they are said to be.
@@ -131,56 +165,130 @@ impl<'a> Checks<'a> {
         self.standpoint.namespace
     }
 
-    /// Judges a ledger: as its claim, and where its process cannot be seen from here, by whether
-    /// anybody still has it open. A system container may have a boot id of its own (systemd-nspawn
-    /// mounts one); its processes are of this boot all the same, as a lock that is held shows. A process
-    /// that lives and has let go of its ledger executes another program now.
+    /// Judges a ledger: by its writer's lock, and by its claim. A process that lives and has let go of
+    /// its ledger executes another program now.
     pub(crate) fn judge_ledger(&self, reader: &LedgerReader) -> Standing {
-        let (claimed, uid) = (reader.owner(), reader.uid());
-        match self.judge(claimed, uid) {
-            Standing::Hidden | Standing::Alive { .. } if reader.is_abandoned() => Standing::Dead,
-            Standing::Dead if self.is_of_another_boot(claimed) && reader.is_held() => {
-                self.judge_of_this_boot(claimed, uid)
+        let lock = reader.writer_lock();
+        let standing = self.find(reader.owner(), reader.uid(), Some(reader), lock);
+        match standing {
+            Standing::Hidden if lock == WriterLock::Free => Standing::Dead,
+            Standing::Alive { pid, .. } if lock != WriterLock::Held => {
+                let maps = self.maps(pid, reader).unwrap_or(lock == WriterLock::Unknown);
+                if maps { standing } else { Standing::Dead }
             }
-            standing => standing,
+            _ => standing,
         }
     }
 
-    /// Whether a claim names another boot id than the one that is seen from here.
-    fn is_of_another_boot(&self, claimed: &ProcessIdentity) -> bool {
-        self.standpoint.boot_id.is_some_and(|boot_id| boot_id != claimed.boot_id)
+    /// Judges a claim by a file of user `owner` that is not at hand.
+    pub(crate) fn judge(&self, claimed: &ProcessIdentity, owner: u32) -> Standing {
+        self.find(claimed, owner, None, WriterLock::Unknown)
     }
 
-    /// Judges a claim by a file of user `owner`.
-    pub(crate) fn judge(&self, claimed: &ProcessIdentity, owner: u32) -> Standing {
+    /// Whether this process still lives.
+    pub(crate) fn still_lives(&self, pid: u32, start_time_ticks: u64) -> bool {
+        self.procfs.start_time(pid) == Some(start_time_ticks)
+    }
+
+    /// Whether every process can be seen from here, and was looked at.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.standpoint.sees_all && self.namesakes().complete
+    }
+
+    /// Looks for the process that was claimed.
+    fn find(
+        &self,
+        claimed: &ProcessIdentity,
+        owner: u32,
+        ledger: Option<&LedgerReader>,
+        lock: WriterLock,
+    ) -> Standing {
         if owner == OVERFLOW_UID {
             return Standing::Refused(Lie::Nobody);
         }
-        if self.is_of_another_boot(claimed) {
+        let (Some(boot_id), Some(own)) = (self.standpoint.boot_id, self.standpoint.namespace)
+        else {
+            return Standing::Hidden;
+        };
+        // A system container may have a boot id of its own (systemd-nspawn mounts one): what it
+        // holds is of this boot all the same.
+        let of_this_boot = boot_id == claimed.boot_id || lock == WriterLock::Held;
+        if !of_this_boot && ledger.is_none() {
             return Standing::Dead;
         }
-        if self.standpoint.boot_id.is_none() {
-            return Standing::Hidden;
+        let is_neighbour = of_this_boot && own == claimed.pid_namespace;
+        if is_neighbour
+            && self.procfs.glance(claimed.pid) == Some((claimed.start_time_ticks, owner))
+        {
+            let start_time_ticks = claimed.start_time_ticks;
+            return Standing::Alive { pid: claimed.pid, start_time_ticks };
         }
-        self.judge_of_this_boot(claimed, owner)
-    }
-
-    /// Judges a claim of which all but the boot id is to be compared.
-    fn judge_of_this_boot(&self, claimed: &ProcessIdentity, owner: u32) -> Standing {
-        if self.standpoint.namespace == Some(claimed.pid_namespace) {
-            return self.judge_neighbour(claimed, owner);
-        }
-        let likely = self.likely.iter().copied();
-        let first = likely.filter_map(|pid| self.compare(pid, claimed, owner)).next();
-        let found = first.or_else(|| {
-            let pids = self.started_at(claimed.start_time_ticks);
-            pids.iter().find_map(|pid| self.compare(*pid, claimed, owner))
-        });
+        let claim = Claim { claimed, owner, ledger, of_this_boot };
+        let mut unclear = false;
+        let mut compare = |pid| match self.compare(pid, &claim) {
+            Comparison::Same(standing) => Some(standing),
+            Comparison::Unclear => {
+                unclear = true;
+                None
+            }
+            Comparison::Other => None,
+        };
+        let neighbour = is_neighbour.then_some(claimed.pid);
+        let first = neighbour.into_iter().chain(self.likely.iter().copied()).find_map(&mut compare);
+        // It may have been restored in another PID namespace, where it has the same pid.
+        let found = match lock {
+            WriterLock::Free => first,
+            _ => first.or_else(|| self.namesakes().of(claimed.pid).find_map(compare)),
+        };
         match found {
             Some(standing) => standing,
-            None if self.standpoint.sees_all => Standing::Dead,
+            None if lock == WriterLock::Free => Standing::Dead,
+            None if !unclear && (is_neighbour || self.sees_all()) => Standing::Dead,
             None => Standing::Hidden,
         }
+    }
+
+    /// Whether our `pid` is the claimed process, and what follows.
+    fn compare(&self, pid: u32, claim: &Claim<'_>) -> Comparison {
+        let Claim { claimed, owner, ledger, of_this_boot } = *claim;
+        let (directory, status) = match self.procfs.find(pid) {
+            Found::Process(directory, status) => (directory, status),
+            Found::Unseen if pid == claimed.pid => return Comparison::Unclear,
+            Found::Unseen | Found::Nobody => return Comparison::Other,
+        };
+        if status.ended || status.own_pid(pid) != claimed.pid {
+            return Comparison::Other;
+        }
+        let in_namespace =
+            namespace_of(&directory).is_none_or(|found| found == claimed.pid_namespace);
+        let same = (of_this_boot
+            && in_namespace
+            && self.started_then(&directory, &status, claimed.start_time_ticks))
+            || match ledger.map(|ledger| ledger_maps(&directory, ledger)) {
+                Some(Some(maps)) => maps,
+                Some(None) if may_own(&status, owner) => return Comparison::Unclear,
+                Some(None) | None => false,
+            };
+        if !same {
+            return Comparison::Other;
+        }
+        let standing = owned(pid, &status, owner);
+        let mut seen = self.seen.borrow_mut();
+        if standing.pid().is_some() && seen.len() < MAX_SEEN {
+            seen.insert(pid, (directory, status));
+        }
+        Comparison::Same(standing)
+    }
+
+    /// Whether a process started at these ticks by our clock or by that of its time namespace.
+    fn started_then(&self, directory: &Directory, status: &Status, claimed: u64) -> bool {
+        let seen = status.start_time_ticks;
+        let ahead_ns = || boot_offset_ns(directory).unwrap_or(0) - self.standpoint.boot_offset_ns;
+        seen == claimed || started_then(seen, claimed, ahead_ns())
+    }
+
+    fn maps(&self, pid: u32, ledger: &LedgerReader) -> Option<bool> {
+        ledger_maps(&self.procfs.directory(pid).ok()?, ledger)
     }
 
     /// Judges an answer by a peer that the kernel named.
@@ -190,138 +298,118 @@ impl<'a> Checks<'a> {
         peer: Option<u32>,
         uid: u32,
     ) -> Standing {
-        let foreign = self.standpoint.namespace != Some(claimed.pid_namespace);
-        if let (true, Some(peer)) = (foreign, peer) {
-            // The kernel has translated the pid: no search is needed.
-            let lie = Lie::Peer { peer, claimed: claimed.pid };
-            return self.compare(peer, claimed, uid).unwrap_or(Standing::Refused(lie));
-        }
-        let standing = self.judge(claimed, uid);
-        match (&standing, peer) {
-            (Standing::Alive { pid }, Some(peer)) if *pid == peer => standing,
-            (Standing::Refused(_), _) => standing,
-            // It answers, so it lives, wherever that is.
-            (Standing::Dead | Standing::Hidden, None) if foreign => Standing::Hidden,
-            (_, peer) => {
-                Standing::Refused(Lie::Peer { peer: peer.unwrap_or(0), claimed: claimed.pid })
+        let lie = Lie::Peer { peer: peer.unwrap_or(0), claimed: claimed.pid };
+        match (self.standpoint.namespace, peer) {
+            // The numbers in `/proc` are not those that the kernel gives us.
+            (None, _) => Standing::Hidden,
+            (Some(_), Some(peer)) => {
+                self.speaks_for(peer, claimed, uid).unwrap_or(Standing::Refused(lie))
             }
+            (Some(own), None) => match self.judge(claimed, uid) {
+                refused @ Standing::Refused(_) => refused,
+                // It answers, so it lives, wherever that is.
+                Standing::Dead | Standing::Hidden if own != claimed.pid_namespace => {
+                    Standing::Hidden
+                }
+                _ => Standing::Refused(lie),
+            },
         }
     }
 
-    /// Whether a process that can be the writer of a file lives: one of user `owner` that has
-    /// `pid` in some namespace and started then. None when not every process can be seen from
-    /// here.
+    /// What follows from an answer of our `peer` for the claimed process, if it is that one. Who answers
+    /// is known from the kernel: its start is not looked at, which a checkpoint or a time namespace
+    /// changes, and its PID namespace must be another one's only if no process has its number there.
+    fn speaks_for(&self, peer: u32, claimed: &ProcessIdentity, uid: u32) -> Option<Standing> {
+        let Found::Process(directory, status) = self.procfs.find(peer) else { return None };
+        if status.own_pid(peer) != claimed.pid {
+            return None;
+        }
+        let is_claimed = |directory: &Directory| {
+            namespace_of(directory).is_none_or(|found| found == claimed.pid_namespace)
+        };
+        let has_claimed_name = |pid: u32| {
+            let Found::Process(directory, status) = self.procfs.find(pid) else { return false };
+            status.own_pid(pid) == claimed.pid && is_claimed(&directory)
+        };
+        let others = || self.namesakes().of(claimed.pid).any(has_claimed_name);
+        (is_claimed(&directory) || !others()).then(|| owned(peer, &status, uid))
+    }
+
+    /// A process that maps the file, if one can be seen. Looks at what all processes map.
+    pub(crate) fn mapped_by(&self, file: FileNumber) -> Option<u32> {
+        let (pids, _) = self.procfs.pids();
+        pids.into_iter().find(|pid| {
+            let process = self.procfs.directory(*pid);
+            process.is_ok_and(|process| maps(&process, file) == Some(true))
+        })
+    }
+
+    /// Whether a process lives that can be the writer of a file: one of user `owner` that has
+    /// `pid` in some namespace, and started then or maps the `file`. None when that cannot be told.
     pub(crate) fn starter_lives(
         &self,
         pid: u32,
         start_time_ticks: u64,
         owner: u32,
+        file: Option<FileNumber>,
     ) -> Option<bool> {
-        let mut suspects = self.started_at(start_time_ticks).iter();
-        let lives = suspects.any(|suspect| self.is_writer(*suspect, pid, owner));
-        (lives || self.standpoint.sees_all).then_some(lives)
+        let mut unclear = false;
+        for suspect in self.namesakes().of(pid) {
+            match self.procfs.find(suspect) {
+                Found::Process(directory, status) if !status.ended && may_own(&status, owner) => {
+                    if self.started_then(&directory, &status, start_time_ticks) {
+                        return Some(true);
+                    }
+                    match file.map(|file| maps(&directory, file)) {
+                        Some(Some(true)) => return Some(true),
+                        Some(None) => unclear = true,
+                        Some(Some(false)) | None => {}
+                    }
+                }
+                Found::Unseen => unclear = true,
+                Found::Process(..) | Found::Nobody => {}
+            }
+        }
+        (!unclear && self.sees_all()).then_some(false)
     }
 
     /// Whether a process lives that can have made a socket named after `pid` at `made_ns` (since
     /// boot): one of user `owner` with that pid, in whatever namespace, that is not younger. None
     /// when not every process can be seen from here.
     pub(crate) fn namesake_lives(&self, pid: u32, owner: u32, made_ns: u64) -> Option<bool> {
-        let lives = self.procfs.pids().into_iter().take(MAX_SCANNED).any(|candidate| {
+        let lives = self.namesakes().of(pid).any(|candidate| {
             let Found::Process(_, status) = self.procfs.find(candidate) else {
                 // Ended meanwhile, or out of sight; the latter is answered below.
                 return false;
             };
             let start_ns = status.start_time_ticks.saturating_mul(NANOSECONDS_PER_TICK);
-            let named = candidate == pid || status.namespace_pids.contains(&pid);
             let older = start_ns <= made_ns.saturating_add(SLACK_NS);
-            named && older && !status.ended && may_own(&status, owner)
+            older && !status.ended && may_own(&status, owner)
         });
-        (lives || self.standpoint.sees_all).then_some(lives)
+        (lives || self.sees_all()).then_some(lives)
     }
 
     /// Whether a process may live that has left a file of user `owner` named after `pid`, and after
     /// its start where that is in the name. Looks at `/proc` once, however often it is asked.
     pub(crate) fn may_live(&self, pid: u32, start_time_ticks: Option<u64>, owner: u32) -> bool {
-        match start_time_ticks {
-            Some(start) if self.procfs.glance(pid) == Some((start, owner)) => true,
-            Some(start) => self.starter_lives(pid, start, owner).unwrap_or(true),
-            None => !self.standpoint.sees_all || self.names().contains(&(pid, owner)),
-        }
+        start_time_ticks.is_some_and(|start| self.procfs.glance(pid) == Some((start, owner)))
+            || !self.sees_all()
+            || self.namesakes().has(pid, owner)
     }
 
-    fn names(&self) -> &HashSet<(u32, u32)> {
-        self.by_name.get_or_init(|| {
-            let mut names = HashSet::new();
-            for pid in self.procfs.pids().into_iter().take(MAX_SCANNED) {
-                let Found::Process(_, status) = self.procfs.find(pid) else { continue };
-                for name in [pid].iter().chain(&status.namespace_pids) {
-                    names.extend(status.uids.map(|uid| (*name, uid)));
-                }
-            }
-            names
-        })
-    }
-
-    fn is_writer(&self, suspect: u32, pid: u32, owner: u32) -> bool {
-        match self.procfs.find(suspect) {
-            Found::Process(_, status) => {
-                let named = suspect == pid || status.namespace_pids.contains(&pid);
-                named && !status.ended && may_own(&status, owner)
-            }
-            Found::Nobody => false,
-            Found::Unseen => true,
-        }
-    }
-
-    /// A claim to be a process of our own PID namespace.
-    fn judge_neighbour(&self, claimed: &ProcessIdentity, owner: u32) -> Standing {
-        if self.procfs.glance(claimed.pid) == Some((claimed.start_time_ticks, owner)) {
-            return Standing::Alive { pid: claimed.pid };
-        }
-        match self.procfs.find(claimed.pid) {
-            Found::Process(_, status) if status.start_time_ticks != claimed.start_time_ticks => {
-                Standing::Dead
-            }
-            Found::Process(directory, status) => {
-                let standing = owned(claimed.pid, &status, owner);
-                let mut seen = self.seen.borrow_mut();
-                if standing.pid().is_some() && seen.len() < MAX_SEEN {
-                    seen.insert(claimed.pid, (directory, status));
-                }
-                standing
-            }
-            Found::Nobody => Standing::Dead,
-            Found::Unseen => Standing::Hidden,
-        }
-    }
-
-    /// Whether our `pid` is the claimed process of another PID namespace, and what follows.
-    fn compare(&self, pid: u32, claimed: &ProcessIdentity, owner: u32) -> Option<Standing> {
-        let Found::Process(directory, status) = self.procfs.find(pid) else { return None };
-        let inner = status.namespace_pids.get(1..)?.last()?;
-        let same = *inner == claimed.pid
-            && status.start_time_ticks == claimed.start_time_ticks
-            && namespace_of(&directory).is_none_or(|found| found == claimed.pid_namespace);
-        same.then(|| owned(pid, &status, owner))
-    }
-
-    fn started_at(&self, start_time_ticks: u64) -> &[u32] {
-        let index = self.by_start.get_or_init(|| {
-            let mut index: HashMap<u64, Vec<u32>> = HashMap::new();
-            for pid in self.procfs.pids().into_iter().take(MAX_SCANNED) {
-                if let Some(start) = self.procfs.start_time(pid) {
-                    index.entry(start).or_default().push(pid);
-                }
-            }
-            index
-        });
-        index.get(&start_time_ticks).map_or(&[], Vec::as_slice)
+    fn namesakes(&self) -> &Namesakes {
+        self.namesakes.get_or_init(|| Namesakes::look(self.procfs))
     }
 }
 
 /// The inode of a process's PID namespace; none where we have no right to know it.
 fn namespace_of(directory: &Directory) -> Option<u64> {
     directory.stat("ns/pid").ok().map(|stat| stat.st_ino)
+}
+
+/// Whether the process maps the ledger; none where we may not know.
+fn ledger_maps(process: &Directory, ledger: &LedgerReader) -> Option<bool> {
+    maps(process, ledger.file().ok()?)
 }
 
 /// Whether a file of user `owner` can be the process's: it is its user's, or root's, made before
@@ -335,7 +423,7 @@ fn owned(pid: u32, status: &Status, owner: u32) -> Standing {
     if status.ended {
         Standing::Dead
     } else if may_own(status, owner) {
-        Standing::Alive { pid }
+        Standing::Alive { pid, start_time_ticks: status.start_time_ticks }
     } else {
         Standing::Refused(Lie::Owner { owner, pid, uid: status.uids[1] })
     }
@@ -357,7 +445,8 @@ mod tests {
         let me = identity_of_this_process().unwrap();
         let uid = rustix::process::geteuid().as_raw();
         let pid = me.pid;
-        assert_eq!(checks.judge(&me, uid), Standing::Alive { pid });
+        let start_time_ticks = me.start_time_ticks;
+        assert_eq!(checks.judge(&me, uid), Standing::Alive { pid, start_time_ticks });
         let mut other = me;
         other.start_time_ticks += 1;
         assert_eq!(checks.judge(&other, uid), Standing::Dead);
@@ -368,7 +457,7 @@ mod tests {
         other.pid = u32::MAX;
         assert_eq!(checks.judge(&other, uid), Standing::Dead);
         // Made before the process gave root's rights up.
-        assert_eq!(checks.judge(&me, 0), Standing::Alive { pid });
+        assert_eq!(checks.judge(&me, 0), Standing::Alive { pid, start_time_ticks });
         assert_eq!(checks.judge(&me, 65_534), Standing::Refused(Lie::Nobody));
         let stranger = 61_234;
         assert_eq!(
@@ -379,6 +468,11 @@ mod tests {
             checks.judge_peer(&me, Some(1), uid),
             Standing::Refused(Lie::Peer { peer: 1, claimed: pid })
         );
+        // Who answers is known from the kernel; a restored process has another start and namespace.
+        other = me;
+        (other.start_time_ticks, other.pid_namespace) = (1, 1);
+        let standing = checks.judge_peer(&other, Some(pid), uid);
+        assert_eq!(standing, Standing::Alive { pid, start_time_ticks });
         // Another namespace: nobody here has that pid there.
         other = me;
         other.pid_namespace += 1;

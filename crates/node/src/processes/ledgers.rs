@@ -99,6 +99,8 @@ pub(crate) struct Ledgers {
 pub(crate) struct Living {
     /// As it is numbered here.
     pub(crate) pid: u32,
+    /// By our clock.
+    pub(crate) start_time_ticks: u64,
     /// The user whose its ledger is.
     pub(crate) uid: u32,
 }
@@ -267,9 +269,7 @@ impl Ledgers {
             if again {
                 one.standing = match &one.held {
                     Held::Alone(reader) => checks.judge_ledger(reader),
-                    Held::Swept(_) | Held::Final(_) | Held::Moving => {
-                        checks.judge(&one.owner, one.uid)
-                    }
+                    Held::Swept(_) | Held::Final(_) | Held::Moving => still_lives(one, checks),
                 };
             }
         }
@@ -284,7 +284,7 @@ impl Ledgers {
         let mut some_ended = false;
         let Some(watch) = &mut self.watch else { return some_ended };
         for one in self.followed.values_mut() {
-            let Standing::Alive { pid } = one.standing else { continue };
+            let Standing::Alive { pid, start_time_ticks } = one.standing else { continue };
             if watch.follows(one.token) {
                 continue;
             }
@@ -293,7 +293,7 @@ impl Ledgers {
                 continue;
             }
             // The descriptor is of whoever has the pid now.
-            if followed.is_err() || procfs.start_time(pid) != Some(one.owner.start_time_ticks) {
+            if followed.is_err() || procfs.start_time(pid) != Some(start_time_ticks) {
                 watch.forget(one.token);
                 one.standing = Standing::Dead;
                 self.ended.push(pid);
@@ -417,7 +417,7 @@ impl Ledgers {
         self.take_ends();
         self.sweep.read_all();
         for one in self.followed.values() {
-            if let (Standing::Alive { pid }, Held::Swept(key)) = (&one.standing, &one.held)
+            if let (Standing::Alive { pid, .. }, Held::Swept(key)) = (&one.standing, &one.held)
                 && let Some(Ok(reading)) = self.sweep.get(*key)
             {
                 take(*pid, reading);
@@ -461,7 +461,8 @@ impl Ledgers {
         let watched = |one: &Followed| self.watch.as_ref().is_some_and(|it| it.follows(one.token));
         let living = |one: &Followed| {
             let pid = one.standing.pid().filter(|_| watched(one))?;
-            Some(Living { pid, uid: one.uid })
+            let start_time_ticks = one.standing.start_time_ticks()?;
+            Some(Living { pid, start_time_ticks, uid: one.uid })
         };
         speaking.map(|one| (one.owner, living(one))).collect()
     }
@@ -505,6 +506,16 @@ impl Followed {
         {
             self.held = Held::Alone(Box::new(reader));
         }
+    }
+}
+
+/// What has become of a ledger whose reader is elsewhere, by its process.
+fn still_lives(one: &Followed, checks: &Checks<'_>) -> Standing {
+    match one.standing {
+        Standing::Alive { pid, start_time_ticks } if !checks.still_lives(pid, start_time_ticks) => {
+            Standing::Dead
+        }
+        ref standing => standing.clone(),
     }
 }
 

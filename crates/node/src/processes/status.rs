@@ -13,6 +13,9 @@ use crate::tree::{Directory, Tree, Unreadable};
 /// The most that `status` may have: its longest line lists a process's groups.
 const MAX_STATUS_BYTES: usize = 1 << 20;
 
+/// Names in `/proc` that one scan looks at.
+const MAX_LISTED: usize = 1 << 17;
+
 /// PID namespaces within each other (the kernel allows 32).
 const MAX_NAMESPACE_DEPTH: usize = 33;
 
@@ -48,6 +51,15 @@ pub(crate) enum Found {
     Nobody,
     /// Somebody has, but we may not see who (`hidepid`, permissions).
     Unseen,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// Its pid in its own PID namespace; `pid` is ours of it. Kernels before 4.1 do not tell.
+    pub(crate) fn own_pid(&self, pid: u32) -> u32 {
+        self.namespace_pids.last().copied().unwrap_or(pid)
+    }
 }
 
 // === impl Procfs ===
@@ -96,11 +108,20 @@ impl Procfs {
         ProcessStat::parse(&stat).map(|stat| stat.start_time_ticks)
     }
 
-    /// Every pid that can be seen from here.
-    pub(crate) fn pids(&self) -> Vec<u32> {
+    /// Every pid that can be seen from here, and whether these are all.
+    pub(crate) fn pids(&self) -> (Vec<u32>, bool) {
         let root = self.real.as_ref().unwrap_or(&self.tree).root();
-        let names = root.directory("proc").and_then(|proc| proc.names()).unwrap_or_default();
-        names.iter().filter_map(|name| name.parse().ok()).collect()
+        let names = root.directory("proc").and_then(|proc| proc.names_up_to(MAX_LISTED));
+        let complete = names.as_ref().is_ok_and(|names| names.len() < MAX_LISTED);
+        (names.iter().flatten().filter_map(|name| name.parse().ok()).collect(), complete)
+    }
+
+    /// Whether `/proc` numbers processes as the kernel does for us: it may have been mounted in
+    /// another PID namespace.
+    pub(crate) fn is_ours(&self) -> bool {
+        let root = self.real.as_ref().unwrap_or(&self.tree).root();
+        let own = root.link("proc/self").ok();
+        own.is_some_and(|own| own.as_os_str() == std::process::id().to_string().as_str())
     }
 
     /// The text of a file that is the same for all processes, such as the boot id.
@@ -194,7 +215,7 @@ mod tests {
         let Found::Process(_, status) = procfs.find(pid) else { panic!("we live") };
         assert_eq!(status.namespace_pids.first(), Some(&pid));
         assert_eq!(procfs.start_time(pid), Some(status.start_time_ticks));
-        assert!(procfs.pids().contains(&pid));
+        assert!(procfs.pids().0.contains(&pid) && procfs.is_ours());
         assert!(procfs.own_namespace().is_some());
         assert!(matches!(procfs.find(u32::MAX), Found::Nobody));
     }

@@ -26,6 +26,7 @@ mod json;
 mod machines;
 mod man;
 mod names;
+mod namespaces;
 mod nothing;
 mod page;
 mod panes;

@@ -1,0 +1,112 @@
+//! What shows that a process is the one that a claim names.
+//!
+//! Its start time alone does not: `/proc` gives it as the reader's time namespace counts, and a
+//! process that was checkpointed and restored (CRIU) has another one. So a start is compared in the
+//! process's own time namespace, and a file with what the process maps. Parsing is pure and bounded.
+
+use telltale_ledger::FileNumber;
+
+use super::identity::NANOSECONDS_PER_TICK;
+use crate::tree::Directory;
+
+/// The most that is read of what a process maps; one that maps more is not read to the end.
+const MAX_MAPS_BYTES: usize = 32 << 20;
+
+/// How a ledger's name ends, also in `/proc/<pid>/maps` of a process whose ledger was removed.
+const LEDGER_ENDINGS: [&[u8]; 2] = [b".tt", b".tt (deleted)"];
+
+/// How far the boot clock of a process's time namespace is ahead of the machine's, in nanoseconds.
+/// None where the kernel has no time namespaces, or does not tell.
+pub(super) fn boot_offset_ns(process: &Directory) -> Option<i128> {
+    offset_ns(&process.attribute("timens_offsets").ok()?, b"boottime")
+}
+
+/// The offset of one clock in `/proc/<pid>/timens_offsets`, see time_namespaces(7).
+fn offset_ns(text: &[u8], clock: &[u8]) -> Option<i128> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(clock))?;
+    let mut numbers = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    let mut next = || numbers.next()?.parse::<i64>().ok();
+    let (seconds, nanoseconds) = (next()?, next()?);
+    Some(i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds))
+}
+
+/// Whether a process that started at `seen` ticks by our clock started at `claimed` by its own,
+/// which is `ahead_ns` ahead of ours.
+pub(super) fn started_then(seen: u64, claimed: u64, ahead_ns: i128) -> bool {
+    let by_its_clock = i128::from(seen) + ahead_ns.div_euclid(i128::from(NANOSECONDS_PER_TICK));
+    // Both clocks are rounded down to a tick.
+    seen == claimed || (ahead_ns != 0 && by_its_clock.abs_diff(i128::from(claimed)) <= 1)
+}
+
+/// Whether the process maps the file; none where we may not know.
+pub(super) fn maps(process: &Directory, file: FileNumber) -> Option<bool> {
+    Some(lists(&process.file("maps", MAX_MAPS_BYTES).ok()?, file))
+}
+
+/// Whether `/proc/<pid>/maps` lists the file. A file system of several devices may give another
+/// device there than `stat` does: then a ledger's name counts instead.
+fn lists(maps: &[u8], file: FileNumber) -> bool {
+    let device = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
+    maps.split(|byte| *byte == b'\n').any(|line| {
+        let Some((inode, listed, path)) = mapped(line) else { return false };
+        let is_ledger = LEDGER_ENDINGS.iter().any(|ending| path.ends_with(ending));
+        inode == file.inode && (listed == device || is_ledger)
+    })
+}
+
+/// Inode, device and path of a line: `from-to rights offset major:minor inode path`.
+fn mapped(line: &[u8]) -> Option<(u64, (u32, u32), &[u8])> {
+    let mut fields = line.splitn(6, |byte| *byte == b' ');
+    let mut text = || std::str::from_utf8(fields.nth(0)?).ok();
+    let (_, _, _) = (text()?, text()?, text()?);
+    let (major, minor) = text()?.split_once(':')?;
+    let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);
+    let inode = text()?.parse().ok()?;
+    Some((inode, device, fields.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lists, offset_ns, started_then};
+    use telltale_ledger::FileNumber;
+
+    #[test]
+    fn offsets_are_read_with_their_signs() {
+        let text = b"monotonic    -5   250000000\nboottime    864000         1\n";
+        assert_eq!(offset_ns(text, b"monotonic"), Some(-4_750_000_000));
+        assert_eq!(offset_ns(text, b"boottime"), Some(864_000_000_000_001));
+        for odd in [&b""[..], b"boottime", b"boottime 1", b"boottime x 1"] {
+            assert_eq!(offset_ns(odd, b"boottime"), None);
+        }
+    }
+
+    #[test]
+    fn a_start_is_compared_by_the_clock_of_its_own_process() {
+        assert!(started_then(700, 700, 0));
+        assert!(!started_then(700, 701, 0), "clocks that agree are not rounded twice");
+        assert!(started_then(700, 750, 500_000_000) && started_then(700, 751, 500_000_000));
+        assert!(started_then(700, 650, -500_000_000) && started_then(700, 700, -500_000_000));
+        assert!(!started_then(700, 690, -500_000_000) && !started_then(3, 0, i128::MAX));
+    }
+
+    #[test]
+    fn a_mapped_file_is_known_by_inode_and_device_or_name() {
+        let file = FileNumber { device: rustix::fs::makedev(0xfe, 1), inode: 77 };
+        let line = |device: &str, inode: u32, path: &str| {
+            format!(
+                "7f00-7f01 rw-p 00000000 00:00 0 \n7f02-7f03 rw-s 00000000 {device} {inode}      {path}\n"
+            )
+        };
+        for (expected, line) in [
+            (true, line("fe:01", 77, "/tmp/a b/x")),
+            (true, line("00:2a", 77, "/tmp/a b/ledger_1_2.tt")),
+            (true, line("00:2a", 77, "/ledger_1_2.tt (deleted)")),
+            (false, line("00:2a", 77, "/usr/lib/libc.so")),
+            (false, line("fe:01", 78, "/ledger_1_2.tt")),
+            (false, String::new()),
+            (false, "7f00-7f01 rw-p 0".to_owned()),
+        ] {
+            assert_eq!(lists(line.as_bytes(), file), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Nothing of a living process is removed or taken for dead, in whatever namespace it or the reader
+//! is; what the dead left goes. Needs root.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use telltale_harness::{ChildGuard, Scratch, needs_pid_namespaces, wait_until};
+
+use crate::command::{PATIENCE, Said, children, said, telltale};
+
+/// Namespaces by the options with which `unshare` makes them.
+const NAMESPACES: [(&str, &[&str]); 8] = [
+    ("time, ahead", &["--time", "--boottime", "864000", "--monotonic", "864000"]),
+    ("time, a little ahead", &["--time", "--boottime", "1"]),
+    ("PID", &["--pid", "--mount-proc"]),
+    ("PID, with the /proc of another", &["--pid"]),
+    ("user", &["--user", "--map-root-user"]),
+    ("user and time", &["--user", "--map-root-user", "--time", "--boottime", "5000"]),
+    ("mount", &["--mount"]),
+    ("network", &["--net"]),
+];
+
+/// `program` in these namespaces; with none of them, as it is.
+fn within(options: &[&str], program: &Command) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(options).args(["--fork", "--kill-child", "--"]);
+    command.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if options.is_empty() {
+        let mut plain = Command::new(program.get_program());
+        plain.args(program.get_args());
+        return plain;
+    }
+    command
+}
+
+fn names(directory: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    entries.map(|name| name.into_string().unwrap()).collect()
+}
+
+/// A process that records and answers in `directory`, in these namespaces.
+struct Workload {
+    started: ChildGuard,
+    pid: u32,
+}
+
+impl Workload {
+    fn start(options: &[&str], directory: &Path) -> Self {
+        let mut program = telltale();
+        program.args(["replay", "train", "--loop", "--runtime-dir"]).arg(directory);
+        let mut command = within(options, &program);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let started = ChildGuard::spawn(&mut command);
+        let mut all = BTreeSet::new();
+        wait_until("a ledger and an endpoint", PATIENCE, || {
+            all = names(directory);
+            all.len() == 2 && all.iter().any(|name| name.starts_with("metrics_"))
+        });
+        let pid = if options.is_empty() { started.id() } else { children(started.id())[0] };
+        Self { started, pid }
+    }
+
+    fn kill(mut self) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        self.started.wait_within("the workload's end", PATIENCE);
+    }
+}
+
+/// What `smi` says in these namespaces of what is in `directory`.
+fn smi(options: &[&str], directory: &Path, more: &[&str]) -> Said {
+    let mut program = telltale();
+    program.args(["smi", "--runtime-dir"]).arg(directory).args(more);
+    said(&mut within(options, &program))
+}
+
+#[test]
+fn nothing_of_the_living_is_removed_and_what_the_dead_left_goes() {
+    if !needs_pid_namespaces("cli::namespaces::nothing_of_the_living_is_removed") {
+        return;
+    }
+    for (name, options) in NAMESPACES {
+        for (side, inside, outside) in
+            [("the cleaner", options, &[][..]), ("the workload", &[][..], options)]
+        {
+            let what = format!("{name} namespace, {side} inside");
+            let place = Scratch::new();
+            let directory = place.path();
+            let workload = Workload::start(outside, directory);
+            let before = names(directory);
+            let cleaned = smi(inside, directory, &["-c", "-d"]);
+            assert_eq!(names(directory), before, "{what}: {cleaned:?}");
+            assert!(!cleaned.out.contains("removed "), "{what}: {cleaned:?}");
+            let all = format!("{}{}", cleaned.out, cleaned.err);
+            assert!(!all.contains("lies") && !all.contains("(ended"), "{what}: {cleaned:?}");
+            // Only who cannot see it, or whose `/proc` numbers it otherwise, does not show it as living.
+            let sees = !name.starts_with("PID") || side == "the workload";
+            let command = "telltale replay train";
+            assert_eq!(cleaned.out.contains(command), sees, "{what}: {cleaned:?}");
+
+            workload.kill();
+            let cleaned = smi(inside, directory, &["-c"]);
+            assert_eq!(names(directory), BTreeSet::new(), "{what}: {cleaned:?}");
+            assert_eq!(cleaned.out.matches("removed ").count(), 2, "{what}: {cleaned:?}");
+        }
+    }
+}
+
+/// What CRIU leaves when it restores a process: one with the same pid in its PID namespace, which is a
+/// new one, and another start, that maps the same file and holds its lock.
+const RESTORED: &str = "
+import ctypes, fcntl, os, struct, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+if sys.argv[2] == 'locked':
+    lock = struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0)
+    fcntl.fcntl(file, 37, lock)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+length = ctypes.c_size_t(524288)
+libc.mmap(None, length, 3, 1, file, ctypes.c_long(0))
+if sys.argv[2] != 'locked':
+    os.close(file)
+print('mapped', flush=True)
+sys.stdin.read()
+";
+
+fn restored(options: &[&str], ledger: &Path, how: &str) -> ChildGuard {
+    let mut program = Command::new("python3");
+    program.args(["-c", RESTORED]).arg(ledger).arg(how);
+    let mut command = within(options, &program);
+    let mut guard = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut said = [0; 7];
+    guard.child().stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    guard
+}
+
+fn ledger(directory: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.find(|path| path.extension() == Some(OsStr::new("tt"))).unwrap()
+}
+
+#[test]
+fn a_restored_process_keeps_its_ledger_and_is_shown_as_living() {
+    if !needs_pid_namespaces("cli::namespaces::a_restored_process_keeps_its_ledger") {
+        return;
+    }
+    let container: &[&str] = &["--pid", "--mount-proc"];
+    for (options, how) in
+        [(container, "locked"), (container, "mapped alone"), (&[], "mapped alone")]
+    {
+        let place = Scratch::new();
+        let directory = place.path();
+        Workload::start(container, directory).kill();
+        let restored = restored(options, &ledger(directory), how);
+        let cleaned = smi(&[], directory, &["-c"]);
+        assert!(ledger(directory).exists(), "{how}: {cleaned:?}");
+        assert!(cleaned.out.matches("removed ").count() <= 1, "{how}: {cleaned:?}");
+        if how == "locked" {
+            // It has no other name than its program's, and it counts.
+            assert!(cleaned.out.contains("python3 -c"), "{cleaned:?}");
+            assert!(!cleaned.out.contains("(ended"), "{cleaned:?}");
+        } else {
+            assert!(cleaned.out.contains("left ") && cleaned.out.contains(" maps its file"));
+        }
+        drop(restored);
+        wait_until("its leftover to go", PATIENCE, || {
+            smi(&[], directory, &["-c"]);
+            names(directory).is_empty()
+        });
+    }
+}
+
+#[test]
+fn a_frozen_process_is_alive() {
+    let place = Scratch::new();
+    let mut workload = Workload::start(&[], place.path());
+    workload.started.pause();
+    let before = names(place.path());
+    let cleaned = smi(&[], place.path(), &["-c"]);
+    assert_eq!(names(place.path()), before, "{cleaned:?}");
+    workload.started.resume();
+    workload.kill();
+}
