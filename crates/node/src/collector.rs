@@ -9,8 +9,7 @@ use std::time::Duration;
 use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
 use telltale_schema::clock::Clock;
-use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
+use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceStatus};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
@@ -21,10 +20,13 @@ use crate::hardware::{
 use crate::legacy::{LegacyFigures, Roster};
 use crate::observation::MemoryClaim;
 use crate::processes::{EndpointUse, Holders, Places, PodOptions, Processes};
-use crate::reconcile::{Observations, reconcile};
-use crate::report::MAX_ERRORS;
+use crate::reconcile::{Observations, Refused, reconcile};
+use crate::report::refuse;
 use crate::tenstorrent::{self, HardwareReading, Sensors, TenstorrentSource};
 use crate::tree::{OpenTreeError, Tree};
+
+/// How long to wait before a heartbeat is looked at once more.
+const HEARTBEAT_LOOK_NS: u64 = 50_000_000;
 
 /// What to collect, and within which time.
 #[derive(Debug, Clone)]
@@ -184,13 +186,8 @@ impl Collector {
         };
         let reconciled = reconcile(observations);
         if let Some(status) = sources.iter_mut().find(|status| status.name == "processes") {
-            for (subject, detail) in reconciled.refused {
-                let reason = Absence::Implausible;
-                if status.errors.len() < MAX_ERRORS {
-                    status.errors.push(SourceError { subject, reason, detail });
-                } else {
-                    status.errors_dropped += 1;
-                }
+            for Refused { uid, subject, detail } in reconciled.refused {
+                refuse(status, uid, subject, detail);
             }
         }
         Snapshot {
@@ -204,6 +201,23 @@ impl Collector {
             left_out: None,
             sources,
         }
+    }
+
+    /// Waits until each chip's heartbeat has been seen to count on, or has stood still for
+    /// [`tenstorrent::HEARTBEAT_TIMEOUT_NS`]: one look cannot tell. Takes a tenth of a second where
+    /// all is well, and no time where there is no heartbeat.
+    pub fn watch_heartbeats(&mut self) {
+        let mut looks = tenstorrent::HEARTBEAT_TIMEOUT_NS.div_ceil(HEARTBEAT_LOOK_NS) * 2;
+        while self.hardware.awaits_heartbeats() && looks > 0 {
+            std::thread::sleep(Duration::from_nanos(HEARTBEAT_LOOK_NS));
+            self.hardware.read_heartbeats();
+            looks -= 1;
+        }
+    }
+
+    /// Whether [`Self::watch_heartbeats`] has something to wait for.
+    pub fn awaits_heartbeats(&self) -> bool {
+        self.hardware.awaits_heartbeats()
     }
 
     /// Sources that are asked less often than all others, and whose status in the last snapshot is

@@ -19,7 +19,7 @@ use telltale_schema::chip::ChipFacts;
 use telltale_schema::device::DeviceIdentity;
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Holder, SourceStatus, Telemetry};
+use telltale_schema::snapshot::{DeviceFault, Holder, SourceStatus, Telemetry};
 
 use crate::tenstorrent::ChipReading;
 
@@ -43,6 +43,8 @@ pub struct DeviceReading {
     pub holders: Reading<Vec<Holder>>,
     /// What the driver counts of its memory; none where it counts nothing, as Tenstorrent's.
     pub memory: Option<DriverMemory>,
+    /// What is wrong with it as a whole.
+    pub faults: Vec<DeviceFault>,
 }
 
 /// What a driver counts of a device's own memory.
@@ -110,13 +112,14 @@ impl DeviceReading {
             telemetry: Telemetry::absent(Absence::Unsupported, unsaid),
             holders: Reading::absent(Absence::Unsupported, unsaid),
             memory: None,
+            faults: Vec::new(),
         }
     }
 }
 
 impl From<ChipReading> for DeviceReading {
     fn from(chip: ChipReading) -> Self {
-        let ChipReading { identity, facts, telemetry, holders } = chip;
-        Self { identity: identity.into(), facts, telemetry, holders, memory: None }
+        let ChipReading { identity, facts, telemetry, holders, faults } = chip;
+        Self { identity: identity.into(), facts, telemetry, holders, memory: None, faults }
     }
 }

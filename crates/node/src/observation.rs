@@ -73,6 +73,8 @@ pub struct LegacyObservation {
 pub struct RegionObservation {
     /// The number in the file's name.
     pub name_id: u64,
+    /// The user whose file it is.
+    pub owner_uid: Option<u32>,
     /// The board part of that number, in version 1.
     pub board_serial: Option<u64>,
     /// How many processes are in it, by its own count.

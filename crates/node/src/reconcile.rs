@@ -26,8 +26,8 @@ use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, Device, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process, ProcessSource,
-    ProcessState, Telemetry,
+    Accounting, Device, DeviceFault, HeldDevice, HeldKind, HeldUsage, Holder, KindUsage, Process,
+    ProcessSource, ProcessState, Telemetry,
 };
 
 use crate::hardware::{DeviceReading, DriverMemory};
@@ -69,8 +69,19 @@ pub struct Reconciled {
     pub devices: Vec<Device>,
     /// Processes that hold a device or recorded memory.
     pub processes: Vec<Process>,
-    /// What was refused: subject and words.
-    pub refused: Vec<(String, String)>,
+    /// What was refused.
+    pub refused: Vec<Refused>,
+}
+
+/// Something that a process or a region says and that cannot be so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Whose it is, where that is known.
+    pub uid: Option<u32>,
+    /// The process's name, or what else says so.
+    pub subject: String,
+    /// What cannot be so.
+    pub detail: String,
 }
 
 /// Brings observations together.
@@ -95,7 +106,7 @@ struct Bench {
     taken_at: Timestamp,
     devices: Vec<Draft>,
     processes: Vec<ProcessDraft>,
-    refused: Vec<(String, String)>,
+    refused: Vec<Refused>,
     /// How many devices processes of each user have added.
     named: BTreeMap<Option<u32>, usize>,
 }
@@ -110,6 +121,7 @@ struct Draft {
     facts: Reading<ChipFacts>,
     telemetry: Telemetry,
     holders: Reading<Vec<Holder>>,
+    faults: Vec<DeviceFault>,
     /// Capacities that processes claim; none of them is used when they disagree.
     dram_capacity: Claimed,
     l1_capacity: Claimed,
@@ -165,13 +177,14 @@ impl Claimed {
 
 impl Draft {
     fn of_device(device: DeviceReading) -> Self {
-        let DeviceReading { identity, facts, telemetry, holders, memory } = device;
+        let DeviceReading { identity, facts, telemetry, holders, memory, faults } = device;
         Self {
             identity,
             is_shown: true,
             facts,
             telemetry,
             holders,
+            faults,
             driver: memory,
             ..Self::named(Described::default(), "")
         }
@@ -188,6 +201,7 @@ impl Draft {
             facts: Reading::absent(Absence::Unknown, unseen("its board is not known")),
             telemetry: Telemetry::absent(Absence::Unknown, &unseen("the driver does not")),
             holders: Reading::absent(Absence::Unknown, unseen("the driver does not")),
+            faults: Vec::new(),
             dram_capacity: Claimed::Nobody,
             l1_capacity: Claimed::Nobody,
             driver: None,
@@ -254,7 +268,7 @@ impl Bench {
         let uid = draft.process.uid.value().copied();
         let device = if claim.is_host { self.host() } else { self.device_of(&claim.device, uid) };
         let Some(index) = device else {
-            self.refuse(&draft.process.name, "names more devices than a machine can have");
+            self.refuse(uid, &draft.process.name, "names more devices than a machine can have");
             return;
         };
         let index = self.part_of(index, draft.process.pid);
@@ -293,8 +307,10 @@ impl Bench {
         let pid = draft.process.pid.or(draft.process.namespace_pid);
         let who = pid.map(|pid| format!("pid {pid} ")).unwrap_or_default();
         let subject = format!("{who}({})", draft.process.name);
-        let device = self.devices[index].identity.display_id();
-        self.refuse(&subject, &format!("{why}, on device {device}; none of it is counted"));
+        let (uid, device) =
+            (draft.process.uid.value().copied(), self.devices[index].identity.display_id());
+        let words = format!("{why}, on device {device}; none of it is counted");
+        self.refuse(uid, &subject, &words);
         let held = held(&mut draft.process, index);
         if held.accounting == Accounting::Unknown {
             held.refused = Some(why);
@@ -350,8 +366,9 @@ impl Bench {
         places
     }
 
-    fn refuse(&mut self, subject: &str, words: &str) {
-        self.refused.push((subject.to_owned(), words.to_owned()));
+    fn refuse(&mut self, uid: Option<u32>, subject: &str, words: &str) {
+        let (subject, detail) = (subject.to_owned(), words.to_owned());
+        self.refused.push(Refused { uid, subject, detail });
     }
 }
 

@@ -1,11 +1,20 @@
 //! How a source did: its errors, of which a bounded number is kept, and how long it took.
 
+use std::io;
+
+use rustix::io::Errno;
 use telltale_schema::clock::Clock;
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{SourceError, SourceStatus};
+use telltale_schema::snapshot::{SourceError, SourceNote, SourceStatus};
 
 /// Errors of one source that a snapshot carries; the rest is counted.
 pub(crate) const MAX_ERRORS: usize = 64;
+
+/// Users whose entries are noted each apart; those of others are noted together.
+const MAX_NOTED_USERS: usize = 16;
+
+/// The subject of the note about all others.
+const OTHER_USERS: &str = "other users";
 
 /// The longest detail of one error, in bytes.
 const MAX_DETAIL_BYTES: usize = 512;
@@ -15,6 +24,7 @@ const MAX_DETAIL_BYTES: usize = 512;
 pub(crate) struct Report {
     errors: Vec<SourceError>,
     dropped: u64,
+    notes: Vec<SourceNote>,
 }
 
 impl Report {
@@ -35,6 +45,21 @@ impl Report {
         self.errors.push(SourceError { subject, reason, detail });
     }
 
+    /// Notes something odd that a user left where all may: an error if that is ourselves or root, else
+    /// a note, as nobody may make a source fail that others rely on.
+    pub(crate) fn odd_entry(
+        &mut self,
+        owner: u32,
+        subject: impl Into<String>,
+        reason: Absence,
+        detail: impl Into<String>,
+    ) {
+        if is_trusted(owner) {
+            return self.error(subject, reason, detail);
+        }
+        note(&mut self.notes, owner, &subject.into(), &detail.into());
+    }
+
     /// The errors alone.
     pub(crate) fn into_errors(self) -> Vec<SourceError> {
         self.errors
@@ -47,6 +72,47 @@ impl Report {
             duration_ns: clock.monotonic_ns().saturating_sub(started_ns),
             errors: self.errors,
             errors_dropped: self.dropped,
+            notes: self.notes,
+        }
+    }
+}
+
+/// Whether an error is for want of something here, whatever was to be opened or read.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let wanting = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::IO];
+    Errno::from_io_error(error).is_some_and(|errno| wanting.contains(&errno))
+}
+
+/// Adds to what a source refused: what a process of user `uid` says and cannot be so.
+pub(crate) fn refuse(status: &mut SourceStatus, uid: Option<u32>, subject: String, detail: String) {
+    match uid.filter(|uid| !is_trusted(*uid)) {
+        Some(uid) => note(&mut status.notes, uid, &subject, &detail),
+        None if status.errors.len() < MAX_ERRORS => {
+            status.errors.push(SourceError { subject, reason: Absence::Implausible, detail });
+        }
+        None => status.errors_dropped += 1,
+    }
+}
+
+/// Whether what a user leaves is ours to mend.
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == rustix::process::geteuid().as_raw()
+}
+
+/// Counts one more of a user, whose first one is told.
+fn note(notes: &mut Vec<SourceNote>, uid: u32, subject: &str, detail: &str) {
+    let own = format!("user {uid}");
+    let known = notes.iter().any(|note| note.subject == own);
+    let whose = match known || notes.len() < MAX_NOTED_USERS {
+        true => own,
+        false => String::from(OTHER_USERS),
+    };
+    match notes.iter_mut().find(|note| note.subject == whose) {
+        Some(note) => note.count = note.count.saturating_add(1),
+        None => {
+            let mut detail = format!("not used, the first: {subject}: {detail}");
+            shorten(&mut detail);
+            notes.push(SourceNote { subject: whose, count: 1, detail });
         }
     }
 }
@@ -63,7 +129,7 @@ fn shorten(text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_DETAIL_BYTES, MAX_ERRORS, Report};
+    use super::{MAX_DETAIL_BYTES, MAX_ERRORS, MAX_NOTED_USERS, Report};
     use telltale_schema::clock::ManualClock;
     use telltale_schema::reading::Absence;
 
@@ -79,5 +145,27 @@ mod tests {
         assert_eq!((status.errors.len(), status.errors_dropped), (MAX_ERRORS, 5));
         assert_eq!(status.errors[0].detail.len(), MAX_DETAIL_BYTES);
         assert_eq!(status.duration_ns, 4);
+    }
+
+    #[test]
+    fn what_other_users_leave_is_counted_and_no_error() {
+        let mut report = Report::default();
+        let own = rustix::process::geteuid().as_raw();
+        for user in [own, 0] {
+            report.odd_entry(user, "a", Absence::Refused, "ours");
+        }
+        let others = u32::try_from(MAX_NOTED_USERS).unwrap() + 3;
+        for round in ["first", "second"] {
+            for user in 0..others {
+                report.odd_entry(61_000 + user, round, Absence::Refused, "odd");
+            }
+        }
+        let status = report.finish("test", &ManualClock::default(), 0);
+        assert_eq!(status.errors.len(), 2);
+        assert_eq!(status.notes.len(), MAX_NOTED_USERS + 1);
+        let (first, last) = (&status.notes[0], status.notes.last().unwrap());
+        assert_eq!((first.subject.as_str(), first.count), ("user 61000", 2));
+        assert_eq!(first.detail, "not used, the first: first: odd");
+        assert_eq!((last.subject.as_str(), last.count), ("other users", 6));
     }
 }

@@ -5,6 +5,7 @@
 
 mod chip;
 mod decode;
+mod faults;
 mod fields;
 mod pids;
 mod traffic;
@@ -16,15 +17,19 @@ use std::time::Duration;
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Holder, SourceError, SourceStatus, Telemetry};
+use telltale_schema::snapshot::{
+    DeviceFault, DeviceFaultKind, Holder, SourceError, SourceStatus, Telemetry,
+};
 
 use crate::patience::{Limits, Patience, TaskName};
 use crate::report::Report;
 use crate::tree::{Tree, Unreadable};
 use chip::{FileRead, OpenChip};
 use decode::Complaints;
-use fields::{Item, Place, is_wanted, items};
+use faults::{Faults, Listing};
+use fields::{HEARTBEAT, Item, Place, is_wanted, items};
 
+pub use faults::{HEARTBEAT_TIMEOUT_NS, VANISHED_KEPT_NS};
 pub use fields::Sensors;
 pub use pids::DriverVersion;
 pub use traffic::{FlitCounter, LONGEST_GAP_NS};
@@ -58,6 +63,8 @@ pub struct ChipReading {
     pub telemetry: Telemetry,
     /// Who has it open, as the driver lists them.
     pub holders: Reading<Vec<Holder>>,
+    /// What is wrong with it as a whole.
+    pub faults: Vec<DeviceFault>,
 }
 
 /// What this source says of the machine.
@@ -83,6 +90,7 @@ pub struct TenstorrentSource {
     chips: Vec<OpenChip>,
     /// Why there is no driver, where the last look found none.
     no_driver: Option<String>,
+    faults: Faults,
 }
 
 // === impl TenstorrentSource ===
@@ -108,6 +116,7 @@ impl TenstorrentSource {
             wanted,
             chips: Vec::new(),
             no_driver: None,
+            faults: Faults::default(),
         }
     }
 
@@ -126,11 +135,21 @@ impl TenstorrentSource {
         self.read_those(|item| item.place == Place::Proc)
     }
 
+    /// Reads the chips' heartbeats; all else is as it was read last, with its own time.
+    pub fn read_heartbeats(&mut self) -> HardwareReading {
+        self.read_those(|item| item.file == HEARTBEAT)
+    }
+
+    /// Whether a chip has a heartbeat that has not been seen to count, and which may still do so.
+    pub fn awaits_heartbeats(&self) -> bool {
+        self.faults.awaits_heartbeats()
+    }
+
     fn read_those(&mut self, are_meant: fn(Item) -> bool) -> HardwareReading {
         let started_ns = self.clock.monotonic_ns();
         let mut report = Report::default();
         let driver = self.driver(&mut report);
-        self.enumerate(&mut report);
+        let listed = self.enumerate(&mut report);
         self.read_files(are_meant);
         let mut chips = Vec::with_capacity(self.chips.len());
         let now_ns = self.clock.monotonic_ns();
@@ -141,8 +160,11 @@ impl TenstorrentSource {
             let holders = decode::holders(chip, &mut complaints);
             let facts = facts(&identity, decode::why_no_board(chip), self.clock.now());
             complaints.report(&format!("tenstorrent!{}", chip.ordinal), &mut report);
-            chips.push(ChipReading { identity, facts, telemetry, holders });
+            chips.push(ChipReading { identity, facts, telemetry, holders, faults: Vec::new() });
         }
+        let no_driver = self.no_driver.is_some();
+        let listing = Listing { ordinals: listed.as_deref(), no_driver };
+        self.faults.look(&mut chips, listing, (now_ns, self.clock.now()));
         let stuck = self.patience.stuck();
         if stuck > 0 {
             let detail =
@@ -169,15 +191,18 @@ impl TenstorrentSource {
         Some(version)
     }
 
-    /// Brings the list of open chips in line with the driver's.
-    fn enumerate(&mut self, report: &mut Report) {
+    /// Brings the list of open chips in line with the driver's, and gives that; none where it cannot
+    /// be read.
+    fn enumerate(&mut self, report: &mut Report) -> Option<Vec<u32>> {
         self.no_driver = None;
+        let mut readable = true;
         let mut ordinals = match self.tree.root().directory(CLASS) {
             Ok(directory) => match directory.names() {
                 Ok(names) => names.iter().filter_map(|name| ordinal(name)).collect(),
                 Err(error) => {
                     let subject = self.tree.display(CLASS);
                     report.error(subject, error.absence(), error.to_string());
+                    readable = false;
                     Vec::new()
                 }
             },
@@ -190,6 +215,7 @@ impl TenstorrentSource {
                     }
                 };
                 self.no_driver = (reason == Absence::Missing).then(|| detail.clone());
+                readable = self.no_driver.is_some();
                 report.error(subject, reason, detail);
                 Vec::new()
             }
@@ -202,7 +228,7 @@ impl TenstorrentSource {
         }
         let mut before = std::mem::take(&mut self.chips);
         before.retain(|chip| ordinals.contains(&chip.ordinal) && chip.is_current(&self.tree));
-        for ordinal in ordinals {
+        for &ordinal in &ordinals {
             if let Some(at) = before.iter().position(|chip| chip.ordinal == ordinal) {
                 let mut chip = before.swap_remove(at);
                 chip.open_the_rest(&self.tree);
@@ -217,6 +243,7 @@ impl TenstorrentSource {
                 }
             }
         }
+        readable.then_some(ordinals)
     }
 
     /// Reads every file that is meant and due.
@@ -337,10 +364,17 @@ fn remote_chip(gateway: &ChipReading, location: u8) -> ChipReading {
         remote: true,
         ..gateway.identity.clone()
     };
+    // Its own heartbeat is not shown; it is lost with the chip that it is reached through.
+    let mut faults = gateway.faults.iter();
+    let lost = faults.find(|fault| fault.kind == DeviceFaultKind::Vanished);
     ChipReading {
         identity,
         facts: gateway.facts.clone(),
         telemetry: Telemetry::absent(Absence::Unsupported, &through),
-        holders: Reading::absent(Absence::Unsupported, through),
+        holders: match lost {
+            Some(fault) => Reading::absent(Absence::Gone, fault.detail.clone()),
+            None => Reading::absent(Absence::Unsupported, through),
+        },
+        faults: lost.into_iter().cloned().collect(),
     }
 }

@@ -13,8 +13,8 @@ mod programs;
 
 pub use container::{AllocatedDevices, Container, Pod};
 pub use device::{
-    Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
-    TrafficDirection,
+    Device, DeviceFault, DeviceFaultKind, Holder, KindMemory, Load, MemoryCounts, PcieTraffic,
+    SpaceUsage, Telemetry, TrafficDirection,
 };
 pub use fitness::{MAX_DEVICES, MAX_PROCESSES, UnfitSnapshot};
 pub use held::{Accounting, HeldDevice, HeldKind, HeldSpace, HeldUsage, KindUsage};
@@ -79,6 +79,22 @@ pub struct SourceStatus {
     pub errors: Vec<SourceError>,
     /// Errors beyond the number that is kept.
     pub errors_dropped: u64,
+    /// What it noticed and is no failure of its own, such as what other users left in a directory
+    /// that all may write to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<SourceNote>,
+}
+
+/// Something that a source noticed, one or more of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+pub struct SourceNote {
+    /// Whose or where: a user, a path.
+    pub subject: String,
+    /// How many there are.
+    pub count: u64,
+    /// What, and the first of them, for a person.
+    pub detail: String,
 }
 
 /// One thing that a source could not read.

@@ -8,7 +8,7 @@ use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
 use telltale_schema::snapshot::{
     Container, Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse,
-    Snapshot, SourceStatus, Telemetry,
+    Snapshot, SourceNote, SourceStatus, Telemetry,
 };
 use telltale_schema::text::printable;
 
@@ -28,13 +28,36 @@ pub fn details(snapshot: &Snapshot, style: &Style) -> String {
     for device in &snapshot.devices {
         device_section(device, &mut page);
     }
+    notes(snapshot, &mut page);
     page.text
 }
 
-/// A paragraph for each thing a source could not read.
+/// What sources noticed and is no failure of theirs.
+fn notes(snapshot: &Snapshot, page: &mut Page) {
+    let with_notes = snapshot.sources.iter().filter(|source| !source.notes.is_empty());
+    for (number, source) in with_notes.enumerate() {
+        if number == 0 {
+            page.heading("Noticed");
+        }
+        for note in &source.notes {
+            let SourceNote { subject, count, detail } = note;
+            let (subject, detail) = (printable(subject), printable(detail));
+            page.line(&source.name, &format!("{count} of {subject}: {detail}"));
+        }
+    }
+}
+
+/// A paragraph for each device that has something wrong with it as a whole, and for each thing a source
+/// could not read.
 pub(crate) fn complaints(machines: &[Machine<'_>], style: &Style) -> String {
     let mut page = String::new();
     for machine in machines {
+        for device in &machine.snapshot.devices {
+            for fault in &device.faults {
+                let line = format!("{}: {}", printable(&device.id), printable(&fault.detail));
+                page.push_str(&painted(&machine.line(&line), Tone::Alarm, style));
+            }
+        }
         for source in &machine.snapshot.sources {
             for line in complaints_of(source) {
                 page.push_str(&painted(&machine.line(&line), Tone::Warning, style));
@@ -117,6 +140,9 @@ fn device_section(device: &Device, page: &mut Page) {
     match &device.identity {
         DeviceIdentity::Chip(chip) => chip_lines(chip, page),
         DeviceIdentity::Other(other) => other_lines(other, page),
+    }
+    for fault in &device.faults {
+        page.line(fault.kind.words(), &printable(&fault.detail));
     }
     telemetry_section(&device.telemetry, page);
     for space in &device.spaces {

@@ -84,10 +84,13 @@ fn look_once(
     let mut rules = rules_of(&configuration(arguments)?)?;
     rules.iter_mut().for_each(|rule| rule.for_seconds = 0);
     let mut engine = Engine::new(rules);
+    collector.collect();
+    collector.watch_heartbeats();
     engine.step(SystemClock.monotonic_ns(), &collector.collect());
     exit::tell(
         "no service runs here, so this is one look: what must hold for a time counts at once, and \
-         leaks and idle processes are not found; telltale serve finds them",
+         leaks, idle processes and devices that have vanished are not found; telltale serve finds \
+         them",
     );
     Ok(VisibleAlerts { alerts: engine.alerts().cloned().collect(), withheld: 0 })
 }

@@ -36,6 +36,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
     };
     let options = arguments.hardware.limit(options);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
+    collector.collect();
+    collector.watch_heartbeats();
     let snapshot = collector.collect();
     let output = Output::detect();
     let mut findings = Vec::new();

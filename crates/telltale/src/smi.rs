@@ -92,7 +92,11 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
-        let snapshot = collector.collect();
+        let mut snapshot = collector.collect();
+        if arguments.details && collector.awaits_heartbeats() {
+            collector.watch_heartbeats();
+            snapshot = collector.collect();
+        }
         let status = show_once(&snapshot, cleaned.as_ref(), view, &output)?;
         return Ok(status.after(cleaned.is_some_and(|report| report.failed > 0)));
     };

@@ -107,6 +107,22 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// The name of the entry, escaped where it is not one that a region's writer gives.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Malformed { name }
+            | Self::PermissionDenied { name, .. }
+            | Self::Vanished { name }
+            | Self::NotARegularFile { name }
+            | Self::Io { name, .. }
+            | Self::SizeChanges { name }
+            | Self::Decode { name, .. } => name,
+        }
+    }
+}
+
 /// Why a directory could not be scanned.
 #[derive(Debug, Error)]
 #[error("cannot list {} for regions; check that it exists and may be read", directory.display())]

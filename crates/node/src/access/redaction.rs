@@ -74,6 +74,10 @@ fn without_names(source: &SourceStatus) -> SourceStatus {
             WITHHELD_SUBJECT.clone_into(&mut error.subject);
             WITHHELD_DETAIL.clone_into(&mut error.detail);
         }
+        for note in &mut source.notes {
+            WITHHELD_SUBJECT.clone_into(&mut note.subject);
+            WITHHELD_DETAIL.clone_into(&mut note.detail);
+        }
     }
     source
 }

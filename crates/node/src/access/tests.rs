@@ -11,7 +11,7 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
     Device, Holder, KindMemory, Process, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot,
-    SourceError, SourceStatus, SpaceUsage, Telemetry,
+    SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry,
 };
 
 use super::{AccessPolicy, Caller, Sight, sight, visible};
@@ -122,6 +122,11 @@ fn shared_machine() -> Arc<Snapshot> {
         duration_ns: 1,
         errors: vec![error(subject)],
         errors_dropped: 3,
+        notes: vec![SourceNote {
+            subject: String::from("user 1002"),
+            count: 2,
+            detail: format!("secret of {subject}"),
+        }],
     };
     Arc::new(Snapshot {
         schema_version: SCHEMA_VERSION,
@@ -147,6 +152,7 @@ fn shared_machine() -> Arc<Snapshot> {
                 live_buffers: Some(2),
             }],
             holders: Reading::new(vec![holder(11), holder(12), holder(13)], NOW),
+            faults: Vec::new(),
         }],
         processes: vec![
             process(11, Reading::new(ALICE, NOW)),

@@ -2,9 +2,9 @@
 
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity::{bytes, span};
-use telltale_schema::reading::Reading;
+use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Device, HeldDevice, Process, ProcessState, Snapshot, SourceStatus,
+    Device, DeviceFaultKind, HeldDevice, Process, ProcessState, Snapshot, SourceStatus,
 };
 use telltale_schema::text::printable;
 
@@ -94,6 +94,12 @@ pub(super) fn findings(
                 idle(wanted, &held, quiet_ns / 1_000_000_000, above_bytes, idle_seconds)
             })
             .collect(),
+        Condition::HeartbeatStopped => devices
+            .filter_map(|device| faulty(wanted, device, DeviceFaultKind::HeartbeatStopped))
+            .collect(),
+        Condition::DeviceVanished => {
+            devices.filter_map(|device| faulty(wanted, device, DeviceFaultKind::Vanished)).collect()
+        }
         Condition::SourceDown => {
             snapshot.sources.iter().filter_map(|status| source(wanted, status)).collect()
         }
@@ -203,6 +209,23 @@ fn dead(wanted: Wanted, device: &Device, above_bytes: u64) -> Option<Finding> {
             bytes(ghosts),
             device.id
         )
+    })
+}
+
+/// Whether a device has a fault of this kind. One that has vanished has no heartbeat that could tell.
+fn faulty(wanted: Wanted, device: &Device, kind: DeviceFaultKind) -> Option<Finding> {
+    let fault = device.fault(kind);
+    let untold = kind == DeviceFaultKind::HeartbeatStopped
+        && matches!(
+            device.telemetry.heartbeat_total.absence(),
+            Some((Absence::TimedOut | Absence::Gone, _))
+        );
+    let value = match fault {
+        Some(_) => Some(1.0),
+        None => (!untold).then_some(0.0),
+    };
+    wanted.by_value(value, [1.0; 2], about(device), || {
+        fault.map_or_else(String::new, |fault| format!("device {}: {}", device.id, fault.detail))
     })
 }
 

@@ -66,6 +66,10 @@ pub enum Condition {
     },
     /// A source that had errors at the last collection.
     SourceDown,
+    /// A device whose firmware's heartbeat does not count any more.
+    HeartbeatStopped,
+    /// A device that its driver listed and does not any more.
+    DeviceVanished,
 }
 
 const MIB: u64 = 1 << 20;
@@ -75,7 +79,8 @@ impl Rule {
     /// The rules that hold where the configuration does not say otherwise. Their reasons:
     /// an allocator of which 95 % is in use refuses large buffers soon; a training's level is flat
     /// after its first steps, so half an hour of rising floors is no warm-up; a chip throttles at
-    /// its limit, and 5 % below that its fans have nothing left to give.
+    /// its limit, and 5 % below that its fans have nothing left to give; a reset takes a chip's heartbeat
+    /// and its entry away for some seconds.
     #[must_use]
     pub fn defaults() -> Vec<Self> {
         let capacity =
@@ -103,6 +108,8 @@ impl Rule {
             rule("idle_memory", Severity::Info, idle, 0, 0),
             rule("device_hot", Severity::Warning, hot, 30, 60),
             rule("source_down", Severity::Warning, Condition::SourceDown, 30, 30),
+            rule("heartbeat_stopped", Severity::Critical, Condition::HeartbeatStopped, 10, 10),
+            rule("device_vanished", Severity::Critical, Condition::DeviceVanished, 30, 10),
         ]
     }
 }

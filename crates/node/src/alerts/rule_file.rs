@@ -21,7 +21,8 @@ pub struct RuleText {
     /// How bad it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// `capacity`, `leak`, `dead_memory`, `idle_memory`, `temperature` or `source_down`.
+    /// `capacity`, `leak`, `dead_memory`, `idle_memory`, `temperature`, `source_down`,
+    /// `heartbeat_stopped` or `device_vanished`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// How long the condition must hold.
@@ -68,13 +69,15 @@ pub enum RuleError {
     /// A new rule that does not say what it looks for.
     #[error(
         "alert rule {0:?} is new and has no `condition`; say capacity, leak, dead_memory, \
-         idle_memory, temperature or source_down, or use the name of a rule that is there"
+         idle_memory, temperature, source_down, heartbeat_stopped or device_vanished, or use the \
+         name of a rule that is there"
     )]
     NoCondition(String),
     /// A condition that is not known.
     #[error(
         "alert rule {rule:?} has condition {condition:?}, which is not known; there are capacity, \
-         leak, dead_memory, idle_memory, temperature and source_down"
+         leak, dead_memory, idle_memory, temperature, source_down, heartbeat_stopped and \
+         device_vanished"
     )]
     UnknownCondition {
         /// The rule.
@@ -191,7 +194,9 @@ impl RuleText {
                 above_ratio: self.above_ratio.unwrap_or(above_ratio),
                 clear_ratio: self.clear_ratio.unwrap_or(clear_ratio),
             },
-            Condition::SourceDown => Condition::SourceDown,
+            Condition::SourceDown | Condition::HeartbeatStopped | Condition::DeviceVanished => {
+                template
+            }
         }
     }
 
@@ -229,6 +234,8 @@ impl Condition {
             Self::IdleMemory { .. } => "idle_memory",
             Self::Temperature { .. } => "temperature",
             Self::SourceDown => "source_down",
+            Self::HeartbeatStopped => "heartbeat_stopped",
+            Self::DeviceVanished => "device_vanished",
         }
     }
 
@@ -241,7 +248,7 @@ impl Condition {
             Self::DeadMemory { .. } => &["above_bytes"],
             Self::IdleMemory { .. } => &["above_bytes", "idle_seconds"],
             Self::Temperature { .. } => &["above_ratio", "clear_ratio"],
-            Self::SourceDown => &[],
+            Self::SourceDown | Self::HeartbeatStopped | Self::DeviceVanished => &[],
         }
     }
 }
@@ -276,6 +283,6 @@ fn senseless(condition: &Condition) -> Option<&'static str> {
         Condition::DeadMemory { above_bytes } | Condition::IdleMemory { above_bytes, .. } => {
             (above_bytes == 0).then_some("`above_bytes` must be at least 1")
         }
-        Condition::SourceDown => None,
+        Condition::SourceDown | Condition::HeartbeatStopped | Condition::DeviceVanished => None,
     }
 }

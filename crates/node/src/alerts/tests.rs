@@ -33,6 +33,7 @@ fn device(used_bytes: u64) -> Device {
         }],
         kinds: Vec::new(),
         holders: reading(Vec::new()),
+        faults: Vec::new(),
     }
 }
 
@@ -273,6 +274,7 @@ fn memory_of_the_dead_heat_and_failing_sources_are_found() {
             detail: "it hangs".to_owned(),
         }],
         errors_dropped: 3,
+        notes: Vec::new(),
     });
     let mut fired = Vec::new();
     for second in [0, 30, 60] {

@@ -179,6 +179,7 @@ fn put_together(
             duration_ns: 0,
             errors: Vec::new(),
             errors_dropped: 0,
+            notes: Vec::new(),
         }],
     })
 }
@@ -247,6 +248,7 @@ fn device(
             .collect(),
         kinds: MemoryKind::ALL.into_iter().filter_map(|kind| parts(kind, figures)).collect(),
         holders: Reading::absent(Absence::NotKept, ""),
+        faults: Vec::new(),
     })
 }
 

@@ -16,7 +16,7 @@ use super::endpoints::{Answer, AskError, Limits, Place, ask};
 use super::identity::{Checks, Lie, Standing};
 use super::ledgers::{FileIdentity, Ledgers, Living, Speaking};
 use super::listings::Listed;
-use crate::report::Report;
+use crate::report::{Report, is_shortage};
 
 /// Endpoints of one directory that are asked in one round.
 pub(super) const MAX_ASKED: usize = 2048;
@@ -181,7 +181,8 @@ impl Asking<'_> {
                 return Some(believed);
             }
             Ok(Err(lie)) => {
-                self.report.error(&entry.name, Absence::Refused, lie.to_string());
+                let detail = lie.to_string();
+                self.report.odd_entry(status.uid, &entry.name, Absence::Refused, detail);
             }
             Err(error)
                 if error.absence() == Absence::Permission
@@ -191,7 +192,7 @@ impl Asking<'_> {
                     let until_ns = self.now_ns.saturating_add(SILENCE_NS);
                     self.remember(one, Memory::Silent { until_ns });
                 }
-                complain(&entry.name, &error, self.report);
+                complain(status.uid, &entry.name, &error, self.report);
             }
         }
         None
@@ -247,7 +248,7 @@ impl Asking<'_> {
             }
             if silent {
                 let detail = "no answer a few seconds ago; it is asked again in a while";
-                self.report.error(&entry.name, Absence::TimedOut, detail);
+                self.report.odd_entry(one.uid, &entry.name, Absence::TimedOut, detail);
             } else if let Ok(status) = directory.entry_status(&entry.name) {
                 entries.push((entry, status, coverage));
             }
@@ -314,9 +315,13 @@ pub(super) fn believe(
 }
 
 /// Reports why an endpoint gave nothing, unless its process has merely ended.
-fn complain(name: &str, error: &AskError, report: &mut Report) {
+fn complain(owner: u32, name: &str, error: &AskError, report: &mut Report) {
     let gone = matches!(error, AskError::NobodyListens) || error.absence() == Absence::Gone;
-    if !gone {
+    if let AskError::Open(source) | AskError::Connect(source) | AskError::Broken(source) = error
+        && is_shortage(source)
+    {
         report.error(name, error.absence(), with_causes(error));
+    } else if !gone {
+        report.odd_entry(owner, name, error.absence(), with_causes(error));
     }
 }

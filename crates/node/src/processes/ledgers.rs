@@ -17,7 +17,7 @@ use super::identity::{Checks, Lie, Standing};
 use super::listings::Listed;
 use super::liveness::Watch;
 use super::status::Procfs;
-use crate::report::Report;
+use crate::report::{Report, is_shortage};
 
 /// Ledgers that are followed at one time.
 pub(crate) const MAX_LEDGERS: usize = 4096;
@@ -204,10 +204,7 @@ impl Ledgers {
         for entry in &listing.ledgers {
             let name = &entry.name;
             let origin = (number, name.clone());
-            if let Some(followed) = self.followed.get(&origin) {
-                if let Standing::Refused(lie) = &followed.standing {
-                    report.error(name, Absence::Refused, lie.to_string());
-                }
+            if self.followed.contains_key(&origin) {
                 continue;
             }
             if self.followed.len() >= MAX_LEDGERS {
@@ -220,13 +217,14 @@ impl Ledgers {
             let Ok(status) = directory.entry_status(name) else { continue };
             let failures = failures.entry(status.uid).or_default();
             if *failures >= MAX_FAILURES_OF_A_USER {
-                report.error(name, Absence::Refused, "many others of this user are no ledgers");
+                let detail = "many others of this user are no ledgers";
+                report.odd_entry(status.uid, name, Absence::Refused, detail);
                 continue;
             }
             let of_user = of_users.entry(status.uid).or_default();
             if *of_user >= MAX_LEDGERS_OF_A_USER {
                 let detail = format!("user {} has more than {MAX_LEDGERS_OF_A_USER}", status.uid);
-                report.error(name, Absence::Failed, detail);
+                report.odd_entry(status.uid, name, Absence::Failed, detail);
                 continue;
             }
             match LedgerReader::open_at(directory, name) {
@@ -245,7 +243,7 @@ impl Ledgers {
                     if error.is_forbidden() && closed.take(number, entry, status.uid, checks) => {}
                 Err(error) => {
                     *failures += 1;
-                    complain(name, &error, report);
+                    complain(status.uid, name, &error, report);
                 }
             }
         }
@@ -382,7 +380,7 @@ impl Ledgers {
         self.sweep.read_all();
         for ((_, name), one) in &mut self.followed {
             if let Standing::Refused(lie) = &one.standing {
-                report.error(name, Absence::Refused, lie.to_string());
+                report.odd_entry(one.uid, name, Absence::Refused, lie.to_string());
                 continue;
             }
             let dead = one.standing == Standing::Dead;
@@ -406,7 +404,7 @@ impl Ledgers {
             }
             one.failed = error.is_some();
             if let Some(error) = error {
-                report.error(name, Absence::Implausible, error);
+                report.odd_entry(one.uid, name, Absence::Implausible, error);
             }
         }
     }
@@ -532,15 +530,18 @@ fn is_misnamed(entry: &Entry, owner: &ProcessIdentity) -> bool {
 }
 
 /// Reports why a ledger cannot be opened, unless that is nothing to worry about.
-fn complain(name: &str, error: &OpenError, report: &mut Report) {
+fn complain(owner: u32, name: &str, error: &OpenError, report: &mut Report) {
     let reason = match error {
         // Removed since it was listed, or not finished yet: neither is anybody's fault.
         OpenError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => return,
         OpenError::NotReady => return,
+        OpenError::Open { source, .. } | OpenError::Read(source) if is_shortage(source) => {
+            return report.error(name, Absence::Failed, with_causes(error));
+        }
         error if error.is_forbidden() => Absence::Permission,
         OpenError::Open { .. } | OpenError::Read(_) => Absence::Failed,
         OpenError::Version { .. } => Absence::NotUnderstood,
         _ => Absence::Refused,
     };
-    report.error(name, reason, with_causes(error));
+    report.odd_entry(owner, name, reason, with_causes(error));
 }

@@ -4,6 +4,7 @@
 //! process's when pid and name fit and the process is not younger than the row.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use telltale_ledger::RegionMirror;
@@ -54,7 +55,14 @@ pub(crate) fn scan_into(
                     ReadError::Decode { .. } => Absence::NotUnderstood,
                     _ => Absence::Failed,
                 };
-                report.error(directory.display().to_string(), reason, with_causes(&error));
+                let subject = directory.display().to_string();
+                // Who may make files there may also take the name of a region.
+                match std::fs::symlink_metadata(directory.join(error.name())) {
+                    Ok(entry) => {
+                        report.odd_entry(entry.uid(), subject, reason, with_causes(&error));
+                    }
+                    Err(_) => report.error(subject, reason, with_causes(&error)),
+                }
             }
         }
     }
@@ -83,7 +91,8 @@ fn report_findings(reading: &RegionReading, report: &mut Report) {
             Finding::Unsettled { reads } => format!("it changed in each of {reads} reads"),
             _ => continue,
         };
-        report.error(format!("region {}", reading.name_id), Absence::Implausible, detail);
+        let subject = format!("region {}", reading.name_id);
+        report.odd_entry(reading.owner_uid, subject, Absence::Implausible, detail);
     }
 }
 
@@ -121,6 +130,7 @@ pub(crate) fn observe(
     });
     RegionObservation {
         name_id: reading.name_id,
+        owner_uid: Some(reading.owner_uid),
         board_serial: region.board_serial,
         references: region.reference_count,
         rows: rows.collect(),

@@ -88,6 +88,7 @@ fn device(
         spaces,
         kinds,
         holders: draft.holders,
+        faults: draft.faults,
     }
 }
 

@@ -39,7 +39,7 @@ impl Bench {
             return known;
         }
         if self.devices.len() >= MAX_DEVICES {
-            self.refuse("regions", "name more devices than a machine can have");
+            self.refuse(region.owner_uid, "regions", "name more devices than a machine can have");
             return None;
         }
         self.devices.push(Draft::named(identity_of(region).into(), "regions"));
@@ -48,15 +48,15 @@ impl Bench {
 
     fn add_region(&mut self, index: usize, region: RegionObservation, is_only: bool) {
         self.devices[index].reported = true;
-        let RegionObservation { totals, rows, references, .. } = region;
+        let RegionObservation { totals, rows, references, owner_uid, .. } = region;
         let owners: Vec<RowOwner> = rows.iter().map(|row| row.owner).collect();
         for row in rows {
-            self.add_row(index, row);
+            self.add_row(index, row, owner_uid);
         }
         let is_ours = is_only && self.accounts_for_all(index, &owners, references);
         for (kind, bytes) in totals {
             if bytes > self.devices[index].most_bytes(kind) {
-                self.refuse("regions", "a total is more than a device can have");
+                self.refuse(owner_uid, "regions", "a total is more than a device can have");
             } else if !is_ours {
                 self.devices[index].regions.add_total(kind, bytes);
             }
@@ -92,12 +92,12 @@ impl Bench {
         members > 0 && u32::try_from(members) == Ok(references)
     }
 
-    fn add_row(&mut self, index: usize, mut row: RowObservation) {
+    fn add_row(&mut self, index: usize, mut row: RowObservation, owner_uid: Option<u32>) {
         let before = row.kinds.len();
         let device = &self.devices[index];
         row.kinds.retain(|(kind, bytes)| *bytes <= device.most_bytes(*kind));
         if row.kinds.len() < before {
-            self.refuse("regions", "a row is more than a device can have");
+            self.refuse(owner_uid, "regions", "a row is more than a device can have");
         }
         let device = &mut self.devices[index];
         for (kind, bytes) in &row.kinds {

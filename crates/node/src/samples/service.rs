@@ -8,8 +8,8 @@ use telltale_schema::metric::definitions::{
     LAST_COLLECTION_TIMESTAMP_SECONDS, LEGACY_CONNECTIONS, LEGACY_MESSAGES_TOTAL,
     LEGACY_REFUSED_TOTAL, QUEUE_DROPPED_TOTAL, SCRAPE_DURATION_SECONDS, SCRAPES_TOTAL,
     SERIES_DROPPED_TOTAL, SERVICE_CPU_SECONDS_TOTAL, SERVICE_RESIDENT_MEMORY_BYTES,
-    SERVICE_START_TIME_SECONDS, SOURCE_DURATION_SECONDS, SOURCE_ERRORS_TOTAL, SOURCE_UP,
-    TRUNCATED_DIRECTORIES,
+    SERVICE_START_TIME_SECONDS, SOURCE_DURATION_SECONDS, SOURCE_ERRORS_TOTAL, SOURCE_NOTES_TOTAL,
+    SOURCE_UP, TRUNCATED_DIRECTORIES,
 };
 use telltale_wire::exposition::Number;
 
@@ -35,12 +35,13 @@ pub struct HttpFigures {
 }
 
 /// Counters that count from the service's start.
-const OF_SERVICE: [&MetricDefinition; 13] = [
+const OF_SERVICE: [&MetricDefinition; 14] = [
     COLLECTIONS_TOTAL,
     COLLECTION_SECONDS_TOTAL,
     SERVICE_CPU_SECONDS_TOTAL,
     QUEUE_DROPPED_TOTAL,
     SOURCE_ERRORS_TOTAL,
+    SOURCE_NOTES_TOTAL,
     CONFIGURATION_RELOADS_TOTAL,
     SCRAPES_TOTAL,
     SERIES_DROPPED_TOTAL,
@@ -124,6 +125,7 @@ fn sources<'a>(samples: &mut Samples<'a>, published: &'a Published) {
         let set = samples.sets.one("source", source.name.as_str());
         let sets = [set, SetId::default(), SetId::default()];
         samples.put(SOURCE_ERRORS_TOTAL, sets, Number::Whole(source.errors));
+        samples.put(SOURCE_NOTES_TOTAL, sets, Number::Whole(source.notes));
     }
 }
 

@@ -53,8 +53,19 @@ pub struct SourceFigures {
     pub name: String,
     /// Errors so far, those that a snapshot had no room for included.
     pub errors: u64,
+    /// Entries and claims of other users that it did not use, so far.
+    pub notes: u64,
     /// How long it was asked for, in seconds.
     pub seconds: f64,
+}
+
+/// What one source has done since the service's start.
+#[derive(Debug)]
+struct SourceSums {
+    name: String,
+    errors: u64,
+    notes: u64,
+    duration_ns: u64,
 }
 
 /// Adds up over collections.
@@ -63,7 +74,7 @@ pub(crate) struct Figures {
     started_at: Timestamp,
     collections: u64,
     collection_ns: u64,
-    sources: Vec<(String, u64, u64)>,
+    sources: Vec<SourceSums>,
 }
 
 // === impl ServiceFigures ===
@@ -107,24 +118,29 @@ impl Figures {
     }
 
     fn count_source(&mut self, status: &SourceStatus) {
-        let found = self.sources.iter_mut().position(|(name, ..)| *name == status.name);
+        let found = self.sources.iter_mut().position(|one| one.name == status.name);
         let index = found.unwrap_or_else(|| {
-            self.sources.push((status.name.clone(), 0, 0));
+            let name = status.name.clone();
+            self.sources.push(SourceSums { name, errors: 0, notes: 0, duration_ns: 0 });
             self.sources.len() - 1
         });
-        let (_, errors, duration_ns) = &mut self.sources[index];
+        let sums = &mut self.sources[index];
         let kept = u64::try_from(status.errors.len()).unwrap_or(u64::MAX);
-        *errors = errors.saturating_add(kept).saturating_add(status.errors_dropped);
-        *duration_ns = duration_ns.saturating_add(status.duration_ns);
+        sums.errors = sums.errors.saturating_add(kept).saturating_add(status.errors_dropped);
+        for note in &status.notes {
+            sums.notes = sums.notes.saturating_add(note.count);
+        }
+        sums.duration_ns = sums.duration_ns.saturating_add(status.duration_ns);
     }
 
     /// The figures now.
     pub(crate) fn now(&self, shared: &Shared, at: Timestamp) -> ServiceFigures {
         let (reloads, refused_reloads) = shared.reloads();
-        let source = |(name, errors, duration_ns): &(String, u64, u64)| SourceFigures {
-            name: name.clone(),
-            errors: *errors,
-            seconds: seconds(*duration_ns),
+        let source = |one: &SourceSums| SourceFigures {
+            name: one.name.clone(),
+            errors: one.errors,
+            notes: one.notes,
+            seconds: seconds(one.duration_ns),
         };
         ServiceFigures {
             started_at: self.started_at,
@@ -169,7 +185,9 @@ mod tests {
     use std::time::Duration;
     use telltale_schema::clock::Timestamp;
     use telltale_schema::reading::Absence;
-    use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceError, SourceStatus};
+    use telltale_schema::snapshot::{
+        SCHEMA_VERSION, Snapshot, SourceError, SourceNote, SourceStatus,
+    };
 
     #[test]
     fn errors_and_durations_add_up_by_source() {
@@ -189,6 +207,11 @@ mod tests {
                 duration_ns: 250_000_000,
                 errors: vec![error],
                 errors_dropped: 2,
+                notes: vec![SourceNote {
+                    subject: "user 61001".to_owned(),
+                    count: 5,
+                    detail: String::new(),
+                }],
             }],
         };
         let mut figures = Figures::new(Timestamp(1));
@@ -199,6 +222,7 @@ mod tests {
         let now = figures.now(&shared, Timestamp(2));
         assert_eq!((now.collections, now.collection_seconds), (3, 1.5));
         assert_eq!((now.sources[0].errors, now.sources[0].seconds), (6, 0.5));
+        assert_eq!(now.sources[0].notes, 10);
         assert!(now.cpu_seconds > 0.0);
     }
 

@@ -115,6 +115,9 @@ pub(super) static IDENTITY: [Item; 4] = [
     item(Place::Pci, "vendor", Pace::Seldom),
 ];
 
+/// The counter by which the firmware shows that it runs.
+pub(super) const HEARTBEAT: &str = "tt_heartbeat";
+
 const MILLI: f64 = 1e3;
 const MICRO: f64 = 1e6;
 const MEGA: u64 = 1_000_000;
@@ -138,7 +141,7 @@ pub(super) static COUNTS: [Count; 6] = [
     class("tt_aiclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.aiclk_hertz = value),
     class("tt_axiclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.axiclk_hertz = value),
     class("tt_arcclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.arcclk_hertz = value),
-    class("tt_heartbeat", 1, 0, U32_MAX, |to, value| to.heartbeat_total = value),
+    class(HEARTBEAT, 1, 0, U32_MAX, |to, value| to.heartbeat_total = value),
     class("tt_therm_trip_count", 1, 0, U32_MAX, |to, value| to.thermal_trips_total = value),
     Count {
         item: item(Place::Hwmon, "fan1_input", Pace::Always),
@@ -209,7 +212,7 @@ pub(super) static LABELS: [Label; 4] = [
 ];
 
 /// What is read of the sensors when only the most important ones are asked for.
-const MAIN: [&str; 7] = [
+const MAIN: [&str; 8] = [
     "temp1_input",
     "temp1_max",
     "temp1_label",
@@ -217,6 +220,7 @@ const MAIN: [&str; 7] = [
     "power1_max",
     "power1_label",
     "tt_aiclk",
+    HEARTBEAT,
 ];
 
 /// Where each table begins in [`items`].

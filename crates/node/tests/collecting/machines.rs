@@ -8,7 +8,7 @@ use telltale_node::{CollectOptions, Collector};
 use telltale_schema::chip::{BoardType, ChipFacts};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Device, Snapshot};
+use telltale_schema::snapshot::{Device, DeviceFaultKind, Snapshot};
 
 /// An emulated machine and a collector that looks at it.
 struct Bench {
@@ -194,7 +194,10 @@ fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
     assert_eq!(resetting(&bench.collector.collect()), 0);
     let vanish = Fault::Vanish { ordinal: 1, returns_as: Some(9) };
     bench.machine.inject(vanish.clone()).unwrap();
-    assert_eq!(bench.collector.collect().devices.len(), 6, "a card and its remote chip are gone");
+    let snapshot = bench.collector.collect();
+    assert_eq!(snapshot.devices.len(), 8, "a card and its remote chip keep their rows");
+    let lost = snapshot.devices.iter().filter(|one| one.fault(DeviceFaultKind::Vanished).is_some());
+    assert_eq!(lost.map(|one| absence(&one.holders)).collect::<Vec<_>>(), [Some(Absence::Gone); 2]);
     bench.machine.clear(&vanish).unwrap();
     let snapshot = bench.collector.collect();
     assert_eq!(snapshot.devices.len(), 8);
@@ -204,6 +207,7 @@ fn a_reset_and_a_lost_chip_are_seen_and_so_is_their_end() {
             .iter()
             .any(|one| one.identity.chip().is_some_and(|chip| chip.driver_ordinal == Some(9)))
     );
+    assert!(snapshot.devices.iter().all(|one| one.faults.is_empty()));
     assert_eq!(errors(&snapshot), []);
 }
 

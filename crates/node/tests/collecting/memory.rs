@@ -67,6 +67,12 @@ pub(crate) fn process(snapshot: &Snapshot, pid: u32) -> &Process {
     process
 }
 
+/// What sources noticed of other users, with how many there are.
+pub(crate) fn noticed(snapshot: &Snapshot) -> Vec<(u64, String)> {
+    let notes = snapshot.sources.iter().flat_map(|source| &source.notes);
+    notes.map(|note| (note.count, format!("{}: {}", note.subject, note.detail))).collect()
+}
+
 pub(crate) fn subjects(snapshot: &Snapshot) -> Vec<String> {
     let errors = snapshot.sources.iter().flat_map(|source| &source.errors);
     errors.map(|error| format!("{}: {}", error.subject, error.detail)).collect()

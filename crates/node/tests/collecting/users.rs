@@ -9,7 +9,7 @@ use telltale_harness::{ChildGuard, as_user, needs_root};
 use telltale_ledger::directory::{endpoint_name, ledger_name};
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
-use crate::memory::{Bench, dram, process, subjects};
+use crate::memory::{Bench, dram, noticed, process, subjects};
 use crate::workload::{Role, cleaned_by, collected, command, let_begin, started};
 
 const SERVICE: u32 = 61_001;
@@ -77,9 +77,12 @@ fn a_socket_under_another_processs_name_is_refused_and_reported() {
         let snapshot = collected_by(&bench, uid);
         assert_eq!(dram(&snapshot, 0).total_bytes, 2_000);
         let name = endpoint_name(bob.id(), None);
-        let found = subjects(&snapshot);
-        assert!(found.len() == 1 && found[0].starts_with(&name), "{found:?}");
-        assert!(found[0].contains("under the name of process"), "{found:?}");
+        assert_eq!(subjects(&snapshot), Vec::<String>::new(), "no user makes a source fail");
+        let found = noticed(&snapshot);
+        assert!(found.len() == 1 && found[0].0 == 1, "{found:?}");
+        let words = format!("user {ADA}: not used, the first: {name}: ");
+        assert!(found[0].1.starts_with(&words), "{found:?}");
+        assert!(found[0].1.contains("under the name of process"), "{found:?}");
     }
 }
 
@@ -97,8 +100,8 @@ fn a_name_that_was_taken_beforehand_costs_its_owner_nothing() {
     assert_eq!(dram(&snapshot, 0).total_bytes, 2_000);
     let metrics = &process(&snapshot, bob.id()).metrics;
     assert!(metrics.iter().any(|one| one.name == "steps"), "his endpoint has another name");
-    let found = subjects(&snapshot);
-    assert!(found.len() == 1 && found[0].contains("under the name of process"), "{found:?}");
+    let found = noticed(&snapshot);
+    assert!(found.len() == 1 && found[0].1.contains("under the name of process"), "{found:?}");
 }
 
 #[test]
@@ -119,9 +122,10 @@ fn a_ledger_in_another_processs_name_is_refused_and_reported() {
     }
     let snapshot = collected_by(&bench, SERVICE);
     assert_eq!(dram(&snapshot, 0).total_bytes, 2_000, "Bob's own, once");
-    let found = subjects(&snapshot);
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.iter().all(|text| text.contains(&format!("user {ADA} made it"))), "{found:?}");
+    assert_eq!(subjects(&snapshot), Vec::<String>::new());
+    let found = noticed(&snapshot);
+    assert!(found.len() == 1 && found[0].0 == 2, "{found:?}");
+    assert!(found[0].1.contains(&format!("user {ADA} made it")), "{found:?}");
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn files_of_nobody_are_refused() {
     let _nobody = workload(&bench, Role::LedgerAndEndpoint, 65_534, 7, 0);
     let snapshot = collected_by(&bench, 0);
     assert_eq!(snapshot.devices[0].kind(telltale_schema::memory::MemoryKind::Dram), None);
-    assert_eq!(subjects(&snapshot).len(), 2, "{:?}", subjects(&snapshot));
+    assert_eq!(noticed(&snapshot).len(), 2, "{:?}", noticed(&snapshot));
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub(crate) fn machine(devices: usize, processes: u32) -> Arc<Snapshot> {
             duration_ns: 30_000,
             errors: Vec::new(),
             errors_dropped: 0,
+            notes: Vec::new(),
         }],
     })
 }
@@ -64,6 +65,7 @@ fn device(place: usize, processes: u32) -> Device {
         spaces: Vec::new(),
         kinds: Vec::new(),
         holders: Reading::new((100..100 + processes).map(holder).collect(), NOW),
+        faults: Vec::new(),
     }
 }
 

@@ -192,6 +192,7 @@ pub(crate) fn device(number: u64, used_bytes: u64, celsius: Option<f64>) -> Devi
             live_buffers: Some(1),
         }],
         holders: Reading::new(Vec::new(), now),
+        faults: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::chip::{Architecture, ChipFacts, FactSource};
+use crate::clock::Timestamp;
 use crate::device::DeviceIdentity;
 use crate::memory::{MemoryKind, MemorySpace};
 use crate::reading::Reading;
@@ -29,6 +30,53 @@ pub struct Device {
     pub kinds: Vec<KindMemory>,
     /// Who has the device open, as the driver lists them.
     pub holders: Reading<Vec<Holder>>,
+    /// What is wrong with the device as a whole; empty when nothing is known to be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<DeviceFault>,
+}
+
+/// Something that is wrong with a device as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+pub struct DeviceFault {
+    /// What it is.
+    pub kind: DeviceFaultKind,
+    /// Since when it has been so, as far as the reader has watched.
+    pub since: Timestamp,
+    /// What was seen and what to do, for a person.
+    pub detail: String,
+}
+
+/// What can be wrong with a device as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceFaultKind {
+    /// The firmware's heartbeat does not count any more: its sensors show what was last.
+    HeartbeatStopped,
+    /// The driver listed the device and does not any more.
+    Vanished,
+}
+
+impl DeviceFaultKind {
+    /// All of them. A fault's place is its number in messages: places are never reused, new ones
+    /// come at the end.
+    pub const ALL: [Self; 2] = [Self::HeartbeatStopped, Self::Vanished];
+
+    /// Its name in a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::HeartbeatStopped => "heartbeat stopped",
+            Self::Vanished => "vanished",
+        }
+    }
+}
+
+impl Device {
+    /// The fault of this kind, if it has it.
+    pub fn fault(&self, kind: DeviceFaultKind) -> Option<&DeviceFault> {
+        self.faults.iter().find(|fault| fault.kind == kind)
+    }
 }
 
 /// A process that has a device open.

@@ -83,8 +83,15 @@ impl Screen {
         if !matches!(self.mode, Mode::Page(Page::Errors, _)) {
             return Vec::new();
         }
-        let sources = self.displayed().map_or(&[][..], |it| &it.sources);
+        let (devices, sources) =
+            self.displayed().map_or((&[][..], &[][..]), |it| (&it.devices, &it.sources));
         let mut lines = Vec::new();
+        for device in devices {
+            for fault in &device.faults {
+                lines.push(format!("{}: {}", device.id, fault.kind.words()));
+                lines.push(format!("    {}", fault.detail));
+            }
+        }
         for source in sources {
             for error in &source.errors {
                 lines.push(format!("{}: {}", error.subject, error.reason.words()));
@@ -92,6 +99,11 @@ impl Screen {
             }
             if source.errors_dropped > 0 {
                 lines.push(format!("{}: {} more", source.name, source.errors_dropped));
+            }
+            for note in &source.notes {
+                let name = &source.name;
+                lines.push(format!("{name}, noticed: {} of {}", note.count, note.subject));
+                lines.push(format!("    {}", note.detail));
             }
         }
         if lines.is_empty() {

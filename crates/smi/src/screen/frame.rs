@@ -225,10 +225,12 @@ impl Screen {
         canvas.right(area.x, area.y, area.width, &wrong, Role::Alarm);
     }
 
-    /// What sources could not read.
+    /// What sources could not read, and what is wrong with devices as a whole.
     pub(super) fn errors(&self) -> usize {
-        let sources = self.displayed().map_or(&[][..], |it| &it.sources);
-        sources.iter().map(|source| source.errors.len()).sum()
+        let Some(snapshot) = self.displayed() else { return 0 };
+        let faults = snapshot.devices.iter().map(|device| device.faults.len());
+        let errors = snapshot.sources.iter().map(|source| source.errors.len());
+        faults.chain(errors).sum()
     }
 
     /// The last row: what is to be said, else the keys.

@@ -124,7 +124,10 @@ fn add(name: &str, snapshot: &Snapshot, whole: &mut Snapshot) {
     whole.processes.extend(snapshot.processes.iter().map(there));
     whole.closed_processes = whole.closed_processes.saturating_add(snapshot.closed_processes);
     whole.withheld_processes = whole.withheld_processes.saturating_add(snapshot.withheld_processes);
-    let failed = snapshot.sources.iter().filter(|source| !source.errors.is_empty());
+    let failed = snapshot
+        .sources
+        .iter()
+        .filter(|source| !source.errors.is_empty() || !source.notes.is_empty());
     whole.sources.extend(
         failed.map(|source| SourceStatus {
             name: format!("{name}: {}", source.name),
@@ -154,5 +157,11 @@ fn silent(fleet: &Fleet) -> Option<SourceStatus> {
         })
         .collect();
     let name = String::from("hosts");
-    (!errors.is_empty()).then_some(SourceStatus { name, duration_ns: 0, errors, errors_dropped: 0 })
+    (!errors.is_empty()).then_some(SourceStatus {
+        name,
+        duration_ns: 0,
+        errors,
+        errors_dropped: 0,
+        notes: Vec::new(),
+    })
 }

@@ -105,6 +105,7 @@ mod tests {
             spaces: Vec::new(),
             kinds: Vec::new(),
             holders: Reading::absent(Absence::Unsupported, ""),
+            faults: Vec::new(),
         }
     }
 

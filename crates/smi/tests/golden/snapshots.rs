@@ -40,7 +40,8 @@ pub(crate) fn empty() -> Snapshot {
 }
 
 fn source(name: &str, errors: Vec<SourceError>, errors_dropped: u64) -> SourceStatus {
-    SourceStatus { name: name.to_owned(), duration_ns: 1, errors, errors_dropped }
+    let (name, notes) = (name.to_owned(), Vec::new());
+    SourceStatus { name, duration_ns: 1, errors, errors_dropped, notes }
 }
 
 /// An n300 whose first chip is hot and nearly full, and whose second nobody can look into; all
@@ -134,6 +135,7 @@ fn local_device() -> Device {
             Holder { pid: Some(5_000), open_descriptors: 3, memory_known: false },
             Holder { pid: None, open_descriptors: 1, memory_known: false },
         ]),
+        faults: Vec::new(),
     }
 }
 
@@ -151,6 +153,7 @@ fn remote_device() -> Device {
         )],
         kinds: Vec::new(),
         holders: no(Absence::Unsupported, why),
+        faults: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use rustix::process::geteuid;
 use telltale_node::hardware::{DriverlessBoard, driverless_boards};
 use telltale_schema::device::DeviceClass;
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{Snapshot, SourceError, SourceStatus};
+use telltale_schema::snapshot::{Device, DeviceFaultKind, Snapshot, SourceError, SourceStatus};
 
 use super::finding::Finding;
 
@@ -21,6 +21,7 @@ pub(super) fn look(
 ) {
     let boards = driverless_boards(root);
     findings.push(devices(snapshot, root, &boards));
+    findings.extend(snapshot.devices.iter().flat_map(faults));
     findings.extend(boards.iter().map(driverless));
     for (source, why) in absent {
         findings.push(without_devices(source, why, root));
@@ -32,6 +33,11 @@ pub(super) fn look(
         };
         let errors = source.errors.iter().filter(|error| !is_absence(error));
         findings.extend(errors.map(|error| failed(source, error)));
+        for note in &source.notes {
+            let what =
+                format!("{}: {} of {}: {}", source.name, note.count, note.subject, note.detail);
+            findings.push(Finding::not_here("note", what));
+        }
         if source.errors_dropped > 0 {
             let what = format!("{}: {} more errors", source.name, source.errors_dropped);
             findings.push(Finding::partly("source", what, "telltale smi -d"));
@@ -58,13 +64,35 @@ fn devices(snapshot: &Snapshot, root: &Path, boards: &[DriverlessBoard]) -> Find
         device.identity.chip().is_some_and(|chip| !chip.remote)
             && device.telemetry.temperature_celsius.value().is_none()
     });
+    let stopped = snapshot
+        .devices
+        .iter()
+        .filter(|device| device.fault(DeviceFaultKind::HeartbeatStopped).is_some());
     match mute.count() {
+        0 if stopped.clone().next().is_some() => {
+            let what = format!("{count} found, the firmware of {} has stopped", stopped.count());
+            Finding::broken("devices", what, "telltale smi -d")
+        }
         0 => Finding::works("devices", format!("{count} found, all with sensors")),
         mute => {
             let what = format!("{count} found, {mute} without a temperature");
             Finding::partly("devices", what, "telltale smi -d")
         }
     }
+}
+
+/// What is wrong with a device as a whole.
+fn faults(device: &Device) -> impl Iterator<Item = Finding> {
+    device.faults.iter().map(|fault| {
+        let what = format!("{}: {}", device.id, fault.detail);
+        let finding = Finding::broken("device", what, "sudo dmesg | grep -i tenstorrent");
+        match (fault.kind, device.identity.chip().and_then(|chip| chip.driver_ordinal)) {
+            (DeviceFaultKind::HeartbeatStopped, Some(number)) => {
+                finding.mended_by(format!("tt-smi -r {number}"))
+            }
+            _ => finding,
+        }
+    })
 }
 
 /// A board that nothing can be told of.

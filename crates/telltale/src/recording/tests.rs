@@ -157,6 +157,7 @@ fn what_no_reader_takes_is_not_written() {
         duration_ns: 1,
         errors: vec![error],
         errors_dropped: 0,
+        notes: Vec::new(),
     };
     let large = Snapshot { sources: vec![source], ..snapshot(20) };
     assert!(matches!(recorder.add(&large), Err(RecordError::Large { .. })));

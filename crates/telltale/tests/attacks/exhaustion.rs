@@ -135,7 +135,7 @@ fn one_user_cannot_take_all_names_of_the_directory() {
     });
     scene.serves_beside(77);
     let name = [("source", "endpoints")];
-    scene.metric_reaches("telltale_source_errors_total", &name, 1.0);
+    scene.metric_reaches("telltale_source_notes_total", &name, 1.0);
     assert_ne!(SERVICE, ADA);
 }
 

@@ -30,7 +30,7 @@ fn a_socket_under_another_processs_name_is_refused() {
     let sleeper = Actor::start(ADA, &scene.part(json!({ "role": "ledger", "bytes": 30 })));
     let named = sleeper.id();
     scene.serves_beside(30);
-    let before = scene.metric("telltale_source_errors_total", &[("source", "endpoints")]);
+    let before = scene.metric("telltale_source_notes_total", &[("source", "endpoints")]);
     let identity = identity(&scene);
     let liars = [
         // As himself under her name, and claiming to be her process.
@@ -48,7 +48,7 @@ fn a_socket_under_another_processs_name_is_refused() {
         clear(&scene, "metrics_", MALLORY);
     }
     let name = [("source", "endpoints")];
-    scene.metric_reaches("telltale_source_errors_total", &name, before + 2.0);
+    scene.metric_reaches("telltale_source_notes_total", &name, before + 2.0);
 }
 
 /// Removes what a user left under names that begin so.
@@ -91,7 +91,7 @@ fn a_ledger_in_another_processs_name_is_refused() {
     let mut liar = scene.mallory(json!({ "role": "ledger", "identity": exact, "bytes": 999 }));
     assert!(liar.says()["file"].is_string());
     complains(&scene, &[&format!("user {MALLORY} made it")]);
-    scene.metric_reaches("telltale_source_errors_total", &[("source", "ledgers")], 1.0);
+    scene.metric_reaches("telltale_source_notes_total", &[("source", "ledgers")], 1.0);
     let whole = scene.whole();
     assert!(used(&whole).is_some_and(|bytes| bytes <= ADAS_BYTES + 11), "999 is in no sum");
     other.kill();

@@ -6,7 +6,7 @@ use telltale_harness::{skip, wait_until};
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::snapshot::{MetricSample, MetricValue};
 
-use crate::scene::{ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, used};
+use crate::scene::{ADAS_BYTES, MALLORY, PATIENCE, Scene, complaints, no_source_fails, used};
 
 /// What the board has.
 const CAPACITY: u64 = 12 << 30;
@@ -58,6 +58,7 @@ fn memory_that_the_device_does_not_have_is_in_no_sum() {
             wait_until("the claim to be refused", PATIENCE, || {
                 let whole = scene.whole();
                 let shown = whole.processes.iter().any(|one| one.pid == Some(pid));
+                no_source_fails(&whole);
                 shown && complaints(&whole).iter().any(|text| text.contains("more memory than"))
             });
             scene.still_serves();
@@ -65,7 +66,7 @@ fn memory_that_the_device_does_not_have_is_in_no_sum() {
             clear(&scene);
         }
     }
-    scene.metric_reaches("telltale_source_errors_total", &[("source", "processes")], 8.0);
+    scene.metric_reaches("telltale_source_notes_total", &[("source", "processes")], 8.0);
     // What could be true is believed: no more than all of it.
     let mut greedy = scene.mallory(json!({ "role": "ledger", "bytes": CAPACITY }));
     greedy.says();
@@ -123,7 +124,7 @@ fn devices_that_one_user_invents_are_few_and_push_nobody_out() {
     let devices = scene.whole().devices.len();
     assert!((2..=1 + 64).contains(&devices), "{devices}");
     assert!(complaints(&scene.whole()).iter().any(|text| text.contains("names more devices")));
-    scene.metric_reaches("telltale_source_errors_total", &[("source", "processes")], 1.0);
+    scene.metric_reaches("telltale_source_notes_total", &[("source", "processes")], 1.0);
     scene.still_serves();
 }
 

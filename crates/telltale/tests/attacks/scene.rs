@@ -315,7 +315,16 @@ pub(crate) fn process(snapshot: &Snapshot, pid: u32) -> Option<&Process> {
 /// All errors of the sources, as text.
 pub(crate) fn complaints(snapshot: &Snapshot) -> Vec<String> {
     let errors = snapshot.sources.iter().flat_map(|source| &source.errors);
-    errors.map(|error| format!("{}: {}", error.subject, error.detail)).collect()
+    let errors = errors.map(|error| format!("{}: {}", error.subject, error.detail));
+    let notes = snapshot.sources.iter().flat_map(|source| &source.notes);
+    errors.chain(notes.map(|note| format!("{}: {}", note.subject, note.detail))).collect()
+}
+
+/// Asserts that nothing that strangers do makes a source fail.
+#[track_caller]
+pub(crate) fn no_source_fails(snapshot: &Snapshot) {
+    let failed: Vec<_> = snapshot.sources.iter().flat_map(|source| &source.errors).collect();
+    assert!(failed.is_empty(), "{failed:?}");
 }
 
 /// Asserts that nothing of Ada's process is in `text`.

@@ -220,6 +220,6 @@ fn endpoints_that_are_silent_keep_nobody_waiting() {
     }
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(10), "ten fresh looks took {took:?}");
-    scene.metric_reaches("telltale_source_errors_total", &[("source", "endpoints")], 50.0);
+    scene.metric_reaches("telltale_source_notes_total", &[("source", "endpoints")], 50.0);
     assert!(PATIENCE > took);
 }

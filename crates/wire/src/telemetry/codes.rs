@@ -6,7 +6,9 @@ use telltale_schema::device::DeviceClass;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::metric::{MetricKind, Scope};
 use telltale_schema::reading::Absence;
-use telltale_schema::snapshot::{Accounting, ProcessSource, ProcessState, TrafficDirection};
+use telltale_schema::snapshot::{
+    Accounting, DeviceFaultKind, ProcessSource, ProcessState, TrafficDirection,
+};
 
 /// A value that has a number on the wire.
 pub(crate) trait Code: Copy + PartialEq + 'static {
@@ -40,6 +42,7 @@ codes!(MemorySpace: &MemorySpace::ALL);
 codes!(Architecture: &[Self::Grayskull, Self::WormholeB0, Self::Blackhole]);
 codes!(FactSource: &[Self::BoardTable, Self::Ledger, Self::Driver]);
 codes!(DeviceClass: &DeviceClass::ALL);
+codes!(DeviceFaultKind: &DeviceFaultKind::ALL);
 codes!(TrafficDirection: &[Self::HostToDevice, Self::DeviceToHost]);
 codes!(ProcessState: &[Self::Alive, Self::Dead, Self::Hidden]);
 codes!(ProcessSource: &[
@@ -68,8 +71,9 @@ mod tests {
     use std::fmt::Debug;
 
     use super::{
-        Absence, Accounting, Architecture, BoardType, Code, DeviceClass, FactSource, MemoryKind,
-        MemorySpace, MetricKind, ProcessSource, ProcessState, Scope, TrafficDirection,
+        Absence, Accounting, Architecture, BoardType, Code, DeviceClass, DeviceFaultKind,
+        FactSource, MemoryKind, MemorySpace, MetricKind, ProcessSource, ProcessState, Scope,
+        TrafficDirection,
     };
     use crate::telemetry::message;
 
@@ -113,6 +117,7 @@ mod tests {
         check!(MemorySpace, MemorySpace, "MEMORY_SPACE");
         check!(FactSource, FactSource, "FACT_SOURCE");
         check!(DeviceClass, DeviceClass, "DEVICE_CLASS");
+        check!(DeviceFaultKind, DeviceFaultKind, "DEVICE_FAULT_KIND");
         check!(TrafficDirection, TrafficDirection, "TRAFFIC_DIRECTION");
         check!(ProcessState, ProcessState, "PROCESS_STATE");
         check!(ProcessSource, ProcessSource, "PROCESS_SOURCE");

@@ -7,7 +7,7 @@ mod process;
 use prost::Message as _;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Device, LeftOut, Snapshot, SourceError, SourceStatus};
+use telltale_schema::snapshot::{Device, LeftOut, Snapshot, SourceError, SourceNote, SourceStatus};
 
 use super::codes::Code;
 use super::{MAX_ANSWER_BYTES, limited, message};
@@ -162,11 +162,17 @@ fn source(from: message::Source) -> SourceStatus {
         reason: reason(error.reason),
         detail: error.detail,
     };
+    let note = |note: message::SourceNote| SourceNote {
+        subject: note.subject,
+        count: note.count,
+        detail: note.detail,
+    };
     SourceStatus {
         name: from.name,
         duration_ns: from.duration_ns,
         errors: from.errors.into_iter().map(error).collect(),
         errors_dropped: from.errors_dropped,
+        notes: from.notes.into_iter().map(note).collect(),
     }
 }
 

@@ -66,6 +66,13 @@ fn source(to: &mut Writer, status: &SourceStatus) {
         });
     }
     to.whole(4, status.errors_dropped);
+    for note in &status.notes {
+        to.message(5, |to| {
+            to.text(1, &note.subject);
+            to.whole(2, note.count);
+            to.text(3, &note.detail);
+        });
+    }
 }
 
 /// An answer of GetSnapshot around a [`snapshot`].

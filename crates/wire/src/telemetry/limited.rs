@@ -99,6 +99,7 @@ const DEVICE: &[FieldLimit] = &[
     many(6, "memory kinds of a device", MAX_SMALL, &[]),
     once(7, "holders of a device", HOLDERS_READING),
     once(8, "other identities of a device", &[]),
+    many(9, "faults of a device", MAX_SMALL, &[]),
 ];
 
 const SENSORS: &[FieldLimit] = &[
@@ -137,4 +138,7 @@ const HELD_DEVICE: &[FieldLimit] = &[
 const METRIC: &[FieldLimit] =
     &[many(2, "labels of a metric", MAX_SMALL, &[]), once(5, "histograms of a metric", &[])];
 
-const SOURCE: &[FieldLimit] = &[many(3, "errors of a source", MAX_SOURCES, &[])];
+const SOURCE: &[FieldLimit] = &[
+    many(3, "errors of a source", MAX_SOURCES, &[]),
+    many(5, "notes of a source", MAX_SOURCES, &[]),
+];

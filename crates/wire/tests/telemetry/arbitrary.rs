@@ -10,10 +10,10 @@ use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, AllocatedDevices, Container, Device, HeldDevice, HeldKind, HeldSpace, HeldUsage,
-    Holder, KindMemory, LeftOut, Load, MemoryCounts, MetricSample, MetricValue, PcieTraffic, Pod,
-    Process, ProcessSource, ProcessState, RecordingFaults, Snapshot, SourceError, SourceStatus,
-    SpaceUsage, Telemetry, TrafficDirection,
+    Accounting, AllocatedDevices, Container, Device, DeviceFault, DeviceFaultKind, HeldDevice,
+    HeldKind, HeldSpace, HeldUsage, Holder, KindMemory, LeftOut, Load, MemoryCounts, MetricSample,
+    MetricValue, PcieTraffic, Pod, Process, ProcessSource, ProcessState, RecordingFaults, Snapshot,
+    SourceError, SourceNote, SourceStatus, SpaceUsage, Telemetry, TrafficDirection,
 };
 
 /// Draws numbers (splitmix64), and everything else from them.
@@ -244,6 +244,11 @@ impl Drawn {
                     memory_known: draw.flag(),
                 })
             }),
+            faults: self.some(|draw| DeviceFault {
+                kind: draw.of(&DeviceFaultKind::ALL),
+                since: draw.time(),
+                detail: draw.text(),
+            }),
         }
     }
 
@@ -368,6 +373,11 @@ impl Drawn {
                     detail: draw.text(),
                 }),
                 errors_dropped: draw.whole(),
+                notes: draw.some(|draw| SourceNote {
+                    subject: draw.text(),
+                    count: draw.whole(),
+                    detail: draw.text(),
+                }),
             }),
         }
     }

@@ -9,8 +9,10 @@ const SEVERITIES = ["info", "warning", "critical"];
 /** The table of sources and what went wrong in them. */
 export function showSources(snapshot) {
   const failed = snapshot.sources.filter((source) => source.errors.length);
+  const faults = snapshot.devices.flatMap((device) => (device.faults || []).map((fault) => `${device.id}: ${fault.detail}`));
   const took = `${(snapshot.collected_in_ns / 1e6).toFixed(1)} ms to collect`;
-  at("source-count").textContent = `${failed.length ? `${failed.length} with errors` : "all well"}, ${took}`;
+  const wrong = [faults.length ? `${faults.length} of devices` : "", failed.length ? `${failed.length} with errors` : ""];
+  at("source-count").textContent = `${wrong.filter(Boolean).join(", ") || "all well"}, ${took}`;
   if (!at("sources-details").open) return;
   const rows = snapshot.sources.map((source) => {
     const row = element("tr");
@@ -26,7 +28,10 @@ export function showSources(snapshot) {
   });
   at("sources").tBodies[0].replaceChildren(...rows);
   const errors = failed.flatMap((source) => source.errors.map((error) => element("li", undefined, `${source.name}: ${error.subject}: ${error.detail || error.reason}`)));
-  at("source-errors").replaceChildren(...errors);
+  const noticed = snapshot.sources.flatMap((source) =>
+    (source.notes || []).map((note) => element("li", undefined, `${source.name}, noticed: ${note.count} of ${note.subject}: ${note.detail}`)),
+  );
+  at("source-errors").replaceChildren(...faults.map((text) => element("li", undefined, text)), ...errors, ...noticed);
 }
 
 /** Alerts that fire or are about to, the gravest first; nothing is shown when there is none. */

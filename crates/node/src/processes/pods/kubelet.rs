@@ -214,6 +214,7 @@ impl Kubelet {
             duration_ns,
             errors: report.into_errors(),
             errors_dropped: 0,
+            notes: Vec::new(),
         });
         self.answered = Answered { allocations, failed, status };
         self.is_new = true;

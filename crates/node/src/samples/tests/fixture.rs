@@ -93,6 +93,7 @@ pub(crate) fn device(number: u64) -> Device {
         spaces: vec![space],
         kinds: vec![kind],
         holders: now(vec![Holder { pid: Some(7), open_descriptors: 1, memory_known: false }]),
+        faults: Vec::new(),
     }
 }
 
@@ -195,6 +196,7 @@ pub(crate) fn snapshot(devices: Vec<Device>, processes: Vec<Process>) -> Arc<Sna
         duration_ns: 1_500_000,
         errors,
         errors_dropped: 0,
+        notes: Vec::new(),
     };
     Arc::new(Snapshot {
         schema_version: SCHEMA_VERSION,
@@ -240,7 +242,12 @@ pub(crate) fn everything() -> Arc<Snapshot> {
 
 /// The service's own figures.
 pub(crate) fn figures() -> ServiceFigures {
-    let source = |name: &str, errors| SourceFigures { name: name.to_owned(), errors, seconds: 0.5 };
+    let source = |name: &str, errors| SourceFigures {
+        name: name.to_owned(),
+        errors,
+        notes: 0,
+        seconds: 0.5,
+    };
     ServiceFigures {
         started_at: Timestamp(NOW.0 - 60_000_000_000),
         cpu_seconds: 0.25,

@@ -24,6 +24,17 @@ pub const SOURCE_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
+/// Entries and claims of other users that the source did not use, at each read.
+pub const SOURCE_NOTES_TOTAL: &MetricDefinition = &MetricDefinition {
+    name: "telltale_source_notes_total",
+    unit: Unit::Count,
+    kind: MetricKind::Counter,
+    help: "Entries and claims of other users that the source did not use, at each read.",
+    labels: &["source"],
+    scope: Scope::Source,
+    since: "0.1.0",
+};
+
 /// 1 when the last read of the source succeeded, 0 when it did not.
 pub const SOURCE_UP: &MetricDefinition = &MetricDefinition {
     name: "telltale_source_up",

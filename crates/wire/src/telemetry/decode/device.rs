@@ -3,9 +3,11 @@
 use telltale_schema::chip::{
     AsicId, BoardId, BoardType, ChipFacts, ChipIdentity, FactSource, GalaxyPosition,
 };
+use telltale_schema::clock::Timestamp;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::snapshot::{
-    Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
+    Device, DeviceFault, DeviceFaultKind, Holder, KindMemory, Load, MemoryCounts, PcieTraffic,
+    SpaceUsage, Telemetry,
 };
 
 use super::{AnswerError, Code, checked, known, message, narrow, reading, short};
@@ -33,6 +35,16 @@ pub(super) fn device(from: message::Device) -> Result<Device, AnswerError> {
         spaces: from.spaces.into_iter().map(space).collect::<Result<_, _>>()?,
         kinds: from.kinds.into_iter().map(kind).collect::<Result<_, _>>()?,
         holders,
+        // One of a kind that a newer node knows is left out.
+        faults: from.faults.into_iter().filter_map(fault).collect(),
+    })
+}
+
+fn fault(from: message::DeviceFault) -> Option<DeviceFault> {
+    Some(DeviceFault {
+        kind: DeviceFaultKind::of_code(from.kind)?,
+        since: Timestamp(from.since_unix_ns),
+        detail: from.detail,
     })
 }
 

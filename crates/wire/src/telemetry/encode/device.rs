@@ -30,6 +30,13 @@ pub(super) fn device(to: &mut Writer, device: &Device) {
     if let DeviceIdentity::Other(one) = &device.identity {
         to.message(8, |to| other(to, one));
     }
+    for fault in &device.faults {
+        to.message(9, |to| {
+            to.code(1, fault.kind);
+            to.whole(2, fault.since.0);
+            to.text(3, &fault.detail);
+        });
+    }
 }
 
 fn other(to: &mut Writer, identity: &OtherIdentity) {

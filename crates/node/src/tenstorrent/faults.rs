@@ -1,0 +1,262 @@
+//! What is wrong with chips as a whole, as one look after another shows it: a heartbeat that stands
+//! still, and a chip that the driver listed and does not any more. Pure: times come in.
+
+use std::collections::BTreeMap;
+
+use telltale_schema::chip::{ChipFacts, ChipIdentity, PciAddress};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{DeviceFault, DeviceFaultKind, Telemetry};
+
+use super::ChipReading;
+
+/// How long a heartbeat must stand still: the firmware counts it ten times a second, and the slowest
+/// that is known five times.
+pub const HEARTBEAT_TIMEOUT_NS: u64 = 3_000_000_000;
+
+/// How long a chip that vanished keeps its row.
+pub const VANISHED_KEPT_NS: u64 = 3600 * 1_000_000_000;
+
+/// When a look is: on the monotonic clock and on the wall's.
+pub(super) type Moment = (u64, Timestamp);
+
+/// What earlier looks have seen, by the place on the bus, which no reset changes.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    beats: BTreeMap<PciAddress, Beat>,
+    seen: BTreeMap<PciAddress, Seen>,
+}
+
+/// A heartbeat.
+#[derive(Debug, Clone, Copy)]
+struct Beat {
+    value: u64,
+    /// When that was read.
+    read_at: Timestamp,
+    /// Since when it has been so.
+    since: Moment,
+    /// When it was looked at last, on the monotonic clock.
+    looked_ns: u64,
+    has_moved: bool,
+}
+
+/// A chip that the driver listed.
+#[derive(Debug, Clone)]
+struct Seen {
+    identity: ChipIdentity,
+    facts: Reading<ChipFacts>,
+    /// Since when the driver has not listed it.
+    gone: Option<Moment>,
+}
+
+/// What the driver lists at this look.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listing<'a> {
+    /// The numbers of chips that it lists; none where that could not be read.
+    pub(super) ordinals: Option<&'a [u32]>,
+    /// Why there is no driver, if there is none.
+    pub(super) no_driver: bool,
+}
+
+impl Faults {
+    /// Adds to these chips what is wrong with them, and those that have vanished.
+    pub(super) fn look(&mut self, chips: &mut Vec<ChipReading>, listing: Listing<'_>, now: Moment) {
+        for chip in chips.iter_mut() {
+            chip.faults.extend(self.beat(chip, now));
+        }
+        let here: Vec<PciAddress> = chips.iter().filter_map(|chip| chip.identity.pci).collect();
+        let numbers: Vec<u32> =
+            chips.iter().filter_map(|chip| chip.identity.driver_ordinal).collect();
+        for chip in chips.iter() {
+            if let Some(pci) = chip.identity.pci {
+                let (identity, facts) = (chip.identity.clone(), chip.facts.clone());
+                self.seen.insert(pci, Seen { identity, facts, gone: None });
+            }
+        }
+        let Some(listed) = listing.ordinals else { return };
+        self.seen.retain(|pci, seen| {
+            // One that is listed and could not be opened is another's to tell of.
+            let unread = |number| listed.contains(&number) && !numbers.contains(&number);
+            if here.contains(pci) || seen.identity.driver_ordinal.is_some_and(unread) {
+                return true;
+            }
+            let since = *seen.gone.get_or_insert(now);
+            if now.0.saturating_sub(since.0) > VANISHED_KEPT_NS {
+                return false;
+            }
+            chips.push(seen.vanished(since, listing.no_driver, &numbers));
+            true
+        });
+        self.beats.retain(|pci, _| here.contains(pci));
+    }
+
+    /// Whether a heartbeat has not been seen to count and is not given up.
+    pub(super) fn awaits_heartbeats(&self) -> bool {
+        self.beats.values().any(|beat| !beat.has_moved && !beat.stands_still())
+    }
+
+    fn beat(&mut self, chip: &ChipReading, now: Moment) -> Option<DeviceFault> {
+        let pci = chip.identity.pci?;
+        let (value, read_at) = match &chip.telemetry.heartbeat_total {
+            Reading::Value { value, at } => (*value, *at),
+            // It is asked again; what was seen before still holds.
+            Reading::Absent { absent: Absence::TimedOut, .. } => return None,
+            Reading::Absent { .. } => {
+                self.beats.remove(&pci);
+                return None;
+            }
+        };
+        let new = Beat { value, read_at, since: now, looked_ns: now.0, has_moved: false };
+        let beat = self.beats.entry(pci).or_insert(new);
+        if beat.read_at != read_at {
+            if beat.value != value {
+                *beat = Beat { has_moved: true, ..new };
+            }
+            (beat.read_at, beat.looked_ns) = (read_at, now.0);
+        }
+        beat.stands_still().then(|| {
+            let number = chip.identity.driver_ordinal.unwrap_or_default();
+            DeviceFault {
+                kind: DeviceFaultKind::HeartbeatStopped,
+                since: beat.since.1,
+                detail: format!(
+                    "its heartbeat stands still at {value}: the firmware has stopped, and the \
+                     sensors show what was last; reset it with `tt-smi -r {number}`"
+                ),
+            }
+        })
+    }
+}
+
+impl Beat {
+    fn stands_still(&self) -> bool {
+        self.looked_ns.saturating_sub(self.since.0) >= HEARTBEAT_TIMEOUT_NS
+    }
+}
+
+impl Seen {
+    /// The row of a chip that the driver has not listed since then. `numbers` are those of the
+    /// others, one of which may have its number by now.
+    fn vanished(&self, since: Moment, no_driver: bool, numbers: &[u32]) -> ChipReading {
+        let detail = if no_driver {
+            "the driver is not loaded any more; load it with `modprobe tenstorrent`"
+        } else {
+            "the driver does not list it any more; `sudo dmesg | grep -i tenstorrent` may say why"
+        };
+        let number = self.identity.driver_ordinal.filter(|number| !numbers.contains(number));
+        let kind = DeviceFaultKind::Vanished;
+        ChipReading {
+            identity: ChipIdentity { driver_ordinal: number, ..self.identity.clone() },
+            facts: self.facts.clone(),
+            telemetry: Telemetry::absent(Absence::Gone, detail),
+            holders: Reading::absent(Absence::Gone, detail),
+            faults: vec![DeviceFault { kind, since: since.1, detail: detail.to_owned() }],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Faults, HEARTBEAT_TIMEOUT_NS, Listing, Moment, VANISHED_KEPT_NS};
+    use crate::tenstorrent::ChipReading;
+    use telltale_schema::chip::ChipIdentity;
+    use telltale_schema::clock::Timestamp;
+    use telltale_schema::reading::{Absence, Reading};
+    use telltale_schema::snapshot::{DeviceFaultKind, Telemetry};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn chip(number: u32, heartbeat: Reading<u64>) -> ChipReading {
+        let pci = Some(format!("0000:0{number}:00.0").parse().unwrap());
+        let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
+        telemetry.heartbeat_total = heartbeat;
+        ChipReading {
+            identity: ChipIdentity { driver_ordinal: Some(number), pci, ..ChipIdentity::default() },
+            facts: Reading::absent(Absence::Unknown, ""),
+            telemetry,
+            holders: Reading::new(Vec::new(), Timestamp(1)),
+            faults: Vec::new(),
+        }
+    }
+
+    fn moment(seconds: u64) -> Moment {
+        (seconds * SECOND, Timestamp((1000 + seconds) * SECOND))
+    }
+
+    fn look(faults: &mut Faults, chips: &[ChipReading], seconds: u64) -> Vec<ChipReading> {
+        let numbers: Vec<u32> =
+            chips.iter().filter_map(|chip| chip.identity.driver_ordinal).collect();
+        let mut chips = chips.to_vec();
+        let listing = Listing { ordinals: Some(&numbers), no_driver: false };
+        faults.look(&mut chips, listing, moment(seconds));
+        chips
+    }
+
+    #[test]
+    fn a_heartbeat_that_stands_still_is_told_and_one_that_counts_is_not() {
+        let mut faults = Faults::default();
+        let mut kinds = |seconds, value: Option<u64>| {
+            let reading = match value {
+                Some(value) => Reading::new(value, moment(seconds).1),
+                None => Reading::absent(Absence::Resetting, ""),
+            };
+            let chips = look(&mut faults, &[chip(1, reading)], seconds);
+            (
+                chips[0].faults.iter().map(|fault| (fault.kind, fault.since)).collect::<Vec<_>>(),
+                faults.awaits_heartbeats(),
+            )
+        };
+        assert_eq!(kinds(0, Some(7)), (vec![], true));
+        assert_eq!(kinds(2, Some(7)), (vec![], true));
+        let stopped = (DeviceFaultKind::HeartbeatStopped, moment(0).1);
+        assert_eq!(kinds(HEARTBEAT_TIMEOUT_NS / SECOND, Some(7)), (vec![stopped], false));
+        assert_eq!(kinds(100, Some(7)), (vec![stopped], false));
+        assert_eq!(kinds(101, Some(8)), (vec![], false), "it counts again");
+        assert_eq!(kinds(103, Some(8)), (vec![], false));
+        assert_eq!(kinds(104, None), (vec![], false), "a chip in reset has none");
+        assert_eq!(kinds(200, Some(8)), (vec![], true), "and begins anew");
+    }
+
+    #[test]
+    fn what_was_not_read_again_proves_nothing() {
+        let mut faults = Faults::default();
+        let old = chip(1, Reading::new(7, Timestamp(5)));
+        for seconds in [0, 10, 1000] {
+            assert_eq!(look(&mut faults, &[old.clone()], seconds)[0].faults, []);
+        }
+        let none = chip(1, Reading::absent(Absence::Unsupported, ""));
+        look(&mut faults, &[none.clone()], 1001);
+        assert!(!faults.awaits_heartbeats(), "a chip without one is no fault");
+        assert_eq!(look(&mut faults, &[none], 2000)[0].faults, []);
+    }
+
+    #[test]
+    fn a_chip_that_vanishes_keeps_its_row_for_a_while() {
+        let mut faults = Faults::default();
+        let chips = [1, 2].map(|number| chip(number, Reading::absent(Absence::Unsupported, "")));
+        assert_eq!(look(&mut faults, &chips, 0).len(), 2);
+        let left = look(&mut faults, &chips[..1], 10);
+        assert_eq!((left.len(), left[1].identity.pci), (2, chips[1].identity.pci));
+        let fault = &left[1].faults[0];
+        assert_eq!((fault.kind, fault.since), (DeviceFaultKind::Vanished, moment(10).1));
+        let (reason, _) = left[1].telemetry.temperature_celsius.absence().unwrap();
+        assert_eq!(reason, Absence::Gone);
+        assert_eq!(look(&mut faults, &chips, 20)[1].faults, [], "it is back");
+        look(&mut faults, &chips[..1], 30);
+        let hour = VANISHED_KEPT_NS / SECOND;
+        assert_eq!(look(&mut faults, &chips[..1], 30 + hour).len(), 2);
+        assert_eq!(look(&mut faults, &chips[..1], 31 + hour).len(), 1);
+
+        // Where the driver's list cannot be read, or the chip is in it, nothing is said.
+        let mut faults = Faults::default();
+        look(&mut faults, &chips, 0);
+        for listing in [
+            Listing { ordinals: None, no_driver: false },
+            Listing { ordinals: Some(&[1, 2]), no_driver: false },
+        ] {
+            let mut found = chips[..1].to_vec();
+            faults.look(&mut found, listing, moment(1));
+            assert_eq!(found.len(), 1);
+        }
+    }
+}

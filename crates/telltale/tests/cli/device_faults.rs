@@ -1,0 +1,124 @@
+//! A chip whose firmware has stopped and one that vanishes are told by every command that shows devices,
+//! and a machine that is well is not accused.
+
+use std::fs;
+use std::path::Path;
+
+use telltale_emulator::{Fault, Machine, MachineKind, MachineOptions};
+use telltale_harness::{Scratch, wait_until};
+
+use crate::command::{PATIENCE, Said, emulate, said, telltale};
+use crate::serve::Serving;
+
+/// Fires at once, so that nobody waits.
+const RULES: &str = "\
+interval_seconds = 0.1
+[http]
+listen = []
+[[alerts.rule]]
+name = \"heartbeat_stopped\"
+for_seconds = 0
+clear_for_seconds = 0
+[[alerts.rule]]
+name = \"device_vanished\"
+for_seconds = 0
+clear_for_seconds = 0
+";
+
+fn command(place: &Scratch, arguments: &[&str]) -> Said {
+    let mut command = telltale();
+    command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME").env_remove("TELLTALE_CONFIG");
+    said(command.args(arguments).arg("--root").arg(place.join("m")))
+}
+
+fn machine(root: &Path) -> Machine {
+    Machine::create(root, MachineKind::N300, &MachineOptions::default()).unwrap()
+}
+
+#[test]
+fn firmware_that_has_stopped_is_told_by_one_look_of_every_command() {
+    let place = Scratch::new();
+    // Nobody lets its heartbeats count.
+    let _machine = machine(&place.join("m"));
+    let alerts = command(&place, &["alerts"]);
+    assert_eq!(alerts.status, Some(1), "{alerts:?}");
+    let words = "its heartbeat stands still at ";
+    assert!(alerts.out.contains("heartbeat_stopped") && alerts.out.contains(words), "{alerts:?}");
+    let state = place.join("state");
+    let doctor = command(&place, &["doctor", "--state-dir", state.to_str().unwrap()]);
+    assert_eq!(doctor.status, Some(2), "{doctor:?}");
+    assert!(doctor.out.contains("2 found, the firmware of 1 has stopped"), "{doctor:?}");
+    assert!(doctor.out.contains(words) && doctor.out.contains("> tt-smi -r 0"), "{doctor:?}");
+    let smi = command(&place, &["smi", "-d"]);
+    assert!(smi.out.contains("heartbeat stopped") && smi.out.contains(words), "{smi:?}");
+}
+
+#[test]
+fn firmware_that_runs_is_not_accused() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let _machine = emulate("n300", &root, &[]);
+    for arguments in [&["alerts"][..], &["smi", "-d"]] {
+        let said = command(&place, arguments);
+        assert_eq!(said.status, Some(0), "{said:?}");
+        assert!(!said.out.contains("stopped") && !said.out.contains("stands still"), "{said:?}");
+    }
+    let state = place.join("state");
+    let doctor = command(&place, &["doctor", "--state-dir", state.to_str().unwrap()]);
+    assert!(doctor.out.contains("2 found, all with sensors\n"), "{doctor:?}");
+
+    // A chip without a heartbeat is no fault either.
+    let old = Scratch::new();
+    let mut machine = machine(&old.join("m"));
+    let attribute = String::from("tt_heartbeat");
+    machine.inject(Fault::Missing { ordinal: 0, attribute }).unwrap();
+    let alerts = command(&old, &["alerts"]);
+    assert_eq!(alerts.status, Some(0), "{alerts:?}");
+}
+
+#[test]
+fn a_service_tells_of_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let mut machine = machine(&root);
+    let file = place.join("t.toml");
+    fs::write(&file, RULES).unwrap();
+    let mut serve = telltale();
+    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
+    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
+    let mut service = Serving::start(&mut serve);
+    let line = service.says("alert heartbeat_stopped fires: device ");
+    assert!(line.starts_with("error: ") && line.contains("its heartbeat stands still"), "{line}");
+    let asked = command(&place, &["alerts"]);
+    assert!(asked.status == Some(1) && asked.out.contains("heartbeat_stopped"), "{asked:?}");
+    // The first only sets the beginning.
+    for now_ns in [0, 60_000_000_000] {
+        machine.tick(now_ns, &[]).unwrap();
+    }
+    service.says("alert heartbeat_stopped is resolved");
+
+    let vanish = Fault::Vanish { ordinal: 0, returns_as: None };
+    machine.inject(vanish.clone()).unwrap();
+    let line = service.says("alert device_vanished fires: device ");
+    assert!(line.contains("the driver does not list it any more"), "{line}");
+    let asked = command(&place, &["alerts"]);
+    assert!(asked.status == Some(1) && asked.out.contains("device_vanished"), "{asked:?}");
+    machine.clear(&vanish).unwrap();
+    service.says("alert device_vanished is resolved");
+    service.end();
+}
+
+#[test]
+fn a_view_that_stays_keeps_the_row_of_a_chip_that_vanished() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let mut machine = machine(&root);
+    let mut command = telltale();
+    command.args(["smi", "-w", "0.1", "--plain", "--root"]).arg(&root);
+    let mut watched = crate::command::Running::start(&mut command);
+    watched.line();
+    machine.inject(Fault::Vanish { ordinal: 0, returns_as: None }).unwrap();
+    wait_until("the chip to be told of", PATIENCE, || {
+        watched.line().contains("the driver does not list it any more")
+    });
+}
