@@ -93,7 +93,8 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
         let mut snapshot = collector.collect();
-        if arguments.details && collector.awaits_heartbeats() {
+        let shows_faults = form == Form::Tables { details: true };
+        if shows_faults && collector.awaits_heartbeats() {
             collector.watch_heartbeats();
             snapshot = collector.collect();
         }

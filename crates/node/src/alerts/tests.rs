@@ -4,8 +4,9 @@ use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    Accounting, Device, HeldDevice, HeldKind, HeldUsage, KindMemory, Process, ProcessState,
-    RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceStatus, SpaceUsage, Telemetry,
+    Accounting, Device, DeviceFault, DeviceFaultKind, HeldDevice, HeldKind, HeldUsage, KindMemory,
+    Process, ProcessState, RecordingFaults, SCHEMA_VERSION, Snapshot, SourceError, SourceNote,
+    SourceStatus, SpaceUsage, Telemetry,
 };
 
 use super::{AlertOptions, AlertState, Engine, Rule, RuleText, Transition, WebhookOptions};
@@ -288,6 +289,40 @@ fn memory_of_the_dead_heat_and_failing_sources_are_found() {
 }
 
 #[test]
+fn faults_of_devices_fire_and_what_others_leave_does_not() {
+    for (kind, rule, seconds) in [
+        (DeviceFaultKind::HeartbeatStopped, "heartbeat_stopped", 10),
+        (DeviceFaultKind::Vanished, "device_vanished", 30),
+    ] {
+        let mut engine = Engine::new(Rule::defaults());
+        let well = share(10);
+        let mut ill = share(10);
+        let detail = "it stands still".to_owned();
+        ill.devices[0].faults.push(DeviceFault { kind, since: Timestamp(1), detail });
+        assert!(engine.step(0, &ill).is_empty(), "a reset takes some seconds");
+        let fired = engine.step(seconds * SECOND, &ill);
+        let [Transition::Fired(alert)] = fired.as_slice() else { panic!("{fired:?}") };
+        assert_eq!((alert.rule.as_str(), alert.text.as_str()), (rule, "device a: it stands still"));
+        assert!(engine.step((seconds + 1) * SECOND, &well).is_empty());
+        assert_eq!(words(&engine.step((seconds + 11) * SECOND, &well)), ["resolved"]);
+    }
+    let mut engine = Engine::new(Rule::defaults());
+    let mut noted = share(10);
+    noted.sources.push(SourceStatus {
+        name: "ledgers".to_owned(),
+        duration_ns: 1,
+        errors: Vec::new(),
+        errors_dropped: 0,
+        notes: vec![SourceNote {
+            subject: "user 61001".to_owned(),
+            count: 1000,
+            detail: String::new(),
+        }],
+    });
+    assert!((0..10).all(|minute| engine.step(minute * 60 * SECOND, &noted).is_empty()));
+}
+
+#[test]
 fn changed_rules_resolve_what_they_no_longer_say() {
     let mut engine = Engine::new(Rule::defaults());
     engine.step(0, &share(96));
@@ -321,6 +356,8 @@ fn configuration_changes_switches_off_and_adds_rules_by_name() {
         "memory_of_the_dead",
         "device_hot",
         "source_down",
+        "heartbeat_stopped",
+        "device_vanished",
         "l1_full",
     ];
     assert_eq!(names, expected);

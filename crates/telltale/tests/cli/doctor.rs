@@ -16,6 +16,14 @@ fn doctor(root: &Path, arguments: &[&str]) -> Said {
     said(telltale().args(["doctor", "--root"]).args(place).args(arguments))
 }
 
+/// A machine whose firmware has no heartbeat, which nobody need let count.
+fn machine(root: &Path, kind: MachineKind) -> Machine {
+    let mut machine = Machine::create(root, kind, &MachineOptions::default()).unwrap();
+    let attribute = String::from("tt_heartbeat");
+    machine.inject(Fault::Missing { ordinal: 0, attribute }).unwrap();
+    machine
+}
+
 /// Verdicts and remedies of one subject.
 fn found(said: &Said, subject: &str) -> Vec<(String, String)> {
     let object: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{said:?}"));
@@ -29,7 +37,7 @@ fn found(said: &Said, subject: &str) -> Vec<(String, String)> {
 fn a_machine_that_is_well_is_said_to_be_so() {
     let place = Scratch::new();
     let root = place.join("m");
-    let _machine = Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
+    let _machine = machine(&root, MachineKind::N300);
     let said = doctor(&root, &["--json"]);
     assert_eq!(found(&said, "devices"), [("works".into(), String::new())], "{said:?}");
     assert_eq!(found(&said, "service"), [("not_here".into(), "telltale serve".into())]);
@@ -57,8 +65,7 @@ fn no_accelerator_is_no_fault_and_a_driver_without_devices_is() {
 fn a_source_that_fails_is_named_with_its_reason() {
     let place = Scratch::new();
     let root = place.join("m");
-    let mut machine =
-        Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
+    let mut machine = machine(&root, MachineKind::N150);
     let attribute = String::from("tt_aiclk");
     machine.inject(Fault::Error { ordinal: 0, attribute, errno: InjectedErrno::Io }).unwrap();
     let said = doctor(&root, &["--json"]);
@@ -128,7 +135,7 @@ fn is_mended(said: &Said) {
 fn each_thing_that_is_broken_is_told_with_what_mends_it() {
     let place = Scratch::new();
     let root = place.join("m");
-    let _machine = Machine::create(&root, MachineKind::N300, &MachineOptions::default()).unwrap();
+    let _machine = machine(&root, MachineKind::N300);
     let runtime = root.join("run/tt");
     let socket = runtime.join("telemetry.sock");
     let look = |status: i32, subject: &str, words: &str| {

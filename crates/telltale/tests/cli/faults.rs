@@ -11,6 +11,8 @@ fn with_fault(fault: &str) -> Said {
     let root = place.join("m");
     let mut machine =
         Machine::create(&root, MachineKind::N150, &MachineOptions::default()).unwrap();
+    // Nobody lets its heartbeat count, which would be one more fault.
+    machine.inject("missing:0:tt_heartbeat".parse::<Fault>().unwrap()).unwrap();
     machine.inject(fault.parse::<Fault>().unwrap()).unwrap();
     smi(&root, &["-d"])
 }
