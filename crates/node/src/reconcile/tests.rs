@@ -51,6 +51,7 @@ fn chip(bus: u8, holders: &[(u32, u32)]) -> ChipReading {
         facts: Reading::new(ChipFacts::of_board(BoardType::N150).unwrap(), Timestamp(1)),
         telemetry: Telemetry::absent(Absence::Unsupported, ""),
         holders: Reading::new(holders, Timestamp(1)),
+        faults: Vec::new(),
     }
 }
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::geteuid;
+use telltale_node::alerts::{Alert, AlertState};
 use telltale_node::configuration::{Layers, Refusal};
 use telltale_node::grpc::{
-    ConnectError, Health, HealthEndpoint, HealthError, ReachError, ask_health,
+    ConnectError, Health, HealthEndpoint, HealthError, ReachError, ask_alerts, ask_health, connect,
 };
 use telltale_node::history::{DatabaseError, Reader};
 use telltale_schema::quantity::bytes;
@@ -23,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Free bytes of a file system below which a history may not go on.
 const LITTLE_BYTES: u64 = 64 << 20;
 
+/// The rule of the program by which a service tells of a device that has vanished.
+const VANISHED: &str = "device_vanished";
+
 /// Where packages and people put the service's unit.
 const UNITS: [&str; 3] = [
     "/etc/systemd/system/telltale.service",
@@ -32,17 +36,17 @@ const UNITS: [&str; 3] = [
 
 /// Looks at the service.
 pub(super) fn look(place: &Place, history: &HistoryPlace, findings: &mut Vec<Finding>) {
-    findings.push(answering(place));
+    answering(place, findings);
     findings.push(past(&candidates(history, place)));
     if place.root.as_deref().is_none_or(|root| root == Path::new("/")) {
         findings.push(configuration());
     }
 }
 
-fn answering(place: &Place) -> Finding {
+fn answering(place: &Place, findings: &mut Vec<Finding>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         let what = "no event loop can be made; too many files may be open";
-        return Finding::broken("service", what, "ulimit -n");
+        return findings.push(Finding::broken("service", what, "ulimit -n"));
     };
     let mut worst = None;
     for socket in sockets(place) {
@@ -50,7 +54,10 @@ fn answering(place: &Place) -> Finding {
         match runtime.block_on(ask_health(&endpoint, None, PATIENCE)) {
             Ok(Health::Serving) => {
                 let what = format!("answers on {}", socket.display());
-                return Finding::works("service", what);
+                findings.push(Finding::works("service", what));
+                let asked = async { tokio::time::timeout(PATIENCE, vanished(&socket)).await };
+                findings.extend(runtime.block_on(asked).unwrap_or_default());
+                return;
             }
             Err(HealthError::Reach(ReachError::Socket(error))) if error.is_missing() => {}
             other => {
@@ -58,7 +65,20 @@ fn answering(place: &Place) -> Finding {
             }
         }
     }
-    worst.unwrap_or_else(|| none_runs(place))
+    findings.push(worst.unwrap_or_else(|| none_runs(place)));
+}
+
+/// Devices that were there since the service began and are no more, which one look cannot know.
+async fn vanished(socket: &Path) -> Vec<Finding> {
+    let Ok(mut client) = connect(socket).await else { return Vec::new() };
+    let Ok(found) = ask_alerts(&mut client).await else { return Vec::new() };
+    let fires = |alert: &&Alert| alert.rule == VANISHED && alert.state == AlertState::Firing;
+    let told = found.alerts.iter().filter(fires);
+    told.map(|alert| {
+        Finding::broken("device", &*alert.text, "sudo dmesg | grep -i tenstorrent")
+            .mended_by("telltale alerts")
+    })
+    .collect()
 }
 
 /// A socket at which no service serves.

@@ -103,6 +103,8 @@ fn a_service_tells_of_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end()
     assert!(line.contains("the driver does not list it any more"), "{line}");
     let asked = command(&place, &["alerts"]);
     assert!(asked.status == Some(1) && asked.out.contains("device_vanished"), "{asked:?}");
+    let doctor = command(&place, &["doctor", "--state-dir", place.path().to_str().unwrap()]);
+    assert!(doctor.out.contains("the driver does not list it any more"), "{doctor:?}");
     machine.clear(&vanish).unwrap();
     service.says("alert device_vanished is resolved");
     service.end();

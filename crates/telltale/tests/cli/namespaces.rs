@@ -180,6 +180,69 @@ fn a_restored_process_keeps_its_ledger_and_is_shown_as_living() {
     }
 }
 
+/// Gives a copy of a ledger the identity of this process, as if it recorded there: it locks the file, maps it
+/// and closes all descriptors.
+const WITHOUT_DESCRIPTORS: &str = "
+import ctypes, fcntl, os, struct, sys
+bytes = bytearray(open(sys.argv[1], 'rb').read())
+stat = open('/proc/self/stat').read()
+start = int(stat[stat.rindex(')') + 2:].split()[19])
+struct.pack_into('<Q', bytes, 56, start)
+struct.pack_into('<I', bytes, 64, os.getpid())
+file = os.open(f'{sys.argv[2]}/ledger_{os.getpid()}_{start}.tt', os.O_RDWR | os.O_CREAT, 0o600)
+os.write(file, bytes)
+fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0))
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap(None, ctypes.c_size_t(len(bytes)), 3, 1, file, ctypes.c_long(0))
+os.close(file)
+print('mapped', flush=True)
+sys.stdin.read()
+";
+
+/// Mounts an overlay file system, as a container's, and becomes the program that follows.
+const OVERLAY: &str = "cd \"$1\" && shift && mkdir lower upper merged && mount -t tmpfs none upper && \
+    mkdir upper/upper upper/work && \
+    mount -t overlay none -o lowerdir=lower,upperdir=upper/upper,workdir=upper/work merged && \
+    mkdir -m 700 merged/tt && exec \"$@\"";
+
+#[test]
+fn a_process_that_closed_its_descriptors_on_overlayfs_keeps_its_ledger() {
+    if !needs_pid_namespaces("cli::namespaces::a_process_that_closed_its_descriptors") {
+        return;
+    }
+    let (place, other) = (Scratch::new(), Scratch::new());
+    let recorded = Workload::start(&[], other.path());
+    let directory = place.join("merged/tt");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--", "sh", "-c", OVERLAY, "sh"]).arg(place.path());
+    command.args(["python3", "-c", WITHOUT_DESCRIPTORS]).arg(ledger(other.path())).arg(&directory);
+    let mut mapping = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    mapping.child().stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
+    recorded.kill();
+    // Who has the directory in sight: a process of that mount namespace. This one stays to look.
+    let mut sleeper = Command::new("nsenter");
+    let target = mapping.id().to_string();
+    sleeper.args(["--mount", "--target", &target, "sleep", "600"]);
+    let sleeper = ChildGuard::spawn(&mut sleeper);
+    let clean = || {
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--target", &sleeper.id().to_string()]);
+        command.arg(env!("CARGO_BIN_EXE_telltale")).args(["smi", "-c", "--runtime-dir"]);
+        said(command.arg(&directory))
+    };
+    wait_until("its mount namespace to be entered", PATIENCE, || {
+        let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/mnt")).unwrap();
+        namespace(sleeper.id()) == namespace(mapping.id())
+    });
+    let cleaned = clean();
+    assert!(cleaned.out.contains("python3 -c") && !cleaned.out.contains("(ended"), "{cleaned:?}");
+    assert!(cleaned.out.ends_with("nothing to clean\n"), "{cleaned:?}");
+    mapping.kill();
+    let cleaned = clean();
+    assert_eq!(cleaned.out.matches("removed ").count(), 1, "{cleaned:?}");
+}
+
 #[test]
 fn a_frozen_process_is_alive() {
     let place = Scratch::new();
