@@ -266,7 +266,9 @@ impl<'a> Checks<'a> {
             && self.started_then(&directory, &status, claimed.start_time_ticks))
             || match ledger.map(|ledger| ledger_maps(&directory, ledger)) {
                 Some(Some(maps)) => maps,
-                Some(None) if may_own(&status, owner) => return Comparison::Unclear,
+                Some(None) if may_own(&status, owner) && self.has_other_clock(&directory) => {
+                    return Comparison::Unclear;
+                }
                 Some(None) | None => false,
             };
         if !same {
@@ -285,6 +287,12 @@ impl<'a> Checks<'a> {
         let seen = status.start_time_ticks;
         let ahead_ns = || boot_offset_ns(directory).unwrap_or(0) - self.standpoint.boot_offset_ns;
         seen == claimed || started_then(seen, claimed, ahead_ns())
+    }
+
+    /// Whether a process is in another time namespace than we, as one that was restored is (CRIU makes
+    /// one so that its clocks go on).
+    fn has_other_clock(&self, directory: &Directory) -> bool {
+        boot_offset_ns(directory).is_none_or(|offset| offset != self.standpoint.boot_offset_ns)
     }
 
     fn maps(&self, pid: u32, ledger: &LedgerReader) -> Option<bool> {
