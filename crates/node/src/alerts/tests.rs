@@ -433,5 +433,5 @@ fn the_documentation_has_each_rule_and_each_key() {
     let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let options: toml::Table = toml::from_str(example).unwrap();
     let options: AlertOptions = options["alerts"].clone().try_into().unwrap();
-    assert_eq!(options.rules().unwrap().len(), 6);
+    assert_eq!(options.rules().unwrap().len(), 8);
 }
