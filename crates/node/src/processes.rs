@@ -1,12 +1,14 @@
 //! Processes: found by what they left in the runtime directory, by the driver's lists and by
 //! regions; checked; and described.
 //!
-//! Nothing of another process is written, and nothing is believed before the kernel confirms it.
+//! Nothing of another process is written but in `clearing`, by a user's order, and nothing is
+//! believed before the kernel confirms it.
 
 mod answered;
 mod answers;
 mod claims;
 mod cleaning;
+mod clearing;
 mod closed;
 pub(crate) mod command;
 mod container;

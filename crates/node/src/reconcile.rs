@@ -34,6 +34,7 @@ use crate::hardware::{DeviceReading, DriverMemory};
 use crate::observation::{
     Described, DeviceClaim, LegacyObservation, ProcessObservation, RegionObservation,
 };
+pub(crate) use matching::region_of;
 use parts::{Parts, RegionSums};
 use plausible::{capacity_of, implausible};
 

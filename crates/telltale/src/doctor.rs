@@ -6,6 +6,7 @@ mod directory;
 mod finding;
 mod kernel;
 mod processes;
+mod regions;
 mod service;
 mod terminal;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
     let mut findings = Vec::new();
     devices::look(&snapshot, root, &collector.absent_sources(), &mut findings);
     processes::look(&snapshot, &mut findings);
+    regions::look(root, &mut findings);
     directory::look(place, &mut findings);
     kernel::look(&mut findings);
     service::look(place, &arguments.history, &mut findings);

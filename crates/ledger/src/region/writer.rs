@@ -5,6 +5,7 @@
 //! caller's business. The file is never removed, and its size never changed once it has one.
 #![forbid(unsafe_code)]
 
+mod clearing;
 mod ended;
 mod open;
 mod options;
@@ -12,7 +13,7 @@ mod own_rows;
 mod table;
 
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ use open::{Lock, map, open_or_create};
 use own_rows::own_rows;
 use table::{Table, add, take};
 
+pub use clearing::{Abandoned, Cleared, clear_dead};
 pub use ended::ended_pids;
 pub use options::{
     AttachError, DetachError, PidNamespace, RegionLayout, RegionLosses, RegionOptions,
@@ -173,7 +175,7 @@ impl RegionWriter {
             .map_err(|error| AttachError::system(name, "lock", error))?
             .ok_or_else(busy)?;
         let layout = options.layout.table();
-        let Some((file, mapping)) = map(&descriptor, name, layout)? else {
+        let Some((file, mapping)) = map(descriptor.as_fd(), name, layout)? else {
             return Ok(Attached::FileGone);
         };
         let table = Table::new(mapping, layout);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, statat};
 use rustix::process::geteuid;
 use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, RuntimeDirectory};
-use telltale_ledger::region::{Now, scan};
 use telltale_ledger::{FileNumber, LedgerReader, OpenError, WriterLock, is_locked};
 use telltale_schema::clock::Clock;
 use telltale_schema::text::with_causes;
 
 use super::EndpointUse;
+use super::clearing::{Kept, Regions, kept};
 use super::endpoints::is_listening;
 use super::identity::{Checks, Standing};
 use super::listings::Listed;
@@ -32,12 +32,13 @@ enum Verdict {
 }
 
 impl Processes {
-    /// Removes what the dead left in the main runtime directory.
+    /// Removes what the dead left in the main runtime directory, and takes them out of regions.
     pub(crate) fn clean(&mut self, holders: &Holders) -> CleanReport {
         let mut cleaned = CleanReport::default();
         let mut report = Report::default();
         let listed = self.list_main(&mut report);
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
+        let mut judged = Vec::new();
         for Listed { directory, listing, .. } in listed {
             // The pids of ledgers that were found dead here, with their users.
             let mut dead = BTreeSet::new();
@@ -45,9 +46,13 @@ impl Processes {
                 listing.ledgers.iter().chain(&listing.endpoints).chain(&listing.temporaries)
             {
                 let Ok(status) = directory.entry_status(&entry.name) else { continue };
+                let mut kept = Vec::new();
                 let verdict = match entry.kind {
                     EntryKind::Ledger { start_time_ticks } => {
-                        ledger(&directory, entry, start_time_ticks, &status, &checks)
+                        let (verdict, found) =
+                            ledger(&directory, entry, start_time_ticks, &status, &checks);
+                        kept = found;
+                        verdict
                     }
                     EntryKind::Endpoint => {
                         let paired = dead.contains(&(entry.pid, status.uid));
@@ -60,22 +65,31 @@ impl Processes {
                 if matches!(verdict, Verdict::Dead(_)) {
                     dead.insert((entry.pid, status.uid));
                 }
-                carry_out(&directory, entry, &status, verdict, &mut cleaned);
+                judged.push((Arc::clone(&directory), entry.clone(), status, verdict, kept));
             }
+        }
+        let abandoned: Vec<Kept> = judged.iter().flat_map(|one| one.4.clone()).collect();
+        let regions = self.clear_regions(&abandoned, &mut cleaned);
+        for (directory, entry, status, verdict, kept) in judged {
+            let verdict = match (verdict, regions.that_has(&kept)) {
+                (Verdict::Dead(why), Some(path)) => {
+                    Verdict::Left(format!("{why}; it stays while {path} has what the process had"))
+                }
+                (verdict, _) => verdict,
+            };
+            carry_out(&directory, &entry, &status, verdict, &mut cleaned);
         }
         for error in report.into_errors() {
             cleaned.failed += 1;
             cleaned.left.push(Cleaned { path: error.subject, why: error.detail });
         }
-        self.tell_ghosts(holders, &mut cleaned);
+        self.tell_ghosts(holders, &regions, &mut cleaned);
         cleaned
     }
 
-    /// Says which regions have rows of the dead.
-    fn tell_ghosts(&mut self, holders: &Holders, cleaned: &mut CleanReport) {
-        let clocks = Now { monotonic_ns: self.clock.monotonic_ns(), epoch_ns: self.clock.now().0 };
-        let scan = scan(&self.tree.path().join("dev/shm"), clocks);
-        if !scan.is_ok_and(|scan| scan.regions.iter().any(Result::is_ok)) {
+    /// Says which regions still have rows of the dead, and why.
+    fn tell_ghosts(&mut self, holders: &Holders, regions: &Regions, cleaned: &mut CleanReport) {
+        if regions.are_none() {
             return;
         }
         for region in self.look(holders, EndpointUse::WhereNeeded).regions {
@@ -84,19 +98,20 @@ impl Processes {
             let bytes: u128 =
                 dead.flat_map(|row| &row.kinds).map(|(_, bytes)| u128::from(*bytes)).sum();
             if count > 0 {
-                let path =
-                    self.tree.display(&format!("dev/shm/tt_device_{}_memory", region.name_id));
-                let why = format!(
-                    "{count} rows of dead processes have {bytes} bytes; tt-metal keeps this file, \
-                     remove it when nobody uses the device"
-                );
+                let path = self.region_path(region.name_id);
+                let cause = regions.why_left(region.name_id);
+                let rows = match count {
+                    1 => "1 row of dead processes has".to_owned(),
+                    count => format!("{count} rows of dead processes have"),
+                };
+                let why = format!("{rows} {bytes} bytes; {cause}");
                 cleaned.left.push(Cleaned { path, why });
             }
         }
     }
 }
 
-/// Judges a ledger: by what is in it, or, when that cannot be read, by whether anyone lives who
+/// Judges a ledger, and says in which regions its dead process is: by what is in it, or, when that cannot be read, by whether anyone lives who
 /// can have written it.
 fn ledger(
     directory: &Arc<RuntimeDirectory>,
@@ -104,11 +119,15 @@ fn ledger(
     start_time_ticks: u64,
     status: &EntryStatus,
     checks: &Checks<'_>,
-) -> Verdict {
-    match LedgerReader::open_at(directory, &entry.name) {
-        Ok(reader) => match checks.judge_ledger(&reader) {
+) -> (Verdict, Vec<Kept>) {
+    let verdict = match LedgerReader::open_at(directory, &entry.name) {
+        Ok(mut reader) => match checks.judge_ledger(&reader) {
             Standing::Alive { .. } => Verdict::Alive,
-            Standing::Dead => dead(&reader, checks),
+            Standing::Dead => {
+                let verdict = dead(&reader, checks);
+                let is_dead = matches!(verdict, Verdict::Dead(_));
+                return (verdict, if is_dead { kept(&mut reader) } else { Vec::new() });
+            }
             Standing::Hidden => {
                 let pid = reader.owner().pid;
                 Verdict::Left(format!("process {pid} is not visible from here and may live"))
@@ -127,7 +146,8 @@ fn ledger(
                 Verdict::Left(format!("{what}, and its process may live out of our sight"))
             }
         },
-    }
+    };
+    (verdict, Vec::new())
 }
 
 /// What is to be done with a ledger whose process was not found. One that is in use is left: by a child

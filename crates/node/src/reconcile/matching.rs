@@ -210,7 +210,7 @@ fn significant(asic: Option<AsicId>) -> Option<AsicId> {
 
 /// The numbers by which tt-metal may have named this chip's region: the composite of board and
 /// location in version 1, UMD's chip id later.
-pub(super) fn region_of(chip: &ChipIdentity) -> impl Iterator<Item = u64> + use<> {
+pub(crate) fn region_of(chip: &ChipIdentity) -> impl Iterator<Item = u64> + use<> {
     let board = chip.board_id.filter(|board| board.0 != 0);
     let composite = board.map(|board| composite_id(board, chip.location).value);
     composite.into_iter().chain(possible_unique_ids(chip))

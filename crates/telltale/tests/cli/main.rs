@@ -34,6 +34,7 @@ mod panes;
 mod printed;
 mod ranks;
 mod recordings;
+mod regions;
 mod replay;
 mod run;
 mod serve;

@@ -4,7 +4,7 @@
 //! of a file that has one, never removes a file, never waits longer than it is told.
 #![forbid(unsafe_code)]
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{
@@ -19,6 +19,10 @@ use crate::mapping::Mapping;
 
 /// The pause between two tries to get the lock.
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
+
+/// How a region's file is opened.
+const FLAGS: OFlags =
+    OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 /// The lock on a region's file; given back on drop, and by the kernel at death.
 #[derive(Debug)]
@@ -65,30 +69,57 @@ pub(super) fn open_or_create(
     }) {
         Ok(descriptor) => Ok(Some(descriptor)),
         Err(Errno::EXIST | Errno::NOENT) => Ok(None),
-        Err(error @ (Errno::ACCESS | Errno::PERM)) => {
-            Err(AttachError::PermissionDenied { name: name.into(), source: error.into() })
+        Err(error) => Err(refusal(name, error)),
+    }
+}
+
+/// Opens a region that must be there, to change it.
+pub(super) fn open_existing(directory: impl AsFd, name: &str) -> Result<OwnedFd, AttachError> {
+    openat(&directory, name, FLAGS, Mode::empty()).map_err(|error| refusal(name, error))
+}
+
+/// Why a file could not be opened.
+fn refusal(name: &str, error: Errno) -> AttachError {
+    match error {
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            AttachError::PermissionDenied { name: name.into(), source: error.into() }
         }
-        Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => {
-            Err(AttachError::NotARegularFile { name: name.into() })
+        Errno::LOOP | Errno::NXIO | Errno::ISDIR => {
+            AttachError::NotARegularFile { name: name.into() }
         }
-        Err(error) => Err(AttachError::system(name, "open", error)),
+        error => AttachError::system(name, "open", error),
     }
 }
 
 /// Has `open` open the file, and create it only if there is none.
 fn open_first<T>(mut open: impl FnMut(OFlags) -> Result<T, Errno>) -> Result<T, Errno> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match open(flags) {
-        Err(Errno::NOENT) => open(flags | OFlags::CREATE | OFlags::EXCL),
+    match open(FLAGS) {
+        Err(Errno::NOENT) => open(FLAGS | OFlags::CREATE | OFlags::EXCL),
         other => other,
     }
+}
+
+/// Which of these layouts a file has.
+pub(super) fn layout_of(
+    descriptor: &OwnedFd,
+    name: &str,
+    layouts: impl IntoIterator<Item = &'static Layout>,
+) -> Result<&'static Layout, AttachError> {
+    let stat = fstat(descriptor).map_err(|error| AttachError::system(name, "examine", error))?;
+    let size_bytes = u64::try_from(stat.st_size).unwrap_or(0);
+    let version = version(descriptor).map_err(|error| AttachError::system(name, "read", error))?;
+    let is_it = |layout: &&'static Layout| {
+        usize::try_from(size_bytes) == Ok(layout.size_bytes) && version == Some(layout.version)
+    };
+    let found = layouts.into_iter().find(is_it);
+    found.ok_or_else(|| AttachError::Unsupported { name: name.into(), version, size_bytes })
 }
 
 /// Checks that the locked file is a region of this layout, or empty and thus to become one, and
 /// maps it. Nothing if the file has no name any more: somebody cleaned up before it was locked, and
 /// nobody will ever read it.
 pub(super) fn map(
-    descriptor: &OwnedFd,
+    descriptor: BorrowedFd<'_>,
     name: &str,
     layout: &'static Layout,
 ) -> Result<Option<(FileIdentity, Mapping)>, AttachError> {
@@ -115,7 +146,7 @@ pub(super) fn map(
         }
         _ => system("reserve", error),
     })?;
-    let mapping = Mapping::writable(descriptor.as_fd(), layout.size_bytes)
+    let mapping = Mapping::writable(descriptor, layout.size_bytes)
         .map_err(|source| AttachError::System { name: name.into(), step: "map", source })?;
     let identity = FileIdentity { device: stat.st_dev, inode: stat.st_ino };
     Ok(Some((identity, mapping)))
@@ -124,13 +155,13 @@ pub(super) fn map(
 /// Reserves the file's blocks; it lengthens an empty file and never shortens one.
 ///
 /// Without this, touching a page that a full file system cannot give would kill the process.
-fn reserve(descriptor: &OwnedFd, size_bytes: usize) -> Result<(), Errno> {
+fn reserve(descriptor: BorrowedFd<'_>, size_bytes: usize) -> Result<(), Errno> {
     let length = u64::try_from(size_bytes).map_err(|_| Errno::FBIG)?;
     fallocate(descriptor, FallocateFlags::empty(), 0, length)
 }
 
 /// The file's first four bytes; absent if it has fewer.
-fn version(descriptor: &OwnedFd) -> Result<Option<u32>, Errno> {
+fn version(descriptor: impl AsFd) -> Result<Option<u32>, Errno> {
     let mut first = [0; 4];
     let count = pread(descriptor, &mut first, 0)?;
     Ok((count == first.len()).then_some(u32::from_le_bytes(first)))

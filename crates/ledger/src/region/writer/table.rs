@@ -179,6 +179,28 @@ impl Table {
         self.mapping.half_word(Layout::PROCESS_COUNT).store(count, Ordering::Relaxed);
     }
 
+    /// How many processes are attached, as the file has it. Needs the lock.
+    pub(super) fn references(&self) -> u32 {
+        self.reference_count().load(Ordering::Relaxed)
+    }
+
+    /// Says that nobody is attached. Needs the lock.
+    pub(super) fn forget_references(&self) {
+        self.reference_count().store(0, Ordering::Relaxed);
+    }
+
+    /// The chip that the region was made for. Needs the lock.
+    pub(super) fn gateway(&self) -> u32 {
+        self.chip_id(0).load(Ordering::Relaxed)
+    }
+
+    /// All totals together. Needs the lock.
+    pub(super) fn bytes(&self) -> u64 {
+        let totals = self.kinds().filter_map(|kind| self.total(kind));
+        let bytes = totals.map(|total| total.load(Ordering::Relaxed));
+        bytes.fold(0, u64::saturating_add)
+    }
+
     /// Counts a reference without a row. Needs the lock.
     pub(super) fn enter_without_row(&self) {
         self.change_references(|count| count.saturating_add(1));

@@ -1,0 +1,206 @@
+//! Taking dead processes out of tt-metal's regions, for `smi --clean` alone.
+//!
+//! The rules by which a row is taken out are those of a process that attaches
+//! ([`telltale_ledger::region::writer`]). Only the main `/dev/shm` is looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use telltale_ledger::region::writer::{Abandoned, AttachError, clear_dead, ended_pids};
+use telltale_ledger::region::{
+    FileName, Now, ReadError, Region, RegionReading, file_name, parse_file_name, read, scan,
+};
+use telltale_ledger::{LedgerReader, RegionMirror};
+use telltale_schema::text::with_causes;
+
+use super::Processes;
+use crate::clean::{CleanReport, Cleaned};
+use crate::reconcile::region_of;
+
+/// How long one region's lock is waited for. Others hold it for microseconds.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// That a dead process says of one device: it is in its region.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    /// The names that the region can have.
+    names: Vec<u64>,
+    /// The pid and name of its row; none where it is in the totals alone.
+    row: Option<(u32, String)>,
+    bytes: u64,
+    /// Whose process it was: what other users' ledgers say of a region decides nothing there.
+    uid: u32,
+}
+
+/// What a dead process's ledger says of regions.
+pub(super) fn kept(reader: &mut LedgerReader) -> Vec<Kept> {
+    let Ok(reading) = reader.read() else { return Vec::new() };
+    let devices = reading.devices.iter().enumerate();
+    let mirrored = devices.filter(|(_, device)| device.mirror != RegionMirror::None);
+    let one = |(index, device): (usize, &telltale_ledger::DeviceEntry)| {
+        let of_it = reading.usage.iter().filter(|(slot, _, _)| slot.index() == index);
+        let bytes = of_it.map(|(_, _, usage)| usage.live_bytes).fold(0, u64::saturating_add);
+        let has_row = device.mirror == RegionMirror::TotalsAndRow;
+        Kept {
+            names: region_of(&device.identity).collect(),
+            row: has_row.then(|| (reading.owner.pid, reading.name.clone())),
+            bytes,
+            uid: reading.uid,
+        }
+    };
+    mirrored.map(one).collect()
+}
+
+/// The regions of `/dev/shm`, after the dead were taken out.
+#[derive(Default)]
+pub(super) struct Regions {
+    found: BTreeMap<u64, Found>,
+}
+
+struct Found {
+    path: String,
+    /// What is in it; none where this user may not read it.
+    region: Option<Region>,
+    /// Why it could not be changed.
+    refused: Option<AttachError>,
+    /// Not all processes can be seen from here.
+    in_doubt: bool,
+}
+
+// === impl Regions ===
+
+impl Regions {
+    pub(super) fn are_none(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The path of a region that still has one of these.
+    pub(super) fn that_has(&self, kept: &[Kept]) -> Option<&str> {
+        let holding = kept.iter().find_map(|one| {
+            one.names.iter().filter_map(|name| self.found.get(name)).find(|found| found.has(one))
+        });
+        holding.map(|found| found.path.as_str())
+    }
+
+    /// Why rows of the dead are still in a region.
+    pub(super) fn why_left(&self, name_id: u64) -> String {
+        let Some(found) = self.found.get(&name_id) else {
+            return "it is a container's, and a process there can take them out".to_owned();
+        };
+        match &found.refused {
+            Some(error) => with_causes(error),
+            None if found.in_doubt => {
+                "whether their pids are those of other PID namespaces cannot be told from here; run \
+                 this on the host"
+                    .to_owned()
+            }
+            None => "a living process has one of their pids in another PID namespace; remove the \
+                     file when nobody uses the device"
+                .to_owned(),
+        }
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// Whether what a dead process had can still be in the region.
+    fn has(&self, kept: &Kept) -> bool {
+        let Some(region) = &self.region else { return true };
+        match &kept.row {
+            Some((pid, name)) => {
+                let mut rows = region.processes.iter();
+                rows.any(|row| row.pid == *pid && (row.name.is_empty() || row.name == *name))
+            }
+            None => region.reference_count > 0,
+        }
+    }
+}
+
+// === impl Processes ===
+
+impl Processes {
+    pub(super) fn region_path(&self, name_id: u64) -> String {
+        self.tree.display(&format!("dev/shm/{}", file_name(name_id)))
+    }
+
+    /// Takes the dead out of all regions that this user may change.
+    pub(super) fn clear_regions(&self, kept: &[Kept], cleaned: &mut CleanReport) -> Regions {
+        let mut regions = Regions::default();
+        let Ok(scan) = scan(&self.tree.path().join("dev/shm"), self.now()) else {
+            return regions;
+        };
+        let in_doubt = !self.standpoint.sees_all;
+        for result in scan.regions {
+            let (name_id, found) = match result {
+                Ok(reading) => (reading.name_id, self.clear_region(reading, kept, cleaned)),
+                Err(ReadError::PermissionDenied { name, .. }) => {
+                    let FileName::Region(id) = parse_file_name(name.as_bytes()) else { continue };
+                    let path = self.region_path(id);
+                    (id, Found { path, region: None, refused: None, in_doubt })
+                }
+                Err(_) => continue,
+            };
+            regions.found.insert(name_id, found);
+        }
+        regions
+    }
+
+    /// Takes the dead out of one region. One with nothing to take out is not even locked.
+    fn clear_region(
+        &self,
+        reading: RegionReading,
+        kept: &[Kept],
+        cleaned: &mut CleanReport,
+    ) -> Found {
+        let name_id = reading.name_id;
+        let sees_all = self.standpoint.sees_all;
+        let ended = |pids: &BTreeSet<u32>| match sees_all {
+            true => ended_pids(pids),
+            false => BTreeSet::new(),
+        };
+        let abandoned = abandoned(kept, name_id, reading.owner_uid);
+        let pids: BTreeSet<u32> = reading.region.processes.iter().map(|row| row.pid).collect();
+        let mut found = Found {
+            path: self.region_path(name_id),
+            region: Some(reading.region),
+            refused: None,
+            in_doubt: !sees_all,
+        };
+        if abandoned.processes == 0 && ended(&pids).is_empty() {
+            return found;
+        }
+        let directory = self.tree.path().join("dev/shm");
+        match clear_dead(&directory, name_id, abandoned, LOCK_WAIT, ended) {
+            Ok(cleared) if cleared.pids.is_empty() && cleared.bytes == 0 => {}
+            Ok(cleared) => {
+                let of = match cleared.pids.len() {
+                    0 => "what ended processes had".to_owned(),
+                    1 => "the rows of 1 ended process".to_owned(),
+                    count => format!("the rows of {count} ended processes"),
+                };
+                let why = format!("took out {of}, and {} bytes", cleared.bytes);
+                cleaned.mended.push(Cleaned { path: found.path.clone(), why });
+            }
+            Err(error) => found.refused = Some(error),
+        }
+        if let Ok(after) = read(&directory, name_id, self.now()) {
+            found.region = Some(after.region);
+        }
+        found
+    }
+
+    fn now(&self) -> Now {
+        Now { monotonic_ns: self.clock.monotonic_ns(), epoch_ns: self.clock.now().0 }
+    }
+}
+
+/// What dead processes without rows left in this region of `owner`.
+fn abandoned(kept: &[Kept], name_id: u64, owner: u32) -> Abandoned {
+    let is_told = |one: &&Kept| one.row.is_none() && [0, owner].contains(&one.uid);
+    let here = kept.iter().filter(is_told).filter(|one| one.names.contains(&name_id));
+    here.fold(Abandoned::default(), |sum, one| Abandoned {
+        processes: sum.processes.saturating_add(1),
+        bytes: sum.bytes.saturating_add(one.bytes),
+    })
+}

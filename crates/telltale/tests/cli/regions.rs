@@ -1,0 +1,296 @@
+//! tt-metal's memory regions: those that a program with the runtime keeps, as other programs read
+//! them; those that other programs keep; and what `telltale smi -c` takes out of both.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
+
+use crate::command::{PATIENCE, Running, emulate, said, smi, snapshot, telltale};
+
+/// The chip of the emulated n150, as UMD names it: by its board.
+pub(crate) const UMD_ID: u64 = 0x0100_0186_1173_2099;
+
+/// Whether this is the first PID namespace. Only from there a row's process is known to have ended.
+fn sees_all() -> bool {
+    fs::read_link("/proc/self/ns/pid").unwrap().to_str() == Some("pid:[4026531836]")
+}
+
+/// An emulated n150 with a `/dev/shm`.
+struct Bench {
+    place: Scratch,
+    root: PathBuf,
+    _machine: ChildGuard,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let place = Scratch::new();
+        let root = place.join("m");
+        let machine = emulate("n150", &root, &[]);
+        fs::create_dir_all(root.join("dev/shm")).unwrap();
+        Self { place, root, _machine: machine }
+    }
+
+    fn shm(&self) -> PathBuf {
+        self.root.join("dev/shm")
+    }
+
+    /// A workload with the runtime, which keeps a region as these variables say.
+    fn workload(&self, variables: &[(&str, &str)]) -> Running {
+        let mut command = telltale();
+        command.args(["replay", "train", "--loop", "--root"]).arg(&self.root);
+        command.env("TT_METAL_SHM_STATS_ENABLED", "1").envs(variables.iter().copied());
+        let running = Running::start(&mut command);
+        wait_until("the workload's memory", PATIENCE, || {
+            let dram = self.regions().iter().filter_map(|one| one["total"]["dram"].as_u64()).max();
+            dram > Some(0) && self.processes(running.child.id()).is_some_and(|it| it > 0)
+        });
+        running
+    }
+
+    /// A process of tt-metal with a row.
+    fn other(&self, name_id: u64, version: u32, bytes: u64) -> Running {
+        let words = [name_id.to_string(), version.to_string(), bytes.to_string()];
+        let mut running = Running::start(&mut self.python("keep", &words));
+        assert_eq!(running.line(), "kept");
+        running
+    }
+
+    fn python(&self, what: &str, words: &[String]) -> Command {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/regions.py");
+        let mut command = Command::new("python3");
+        command.arg(script).arg(what).arg(self.shm()).args(words);
+        command.stdin(std::process::Stdio::piped());
+        command
+    }
+
+    fn told(&self, what: &str) -> Vec<Value> {
+        let told = said(&mut self.python(what, &[]));
+        assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
+        told.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn regions(&self) -> Vec<Value> {
+        self.told("read")
+    }
+
+    /// The bytes of DRAM and L1 that `smi` counts for a process.
+    fn processes(&self, pid: u32) -> Option<u64> {
+        let seen = snapshot(&self.root);
+        let process = seen.processes.iter().find(|one| one.pid == Some(pid))?;
+        let kinds = process.devices.iter().flat_map(|held| &held.kinds);
+        Some(kinds.map(|one| one.usage.live_bytes()).sum())
+    }
+
+    /// What `smi` counts of the device that nobody living has: of the dead, and of nobody known.
+    fn of_nobody(&self) -> u64 {
+        let kinds = snapshot(&self.root).devices.remove(0).kinds;
+        kinds.iter().map(|one| one.ghost_bytes + one.unattributed_bytes).sum()
+    }
+
+    fn clean(&self) -> Value {
+        let told = smi(&self.root, &["-c", "--json"]);
+        assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
+        serde_json::from_str::<Value>(&told.out).unwrap()["cleaned"].clone()
+    }
+
+    fn ledgers(&self) -> usize {
+        let names = fs::read_dir(self.root.join("run/tt")).unwrap().map(|one| one.unwrap());
+        names.filter(|one| one.file_name().to_string_lossy().starts_with("ledger_")).count()
+    }
+}
+
+#[test]
+fn upstreams_reader_of_today_sees_what_the_switch_alone_gives() {
+    let bench = Bench::new();
+    let workload = bench.workload(&[]);
+    let logged = bench.told("logger").remove(0);
+    assert_eq!(logged["chip_count"], 1, "{logged}");
+    assert!(logged["total_dram_bytes"].as_u64() > Some(1 << 20), "{logged}");
+    let regions = bench.regions();
+    assert_eq!(regions.len(), 1, "{regions:?}");
+    let region = &regions[0];
+    assert_eq!(region["name"], format!("tt_device_{UMD_ID}_memory"));
+    let head = ["version", "size", "mode", "references", "processes", "board_serial", "asic_id"];
+    let head = head.map(|key| region[key].as_u64().unwrap());
+    assert_eq!(head, [3, 8576, 0o600, 1, 1, 0, UMD_ID]);
+    let row = &region["rows"][0];
+    assert_eq!(
+        (row["pid"].as_u64(), row["name"].as_str()),
+        (Some(workload.child.id().into()), Some("telltale"),)
+    );
+    // Unix time.
+    assert!(row["stamp"].as_u64() > Some(1_700_000_000_000_000_000), "{row}");
+    // It counts once, and its ledger tells what no region can.
+    let process = snapshot(&bench.root).processes.remove(0);
+    assert_eq!(process.known_by.map(|source| source.name()), Some("ledger"));
+    assert!(process.devices[0].live_buffers.is_some() && process.uptime_seconds.value().is_some());
+    wait_until("the device's total to be its process's", PATIENCE, || {
+        let seen = snapshot(&bench.root);
+        let kinds = &seen.devices[0].kinds;
+        let total = kinds.iter().map(|one| one.total_bytes).sum::<u64>();
+        total == kinds.iter().map(|one| one.processes_bytes).sum::<u64>() && bench.of_nobody() == 0
+    });
+}
+
+#[test]
+fn the_first_and_the_proposed_layout_are_there_for_the_asking() {
+    let bench = Bench::new();
+    let rows = ("TT_METAL_SHM_STATS_PER_PID", "1");
+    let first = bench.workload(&[("TELLTALE_SHM_LAYOUT", "1"), rows]);
+    let region = bench.regions().remove(0);
+    let head = ["version", "size", "references", "processes"].map(|key| region[key].as_u64());
+    assert_eq!(head, [1, 9280, 1, 1].map(Some), "{region}");
+    assert_ne!(region["mode"], 0o600, "{region}");
+    assert_eq!(region["rows"][0]["pid"], first.child.id());
+    let composite =
+        region["board_serial"].as_u64().unwrap() << 8 | region["asic_id"].as_u64().unwrap();
+    assert_eq!(region["name"], format!("tt_device_{composite}_memory"));
+    assert!(region["total"]["kernel"].is_u64(), "{region}");
+    drop(first);
+
+    let bench = Bench::new();
+    let proposed =
+        bench.workload(&[("TELLTALE_SHM_LAYOUT", "4"), ("TT_METAL_SHM_STATS_PER_PID", "0")]);
+    let region = bench.regions().remove(0);
+    let head = ["version", "size", "mode", "init_state", "references"];
+    let head = head.map(|key| region[key].as_u64().unwrap());
+    assert_eq!(head, [4, 8576, 0o600, 0x5245_4459, 1], "{region}");
+    assert_eq!(region["rows"][0]["pid"], proposed.child.id());
+    assert_eq!(bench.told("logger")[0]["chip_count"], 0, "it reads version 3 alone");
+}
+
+#[test]
+fn cleaning_takes_the_killed_out_of_the_regions_that_they_kept() {
+    for variables in [
+        &[][..],
+        &[("TT_METAL_SHM_STATS_PER_PID", "0")],
+        &[("TELLTALE_SHM_LAYOUT", "1")],
+        &[("TELLTALE_SHM_LAYOUT", "1"), ("TT_METAL_SHM_STATS_PER_PID", "1")],
+        &[("TELLTALE_SHM_LAYOUT", "4")],
+    ] {
+        let bench = Bench::new();
+        let mut killed = bench.workload(variables);
+        killed.child.kill();
+        assert_eq!(bench.of_nobody(), 0, "{variables:?}");
+        let cleaned = bench.clean();
+        assert_eq!(bench.of_nobody(), 0, "{variables:?}: {cleaned}");
+        if !sees_all() && bench.ledgers() == 1 {
+            // The row stays, and the ledger that tells whose it is.
+            continue;
+        }
+        assert_eq!(cleaned["mended"].as_array().map(Vec::len), Some(1), "{variables:?}: {cleaned}");
+        assert_eq!((&cleaned["left"], bench.ledgers()), (&Value::Array(Vec::new()), 0));
+        let region = bench.regions().remove(0);
+        assert_eq!((&region["references"], &region["processes"]), (&0.into(), &0.into()));
+        assert_eq!(
+            (&region["rows"], &region["total"]["dram"]),
+            (&Value::Array(Vec::new()), &0.into())
+        );
+        let words = smi(&bench.root, &["-c"]);
+        assert!(words.out.ends_with("\nnothing to clean\n"), "{words:?}");
+    }
+}
+
+#[test]
+fn the_living_keep_what_they_have_in_a_region_that_is_cleaned() {
+    for layout in ["1", "3", "4"] {
+        let bench = Bench::new();
+        let variables = [("TELLTALE_SHM_LAYOUT", layout), ("TT_METAL_SHM_STATS_PER_PID", "1")];
+        let living = bench.workload(&variables);
+        let mut killed = bench.workload(&variables);
+        wait_until("both rows", PATIENCE, || bench.regions()[0]["processes"] == 2);
+        killed.child.kill();
+        let cleaned = bench.clean();
+        if !sees_all() {
+            assert_eq!((bench.of_nobody(), bench.ledgers()), (0, 2), "{layout}: {cleaned}");
+            continue;
+        }
+        assert_eq!(cleaned["mended"].as_array().map(Vec::len), Some(1), "{layout}: {cleaned}");
+        let region = bench.regions().remove(0);
+        assert_eq!(
+            (&region["references"], &region["processes"]),
+            (&1.into(), &1.into()),
+            "{region}"
+        );
+        assert_eq!(region["rows"][0]["pid"], living.child.id());
+        wait_until("the totals to be those of the living", PATIENCE, || {
+            let region = bench.regions().remove(0);
+            region["total"]["dram"] == region["rows"][0]["dram"] && bench.of_nobody() == 0
+        });
+    }
+}
+
+#[test]
+fn a_row_that_tt_metal_left_is_taken_out_too() {
+    for (version, name_id) in [(1, 469_504), (3, UMD_ID), (4, UMD_ID)] {
+        let bench = Bench::new();
+        let living = bench.other(name_id, version, 1 << 20);
+        let mut killed = bench.other(name_id, version, 1 << 30);
+        let known_by = |pid| {
+            let seen = snapshot(&bench.root);
+            let process = seen.processes.into_iter().find(|one| one.pid == Some(pid));
+            process.and_then(|one| one.known_by).map(|source| source.name())
+        };
+        for one in [&living, &killed] {
+            assert_eq!(known_by(one.child.id()), Some("region"), "version {version}");
+        }
+        killed.child.kill();
+        let words = smi(&bench.root, &["-c"]);
+        if !sees_all() {
+            assert!(words.out.contains("run this on the host"), "{words:?}");
+            continue;
+        }
+        let file = format!("mended {}/tt_device_{name_id}_memory: ", bench.shm().display());
+        assert!(words.out.contains(&file) && !words.out.contains("\nleft "), "{words:?}");
+        let region = bench.regions().remove(0);
+        assert_eq!(region["total"]["dram"], 1 << 20, "{region}");
+        assert_eq!(bench.processes(living.child.id()), Some(1 << 20));
+    }
+}
+
+#[test]
+fn what_may_not_be_changed_is_left_and_its_ledger_with_it() {
+    if !needs_root("telltale::cli::regions::what_may_not_be_changed_is_left") {
+        return;
+    }
+    let bench = Bench::new();
+    let mut killed = bench.workload(&[]);
+    killed.child.kill();
+    // Somebody else's region: a user may clean the directory of ledgers and not the region.
+    let user = 61_003;
+    bench.place.set_mode(0o755);
+    std::os::unix::fs::chown(bench.root.join("run/tt"), Some(user), None).unwrap();
+    let mut command = telltale();
+    command.args(["smi", "-c", "--json", "--root"]).arg(&bench.root);
+    let told = said(&mut as_user(user, user, command));
+    let cleaned = serde_json::from_str::<Value>(&told.out).unwrap()["cleaned"].clone();
+    assert_eq!(cleaned["mended"], Value::Array(Vec::new()), "{cleaned}");
+    assert_eq!((bench.of_nobody(), bench.ledgers()), (0, 1), "{cleaned}");
+}
+
+#[test]
+fn doctor_says_what_the_later_layouts_lack() {
+    let bench = Bench::new();
+    let _workload = bench.workload(&[]);
+    let doctor = || said(telltale().args(["doctor", "--root"]).arg(&bench.root)).out;
+    let found = doctor();
+    let words = "1 region of tt-metal in layout 3: no bytes of kernels, and nobody but its user \
+                 and root may read it; a program that keeps one with TELLTALE_SHM_LAYOUT=1 has both";
+    assert!(found.contains(words), "{found}");
+    let _first = bench.workload(&[("TELLTALE_SHM_LAYOUT", "1")]);
+    assert!(doctor().contains("1 region of tt-metal in layout 1\n"), "{}", doctor());
+}
+
+/// Every path below a directory that is a region is one that somebody was asked to keep.
+#[test]
+fn nothing_is_kept_unless_asked_for() {
+    let bench = Bench::new();
+    let mut command = telltale();
+    command.args(["replay", "train", "--speed", "max", "--root"]).arg(&bench.root);
+    assert_eq!(said(&mut command).status, Some(0));
+    assert_eq!(fs::read_dir(Path::new(&bench.shm())).unwrap().count(), 0);
+}
