@@ -31,6 +31,16 @@ enum Verdict {
     Left(String),
 }
 
+/// An entry of a runtime directory, and what is to be done with it.
+struct Judged {
+    directory: Arc<RuntimeDirectory>,
+    entry: Entry,
+    status: EntryStatus,
+    verdict: Verdict,
+    /// In which regions its dead process is.
+    kept: Vec<Kept>,
+}
+
 impl Processes {
     /// Removes what the dead left in the main runtime directory, and takes them out of regions.
     pub(crate) fn clean(&mut self, holders: &Holders) -> CleanReport {
@@ -65,12 +75,13 @@ impl Processes {
                 if matches!(verdict, Verdict::Dead(_)) {
                     dead.insert((entry.pid, status.uid));
                 }
-                judged.push((Arc::clone(&directory), entry.clone(), status, verdict, kept));
+                let (directory, entry) = (Arc::clone(&directory), entry.clone());
+                judged.push(Judged { directory, entry, status, verdict, kept });
             }
         }
-        let abandoned: Vec<Kept> = judged.iter().flat_map(|one| one.4.clone()).collect();
-        let regions = self.clear_regions(&abandoned, &mut cleaned);
-        for (directory, entry, status, verdict, kept) in judged {
+        let kept: Vec<Kept> = judged.iter().flat_map(|one| one.kept.clone()).collect();
+        let regions = self.clear_regions(&kept, &mut cleaned);
+        for Judged { directory, entry, status, verdict, kept } in judged {
             let verdict = match (verdict, regions.that_has(&kept)) {
                 (Verdict::Dead(why), Some(path)) => {
                     Verdict::Left(format!("{why}; it stays while {path} has what the process had"))
