@@ -411,7 +411,7 @@ impl<'a> Checks<'a> {
 }
 
 /// The inode of a process's PID namespace; none where we have no right to know it.
-fn namespace_of(directory: &Directory) -> Option<u64> {
+pub(super) fn namespace_of(directory: &Directory) -> Option<u64> {
     directory.stat("ns/pid").ok().map(|stat| stat.st_ino)
 }
 

@@ -8,7 +8,9 @@ use telltale_schema::process::ProcessIdentity;
 use telltale_schema::text::with_causes;
 use telltale_wire as wire;
 
-use super::status::Found as Seen;
+use super::described::Description;
+use super::identity::{Standpoint, namespace_of};
+use super::status::{Found as Seen, Procfs};
 use super::{Found, Processes, claims, described};
 use crate::legacy::{self, LegacyFigures, LegacyProcess};
 use crate::observation::{LegacyObservation, ProcessObservation};
@@ -41,21 +43,18 @@ impl Processes {
             else {
                 continue;
             };
+            let identity = identity(pid, description, &self.standpoint, &self.procfs);
             let known = pids.iter().position(|other| *other == Some(pid));
             let process = known.unwrap_or_else(|| {
                 // What it counted stays with its row when it ends.
-                let own = self.standpoint.boot_id.zip(self.standpoint.namespace);
-                let identity = own.map(|(boot_id, pid_namespace)| ProcessIdentity {
-                    boot_id,
-                    pid_namespace,
-                    pid,
-                    start_time_ticks,
-                });
                 let process = description.process(pid, identity, now.0);
                 found.processes.push(ProcessObservation::bare(process));
                 pids.push(Some(pid));
                 found.processes.len() - 1
             });
+            // The history keeps series of those alone that have one.
+            let observed = &mut found.processes[process].process;
+            observed.identity = observed.identity.or(identity);
             found.legacy.push(LegacyObservation { process, devices, faults });
         }
     }
@@ -107,4 +106,26 @@ impl Processes {
         };
         reports.into_iter().filter_map(process).collect()
     }
+}
+
+/// Who a process is that the kernel named; none where its PID namespace may not be known.
+fn identity(
+    pid: u32,
+    description: &Description,
+    standpoint: &Standpoint,
+    procfs: &Procfs,
+) -> Option<ProcessIdentity> {
+    let (namespace, own_pid) = match description.namespace_pids[..] {
+        [.., _, own_pid] => match procfs.find(pid) {
+            Seen::Process(directory, _) => (namespace_of(&directory), own_pid),
+            _ => return None,
+        },
+        _ => (standpoint.namespace, pid),
+    };
+    Some(ProcessIdentity {
+        boot_id: standpoint.boot_id?,
+        pid_namespace: namespace?,
+        pid: own_pid,
+        start_time_ticks: description.start_time_ticks,
+    })
 }

@@ -26,6 +26,7 @@ mod hosts;
 mod json;
 mod machines;
 mod man;
+mod migrate;
 mod names;
 mod namespaces;
 mod nothing;
