@@ -156,7 +156,8 @@ impl Processes {
         let name_id = reading.name_id;
         let sees_all = self.standpoint.sees_all;
         let ended = |pids: &BTreeSet<u32>| match sees_all {
-            true => ended_pids(pids),
+            // Our own pid says nothing: a process that calls this may have a row itself.
+            true => ended_pids(pids).into_iter().filter(|pid| *pid != std::process::id()).collect(),
             false => BTreeSet::new(),
         };
         let abandoned = abandoned(kept, name_id, reading.owner_uid);
