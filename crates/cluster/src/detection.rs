@@ -10,6 +10,7 @@ mod explanation;
 mod extract;
 mod finding;
 mod hang;
+mod held_up;
 mod history;
 mod matrix;
 mod members;
@@ -249,6 +250,17 @@ impl Detector {
                 let mut findings = slowness::findings(&self.matrix, &self.members, limit);
                 let mut late = self.waiting.findings(&self.members, limit.meaningful);
                 late.retain(|one| !findings.iter().any(|slow| slow.is_link_of(one)));
+                // What is named for certain may well be what holds the others up.
+                let held_up = if findings.is_empty() {
+                    held_up::findings(&self.matrix, &self.members, limit)
+                } else {
+                    Vec::new()
+                };
+                // Of several who come late to collectives, all but one may have been held up.
+                if late.len() > 1 {
+                    late.retain(|one| !held_up.iter().any(|slow| slow.holds(one)));
+                }
+                findings.extend(held_up);
                 findings.extend(late);
                 findings
             }

@@ -19,6 +19,17 @@ pub enum Direction {
     Receive,
 }
 
+impl Direction {
+    /// The same transfer as the rank at the other end sees it.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::Send => Self::Receive,
+            Self::Receive => Self::Send,
+        }
+    }
+}
+
 /// Transfers of like size: bucket `k` holds more than 2^(k-1) and at most 2^k bytes, bucket 0 those
 /// of 0 and 1 byte. Sizes are not compared across buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

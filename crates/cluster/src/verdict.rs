@@ -203,6 +203,12 @@ pub enum Evidence {
         /// Edges that report.
         observed: u32,
     },
+    /// So many slow edges were measured while their ranks waited for others too, so that each may be
+    /// slow by another one's fault.
+    HeldUp {
+        /// How many.
+        connections: u32,
+    },
     /// How many explanations are equally small.
     Explanations {
         /// How many; at least this many where the search was cut short.

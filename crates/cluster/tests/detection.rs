@@ -6,6 +6,8 @@
 mod echoes;
 #[path = "detection/hangs.rs"]
 mod hangs;
+#[path = "detection/held_up.rs"]
+mod held_up;
 #[path = "detection/job.rs"]
 mod job;
 #[path = "detection/properties.rs"]

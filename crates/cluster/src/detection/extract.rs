@@ -43,13 +43,18 @@ pub(super) fn extract(
     wanted: &[NodeName],
     limit: SlowFrom,
 ) -> LatencyMatrix {
-    let present = || matrix.cells().iter().filter(|cell| matrix.is_present(cell));
+    // Of an edge that is known in both ways, what is not held up tells more.
+    let is_best = |cell: &&Cell| {
+        let other = cell.is_held_up.then(|| matrix.cell(cell.from, cell.to)).flatten();
+        matrix.is_present(cell) && !other.is_some_and(|other| matrix.is_present(other))
+    };
+    let present = || matrix.cells().iter().filter(is_best);
     let mut chosen = Chosen::default();
     let wanted = wanted.iter().filter_map(|node| members.number(node));
     wanted.for_each(|node| chosen.add(node));
     let first: Vec<u32> = chosen.places.keys().copied().collect();
     for node in first {
-        matrix.cells_of(node).for_each(|cell| chosen.add_both(cell));
+        matrix.all_cells_of(node).for_each(|cell| chosen.add_both(cell));
     }
     present().filter(|cell| cell.change.is_alarmed()).for_each(|cell| chosen.add_both(cell));
     present().for_each(|cell| chosen.add_both(cell));

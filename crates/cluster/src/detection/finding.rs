@@ -47,6 +47,11 @@ impl Finding {
         Self { kind, culprits, is_certain, confidence, evidence, is_news: true }
     }
 
+    /// Whether all culprits of another are among those of this one.
+    pub(super) fn holds(&self, other: &Self) -> bool {
+        other.culprits.iter().all(|culprit| self.culprits.contains(culprit))
+    }
+
     /// Whether this is about a link at whose end the only culprit of another is: whoever waits for a slow
     /// transfer comes late to the next collective, and is not the cause.
     pub(super) fn is_link_of(&self, other: &Self) -> bool {

@@ -7,8 +7,11 @@
 //! a class is looked at when all of its keys have a new window: edges with few transfers have one in
 //! some looks only, and those that happen to have one in the same look may be those of one slow node.
 //! Who is at fault is decided elsewhere.
+//!
+//! A transfer that was measured while its rank, or the peer's, waited for others too is another kind of
+//! measurement: such windows have keys, classes and cells of their own, which are *held up*.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::detection::cadence::Cadence;
 use crate::detection::cold_start;
@@ -16,7 +19,7 @@ use crate::detection::history::{Change, Level};
 use crate::detection::members::{Members, place};
 use crate::detection::sharing::{Sharing, UNAFFECTED_PART};
 use crate::group::GroupId;
-use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket};
+use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket, Window};
 
 /// Keys that are kept at once.
 pub(super) const MAX_KEYS: usize = 4_000_000;
@@ -41,21 +44,31 @@ pub struct MatrixCounts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Matrix {
     keys: Vec<Key>,
-    key_numbers: BTreeMap<(EdgeKey, u32, u32), u32>,
+    key_numbers: BTreeMap<(EdgeKey, Ends), u32>,
     cells: Vec<Cell>,
-    cell_numbers: BTreeMap<(u32, u32), u32>,
+    cell_numbers: BTreeMap<Ends, u32>,
     classes: Vec<Class>,
-    class_numbers: BTreeMap<(GroupId, Direction, SizeBucket), u32>,
+    class_numbers: BTreeMap<(GroupId, Direction, SizeBucket, bool), u32>,
     /// The classes that are looked at together.
     units: Vec<Vec<u32>>,
     /// Whether there are keys that are in none.
     has_new_keys: bool,
     /// For each node, the keys of its last report in order: the next has mostly the same.
-    last_order: Vec<Vec<(EdgeKey, u32)>>,
+    last_order: Vec<Vec<(EdgeKey, bool, u32)>>,
+    /// Sides of edges, by sender and receiver, that begin late: what the other side measures is held up.
+    late: BTreeSet<(u32, u32, Direction)>,
     cells_of_node: Vec<Vec<u32>>,
     looks: u32,
     counts: MatrixCounts,
     sharing: Sharing,
+}
+
+/// What a cell is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ends {
+    from: u32,
+    to: u32,
+    is_held_up: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -84,6 +97,8 @@ pub(super) struct Key {
 pub(super) struct Cell {
     pub(super) from: u32,
     pub(super) to: u32,
+    /// Whether its latencies also hold what others kept its ranks waiting.
+    pub(super) is_held_up: bool,
     pub(super) change: Change,
     /// The usual level with what is common to the class, as it was last.
     pub(super) usual: f32,
@@ -119,6 +134,8 @@ impl SlowFrom {
 struct Class {
     keys: Vec<u32>,
     is_unchecked: bool,
+    /// Nodes that wait for others differ by their places, and are not compared.
+    is_held_up: bool,
 }
 
 /// Which keys of a class are looked at.
@@ -164,15 +181,18 @@ impl Matrix {
         }
         let mut order = std::mem::take(&mut self.last_order[place(node)]);
         for (position, window) in windows.iter().enumerate() {
+            let is_held_up = self.is_held_up(node, window, members);
             let number = match order.get(position) {
-                Some((key, number)) if *key == window.key => Some(*number),
-                _ => self.number(node, window.key, members),
+                Some((key, held_up, number)) if (*key, *held_up) == (window.key, is_held_up) => {
+                    Some(*number)
+                }
+                _ => self.number(node, window.key, is_held_up, members),
             };
             let Some(number) = number else { continue };
             if position < order.len() {
-                order[position] = (window.key, number);
+                order[position] = (window.key, is_held_up, number);
             } else if position == order.len() {
-                order.push((window.key, number));
+                order.push((window.key, is_held_up, number));
             }
             let key = &mut self.keys[place(number)];
             // A clock of microseconds may say 0.
@@ -182,8 +202,34 @@ impl Matrix {
         self.last_order[place(node)] = order;
     }
 
+    /// Whether most of a window's latencies hold a wait for others: the rank's own within the transfer, or
+    /// the peer's before it. Notes whether the rank itself begins late.
+    fn is_held_up(&mut self, node: u32, edge: &EdgeWindow, members: &Members) -> bool {
+        let EdgeWindow { key, window: Window { count, late, overlapped, .. } } = edge;
+        let is_most = |part: u32| part > count / 2;
+        // What most clients report: nothing of this.
+        if *late == 0 && self.late.is_empty() {
+            return is_most(*overlapped);
+        }
+        let Some(peer) = members.of_rank(key.peer) else { return is_most(*overlapped) };
+        let (from, to) = ends(key.direction, node, peer);
+        let side = (from, to, key.direction);
+        if !is_most(*late) {
+            self.late.remove(&side);
+        } else if self.late.len() < MAX_KEYS {
+            self.late.insert(side);
+        }
+        is_most(*overlapped) || self.late.contains(&(from, to, key.direction.reversed()))
+    }
+
     /// The number of a key that `node` reported, new if need be.
-    fn number(&mut self, node: u32, key: EdgeKey, members: &Members) -> Option<u32> {
+    fn number(
+        &mut self,
+        node: u32,
+        key: EdgeKey,
+        is_held_up: bool,
+        members: &Members,
+    ) -> Option<u32> {
         let peer = members.of_rank(key.peer);
         let (Some(peer), true) = (peer, members.of_rank(key.rank) == Some(node)) else {
             self.counts.foreign += 1;
@@ -193,19 +239,17 @@ impl Matrix {
             self.counts.within_node += 1;
             return None;
         }
-        let (from, to) = match key.direction {
-            Direction::Send => (node, peer),
-            Direction::Receive => (peer, node),
-        };
-        if let Some(number) = self.key_numbers.get(&(key, from, to)) {
+        let (from, to) = ends(key.direction, node, peer);
+        let ends = Ends { from, to, is_held_up };
+        if let Some(number) = self.key_numbers.get(&(key, ends)) {
             return Some(*number);
         }
         if self.keys.len() >= MAX_KEYS {
             self.counts.no_place += 1;
             return None;
         }
-        let cell = self.cell_number(from, to);
-        let class = self.class_number(key);
+        let cell = self.cell_number(ends);
+        let class = self.class_number(key, is_held_up);
         let number = u32::try_from(self.keys.len()).expect("MAX_KEYS fits in a u32");
         let moved = self.cells[place(cell)].moved;
         self.keys.push(Key {
@@ -221,20 +265,22 @@ impl Matrix {
             residual: 0.0,
             cadence: Cadence::new(self.looks),
         });
-        self.key_numbers.insert((key, from, to), number);
+        self.key_numbers.insert((key, ends), number);
         self.classes[place(class)].keys.push(number);
         self.has_new_keys = true;
         Some(number)
     }
 
-    fn cell_number(&mut self, from: u32, to: u32) -> u32 {
-        if let Some(number) = self.cell_numbers.get(&(from, to)) {
+    fn cell_number(&mut self, ends: Ends) -> u32 {
+        if let Some(number) = self.cell_numbers.get(&ends) {
             return *number;
         }
         let number = u32::try_from(self.cells.len()).expect("no more cells than keys");
+        let Ends { from, to, is_held_up } = ends;
         self.cells.push(Cell {
             from,
             to,
+            is_held_up,
             change: Change::new(),
             usual: 0.0,
             moved: 0.0,
@@ -242,7 +288,7 @@ impl Matrix {
             summed: 0,
             cadence: Cadence::new(self.looks),
         });
-        self.cell_numbers.insert((from, to), number);
+        self.cell_numbers.insert(ends, number);
         for end in [from, to] {
             if self.cells_of_node.len() <= place(end) {
                 self.cells_of_node.resize(place(end) + 1, Vec::new());
@@ -252,15 +298,15 @@ impl Matrix {
         number
     }
 
-    fn class_number(&mut self, key: EdgeKey) -> u32 {
+    fn class_number(&mut self, key: EdgeKey, is_held_up: bool) -> u32 {
         let count = self.classes.len();
-        let identity = (key.group, key.direction, key.bucket);
+        let identity = (key.group, key.direction, key.bucket, is_held_up);
         let number = *self
             .class_numbers
             .entry(identity)
             .or_insert_with(|| u32::try_from(count).expect("no more classes than keys"));
         if place(number) == count {
-            self.classes.push(Class::default());
+            self.classes.push(Class { is_held_up, ..Class::default() });
         }
         number
     }
@@ -293,16 +339,16 @@ impl Matrix {
     /// A class is looked at by itself, unless it is of two nodes: what is common to more cannot be told there. Those
     /// of the same direction and size are looked at together.
     fn join_classes(&mut self) {
-        let mut pairs: BTreeMap<(Direction, SizeBucket), Vec<u32>> = BTreeMap::new();
+        let mut pairs: BTreeMap<(Direction, SizeBucket, bool), Vec<u32>> = BTreeMap::new();
         self.units.clear();
-        for ((_, direction, bucket), number) in &self.class_numbers {
+        for ((_, direction, bucket, is_held_up), number) in &self.class_numbers {
             let mut ends = self.classes[place(*number)].keys.iter().map(|key| {
                 let Cell { from, to, .. } = self.cells[place(self.keys[place(*key)].cell)];
                 (from.min(to), from.max(to))
             });
             let first = ends.next();
             if ends.all(|one| Some(one) == first) {
-                pairs.entry((*direction, *bucket)).or_default().push(*number);
+                pairs.entry((*direction, *bucket, *is_held_up)).or_default().push(*number);
             } else {
                 self.units.push(vec![*number]);
             }
@@ -331,7 +377,7 @@ impl Matrix {
     /// Has the keys of a class that do not know yet what is usual learn, and counts which of the others can be looked
     /// at now.
     fn prepare(&mut self, class: u32, waiting: &mut Waiting) {
-        let Class { keys, is_unchecked } = &mut self.classes[place(class)];
+        let Class { keys, is_unchecked, is_held_up } = &mut self.classes[place(class)];
         for number in keys.iter() {
             let key = &mut self.keys[place(*number)];
             if std::mem::take(&mut key.is_new) {
@@ -347,7 +393,8 @@ impl Matrix {
                     let value = key.take();
                     if let Some(scale) = key.level.learn(value) {
                         cell.change.learn_scale(scale);
-                        (key.is_unchecked, *is_unchecked) = (true, true);
+                        key.is_unchecked = !*is_held_up;
+                        *is_unchecked |= key.is_unchecked;
                     }
                 }
                 continue;
@@ -401,6 +448,7 @@ impl Matrix {
         let looks = self.looks;
         let is_kept = |key: &Key| key.cadence.last().saturating_add(IDLE_LOOKS) >= looks;
         self.last_order.clear();
+        self.late.clear();
         if self.keys.iter().all(is_kept) {
             return;
         }
@@ -408,17 +456,17 @@ impl Matrix {
         self.looks = old.looks;
         self.counts = old.counts;
         self.has_new_keys = true;
-        for ((edge, from, to), number) in old.key_numbers {
+        for ((edge, ends), number) in old.key_numbers {
             let key = &old.keys[place(number)];
             if !is_kept(key) {
                 continue;
             }
-            let cell = self.cell_number(from, to);
+            let cell = self.cell_number(ends);
             self.cells[place(cell)] = old.cells[place(key.cell)].clone();
-            let class = self.class_number(edge);
+            let class = self.class_number(edge, ends.is_held_up);
             let number = u32::try_from(self.keys.len()).expect("MAX_KEYS fits in a u32");
             self.keys.push(Key { cell, ..key.clone() });
-            self.key_numbers.insert((edge, from, to), number);
+            self.key_numbers.insert((edge, ends), number);
             let class = &mut self.classes[place(class)];
             class.keys.push(number);
             class.is_unchecked |= key.is_unchecked;
@@ -430,15 +478,21 @@ impl Matrix {
         &self.cells
     }
 
-    /// The cell from one node to another.
+    /// The cell from one node to another, of transfers that were not held up.
     pub(super) fn cell(&self, from: u32, to: u32) -> Option<&Cell> {
-        Some(&self.cells[place(*self.cell_numbers.get(&(from, to))?)])
+        let ends = Ends { from, to, is_held_up: false };
+        Some(&self.cells[place(*self.cell_numbers.get(&ends)?)])
     }
 
     /// The cells that touch a node and say something about the present.
-    pub(super) fn cells_of(&self, node: u32) -> impl Iterator<Item = &Cell> {
+    pub(super) fn all_cells_of(&self, node: u32) -> impl Iterator<Item = &Cell> {
         let numbers = self.cells_of_node.get(place(node)).into_iter().flatten();
         numbers.map(|number| &self.cells[place(*number)]).filter(|cell| self.is_present(cell))
+    }
+
+    /// Those of them that tell of their two nodes alone: no transfer of theirs was held up by others.
+    pub(super) fn cells_of(&self, node: u32) -> impl Iterator<Item = &Cell> {
+        self.all_cells_of(node).filter(|cell| !cell.is_held_up)
     }
 
     /// Whether the cell says something about the present.
@@ -454,6 +508,14 @@ impl Matrix {
     /// What was not taken.
     pub(super) const fn counts(&self) -> MatrixCounts {
         self.counts
+    }
+}
+
+/// The sender and the receiver of what `node` and `peer` pass to each other.
+const fn ends(direction: Direction, node: u32, peer: u32) -> (u32, u32) {
+    match direction {
+        Direction::Send => (node, peer),
+        Direction::Receive => (peer, node),
     }
 }
 

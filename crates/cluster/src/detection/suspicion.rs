@@ -63,7 +63,7 @@ struct Hot {
 
 /// Who is suspected of what is slow now, from `limit` on.
 pub(super) fn suspicions(matrix: &Matrix, limit: SlowFrom) -> Vec<Suspicion> {
-    if !matrix.cells().iter().any(|cell| cell.change.is_alarmed()) {
+    if !matrix.cells().iter().any(|cell| !cell.is_held_up && cell.change.is_alarmed()) {
         return Vec::new();
     }
     let mut hot: Vec<Hot> =
@@ -84,7 +84,7 @@ pub(super) fn suspicions(matrix: &Matrix, limit: SlowFrom) -> Vec<Suspicion> {
 }
 
 fn hot_edge(matrix: &Matrix, cell: &Cell, limit: SlowFrom) -> Option<Hot> {
-    if !matrix.is_present(cell) {
+    if cell.is_held_up || !matrix.is_present(cell) {
         return None;
     }
     let level = cell.change.level()?;

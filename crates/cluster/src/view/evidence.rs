@@ -133,6 +133,13 @@ impl EvidenceView {
                 let (slow, observed) = (agreement.slow, agreement.observed);
                 ("agreement", format!("{slow} of {observed} connections of the suspect are slow"))
             }
+            Kind::HeldUp(connections) => (
+                "held_up",
+                format!(
+                    "{connections} slow connections were measured while their ranks waited for others: \
+                     one of them may hold up the rest"
+                ),
+            ),
             Kind::Explanations(explanations) => {
                 let count = explanations.count;
                 let text = match (explanations.cut_short, count) {

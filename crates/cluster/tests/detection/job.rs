@@ -113,6 +113,12 @@ pub(crate) fn received(from: u32, to: u32, median_ns: u64) -> EdgeWindow {
     EdgeWindow { key, window: window(median_ns) }
 }
 
+/// What `from` reports of sending to `to`.
+pub(crate) fn sent(from: u32, to: u32, median_ns: u64) -> EdgeWindow {
+    let EdgeWindow { key, window } = received(to, from, median_ns);
+    EdgeWindow { key: EdgeKey { direction: Direction::Send, ..key }, window }
+}
+
 pub(crate) fn waited(rank: u32, mean_ns: u64) -> WaitWindow {
     let key = WaitKey {
         group: GroupId::WORLD,

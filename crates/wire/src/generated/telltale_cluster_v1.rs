@@ -60,6 +60,12 @@ pub struct Registration {
     /// Empty where it serves whichever job there is. At most 256 bytes.
     #[prost(string, tag = "5")]
     pub job: ::prost::alloc::string::String,
+    /// Which job this life of the agent was told of last: the identity that came with its orders. 0 is none.
+    #[prost(fixed64, tag = "6")]
+    pub known_job: u64,
+    /// The latest epoch of that job that it was told of.
+    #[prost(uint64, tag = "7")]
+    pub known_epoch: u64,
 }
 /// What an agent is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -302,8 +308,11 @@ pub struct CoordinatorMessage {
     /// The epoch that the order is about.
     #[prost(uint64, tag = "4")]
     pub epoch: u64,
+    /// Which job it is about: drawn when its first decision was stored. 0 is not known.
+    #[prost(fixed64, tag = "13")]
+    pub job_identity: u64,
     /// What to do.
-    #[prost(oneof = "coordinator_message::Order", tags = "5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "coordinator_message::Order", tags = "5, 6, 7, 8, 9, 10, 11, 12, 14")]
     pub order: ::core::option::Option<coordinator_message::Order>,
 }
 /// Nested message and enum types in `CoordinatorMessage`.
@@ -335,6 +344,9 @@ pub mod coordinator_message {
         /// Not an order: a message was not taken. Term, sequence and epoch are not set.
         #[prost(message, tag = "12")]
         Refusal(super::Refusal),
+        /// The job that you know is over by an operator's will: stop all workers, forget it, and register.
+        #[prost(message, tag = "14")]
+        Forget(super::Forget),
     }
 }
 /// You are registered.
@@ -413,6 +425,13 @@ pub struct Stop {
 /// Stop all workers, and stay out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Evict {}
+/// Stop all workers, and forget a job and who led it. It counts whatever leader was heard before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Forget {
+    /// Which; an agent that knows another does nothing.
+    #[prost(fixed64, tag = "1")]
+    pub job_identity: u64,
+}
 /// A message was not taken.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Refusal {
@@ -706,7 +725,7 @@ pub struct Suspect {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Evidence {
     /// Which figure.
-    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub kind: ::core::option::Option<evidence::Kind>,
 }
 /// Nested message and enum types in `Evidence`.
@@ -747,6 +766,9 @@ pub mod evidence {
         /// A node's average is beyond mean + 2 sigma.
         #[prost(message, tag = "11")]
         Outlier(super::OutlierEvidence),
+        /// So many of the slow connections were measured while their ranks waited for others, too.
+        #[prost(uint32, tag = "12")]
+        HeldUp(u32),
     }
 }
 /// How long a node is not heard.

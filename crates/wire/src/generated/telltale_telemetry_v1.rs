@@ -672,6 +672,22 @@ pub struct Device {
     /// Set for a device that is not Tenstorrent's, which then says who it is here.
     #[prost(message, optional, tag = "8")]
     pub other_identity: ::core::option::Option<OtherIdentity>,
+    /// What is wrong with the device as a whole; empty when nothing is known to be.
+    #[prost(message, repeated, tag = "9")]
+    pub faults: ::prost::alloc::vec::Vec<DeviceFault>,
+}
+/// Something that is wrong with a device as a whole.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeviceFault {
+    /// What it is.
+    #[prost(enumeration = "DeviceFaultKind", tag = "1")]
+    pub kind: i32,
+    /// Since when it has been so, as far as the node has watched, in nanoseconds since 1970.
+    #[prost(uint64, tag = "2")]
+    pub since_unix_ns: u64,
+    /// What was seen and what to do, for people.
+    #[prost(string, tag = "3")]
+    pub detail: ::prost::alloc::string::String,
 }
 /// What tells a device from others that is no Tenstorrent chip. What its driver does not tell is not
 /// set.
@@ -1209,6 +1225,22 @@ pub struct Source {
     /// Errors beyond the number that is kept.
     #[prost(uint64, tag = "4")]
     pub errors_dropped: u64,
+    /// What it noticed and is no failure of its own.
+    #[prost(message, repeated, tag = "5")]
+    pub notes: ::prost::alloc::vec::Vec<SourceNote>,
+}
+/// Something that a source noticed, one or more of a kind.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SourceNote {
+    /// Whose or where: a user, a path.
+    #[prost(string, tag = "1")]
+    pub subject: ::prost::alloc::string::String,
+    /// How many there are.
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+    /// What, and the first of them, for people.
+    #[prost(string, tag = "3")]
+    pub detail: ::prost::alloc::string::String,
 }
 /// One thing that a source could not read.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1534,6 +1566,39 @@ impl AbsenceReason {
             "ABSENCE_REASON_FAILED" => Some(Self::Failed),
             "ABSENCE_REASON_NOT_ASKED" => Some(Self::NotAsked),
             "ABSENCE_REASON_NOT_KEPT" => Some(Self::NotKept),
+            _ => None,
+        }
+    }
+}
+/// What can be wrong with a device as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeviceFaultKind {
+    /// Never sent.
+    Unspecified = 0,
+    /// The firmware's heartbeat does not count any more: its sensors show what was last.
+    HeartbeatStopped = 1,
+    /// The driver listed the device and does not any more.
+    Vanished = 2,
+}
+impl DeviceFaultKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DEVICE_FAULT_KIND_UNSPECIFIED",
+            Self::HeartbeatStopped => "DEVICE_FAULT_KIND_HEARTBEAT_STOPPED",
+            Self::Vanished => "DEVICE_FAULT_KIND_VANISHED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DEVICE_FAULT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "DEVICE_FAULT_KIND_HEARTBEAT_STOPPED" => Some(Self::HeartbeatStopped),
+            "DEVICE_FAULT_KIND_VANISHED" => Some(Self::Vanished),
             _ => None,
         }
     }

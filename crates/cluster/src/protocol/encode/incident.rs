@@ -154,6 +154,7 @@ fn evidence(from: &Evidence) -> message::Evidence {
         Evidence::Agreement { slow, observed } => {
             Kind::Agreement(message::AgreementEvidence { slow: *slow, observed: *observed })
         }
+        Evidence::HeldUp { connections } => Kind::HeldUp(*connections),
         Evidence::Explanations { count, cut_short } => {
             Kind::Explanations(message::ExplanationsEvidence {
                 count: *count,

@@ -1,0 +1,90 @@
+//! What is slow among transfers that were measured while their ranks waited for others.
+//!
+//! In a ring, a pipeline or a round of exchanges, each rank begins when the one before it lets it: one slow link
+//! or node makes all of their transfers long, and those of its neighbours as long as its own. Such
+//! latencies show that something among these nodes is slow, and not which; so they name nobody alone.
+
+use std::collections::BTreeMap;
+
+use crate::detection::finding::Finding;
+use crate::detection::matrix::{Cell, Matrix, SlowFrom};
+use crate::detection::members::Members;
+use crate::detection::slowness::nanoseconds;
+use crate::detection::suspicion::Culprit;
+use crate::verdict::{Evidence, VerdictKind};
+
+/// Edges whose figures go into one finding.
+const SHOWN_EDGES: usize = 6;
+
+/// One finding for each set of nodes that wait for one another and have become slow.
+pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> Vec<Finding> {
+    let held_up =
+        || matrix.cells().iter().filter(|cell| cell.is_held_up && matrix.is_present(cell));
+    let is_slow = |cell: &&Cell| {
+        let level = cell.change.level();
+        level.is_some_and(|level| cell.change.is_warm() && limit.is_slow(cell, level))
+    };
+    if !held_up().any(|cell| cell.change.is_alarmed() && is_slow(&cell)) {
+        return Vec::new();
+    }
+    let nodes = Joined::by(held_up());
+    let mut slow: BTreeMap<u32, Vec<&Cell>> = BTreeMap::new();
+    held_up()
+        .filter(is_slow)
+        .for_each(|cell| slow.entry(nodes.set_of(cell.from)).or_default().push(cell));
+    let alarmed =
+        slow.into_iter().filter(|(_, cells)| cells.iter().any(|cell| cell.change.is_alarmed()));
+    alarmed.map(|(set, cells)| finding(nodes.members_of(set), cells, members)).collect()
+}
+
+fn finding(nodes: Vec<u32>, mut slow: Vec<&Cell>, members: &Members) -> Finding {
+    let level = |cell: &Cell| cell.change.level().unwrap_or(0.0);
+    slow.sort_by(|one, other| level(other).total_cmp(&level(one)));
+    let connections = u32::try_from(slow.len()).unwrap_or(u32::MAX);
+    let mut evidence = vec![Evidence::HeldUp { connections }];
+    evidence.extend(slow.iter().take(SHOWN_EDGES).map(|cell| Evidence::Slower {
+        from: members.name(cell.from).clone(),
+        to: members.name(cell.to).clone(),
+        usual_ns: nanoseconds(cell.usual),
+        now_ns: nanoseconds(cell.usual + level(cell)),
+    }));
+    // Any of these nodes, or what lies between two of them.
+    Finding {
+        confidence: 1.0 / nodes.len() as f64,
+        kind: VerdictKind::SlowLink,
+        culprits: nodes.into_iter().map(Culprit::Node).collect(),
+        is_certain: false,
+        evidence,
+    }
+}
+
+/// Nodes that are joined by edges, directly or by others. A set has the number of its smallest node.
+struct Joined {
+    leader: BTreeMap<u32, u32>,
+}
+
+impl Joined {
+    fn by<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
+        let mut joined = Self { leader: BTreeMap::new() };
+        for Cell { from, to, .. } in cells {
+            let (one, other) = (joined.set_of(*from), joined.set_of(*to));
+            joined.leader.insert(one.max(other), one.min(other));
+            // A short way for the next one who asks.
+            joined.leader.insert(*from, one.min(other));
+            joined.leader.insert(*to, one.min(other));
+        }
+        joined
+    }
+
+    fn set_of(&self, node: u32) -> u32 {
+        let mut at = node;
+        while let Some(next) = self.leader.get(&at).filter(|next| **next != at) {
+            at = *next;
+        }
+        at
+    }
+
+    fn members_of(&self, set: u32) -> Vec<u32> {
+        self.leader.keys().copied().filter(|node| self.set_of(*node) == set).collect()
+    }
+}

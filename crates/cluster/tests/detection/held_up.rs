@@ -1,0 +1,107 @@
+//! A ring of ranks that send to the next and receive from the one before: what is slow at one link makes each
+//! of them wait, and what they measure then is not their own.
+
+use telltale_cluster::latency::EdgeWindow;
+use telltale_cluster::observation::Observation;
+use telltale_cluster::verdict::{Evidence, VerdictKind};
+
+use crate::job::{Job, certain, received, said, sent};
+
+const NODES: u32 = 4;
+/// The link that becomes slow.
+const SLOW: (u32, u32) = (1, 2);
+
+/// How many times as long as usual what is sent from one node to the next takes.
+type Times = fn(from: u32) -> f64;
+
+/// The second's report of a node whose transfers are marked by `mark`, with what is sent and what is
+/// received taking so many times as long as usual.
+fn report(
+    node: u32,
+    second: u32,
+    [sends, receives]: [Times; 2],
+    mark: Mark,
+) -> Option<Observation> {
+    let (before, after) = ((node + NODES - 1) % NODES, (node + 1) % NODES);
+    let latency = |from: u32, times: Times| {
+        let noise = 1.0 + f64::from((from * 3 + node + 5 * second) % 7) / 100.0;
+        ((200_000.0 + 20_000.0 * f64::from(from)) * noise * times(from)) as u64
+    };
+    let mut edges = vec![
+        sent(node, after, latency(node, sends)),
+        received(before, node, latency(before, receives)),
+    ];
+    edges.iter_mut().for_each(mark);
+    Some(Observation { edges, ..Observation::default() })
+}
+
+type Mark = fn(&mut EdgeWindow);
+
+/// All begin when others let them.
+fn all_late(edge: &mut EdgeWindow) {
+    edge.window.late = edge.window.count;
+}
+
+/// The ranks have met just before; the send is waited for behind the receive.
+fn sends_overlapped(edge: &mut EdgeWindow) {
+    if matches!(edge.key.direction, telltale_cluster::latency::Direction::Send) {
+        edge.window.overlapped = edge.window.count;
+    }
+}
+
+const fn as_usual(_: u32) -> f64 {
+    1.0
+}
+
+fn one_slow(from: u32) -> f64 {
+    if from == SLOW.0 { 50.0 } else { 1.0 }
+}
+
+/// The slow link, and what waits for it.
+fn all_slow(from: u32) -> f64 {
+    if from == SLOW.0 { 50.0 } else { 8.0 }
+}
+
+fn learned(mark: Mark) -> Job {
+    let mut job = Job::of(4);
+    for second in 0..45 {
+        let verdicts = job.second(|node| report(node, second, [as_usual; 2], mark));
+        assert_eq!(said(&verdicts), [], "{second} s");
+    }
+    job
+}
+
+#[test]
+fn ranks_that_hold_each_other_up_are_told_of_together_and_nobody_alone() {
+    let cases: [[Times; 2]; 3] = [[all_slow, all_slow], [one_slow, all_slow], [one_slow, one_slow]];
+    for times in cases {
+        let mut job = learned(all_late);
+        let verdicts =
+            (45..90).map(|second| job.second(|node| report(node, second, times, all_late)));
+        let verdicts: Vec<_> = verdicts.flatten().collect();
+        assert!(verdicts.len() > 20, "it is told of as long as it lasts");
+        for verdict in &verdicts {
+            let names = ["node a", "node b", "node c", "node d"].map(str::to_owned).to_vec();
+            assert_eq!(
+                said(std::slice::from_ref(verdict)),
+                [(VerdictKind::SlowLink, false, names)]
+            );
+            assert!((verdict.confidence - 0.25).abs() < 1e-9, "{verdict:?}");
+            assert!(matches!(verdict.evidence[0], Evidence::HeldUp { connections: 1.. }));
+            let Evidence::Slower { from, to, .. } = &verdict.evidence[1] else {
+                panic!("{verdict:?}")
+            };
+            assert_eq!((from.as_str(), to.as_str()), ("b", "c"), "the slowest comes first");
+        }
+    }
+}
+
+#[test]
+fn what_was_measured_alone_names_the_link_though_the_rest_was_held_up() {
+    let mut job = learned(sends_overlapped);
+    let times: [Times; 2] = [all_slow, one_slow];
+    let verdicts =
+        (45..60).map(|second| job.second(|node| report(node, second, times, sends_overlapped)));
+    let verdicts = verdicts.last().expect("there are seconds");
+    assert_eq!(said(&verdicts), [certain(VerdictKind::SlowLink, "link from b to c")]);
+}
