@@ -34,7 +34,13 @@ pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> V
         .for_each(|cell| slow.entry(nodes.set_of(cell.from)).or_default().push(cell));
     let alarmed =
         slow.into_iter().filter(|(_, cells)| cells.iter().any(|cell| cell.change.is_alarmed()));
-    alarmed.map(|(set, cells)| finding(nodes.members_of(set), cells, members)).collect()
+    alarmed
+        .map(|(set, cells)| {
+            let is_news = cells.iter().any(|cell| matrix.is_news(cell));
+            let set = nodes.members_of(set);
+            Finding { is_news, ..finding(set, cells, members) }
+        })
+        .collect()
 }
 
 fn finding(nodes: Vec<u32>, mut slow: Vec<&Cell>, members: &Members) -> Finding {
@@ -55,6 +61,7 @@ fn finding(nodes: Vec<u32>, mut slow: Vec<&Cell>, members: &Members) -> Finding 
         culprits: nodes.into_iter().map(Culprit::Node).collect(),
         is_certain: false,
         evidence,
+        is_news: true,
     }
 }
 

@@ -57,7 +57,7 @@ fn lists(maps: &[u8], file: FileNumber) -> bool {
 /// Inode, device and path of a line: `from-to rights offset major:minor inode path`.
 fn mapped(line: &[u8]) -> Option<(u64, (u32, u32), &[u8])> {
     let mut fields = line.splitn(6, |byte| *byte == b' ');
-    let mut text = || std::str::from_utf8(fields.nth(0)?).ok();
+    let mut text = || std::str::from_utf8(fields.next()?).ok();
     let (_, _, _) = (text()?, text()?, text()?);
     let (major, minor) = text()?.split_once(':')?;
     let device = (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?);

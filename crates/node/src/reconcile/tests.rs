@@ -388,7 +388,7 @@ fn a_figure_that_cannot_be_true_is_refused_and_reported() {
     assert_eq!((held.accounting, held.live_bytes(MemorySpace::Dram)), (Accounting::Unknown, None));
     assert!(held.refused.as_ref().unwrap().contains("that no process can have"), "{held:?}");
     assert_eq!(result.refused.len(), 2);
-    assert_eq!(result.refused[0].0, "pid 10 ()");
+    assert_eq!(result.refused[0].subject, "pid 10 ()");
 }
 
 #[test]

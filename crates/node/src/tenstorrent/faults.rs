@@ -222,10 +222,10 @@ mod tests {
         let mut faults = Faults::default();
         let old = chip(1, Reading::new(7, Timestamp(5)));
         for seconds in [0, 10, 1000] {
-            assert_eq!(look(&mut faults, &[old.clone()], seconds)[0].faults, []);
+            assert_eq!(look(&mut faults, std::slice::from_ref(&old), seconds)[0].faults, []);
         }
         let none = chip(1, Reading::absent(Absence::Unsupported, ""));
-        look(&mut faults, &[none.clone()], 1001);
+        look(&mut faults, std::slice::from_ref(&none), 1001);
         assert!(!faults.awaits_heartbeats(), "a chip without one is no fault");
         assert_eq!(look(&mut faults, &[none], 2000)[0].faults, []);
     }

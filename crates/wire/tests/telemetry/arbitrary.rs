@@ -284,6 +284,7 @@ impl Drawn {
                 live_buffers: draw.maybe(Self::whole),
             }),
             live_buffers: self.maybe(Self::whole),
+            refused: self.maybe(Self::text),
         }
     }
 

@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use telltale_harness::wait_until;
+use telltale_ledger::WriterLock;
 use telltale_schema::memory::MemoryUsage;
 
 use crate::running::{LIBRARY, Place, Running, WORKLOAD};
@@ -85,7 +86,7 @@ fn the_program_sees_nothing_of_the_library() {
     let mut running = place.start("unnoticed");
     let pid = running.says("after");
     assert_eq!(place.host(pid).live_bytes, 2_000_000, "recorded after all descriptors were closed");
-    assert!(place.ledgers()[0].1.is_held(), "the map has the lock");
+    assert_eq!(place.ledgers()[0].1.writer_lock(), WriterLock::Held, "the map has the lock");
     running.go_on();
     assert_eq!(running.ends().code(), Some(0));
 }
@@ -100,7 +101,7 @@ fn exit_statuses_and_signals_are_the_programs_own() {
     assert_eq!(status.signal(), Some(9));
     let mut left = place.ledgers();
     let [(_, ledger)] = left.as_mut_slice() else { panic!("{left:?}") };
-    assert!(ledger.is_abandoned(), "a killed process leaves what it last had");
+    assert_eq!(ledger.writer_lock(), WriterLock::Free, "a killed process leaves what it last had");
     let usage = ledger.read().unwrap().usage[0].2;
     let all: u64 = churned(0).iter().sum();
     assert_eq!(usage.allocated_bytes, all * ROUNDS + 9_000_000 + EARLY_BYTES);
@@ -145,7 +146,7 @@ fn every_program_of_a_pipeline_is_recorded_and_prints_what_it_always_prints() {
     };
     assert_eq!(list(true), list(false));
     wait_until("all ledgers to be gone", std::time::Duration::from_secs(10), || {
-        place.ledgers().iter().all(|(_, ledger)| !ledger.is_held())
+        place.ledgers().iter().all(|(_, ledger)| ledger.writer_lock() != WriterLock::Held)
     });
 }
 
