@@ -22,7 +22,7 @@ use super::{PAUSE_AFTER_FAILURE, ServeError, unix};
 use crate::access::{AccessPolicy, Caller, Sight, sight};
 
 /// The socket's name in the runtime directory.
-pub const SOCKET_NAME: &str = "legacy.sock";
+pub const SOCKET_NAME: &str = "legacy-clients.sock";
 
 /// Collectors that are answered at a time; one more is hung up on.
 const MOST_ASKING: usize = 32;
