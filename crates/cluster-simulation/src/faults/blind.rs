@@ -20,8 +20,8 @@ use crate::faults::week::transfers::Transfers;
 use crate::faults::week::{Lasting, Outcome, Plan, Reports, look_after_job};
 use crate::random::Random;
 
-/// How long a healthy job is watched. The slowest edges, of one transfer in three seconds, are known after 240 s.
-const HEALTHY: Duration = Duration::from_secs(480);
+/// How long a healthy job is watched. The slowest edges, of one transfer in three seconds, are known after 300 s.
+const HEALTHY: Duration = Duration::from_secs(600);
 /// When a fault begins, and how long it is watched.
 const FAULT_AT: Duration = Duration::from_secs(330);
 const FAULT_FOR: Duration = Duration::from_secs(150);

@@ -1,7 +1,7 @@
 //! How often something comes that comes about evenly, in looks, and whether it still does.
 
 /// The longest gap that is believed to be usual.
-const LONGEST_GAP: u32 = 60;
+const LONGEST_GAP: u32 = 180;
 /// What is left of the longest gap with each that is shorter: one in so many parts goes.
 const GAP_PARTS: u32 = 4;
 
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_comes_seldom_is_waited_for_longer() {
-        for (every, expected) in [(1, 3), (5, 11), (20, 41), (200, 121)] {
+        for (every, expected) in [(1, 3), (5, 11), (20, 41), (600, 361)] {
             let mut cadence = Cadence::new(0);
             (1..=20).for_each(|time| cadence.mark(time * every));
             let kept = (0..).take_while(|since| cadence.is_kept(20 * every + since)).last();

@@ -24,6 +24,8 @@ const DEVIATIONS: f32 = 6.0;
 const SMALLEST_EFFECT: f32 = 0.3;
 /// Links are never believed to be more alike than this, whatever the few at hand say.
 const SMALLEST_SPREAD: f32 = 0.05;
+/// How rare it must be, however links differ, that some node has just the slowest of them.
+const RARE: f64 = 1e-5;
 /// The standard error of a median over that of a mean.
 const MEDIAN_OVER_MEAN: f32 = 1.2533;
 
@@ -88,12 +90,21 @@ fn most_outstanding(links: &Links, known_before: &BTreeSet<u32>) -> Option<(u32,
     }
     let is_new =
         |(node, own): &(u32, Vec<f32>)| own.len() >= FEWEST_LINKS && !known_before.contains(node);
-    let standing = of_nodes.into_iter().filter(is_new).filter_map(|(node, mut own)| {
+    let nodes = of_nodes.len() as f64;
+    let could_prove =
+        |(_, own): &(u32, Vec<f32>)| nodes * RARE.recip() <= ways(links.len(), own.len());
+    let standing = of_nodes.into_iter().filter(is_new).filter(could_prove);
+    let standing = standing.filter_map(|(node, mut own)| {
         let (offset, bound) = compared(&mut own, all)?;
         (offset >= SMALLEST_EFFECT && offset >= bound).then_some((node, offset, offset / bound))
     });
     let most = standing.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
     Some((most.0, most.1))
+}
+
+/// In how many ways some of so many can be chosen.
+fn ways(all: usize, chosen: usize) -> f64 {
+    (0..chosen).map(|one| (all - one) as f64 / (one + 1) as f64).product()
 }
 
 /// How much slower a node's `own` links are than those it has no part in, and how much that must be.

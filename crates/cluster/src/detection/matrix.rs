@@ -17,7 +17,7 @@ use crate::detection::cadence::Cadence;
 use crate::detection::cold_start;
 use crate::detection::history::{Change, Level};
 use crate::detection::members::{Members, place};
-use crate::detection::sharing::{Sharing, UNAFFECTED_PART};
+use crate::detection::sharing::{Shared, Sharing, UNAFFECTED_PART};
 use crate::group::GroupId;
 use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket, Window};
 
@@ -25,9 +25,11 @@ use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket, Window};
 pub(super) const MAX_KEYS: usize = 4_000_000;
 /// Looks without a latency after which a key is dropped when the epoch changes.
 const IDLE_LOOKS: u32 = 600;
-/// Latencies from which on the median of a window says something though one of them is a spike. What windows of fewer
-/// say counts as far as the window before says so too.
+/// Latencies from which on a median says something though one of them is a spike. Windows of fewer are joined.
 const ROBUST_COUNT: u32 = 3;
+/// By how much more a latency must grow where what the whole job shares cannot be told, in logarithms: a factor of 1.2,
+/// by which the load of a healthy job comes and goes.
+const UNTOLD_LOAD: f32 = 0.18;
 /// Looks that a class waits at least for those of its keys that are due.
 const WAITING_LOOKS: u32 = 10;
 /// Latencies that were not taken, since the start.
@@ -82,8 +84,8 @@ pub(super) struct Key {
     /// The windows that were not looked at yet: their sum, in logarithms, and how many they are.
     sum: f32,
     windows: u16,
-    /// What the latest window said alone; nothing before there was one.
-    latest: Option<f32>,
+    /// Windows of too few latencies.
+    thin: Thin,
     /// Whether one of them came since the last look.
     is_new: bool,
     /// Since how many looks the first of them waits.
@@ -102,12 +104,26 @@ pub(super) struct Cell {
     pub(super) change: Change,
     /// The usual level with what is common to the class, as it was last.
     pub(super) usual: f32,
+    /// Whether what its job shares is taken off its latencies. It cannot be told in all jobs.
+    is_shared_known: bool,
     /// By how much the usual levels of its keys have been moved, since it got faster for good.
     moved: f32,
     sum: f32,
     summed: u16,
     cadence: Cadence,
 }
+
+/// Windows that wait for others, until they have [`ROBUST_COUNT`] latencies together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Thin {
+    /// What the windows say; as many as `windows`.
+    values: [f32; MOST_THIN],
+    windows: usize,
+    latencies: u32,
+}
+
+/// Each has a latency at least.
+const MOST_THIN: usize = ROBUST_COUNT as usize;
 
 /// From where on an edge counts as slow, in natural logarithms.
 #[derive(Debug, Clone, Copy)]
@@ -124,9 +140,14 @@ impl SlowFrom {
         cell.usual + level >= self.threshold
     }
 
+    /// How far above its usual an edge must be.
+    pub(super) const fn least(self, cell: &Cell) -> f32 {
+        self.meaningful + if cell.is_shared_known { 0.0 } else { UNTOLD_LOAD }
+    }
+
     /// Whether an edge that is `level` above its usual is slow.
     pub(super) fn is_slow(self, cell: &Cell, level: f32) -> bool {
-        level >= self.meaningful && self.is_long(cell, level)
+        level >= self.least(cell) && self.is_long(cell, level)
     }
 }
 
@@ -259,7 +280,7 @@ impl Matrix {
             moved,
             sum: 0.0,
             windows: 0,
-            latest: None,
+            thin: Thin::default(),
             is_new: false,
             waits: 0,
             residual: 0.0,
@@ -283,6 +304,7 @@ impl Matrix {
             is_held_up,
             change: Change::new(),
             usual: 0.0,
+            is_shared_known: true,
             moved: 0.0,
             sum: 0.0,
             summed: 0,
@@ -368,9 +390,9 @@ impl Matrix {
         for class in unit {
             self.share(*class, ready);
         }
-        let shift = self.sharing.take();
+        let shared = self.sharing.take();
         for class in unit {
-            self.look_at_class(*class, shift);
+            self.look_at_class(*class, shared);
         }
     }
 
@@ -424,7 +446,8 @@ impl Matrix {
         }
     }
 
-    fn look_at_class(&mut self, class: u32, shift: f32) {
+    fn look_at_class(&mut self, class: u32, shared: Shared) {
+        let Shared { shift, is_known } = shared;
         for number in &self.classes[place(class)].keys {
             let key = &mut self.keys[place(*number)];
             let Some(centre) = key.level.centre() else { continue };
@@ -437,6 +460,7 @@ impl Matrix {
             cell.sum += residual;
             cell.summed = cell.summed.saturating_add(1);
             cell.usual = centre + shift;
+            cell.is_shared_known = is_known;
             if cell.change.is_calm() {
                 key.level.follow(residual, cell.change.scale());
             }
@@ -524,8 +548,8 @@ const fn ends(direction: Direction, node: u32, peer: u32) -> (u32, u32) {
 impl Key {
     /// Takes what one window says, which is of so many latencies.
     fn add(&mut self, value: f32, count: u32) {
-        let before = self.latest.replace(value).filter(|_| count < ROBUST_COUNT);
-        self.sum += before.map_or(value, |before| before.min(value));
+        let Some(value) = self.thin.join(value, count) else { return };
+        self.sum += value;
         self.windows = self.windows.saturating_add(1);
         self.is_new = true;
     }
@@ -541,5 +565,23 @@ impl Key {
         let mean = self.mean();
         (self.sum, self.windows, self.waits) = (0.0, 0, 0);
         mean
+    }
+}
+
+// === impl Thin ===
+
+impl Thin {
+    /// What a window says together with those that waited for it, once they have enough latencies: the lower of those
+    /// in the middle.
+    fn join(&mut self, value: f32, count: u32) -> Option<f32> {
+        self.values[self.windows] = value;
+        self.windows += 1;
+        self.latencies = self.latencies.saturating_add(count.max(1));
+        if self.latencies < ROBUST_COUNT {
+            return None;
+        }
+        let Self { mut values, windows, .. } = std::mem::take(self);
+        values[..windows].sort_unstable_by(f32::total_cmp);
+        Some(values[(windows - 1) / 2])
     }
 }

@@ -17,6 +17,15 @@ const FEWEST_NODES: usize = 3;
 /// became faster is too much, and would be taken off everybody's faults.
 const MOST_BY_NOISE: f32 = 0.11;
 
+/// What keys have in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shared {
+    /// By how much they all are slower than usual; 0 if that cannot be told.
+    pub(super) shift: f32,
+    /// Whether it can be told.
+    pub(super) is_known: bool,
+}
+
 /// How much slower than usual keys are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sharing {
@@ -43,7 +52,7 @@ impl Sharing {
     }
 
     /// What all keys that were added have in common; begins anew.
-    pub(super) fn take(&mut self) -> f32 {
+    pub(super) fn take(&mut self) -> Shared {
         let (mut nodes, mut most) = (0, 0);
         for end in self.touched.drain(..).map(place) {
             let keys = std::mem::take(&mut self.of_node[end]);
@@ -52,7 +61,8 @@ impl Sharing {
         let count = self.residuals.len();
         // Where one node is at an end of nearly every key, its own slowness would be common to all.
         let has_hub = most * UNAFFECTED_PART > count * (UNAFFECTED_PART - 1);
-        let shift = if nodes < FEWEST_NODES || has_hub {
+        let is_known = nodes >= FEWEST_NODES && !has_hub;
+        let shift = if !is_known {
             0.0
         } else {
             let least = count / UNAFFECTED_PART;
@@ -63,7 +73,7 @@ impl Sharing {
         };
         self.residuals.clear();
         self.scales = 0.0;
-        shift
+        Shared { shift, is_known }
     }
 }
 
@@ -88,7 +98,7 @@ mod tests {
         let mut sharing = Sharing::default();
         let mut check = |keys: &[(f32, u32, u32)], expected: f32| {
             keys.iter().for_each(|(residual, from, to)| sharing.add(*residual, 0.0, *from, *to));
-            assert_eq!(sharing.take(), expected, "{keys:?}");
+            assert_eq!(sharing.take().shift, expected, "{keys:?}");
         };
         // All of three and more nodes, by what the least is slower.
         check(&[(1.1, 0, 1), (1.2, 1, 2), (1.1, 2, 3), (1.2, 3, 0)], 1.1);
@@ -117,7 +127,7 @@ mod tests {
         for (residual, node) in [0.1, 0.3, 0.2, 0.15, 0.25].into_iter().zip(0..) {
             sharing.add(residual, 0.08, node, node + 1);
         }
-        let shift = sharing.take();
+        let shift = sharing.take().shift;
         assert!((0.18..0.21).contains(&shift), "{shift}");
     }
 }

@@ -183,8 +183,9 @@ impl Candidates<'_> {
     /// Whether an edge is slow or begins to be: noise lets one be seen before the other.
     fn is_slow(&self, cell: &Cell) -> bool {
         let level = cell.change.level().unwrap_or(0.0);
-        let begins = cell.change.is_rising() && level >= self.limit.meaningful / 2.0;
-        (level >= self.limit.meaningful || begins) && self.limit.is_long(cell, level)
+        let least = self.limit.least(cell);
+        let begins = cell.change.is_rising() && level >= least / 2.0;
+        (level >= least || begins) && self.limit.is_long(cell, level)
     }
 
     /// The slowness that both ways of a link share, if both are slow or begin to be.

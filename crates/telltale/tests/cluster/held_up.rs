@@ -1,0 +1,74 @@
+//! A slow link in a job that only sends and receives: each rank is held up by the one before it, so its
+//! own transfers take longer too. Nobody is evicted for what others kept waiting, nor named for certain.
+
+use serde_json::{Value, json};
+use telltale_harness::{long, wait_until};
+
+use crate::job::{Job, PATIENCE};
+use crate::network::Network;
+use crate::training::{NODES, PYTHON, turn};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/transfers.py");
+/// Steps from which the coordinator learns what is usual: a minute's, at most 30 a second.
+const LEARNING_STEPS: u32 = 2_000;
+/// Windows in which something is suspected before the test believes that no more comes of it.
+const LOOKS: u64 = 30;
+
+fn steps(job: &Job) -> u32 {
+    let printed = job.printed("a", 1, 0);
+    let last = printed.lines().rev().find_map(|line| line.strip_prefix("step "));
+    last.and_then(|line| line.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The verdicts about slow nodes and links that the newest incident has.
+fn verdicts(job: &Job) -> Vec<Value> {
+    let all = job.json(&["explain"])["verdicts"].take();
+    let all = all.as_array().cloned().unwrap_or_default();
+    all.into_iter()
+        .filter(|one| one["kind"].as_str().is_some_and(|it| it.starts_with("slow")))
+        .collect()
+}
+
+fn nobody_is_named(pattern: &'static str) {
+    let test = format!("cluster::held_up::nobody_is_named_in_{pattern}");
+    if !long() {
+        return;
+    }
+    let Some(network) = Network::of(NODES.len(), &test) else { return };
+    let Some(_turn) = turn(&test) else { return };
+    let mut job = Job::start(4, &[PYTHON, "-u", SCRIPT]);
+    job.set("PATTERN", pattern);
+    job.set("GLOO_SOCKET_IFNAME", Network::INTERFACE);
+    for (place, node) in NODES.into_iter().enumerate() {
+        job.add_by(&network.entry(place), &Network::address(place), node, &[]);
+    }
+    job.add("spare", &[]);
+    job.wait_attends("spare");
+    wait_until("what is usual to be learned", PATIENCE, || steps(&job) >= LEARNING_STEPS);
+    assert_eq!(verdicts(&job), Vec::<Value>::new());
+    network.slow(1, 2);
+    wait_until("the slow link to be seen for some time", PATIENCE, || {
+        verdicts(&job).iter().any(|one| one["windows"].as_u64() >= Some(LOOKS))
+    });
+    for verdict in verdicts(&job) {
+        let is_right = verdict["suspects"].as_array().is_some_and(|suspects| {
+            suspects.iter().all(|one| one["text"] == "link between b and c")
+        });
+        let confidence = verdict["confidence"].as_f64().expect("a number");
+        assert!(is_right || confidence <= 0.5, "{verdict:#}");
+        assert!(is_right || verdict["is_certain"] == false, "{verdict:#}");
+    }
+    assert_eq!(job.json(&["status"])["epoch"], 1);
+    let incidents = job.json(&["incidents"]);
+    assert_eq!(incidents[0]["evicted"], json!([]), "{incidents:#}");
+}
+
+#[test]
+fn a_slow_link_of_a_ring_gets_nobody_evicted() {
+    nobody_is_named("ring");
+}
+
+#[test]
+fn a_slow_link_among_all_pairs_gets_nobody_evicted() {
+    nobody_is_named("pairs");
+}
