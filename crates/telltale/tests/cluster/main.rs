@@ -8,6 +8,7 @@ mod escapes;
 mod etcd;
 mod files;
 mod forged_posts;
+mod held_up;
 mod job;
 mod lost;
 mod neighbours;

@@ -4,7 +4,7 @@
 use rustix::process::{Signal, kill_process, test_kill_process};
 use telltale_harness::wait_until;
 
-use crate::job::{Job, PATIENCE, metrics, signal};
+use crate::job::{Job, PATIENCE, signal};
 
 /// Waits until it is told to finish.
 const WORKER: [&str; 3] = [
@@ -167,37 +167,5 @@ fn an_agent_reads_a_new_token_without_a_restart() {
         job.agent_log("a").matches("attends to the coordinator").count() == 2
     });
     assert_eq!(job.worker("a", 1, 0), worker);
-    job.finish();
-}
-
-#[test]
-fn an_agent_that_does_not_listen_to_a_coordinator_with_an_empty_store_says_so() {
-    let mut job = Job::start(1, &WORKER);
-    job.add("a", &[]);
-    job.worker("a", 1, 0);
-    for _ in 0..2 {
-        job.kill_coordinator(0);
-        let before = job.agent_log("a").matches("attends to the coordinator").count();
-        job.restart_coordinator(0);
-        wait_until("the agent to be back", PATIENCE, || {
-            job.agent_log("a").matches("attends to the coordinator").count() > before
-        });
-    }
-    job.kill_coordinator(0);
-    std::fs::remove_dir_all(job.path("journal")).expect("the coordinator has made it");
-    job.restart_coordinator(0);
-    let told = |job: &Job| job.agent_log("a").matches("restart this agent").count();
-    wait_until("the agent to say so", PATIENCE, || told(&job) == 1);
-    let ignored = |text: &str| {
-        let line = text.lines().find_map(|line| {
-            line.strip_prefix("telltale_agent_orders_ignored_total{reason=\"term\"} ")
-        });
-        line.and_then(|count| count.parse().ok()).unwrap_or(0)
-    };
-    wait_until("it to go on", PATIENCE, || ignored(&metrics(&job.path("a/agent.sock"))) >= 3);
-    assert_eq!(told(&job), 1, "once is enough");
-    // What it says helps.
-    job.kill_agent("a");
-    job.add("a", &[]);
     job.finish();
 }
