@@ -193,16 +193,16 @@ pub enum Order {
 /// The ports of which rank 0 is given one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ports {
-    /// The port to try first.
+    /// The port behind the last epoch's, which is not taken again; the lowest in the first epoch.
     pub first: NonZeroU16,
-    /// The least port of the range; trying goes on here after the greatest.
+    /// The lowest port of the range.
     pub least: NonZeroU16,
-    /// The greatest port of the range.
+    /// The highest port of the range.
     pub greatest: NonZeroU16,
 }
 
 impl Ports {
-    /// The port that is tried after `port`.
+    /// The port behind `port`, which is the lowest behind the highest.
     #[must_use]
     pub fn after(&self, port: NonZeroU16) -> NonZeroU16 {
         match port.checked_add(1) {

@@ -39,9 +39,11 @@ impl fmt::Display for Behind {
             true => String::from("it is empty"),
             false => format!("it ends at epoch {}", self.stored),
         };
+        let (nodes, know) =
+            if self.nodes.len() == 1 { ("node", "knows") } else { ("nodes", "know") };
         write!(
             formatter,
-            "it knows less than agents do: {ends}, and node {}{more} knows of epoch {}; nothing is decided, and \
+            "it knows less than agents do: {ends}, and {nodes} {}{more} {know} of epoch {}; nothing is decided, and \
              workers go on. Restore it and start this coordinator again; or, to begin the job anew, start it \
              with --reset-job, which ends what runs there, or end these agents",
             named.join(", "),

@@ -82,8 +82,9 @@ impl Leadership {
             }
             let crowd = &silent[first..last];
             let is_crowd = crowd.len() >= LEAST_CROWD && as_share(crowd.len()) > least;
-            let held = crowd.iter().filter_map(|(_, acted_on)| *acted_on);
-            is_crowd.then(|| held.max()).flatten()
+            // Who was heard later is held for longer.
+            let mut held = crowd.iter().rev().filter_map(|(_, acted_on)| *acted_on);
+            if is_crowd { held.next() } else { None }
         });
         crowds.max()
     }

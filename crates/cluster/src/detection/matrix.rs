@@ -32,6 +32,7 @@ const ROBUST_COUNT: u32 = 3;
 const UNTOLD_LOAD: f32 = 0.18;
 /// Looks that a class waits at least for those of its keys that are due.
 const WAITING_LOOKS: u32 = 10;
+
 /// Latencies that were not taken, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MatrixCounts {

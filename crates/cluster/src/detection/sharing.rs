@@ -114,6 +114,7 @@ mod tests {
         // Getting faster together is nobody's slowness.
         check(&[(-1.0, 0, 1), (-1.0, 2, 3)], 0.0);
     }
+
     #[test]
     fn noise_makes_nothing_shared_less() {
         // The mean of the least of so many draws of normal noise (H. L. Harter, "Expected values of normal order

@@ -175,10 +175,13 @@ impl From<AskError> for Status {
             AskError::NoIncident
             | AskError::NoneYet
             | AskError::Refused(OrderRefused::UnknownNode { .. }) => Self::not_found(text),
-            AskError::Refused(OrderRefused::NotStarted) => Self::failed_precondition(text),
+            AskError::Refused(OrderRefused::NotStarted | OrderRefused::Behind) => {
+                Self::failed_precondition(text)
+            }
             AskError::Refused(OrderRefused::TooMany) => Self::resource_exhausted(text),
-            AskError::Refused(OrderRefused::NotStored | OrderRefused::Behind)
-            | AskError::Ending => Self::unavailable(text),
+            AskError::Refused(OrderRefused::NotStored) | AskError::Ending => {
+                Self::unavailable(text)
+            }
         }
     }
 }

@@ -101,7 +101,8 @@ pub(crate) struct AgentArguments {
     /// How many of the latest latencies to each peer, by direction and size, a report's figures are of
     #[arg(long, value_name = "N", default_value = "100", value_parser = window)]
     window: WindowLength,
-    /// How often workers may be started without an epoch that lasted ten minutes
+    /// How often workers may be started without an epoch that lasted ten minutes; a planned epoch
+    /// begins a new count
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     restart_budget: Option<u32>,
     /// What is logged: error, warn, info or debug
@@ -132,7 +133,8 @@ pub(crate) struct TrustArguments {
     /// The file with the coordinator's token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The file with the token that /activate, /remove and /restart need on a port
+    /// The file with the token that /activate, /remove and /restart need on a port; posts that
+    /// carry it are evidence
     #[arg(long, value_name = "FILE")]
     pub(crate) http_token_file: Option<PathBuf>,
     /// Use TLS on ports that other machines reach, with this certificate (PEM)

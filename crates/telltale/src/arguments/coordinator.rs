@@ -39,7 +39,8 @@ pub(crate) struct CoordinatorArguments {
     /// How many workers each node runs [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
-    /// If another job is stored (by name, workers, or more nodes), end it and begin this one
+    /// End another job that is stored (by name, workers, or more nodes), or that agents run and the
+    /// store does not know, and begin this one
     #[arg(long)]
     reset_job: bool,
     /// Keep decisions in DIR, on this machine's own disk

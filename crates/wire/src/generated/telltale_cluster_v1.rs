@@ -365,16 +365,16 @@ pub struct Prepare {
     #[prost(bool, tag = "2")]
     pub planned: bool,
 }
-/// Ports to try in turn, 16 at most.
+/// The ports of which rank 0 is given one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ports {
-    /// The port to try first.
+    /// The port behind the last epoch's, which is not taken again; the lowest of the range in the first epoch.
     #[prost(uint32, tag = "1")]
     pub first: u32,
-    /// The least port of the range; trying goes on here after the greatest.
+    /// The lowest port of the range.
     #[prost(uint32, tag = "2")]
     pub least: u32,
-    /// The greatest port of the range.
+    /// The highest port of the range.
     #[prost(uint32, tag = "3")]
     pub greatest: u32,
 }

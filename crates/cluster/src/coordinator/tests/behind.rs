@@ -67,7 +67,7 @@ fn an_empty_store_begins_nothing_while_agents_know_the_job() {
     assert_eq!((cluster.decisions.len(), cluster.orders.len()), (0, 0));
     assert_eq!(cluster.operate(OperatorOrder::Restart), Err(OrderRefused::Behind));
     let told = cluster.coordinator.behind().unwrap().to_string();
-    for words in ["it is empty", "node a, b, c knows of epoch 1", "--reset-job", "Restore it"] {
+    for words in ["it is empty", "nodes a, b, c know of epoch 1", "--reset-job", "Restore it"] {
         assert!(told.contains(words), "{told}");
     }
     // They end: nobody knows more.

@@ -66,7 +66,7 @@ impl Engine {
     pub(super) fn tell_behind(&mut self, now: Moment) {
         match (self.coordinator.behind(), self.behind_since) {
             (Some(behind), None) => {
-                log::error(&format!("the {} cannot be gone by: {behind}", self.store_name));
+                log::error(&format!("the {} cannot be used: {behind}", self.store_name));
                 self.behind_since = Some(now);
             }
             (None, Some(_)) => {
