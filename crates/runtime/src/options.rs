@@ -107,8 +107,8 @@ impl Options {
         let disabled = switch(DISABLED, &mut misread);
         let regions = switch(REGIONS, &mut misread).then(|| {
             let asked = variable(LAYOUT).unwrap_or_default();
-            let numbered = RegionLayout::NUMBERED.into_iter();
-            let chosen = numbered.into_iter().find(|(number, _)| asked == *number.to_string());
+            let mut numbered = RegionLayout::NUMBERED.into_iter();
+            let chosen = numbered.find(|(number, _)| asked == *number.to_string());
             if chosen.is_none() && !asked.is_empty() {
                 misread.push(Misread::new(LAYOUT, &asked, "3", "1, 3 or 4"));
             }

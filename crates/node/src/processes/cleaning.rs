@@ -122,8 +122,8 @@ impl Processes {
     }
 }
 
-/// Judges a ledger, and says in which regions its dead process is: by what is in it, or, when that cannot be read, by whether anyone lives who
-/// can have written it.
+/// Judges a ledger by what is in it, or, when that cannot be read, by whether a process lives that can
+/// have written it. Says in which regions its dead process is.
 fn ledger(
     directory: &Arc<RuntimeDirectory>,
     entry: &Entry,

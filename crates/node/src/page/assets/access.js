@@ -66,7 +66,7 @@ function some(number) {
 function withheld({ withheld_processes: count = 0, reader }) {
   if (!count) return "";
   const whose = reader.sees === "own" ? "Of others, " : "";
-  const why = "Anyone on this machine can open this port, so names, users and command lines are shown to who has the service's token. The devices' sums have their memory.";
+  const why = "Their names, users and command lines are for their owner, for root, and for callers with the service's token. The devices' sums have their memory.";
   const how = reader.has_token ? "" : " This service has no token; start it with --token-file FILE, a file of mode 0600 with one word of at least 16 characters.";
   return `${whose}${some(count)} not shown. ${why}${how}`;
 }
