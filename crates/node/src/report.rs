@@ -60,6 +60,19 @@ impl Report {
         note(&mut self.notes, owner, &subject.into(), &detail.into());
     }
 
+    /// Notes that another user's entry is closed to us, as it may be: also one of root's.
+    pub(crate) fn closed_entry(
+        &mut self,
+        owner: u32,
+        subject: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
+        if owner == rustix::process::geteuid().as_raw() {
+            return self.error(subject, Absence::Permission, detail);
+        }
+        note(&mut self.notes, owner, &subject.into(), &detail.into());
+    }
+
     /// The errors alone.
     pub(crate) fn into_errors(self) -> Vec<SourceError> {
         self.errors
@@ -160,11 +173,13 @@ mod tests {
                 report.odd_entry(61_000 + user, round, Absence::Refused, "odd");
             }
         }
+        report.closed_entry(own, "a", "closed");
+        report.closed_entry(61_000, "a", "closed");
         let status = report.finish("test", &ManualClock::default(), 0);
-        assert_eq!(status.errors.len(), 2);
+        assert_eq!(status.errors.len(), 3);
         assert_eq!(status.notes.len(), MAX_NOTED_USERS + 1);
         let (first, last) = (&status.notes[0], status.notes.last().unwrap());
-        assert_eq!((first.subject.as_str(), first.count), ("user 61000", 2));
+        assert_eq!((first.subject.as_str(), first.count), ("user 61000", 3));
         assert_eq!(first.detail, "not used, the first: first: odd");
         assert_eq!((last.subject.as_str(), last.count), ("other users", 6));
     }

@@ -34,6 +34,8 @@ pub(crate) enum AskError {
     System(#[source] io::Error),
     #[error("it belongs to user {0}, who is neither root, nor you, nor the directory's owner")]
     Stranger(u32),
+    #[error("user {0} has put something there that is not a socket; remove it")]
+    NotASocket(u32),
     #[error("the service did not answer within the time allowed")]
     TimedOut,
     #[error("the service does not keep to the protocol")]
@@ -48,9 +50,17 @@ impl AskError {
     /// What this means for what was asked.
     pub(crate) fn absence(&self) -> Absence {
         match self {
-            Self::Stranger(_) => Absence::Refused,
+            Self::Stranger(_) | Self::NotASocket(_) => Absence::Refused,
             Self::TimedOut => Absence::TimedOut,
             _ => Absence::Failed,
+        }
+    }
+
+    /// Who has put something there that is not a service's, if that is what is wrong.
+    pub(crate) fn culprit(&self) -> Option<u32> {
+        match self {
+            Self::Stranger(user) | Self::NotASocket(user) => Some(*user),
+            _ => None,
         }
     }
 }
@@ -64,8 +74,11 @@ pub(crate) fn ask(
     let Ok(status) = directory.entry_status(SOCKET_NAME) else { return Ok(None) };
     let own = rustix::process::geteuid().as_raw();
     let allowed = [0, own, directory.owner()];
-    if !status.is_socket || status.uid == OVERFLOW_UID || !allowed.contains(&status.uid) {
+    if status.uid == OVERFLOW_UID || !allowed.contains(&status.uid) {
         return Err(AskError::Stranger(status.uid));
+    }
+    if !status.is_socket {
+        return Err(AskError::NotASocket(status.uid));
     }
     let Some(socket) = connected(directory, until)? else { return Ok(None) };
     let system = |errno: Errno| AskError::System(errno.into());
@@ -206,5 +219,8 @@ mod tests {
         let _listener = UnixListener::bind(place.join(SOCKET_NAME)).unwrap();
         chown(place.join(SOCKET_NAME), Some(61_041), None).unwrap();
         assert!(matches!(asked(&place, LONG), Err(AskError::Stranger(61_041))));
+        std::fs::remove_file(place.join(SOCKET_NAME)).unwrap();
+        std::fs::write(place.join(SOCKET_NAME), "").unwrap();
+        assert!(matches!(asked(&place, LONG), Err(AskError::NotASocket(0))));
     }
 }

@@ -4,9 +4,12 @@
 //! process that was checkpointed and restored (CRIU) has another one. So a start is compared in the
 //! process's own time namespace, and a file with what the process maps. Parsing is pure and bounded.
 
+use std::collections::HashMap;
+
 use telltale_ledger::FileNumber;
 
 use super::identity::NANOSECONDS_PER_TICK;
+use super::status::Procfs;
 use crate::tree::Directory;
 
 /// The most that is read of what a process maps; one that maps more is not read to the end.
@@ -43,19 +46,67 @@ pub(super) fn maps(process: &Directory, file: FileNumber) -> Option<bool> {
     Some(lists(&process.file("maps", MAX_MAPS_BYTES).ok()?, file))
 }
 
-/// Whether `/proc/<pid>/maps` lists the file. A file system of several devices may give another
-/// device there than `stat` does: then a ledger's name counts instead.
-fn lists(maps: &[u8], file: FileNumber) -> bool {
-    let device = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
-    maps.split(|byte| *byte == b'\n').any(|line| {
-        let Some((inode, listed, path)) = mapped(line) else { return false };
-        let is_ledger = LEDGER_ENDINGS.iter().any(|ending| path.ends_with(ending));
-        inode == file.inode && (listed == device || is_ledger)
-    })
+/// What all processes map: one scan of `/proc`, whatever number of files is looked for.
+#[derive(Debug)]
+pub(super) struct Mappings(HashMap<Mapped, u32>);
+
+impl Mappings {
+    /// Looks at all processes that may be looked at.
+    pub(super) fn look(procfs: &Procfs) -> Self {
+        let mut users = HashMap::new();
+        for pid in procfs.pids().0 {
+            let maps = procfs.directory(pid).and_then(|one| one.file("maps", MAX_MAPS_BYTES));
+            for mapped in mapped_files(&maps.unwrap_or_default()) {
+                users.entry(mapped).or_insert(pid);
+            }
+        }
+        Self(users)
+    }
+
+    /// A process that maps the file, if one was seen.
+    pub(super) fn user_of(&self, file: FileNumber) -> Option<u32> {
+        self.0.iter().find_map(|(mapped, pid)| mapped.is(file).then_some(*pid))
+    }
 }
 
-/// Inode, device and path of a line: `from-to rights offset major:minor inode path`.
-fn mapped(line: &[u8]) -> Option<(u64, (u32, u32), &[u8])> {
+/// A file that a process maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Mapped {
+    inode: u64,
+    device: (u32, u32),
+    /// Whether it has a ledger's name.
+    is_ledger: bool,
+}
+
+impl Mapped {
+    /// Whether it is this file. A file system of several devices may give another device in
+    /// `/proc/<pid>/maps` than `stat` does: then a ledger's name counts instead.
+    fn is(&self, file: FileNumber) -> bool {
+        let device = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
+        self.inode == file.inode && (self.device == device || self.is_ledger)
+    }
+
+    /// From a line: `from-to rights offset major:minor inode path`.
+    fn of(line: &[u8]) -> Option<Self> {
+        let (inode, device, path) = fields(line)?;
+        let is_ledger = LEDGER_ENDINGS.iter().any(|ending| path.ends_with(ending));
+        Some(Self { inode, device, is_ledger })
+    }
+}
+
+/// The files that `/proc/<pid>/maps` lists.
+fn mapped_files(maps: &[u8]) -> impl Iterator<Item = Mapped> {
+    let mapped = maps.split(|byte| *byte == b'\n').filter_map(Mapped::of);
+    mapped.filter(|mapped| mapped.inode != 0)
+}
+
+/// Whether `/proc/<pid>/maps` lists the file.
+fn lists(maps: &[u8], file: FileNumber) -> bool {
+    mapped_files(maps).any(|mapped| mapped.is(file))
+}
+
+/// Inode, device and path of a line.
+fn fields(line: &[u8]) -> Option<(u64, (u32, u32), &[u8])> {
     let mut fields = line.splitn(6, |byte| *byte == b' ');
     let mut text = || std::str::from_utf8(fields.next()?).ok();
     let (_, _, _) = (text()?, text()?, text()?);

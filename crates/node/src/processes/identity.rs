@@ -15,7 +15,7 @@ use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_ledger::{FileNumber, LedgerReader, WriterLock};
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
 
-use super::evidence::{boot_offset_ns, maps, started_then};
+use super::evidence::{Mappings, boot_offset_ns, maps, started_then};
 use super::namesakes::Namesakes;
 use super::status::{Found, Procfs, Status};
 use crate::tree::Directory;
@@ -110,6 +110,7 @@ pub(crate) struct Checks<'a> {
     /// Pids that are worth a look first: the driver's holders, endpoints' peers.
     likely: Vec<u32>,
     namesakes: OnceCell<Namesakes>,
+    mappings: OnceCell<Mappings>,
     seen: RefCell<Seen>,
 }
 
@@ -151,8 +152,8 @@ impl<'a> Checks<'a> {
         likely: impl IntoIterator<Item = u32>,
     ) -> Self {
         let likely = likely.into_iter().collect();
-        let (namesakes, seen) = (OnceCell::new(), RefCell::default());
-        Self { procfs, standpoint, likely, namesakes, seen }
+        let (namesakes, mappings, seen) = (OnceCell::new(), OnceCell::new(), RefCell::default());
+        Self { procfs, standpoint, likely, namesakes, mappings, seen }
     }
 
     /// The processes that were found to live and to be who they are said to be.
@@ -343,13 +344,10 @@ impl<'a> Checks<'a> {
         (is_claimed(&directory) || !others()).then(|| owned(peer, &status, uid))
     }
 
-    /// A process that maps the file, if one can be seen. Looks at what all processes map.
+    /// A process that maps the file, if one can be seen. Looks at what all processes map, once in a
+    /// round: a child that is forked later has a parent that was seen.
     pub(crate) fn mapped_by(&self, file: FileNumber) -> Option<u32> {
-        let (pids, _) = self.procfs.pids();
-        pids.into_iter().find(|pid| {
-            let process = self.procfs.directory(*pid);
-            process.is_ok_and(|process| maps(&process, file) == Some(true))
-        })
+        self.mappings.get_or_init(|| Mappings::look(self.procfs)).user_of(file)
     }
 
     /// Whether a process lives that can be the writer of a file: one of user `owner` that has

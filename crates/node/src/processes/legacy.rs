@@ -75,9 +75,12 @@ impl Processes {
                 }
                 Err(error) => {
                     has_service = true;
-                    let subject = directory.path().join(legacy::SOCKET_NAME);
-                    let detail = with_causes(&error);
-                    report.error(subject.display().to_string(), error.absence(), detail);
+                    let subject = directory.path().join(legacy::SOCKET_NAME).display().to_string();
+                    let (reason, detail) = (error.absence(), with_causes(&error));
+                    match error.culprit() {
+                        Some(user) => report.odd_entry(user, subject, reason, detail),
+                        None => report.error(subject, reason, detail),
+                    }
                 }
             }
         }

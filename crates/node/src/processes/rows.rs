@@ -57,11 +57,14 @@ pub(crate) fn scan_into(
                 };
                 let subject = directory.display().to_string();
                 // Who may make files there may also take the name of a region.
-                match std::fs::symlink_metadata(directory.join(error.name())) {
-                    Ok(entry) => {
-                        report.odd_entry(entry.uid(), subject, reason, with_causes(&error));
+                let entry = std::fs::symlink_metadata(directory.join(error.name()));
+                let detail = with_causes(&error);
+                match entry.map(|entry| entry.uid()) {
+                    Ok(owner) if reason == Absence::Permission => {
+                        report.closed_entry(owner, subject, detail);
                     }
-                    Err(_) => report.error(subject, reason, with_causes(&error)),
+                    Ok(owner) => report.odd_entry(owner, subject, reason, detail),
+                    Err(_) => report.error(subject, reason, detail),
                 }
             }
         }

@@ -273,6 +273,25 @@ fn what_may_not_be_changed_is_left_and_its_ledger_with_it() {
 }
 
 #[test]
+fn a_region_of_root_that_is_private_is_a_note_for_others_and_no_failure() {
+    if !needs_root("telltale::cli::regions::a_region_of_root_that_is_private") {
+        return;
+    }
+    let bench = Bench::new();
+    let _workload = bench.workload(&[]);
+    bench.place.set_mode(0o755);
+    let mut command = telltale();
+    command.args(["smi", "--json", "--root"]).arg(&bench.root);
+    let told = said(&mut as_user(61_003, 61_003, command));
+    assert_eq!(told.status, Some(0), "all that this user may was read: {told:?}");
+    let snapshot: Value = serde_json::from_str(&told.out).unwrap();
+    let sources = snapshot["sources"].as_array().unwrap();
+    let regions = sources.iter().find(|one| one["name"] == "regions").unwrap();
+    assert_eq!(regions["errors"], Value::Array(Vec::new()), "{regions}");
+    assert_eq!(regions["notes"][0]["subject"], "user 0", "{regions}");
+}
+
+#[test]
 fn doctor_says_what_the_later_layouts_lack() {
     let bench = Bench::new();
     let _workload = bench.workload(&[]);

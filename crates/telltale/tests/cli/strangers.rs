@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use serde_json::Value;
@@ -36,7 +37,10 @@ fn another_users_odd_entries_are_a_note_with_a_count() {
     fifo(&at("ledger_999999_1.tt"));
     fs::write(at("ledger_999998_1.tt"), "no ledger").unwrap();
     symlink("/etc/passwd", at("metrics_999997.sock")).unwrap();
-    for name in ["ledger_999999_1.tt", "ledger_999998_1.tt", "metrics_999997.sock"] {
+    let _listener = UnixListener::bind(at("legacy-clients.sock")).unwrap();
+    for name in
+        ["ledger_999999_1.tt", "ledger_999998_1.tt", "metrics_999997.sock", "legacy-clients.sock"]
+    {
         std::os::unix::fs::lchown(at(name), Some(STRANGER), Some(STRANGER)).unwrap();
     }
     let alerts = command(&place, &["alerts"]);
@@ -46,6 +50,7 @@ fn another_users_odd_entries_are_a_note_with_a_count() {
     assert_eq!(smi.status, Some(0), "{smi:?}");
     assert!(smi.out.contains("2 of user 61001: not used, the first: ledger_99999"), "{smi:?}");
     assert!(smi.out.contains("1 of user 61001: not used, the first: metrics_"), "{smi:?}");
+    assert!(smi.out.contains("legacy-clients.sock: it belongs to user 61001"), "{smi:?}");
     let json: Value = serde_json::from_str(&command(&place, &["smi", "--json"]).out).unwrap();
     let ledgers = json["sources"].as_array().unwrap().iter().find(|one| one["name"] == "ledgers");
     assert_eq!(ledgers.unwrap()["notes"][0]["count"], 2, "{json}");

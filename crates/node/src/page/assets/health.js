@@ -11,7 +11,7 @@ export function showSources(snapshot) {
   const failed = snapshot.sources.filter((source) => source.errors.length);
   const faults = snapshot.devices.flatMap((device) => (device.faults || []).map((fault) => `${device.id}: ${fault.detail}`));
   const took = `${(snapshot.collected_in_ns / 1e6).toFixed(1)} ms to collect`;
-  const wrong = [faults.length ? `${faults.length} of devices` : "", failed.length ? `${failed.length} with errors` : ""];
+  const wrong = [faults.length ? `${faults.length} ${faults.length === 1 ? "device fault" : "device faults"}` : "", failed.length ? `${failed.length} with errors` : ""];
   at("source-count").textContent = `${wrong.filter(Boolean).join(", ") || "all well"}, ${took}`;
   if (!at("sources-details").open) return;
   const rows = snapshot.sources.map((source) => {

@@ -23,7 +23,7 @@ pub(crate) struct Scene {
     // Dropped in this order.
     service: Option<Serving>,
     workloads: Vec<ChildGuard>,
-    _machine: ChildGuard,
+    machine: ChildGuard,
     pub(crate) root: PathBuf,
     pub(crate) address: String,
     place: Scratch,
@@ -36,7 +36,7 @@ impl Scene {
         let root = place.join("m");
         let machine = emulate(kind, &root, &[]);
         let (workloads, service) = (Vec::new(), None);
-        Self { service, workloads, _machine: machine, root, address: String::new(), place }
+        Self { service, workloads, machine, root, address: String::new(), place }
     }
 
     /// Starts a workload that is called `name` on a chip, with `first` as its command's first word.
@@ -73,6 +73,12 @@ impl Scene {
             let pid = Pid::from_raw(i32::try_from(workload.id()).unwrap()).unwrap();
             kill_process(pid, Signal::STOP).unwrap();
         }
+    }
+
+    /// Stops the chips' firmware: their heartbeats do not count any more.
+    pub(crate) fn stop_firmware(&self) {
+        let pid = Pid::from_raw(i32::try_from(self.machine.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
     }
 
     /// Starts a service with this configuration, on the port that an earlier one of this scene had.
