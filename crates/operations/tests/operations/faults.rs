@@ -14,7 +14,7 @@ use crate::kernel_process::Kernels;
 const BUDGET: (&str, &str) = ("TELLTALE_KERNEL_TIMEOUT", "0.2");
 
 /// What a kernel does, and what is said of it.
-const FAULTS: [(&str, &str, &str); 16] = [
+const FAULTS: [(&str, &str, &str); 17] = [
     ("null_read", "value = *(volatile float *)zero;", "it reads memory at a null pointer"),
     ("null_write", "*(volatile float *)zero = 1;", "it writes to memory at a null pointer"),
     ("null_member", "((volatile float *)zero)[1000] = 1;", "at a null pointer"),
@@ -35,6 +35,13 @@ const FAULTS: [(&str, &str, &str); 16] = [
     ),
     ("wild", "*(volatile char *)(0x700000000000 + zero) = 1;", "where nothing is mapped"),
     ("impossible", "*(volatile char *)(0xdeadbeefdeadbeef + zero) = 1;", "that cannot be"),
+    (
+        "end_of_file",
+        "extern int memfd_create(const char *, unsigned); \
+         extern void *mmap(void *, unsigned long, int, int, int, long); \
+         value = *(volatile float *)mmap(0, 4096, 1, 1, memfd_create(\"empty\", 0), 0);",
+        "it reads memory behind the end of a mapped file",
+    ),
     ("stack", "value = deep(1 << 30, &value);", "its stack of 256 KiB is full"),
     (
         "stack_in_a_call",
