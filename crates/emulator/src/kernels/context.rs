@@ -277,6 +277,7 @@ impl Core {
     ///
     /// # Safety
     /// The yielder is the one that the fibre of this kernel was given, and this is called there.
+    #[inline]
     pub(super) unsafe fn runs_with(&self, yielder: *const Yielder<(), ()>) {
         self.yielder.set(yielder);
         self.lowest_call.set(self.exit.get().map_or(0, |exit| exit.lowest_call()));
@@ -310,9 +311,9 @@ impl Core {
 
     #[cold]
     fn refuse_call(&self) -> ! {
-        match self.exit.get().filter(|_| self.lowest_call.get() == usize::MAX) {
-            Some(exit) => self.fail(exit.endless()),
-            None => self.fail(KernelFault::StackOverflow { stack_bytes: STACK_BYTES as u64 }),
+        match self.lowest_call.get() {
+            usize::MAX => self.fail(trap::endless()),
+            _ => self.fail(KernelFault::StackOverflow { stack_bytes: STACK_BYTES as u64 }),
         }
     }
 

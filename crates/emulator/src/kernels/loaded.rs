@@ -45,6 +45,7 @@ impl LoadedKernel {
     }
 
     /// Where in this process its code begins and ends.
+    #[inline]
     pub(super) fn code(&self) -> (usize, usize) {
         self.code
     }

@@ -50,6 +50,7 @@ impl Memory {
     }
 
     /// Its lowest address and the one behind its highest.
+    #[inline]
     pub(super) fn bounds(&self) -> (usize, usize) {
         let start = self.start.addr().get();
         (start, start + self.bytes)

@@ -23,7 +23,7 @@ use super::plan::{CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCore};
 use super::printing::Printer;
 use super::progress::Progress;
 use super::stack::KernelStack;
-use super::trap::Guard;
+use super::trap::{Exit, Guard};
 
 /// Where a core's memory for circular buffers begins: a cache line of the host.
 const ALIGNMENT_BYTES: usize = 64;
@@ -311,7 +311,7 @@ impl<'a> Run<'a> {
             kernel.print_is_read.set(printer.is_read_at());
             kernel.waiting.set(Waiting::Nothing);
             let stack = self.executor.take_stack().map_err(ExecutionError::host_memory)?;
-            let stack_bounds = stack.bounds();
+            let lowest = stack.bounds().0;
             let (entry, running) = (planned.code.entry(), &raw const *kernel);
             let fibre = Fibre::with_stack(stack, move |yielder, ()| {
                 // SAFETY: the seat is boxed and outlives its fibres; the plan, which the caller
@@ -322,8 +322,7 @@ impl<'a> Run<'a> {
                     entry(running);
                 }
             });
-            let (guard, memory) = (&self.executor.guard, seat.own_memory);
-            let exit = guard.exit_of(&fibre, stack_bounds, memory, planned.code.code());
+            let exit = Exit::of(&fibre, lowest, seat.own_memory, planned.code.code());
             kernel.exit.set(Some(exit));
             seat.fibres.push(fibre);
         }

@@ -19,7 +19,8 @@ impl KernelStack {
         Memory::reserve(STACK_BYTES).map(Self)
     }
 
-    /// Its lowest address and the one behind its highest.
+    /// Its lowest address and the one behind its highest, which is [`STACK_BYTES`] further.
+    #[inline]
     pub(super) fn bounds(&self) -> (usize, usize) {
         self.0.bounds()
     }
@@ -28,10 +29,12 @@ impl KernelStack {
 // SAFETY: the mapping is writable between the two addresses but for the guard at its lower end,
 // which `limit` includes; all are multiples of the page size. It lives as long as this value.
 unsafe impl Stack for KernelStack {
+    #[inline]
     fn base(&self) -> StackPointer {
         StackPointer::new(self.bounds().1).expect("a mapping does not end at zero")
     }
 
+    #[inline]
     fn limit(&self) -> StackPointer {
         let lowest = self.bounds().0 - GUARD_BYTES;
         StackPointer::new(lowest).expect("a mapping without MAP_FIXED is not at zero")

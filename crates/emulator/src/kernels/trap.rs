@@ -59,18 +59,17 @@ struct Shared {
     signals: libc::sigset_t,
 }
 
-/// What it takes to leave a kernel; set before it starts.
+/// What it takes to leave a kernel; set before it starts. A few words, for every start of a kernel
+/// writes them and hardly any is read.
 #[derive(Clone, Copy)]
 pub(super) struct Exit {
     fibre: CoroutineTrapHandler<()>,
-    /// The lowest and the highest address of its stack.
-    stack: (usize, usize),
+    /// The lowest address of its stack.
+    stack: usize,
     /// The memory of its circular buffers.
     buffers: (usize, usize),
     /// Its code.
     code: (usize, usize),
-    /// How long it may run.
-    timeout: Option<Duration>,
 }
 
 // === impl Guard ===
@@ -111,19 +110,6 @@ impl Guard {
         Ok(Self { shared, _stack: stack, stack_before, of_this_thread: PhantomData })
     }
 
-    /// How a kernel with this code is left that runs on a fibre with this stack, with circular buffers
-    /// in this memory.
-    pub(super) fn exit_of(
-        &self,
-        fibre: &Coroutine<(), (), (), KernelStack>,
-        stack: (usize, usize),
-        buffers: (usize, usize),
-        code: (usize, usize),
-    ) -> Exit {
-        let timeout = self.shared.budget.as_ref().map(Budget::timeout);
-        Exit { fibre: fibre.trap_handler(), stack, buffers, code, timeout }
-    }
-
     /// Says which kernel is switched to next.
     #[inline]
     pub(super) fn enter(&self, kernel: &Core) {
@@ -153,10 +139,11 @@ fn give_back(stack: &libc::stack_t) {
 // === impl Shared ===
 
 impl Shared {
-    /// This thread's, in a handler.
+    /// This thread's, in a handler or below a kernel.
     fn of_this_thread() -> Option<&'static Self> {
-        // SAFETY: it is set while the `Guard` of this thread lives, and the handler, which is the
-        // only caller, ends before the thread goes on and could drop it.
+        // SAFETY: it is set while the `Guard` of this thread lives. The callers are handlers, which
+        // end before the thread goes on and could drop it, and `endless`, which a kernel's call
+        // makes while the executor that owns the guard runs it; neither keeps what it is given.
         unsafe { GUARD.get().as_ref() }
     }
 
@@ -190,23 +177,37 @@ impl Shared {
 // === impl Exit ===
 
 impl Exit {
+    /// How a kernel with this code is left that runs on a fibre whose stack begins there, with circular
+    /// buffers in this memory.
+    #[inline]
+    pub(super) fn of(
+        fibre: &Coroutine<(), (), (), KernelStack>,
+        stack: usize,
+        buffers: (usize, usize),
+        code: (usize, usize),
+    ) -> Self {
+        Self { fibre: fibre.trap_handler(), stack, buffers, code }
+    }
+
     /// The lowest address at which a call of this crate may begin.
     #[inline]
     pub(super) fn lowest_call(&self) -> usize {
-        self.stack.0 + RESERVE_BYTES
+        self.stack + RESERVE_BYTES
     }
+}
 
-    /// What a kernel did whose time is over.
-    pub(super) fn endless(&self) -> KernelFault {
-        let milliseconds = self.timeout.unwrap_or_default().as_millis();
-        KernelFault::Endless { milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX) }
-    }
+/// What a kernel of this thread did whose time is over.
+pub(super) fn endless() -> KernelFault {
+    let budget = Shared::of_this_thread().and_then(|shared| shared.budget.as_ref());
+    let milliseconds = budget.map(Budget::timeout).unwrap_or_default().as_millis();
+    KernelFault::Endless { milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX) }
 }
 
 /// What the parent link of a fibre holds: where the scheduler goes on.
 ///
 /// # Safety
 /// The yielder is one that its fibre was given, and the fibre is alive.
+#[inline]
 pub(super) unsafe fn parent_link(yielder: *const Yielder<(), ()>) -> usize {
     // SAFETY: a yielder is its fibre's parent link: one word, at the top of the fibre's stack.
     unsafe { yielder.cast::<usize>().read_volatile() }

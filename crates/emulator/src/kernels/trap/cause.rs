@@ -56,7 +56,7 @@ fn memory(
     }
     // SAFETY: the system sets the address for these signals.
     let address = unsafe { info.si_addr() }.addr();
-    let (stack, buffers) = (exit.stack, exit.buffers);
+    let (stack, buffers) = ((exit.stack, exit.stack + STACK_BYTES), exit.buffers);
     let place = match address {
         _ if (stack.0 - GUARD_BYTES..stack.0).contains(&address) => {
             return KernelFault::StackOverflow { stack_bytes: STACK_BYTES as u64 };

@@ -152,7 +152,7 @@ extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         // Elsewhere a lock may be held. The timer soon comes again, and the next call is refused.
         kernel.lowest_call.set(usize::MAX);
         if (exit.code.0..exit.code.1).contains(&interrupted.instruction()) {
-            shared.stop(kernel, &mut interrupted, exit.endless());
+            shared.stop(kernel, &mut interrupted, super::endless());
         }
     }
     // SAFETY: as above.

@@ -3,6 +3,9 @@
 
 use corosensei::trap::TrapHandlerRegs;
 
+#[cfg(any(test, target_arch = "aarch64"))]
+mod syndrome;
+
 /// The thread's state, as the handler was given it and as the thread goes on with.
 pub(super) struct Interrupted<'a>(&'a mut libc::ucontext_t);
 
@@ -76,15 +79,26 @@ impl Interrupted<'_> {
         usize::try_from(self.0.uc_mcontext.pc).unwrap_or_default()
     }
 
-    /// Not in the registers that every kernel gives.
+    /// How memory was used, after a fault of memory, if the system says it.
     pub(super) fn memory_use(&self) -> Option<Use> {
-        None
+        /// Where the records begin in `struct sigcontext`: behind 34 registers, at a multiple of 16.
+        const RECORDS: usize = 288;
+        const RECORDS_BYTES: usize = 4_096;
+        const {
+            assert!(size_of::<libc::mcontext_t>() == RECORDS + RECORDS_BYTES);
+        }
+        let context = (&raw const self.0.uc_mcontext).cast::<u8>();
+        // SAFETY: the structure has that many bytes, all of which the system wrote.
+        let records = unsafe { &*context.add(RECORDS).cast::<[u8; RECORDS_BYTES]>() };
+        syndrome::memory_use(records)
     }
 
     pub(super) fn go_on_at(&mut self, registers: &TrapHandlerRegs, signals: &libc::sigset_t) {
         let TrapHandlerRegs { pc, sp, x0, x1, x29, lr } = *registers;
         let own = &mut self.0.uc_mcontext;
         (own.pc, own.sp) = (pc, sp);
+        // Whether the last instruction was an indirect branch: then only some may follow.
+        own.pstate &= !(3 << 10);
         for (register, value) in [(0, x0), (1, x1), (29, x29), (30, lr)] {
             own.regs[register] = value;
         }
