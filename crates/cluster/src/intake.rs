@@ -7,6 +7,7 @@
 pub mod entry;
 mod machine;
 mod queue;
+pub(crate) mod senders;
 pub mod server;
 mod workers;
 
@@ -255,6 +256,11 @@ impl Intake {
             self.0.arrived.notify_one();
         }
         given - queued
+    }
+
+    /// Takes entries that were read elsewhere and may be anybody's: they are shown, and decide nothing.
+    pub fn show(&self, entries: Vec<Entry>) {
+        self.current().show(entries);
     }
 
     /// Counts entries as they come, for ever.

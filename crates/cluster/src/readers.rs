@@ -2,12 +2,14 @@
 //! Flight Recorder as JSON. What they find goes into the intake, as if it had been posted.
 //!
 //! They follow files and directories that anybody may write, so each look reads a bounded amount, no
-//! link is followed, and what makes no sense is counted. Pickles, which the Flight Recorder also
+//! link is followed, what makes no sense is counted, and what others than the workers may have written
+//! is shown and decides nothing. Pickles, which the Flight Recorder also
 //! writes, are never read: reading one runs what it says.
 
 mod files;
 mod flight_recorder;
 mod inspector;
+mod owners;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,10 +18,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::epoch::Epoch;
-use crate::intake::Intake;
 use crate::intake::entry::Entry;
+use crate::intake::{Intake, Sender};
 use files::Files;
 use flight_recorder::Dumps;
+use owners::Owners;
 
 /// How the names of the Flight Recorder's dumps begin, in the directory that they are to be in. The
 /// rank stands behind it.
@@ -98,6 +101,7 @@ impl Format {
 pub struct Reader {
     path: PathBuf,
     way: Way,
+    owners: Owners,
     counts: ReaderCounts,
     /// The epoch of the last look.
     epoch: Option<Epoch>,
@@ -113,6 +117,8 @@ enum Way {
 struct Giving<'i> {
     intake: &'i Intake,
     part: Vec<Entry>,
+    /// Of whom the part is.
+    sender: Sender,
     given: usize,
     dropped: usize,
 }
@@ -125,32 +131,36 @@ impl Reader {
     #[must_use]
     pub fn new(format: Format, path: &Path) -> Self {
         let mut counts = ReaderCounts::default();
+        let mut owners = Owners::new();
         let way = match format {
-            Format::Inspector => Way::Inspector(Files::at_their_ends(path, &mut counts)),
+            Format::Inspector => {
+                Way::Inspector(Files::at_their_ends(path, &mut owners, &mut counts))
+            }
             Format::FlightRecorder => Way::FlightRecorder(Dumps::default()),
         };
-        Self { path: path.to_owned(), way, counts: ReaderCounts::default(), epoch: None }
+        Self { path: path.to_owned(), way, owners, counts: ReaderCounts::default(), epoch: None }
     }
 
     /// Reads what is new, and gives it to `intake`.
     pub fn look(&mut self, intake: &Intake) {
         let epoch = intake.epoch();
         let before = std::mem::replace(&mut self.epoch, epoch);
-        let mut giving = Giving { intake, part: Vec::new(), given: 0, dropped: 0 };
+        let mut giving = Giving::to(intake);
+        let (path, owners, counts) = (&self.path, &mut self.owners, &mut self.counts);
         match &mut self.way {
             Way::Inspector(files) => {
-                files.lines(&self.path, &mut self.counts, |line, counts| {
+                files.lines(path, owners, counts, |line, sender, counts| {
                     match inspector::entry(line, |pid| intake.rank_of_process(pid)) {
-                        Some(entry) => giving.put(entry),
+                        Some(entry) => giving.put(entry, sender),
                         None => counts.malformed += 1,
                     }
                 });
             }
             Way::FlightRecorder(dumps) => {
                 if before.is_some() && before != epoch {
-                    dumps.begin_anew(&self.path, &mut self.counts);
+                    dumps.begin_anew(path, owners, counts);
                 }
-                dumps.look(&self.path, &mut self.counts, |entry| giving.put(entry));
+                dumps.look(path, owners, counts, |entry, sender| giving.put(entry, sender));
             }
         }
         giving.give();
@@ -186,8 +196,16 @@ impl Reader {
 
 // === impl Giving ===
 
-impl Giving<'_> {
-    fn put(&mut self, entry: Entry) {
+impl<'i> Giving<'i> {
+    const fn to(intake: &'i Intake) -> Self {
+        Self { intake, part: Vec::new(), sender: Sender::Verified, given: 0, dropped: 0 }
+    }
+
+    fn put(&mut self, entry: Entry, sender: Sender) {
+        if sender != self.sender {
+            self.give();
+            self.sender = sender;
+        }
         self.part.push(entry);
         if self.part.len() == MAX_ENTRIES_AT_ONCE {
             self.give();
@@ -197,7 +215,13 @@ impl Giving<'_> {
     fn give(&mut self) {
         let part = std::mem::take(&mut self.part);
         let read = part.len();
-        let dropped = self.intake.take(part);
+        let dropped = match self.sender {
+            Sender::Verified => self.intake.take(part),
+            Sender::Unverified => {
+                self.intake.show(part);
+                0
+            }
+        };
         self.given += read - dropped;
         self.dropped += dropped;
     }

@@ -6,7 +6,6 @@ mod answers;
 mod connection;
 mod exposition;
 mod routes;
-mod senders;
 mod upgrade;
 
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
@@ -25,9 +24,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Intake;
+use crate::intake::senders::Senders;
 use crate::trust::{Spoken, TlsFiles, TlsPlan, TrustError};
 use connection::{Accepted, Peer, Stream};
-use senders::Senders;
 
 /// Connections at once: each of a node's workers may have one, and then some.
 pub const MAX_CONNECTIONS: usize = 2048;
@@ -193,7 +192,7 @@ impl Server {
             tls: tls.clone(),
             bodies: Arc::new(Semaphore::new(MAX_BODIES_KIB)),
             unverified_bodies: Arc::new(Semaphore::new(MAX_UNVERIFIED_BODIES_KIB)),
-            senders: Senders::new(),
+            senders: Senders::new("posts", "where one should post, have it send the agent's token"),
         };
         Ok(Self { sockets, app: Arc::new(app), tls })
     }

@@ -4,7 +4,7 @@
 //! took its name is.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use super::ReaderCounts;
+use super::owners::Owners;
+use crate::intake::Sender;
 
 /// Files of one directory that are followed.
 pub(super) const MAX_FILES: usize = 1024;
@@ -19,6 +21,25 @@ pub(super) const MAX_FILES: usize = 1024;
 const MAX_READ_BYTES: u64 = 1 << 20;
 /// Bytes of a whole file.
 pub(super) const MAX_WHOLE_BYTES: u64 = 16 << 20;
+
+/// The same of files that may be anybody's.
+const MAX_UNVERIFIED_FILES: usize = 64;
+/// Names of one directory that are looked at.
+const MAX_NAMES: usize = 16_384;
+
+/// A file's name, and whether anything in its directory can be evidence.
+pub(super) struct Named {
+    path: PathBuf,
+    directory: Sender,
+}
+
+/// A file, and whether what is in it is evidence.
+pub(super) struct Opened {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    pub(super) status: Metadata,
+    pub(super) sender: Sender,
+}
 
 /// Device and inode.
 pub(super) type Identity = (u64, u64);
@@ -31,35 +52,38 @@ pub(super) struct Files {
 
 impl Files {
     /// Everything that is there now counts as read.
-    pub(super) fn at_their_ends(path: &Path, counts: &mut ReaderCounts) -> Self {
+    pub(super) fn at_their_ends(
+        path: &Path,
+        owners: &mut Owners,
+        counts: &mut ReaderCounts,
+    ) -> Self {
         let mut files = Self::default();
-        for (_, file) in open_all(path, counts) {
-            if let Ok(status) = file.metadata() {
-                files.read_bytes.insert((status.dev(), status.ino()), status.len());
-            }
+        for Opened { status, .. } in
+            all(path, owners, counts).filter_map(|named| named.open(owners))
+        {
+            files.read_bytes.insert(identity(&status), status.len());
         }
         files
     }
 
-    /// Gives each new line to `take`, without its end.
+    /// Gives each new line to `take`, without its end, and whether it is evidence.
     pub(super) fn lines(
         &mut self,
         path: &Path,
+        owners: &mut Owners,
         counts: &mut ReaderCounts,
-        mut take: impl FnMut(&[u8], &mut ReaderCounts),
+        mut take: impl FnMut(&[u8], Sender, &mut ReaderCounts),
     ) {
         let before = std::mem::take(&mut self.read_bytes);
-        for (_, mut file) in open_all(path, counts) {
-            let Ok(status) = file.metadata() else { continue };
-            let identity = (status.dev(), status.ino());
+        let opened = all(path, owners, counts).filter_map(|named| named.open(owners));
+        for Opened { mut file, status, sender, .. } in opened {
+            let identity = identity(&status);
             let from = before.get(&identity).copied().unwrap_or(0);
             // One that is shorter than it was has been begun anew.
             let from = if status.len() < from { 0 } else { from };
-            let read = if status.len() > from {
-                read_lines(&mut file, from, counts, &mut take)
-            } else {
-                0
-            };
+            let take = |line: &[u8], counts: &mut ReaderCounts| take(line, sender, counts);
+            let read =
+                if status.len() > from { read_lines(&mut file, from, counts, take) } else { 0 };
             self.read_bytes.insert(identity, from + read);
         }
     }
@@ -71,7 +95,7 @@ fn read_lines(
     file: &mut File,
     from: u64,
     counts: &mut ReaderCounts,
-    take: &mut impl FnMut(&[u8], &mut ReaderCounts),
+    mut take: impl FnMut(&[u8], &mut ReaderCounts),
 ) -> u64 {
     let mut bytes = Vec::new();
     let read = file
@@ -93,39 +117,59 @@ fn read_lines(
     u64::try_from(end + 1).unwrap_or(0)
 }
 
-/// The file at `path`, or those in the directory there whose names do not begin with a dot, each opened
-/// when its turn comes.
-pub(super) fn open_all(
+/// The file at `path`, or those in the directory there whose names do not begin with a dot, in their
+/// order. Those that may be anybody's have a limit of their own, so that they take nobody's place.
+pub(super) fn all(
     path: &Path,
+    owners: &mut Owners,
     counts: &mut ReaderCounts,
-) -> impl Iterator<Item = (PathBuf, File)> + use<> {
-    let paths = list(path, counts).unwrap_or_else(|| vec![path.to_owned()]);
-    paths.into_iter().filter_map(|path| open(&path).map(|file| (path, file)))
-}
-
-/// The paths in a directory, in their order; nothing if it is none.
-fn list(path: &Path, counts: &mut ReaderCounts) -> Option<Vec<PathBuf>> {
-    let listed = std::fs::read_dir(path).ok()?;
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for entry in listed.flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
+) -> impl Iterator<Item = Named> + use<> {
+    let mut named = Vec::new();
+    match std::fs::read_dir(path) {
+        Ok(listed) => {
+            let directory = owners.directory(path);
+            let (mut verified, mut unverified) = (0, 0);
+            let entries = listed.flatten();
+            let seen = entries.filter(|one| !one.file_name().as_encoded_bytes().starts_with(b"."));
+            for (place, entry) in seen.enumerate() {
+                let status = if place < MAX_NAMES { entry.metadata().ok() } else { None };
+                let sender = status.map(|status| owners.file(directory, &status));
+                let (count, limit) = match sender {
+                    Some(Sender::Verified) => (&mut verified, MAX_FILES),
+                    Some(Sender::Unverified) => (&mut unverified, MAX_UNVERIFIED_FILES),
+                    None => (&mut unverified, 0),
+                };
+                if *count < limit {
+                    *count += 1;
+                    named.push(Named { path: entry.path(), directory });
+                } else {
+                    counts.files_left_out = counts.files_left_out.saturating_add(1);
+                }
+            }
         }
-        if paths.len() == MAX_FILES {
-            counts.files_left_out = counts.files_left_out.saturating_add(1);
-        } else {
-            paths.push(entry.path());
+        Err(_) => {
+            let directory = owners.directory(path.parent().unwrap_or(Path::new("/")));
+            named.push(Named { path: path.to_owned(), directory });
         }
     }
-    paths.sort_unstable();
-    Some(paths)
+    named.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    named.into_iter()
 }
 
-/// A regular file; nothing where it is a link, a pipe, or not to be read.
-fn open(path: &Path) -> Option<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
-    file.metadata().ok()?.is_file().then_some(file)
+pub(super) fn identity(status: &Metadata) -> Identity {
+    (status.dev(), status.ino())
+}
+
+impl Named {
+    /// A regular file; nothing where it is a link, a pipe, or not to be read.
+    pub(super) fn open(self, owners: &Owners) -> Option<Opened> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
+        let status = file.metadata().ok().filter(Metadata::is_file)?;
+        // What is open counts: the name may have been another file's before.
+        let sender = owners.file(self.directory, &status);
+        Some(Opened { path: self.path, file, status, sender })
+    }
 }
 
 /// All of a file; nothing where it is too long.

@@ -6,16 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::ReaderCounts;
-use super::files::{Identity, open_all, read_whole};
+use super::files::{self, Identity, Opened, read_whole};
 use super::inspector::whole_us;
+use super::owners::Owners;
 use crate::group::GroupId;
+use crate::intake::Sender;
 use crate::intake::entry::{Entry, MAX_MEMBERS_PER_GROUP, Told};
 use crate::latency::record::{CollectiveRecord, Operation, Stage, Waited};
 use crate::latency::{Collective, Direction};
@@ -35,6 +37,8 @@ pub(super) struct Dumps {
     /// When each file was written last, as the system says it, and how long it was.
     seen: BTreeMap<Identity, Written>,
     ranks: BTreeMap<Rank, Progress>,
+    /// The same of dumps that may be anybody's, which change nothing of the workers'.
+    unverified: BTreeMap<Rank, Progress>,
 }
 
 #[derive(Debug, Default)]
@@ -86,22 +90,31 @@ struct Operated {
 impl Dumps {
     /// What comes from now on is of new processes, which count from nothing; what is there is not
     /// theirs.
-    pub(super) fn begin_anew(&mut self, path: &Path, counts: &mut ReaderCounts) {
+    pub(super) fn begin_anew(
+        &mut self,
+        path: &Path,
+        owners: &mut Owners,
+        counts: &mut ReaderCounts,
+    ) {
         self.ranks.clear();
-        let there = open_all(path, counts);
-        self.seen = there.filter_map(|(_, file)| state(&file)).collect();
+        self.unverified.clear();
+        let there = files::all(path, owners, counts).filter_map(|named| named.open(owners));
+        self.seen = there.map(|opened| state(&opened.status)).collect();
     }
 
-    /// Reads the dumps that were written since the last look, and gives `put` what is new in them.
+    /// Reads the dumps that were written since the last look, and gives `put` what is new in them, and
+    /// whether it is evidence.
     pub(super) fn look(
         &mut self,
         path: &Path,
+        owners: &mut Owners,
         counts: &mut ReaderCounts,
-        mut put: impl FnMut(Entry),
+        mut put: impl FnMut(Entry, Sender),
     ) {
         let before = std::mem::take(&mut self.seen);
-        for (path, file) in open_all(path, counts) {
-            let Some((identity, written)) = state(&file) else { continue };
+        let opened = files::all(path, owners, counts).filter_map(|named| named.open(owners));
+        for Opened { path, file, status, sender } in opened {
+            let (identity, written) = state(&status);
             self.seen.insert(identity, written);
             if before.get(&identity) == Some(&written) {
                 continue;
@@ -111,52 +124,56 @@ impl Dumps {
                 continue;
             };
             let Some(bytes) = read_whole(file, counts) else { continue };
+            let ranks = match sender {
+                Sender::Verified => &mut self.ranks,
+                Sender::Unverified => &mut self.unverified,
+            };
             match serde_json::from_slice::<Dump>(&bytes) {
-                Ok(dump) => self.take(rank, dump, counts, &mut put),
+                Ok(dump) => take(ranks, rank, dump, counts, |entry| put(entry, sender)),
                 // It may be half written; the next look has all of it.
                 Err(_) => counts.malformed += 1,
             }
         }
     }
-
-    fn take(
-        &mut self,
-        rank: Rank,
-        dump: Dump,
-        counts: &mut ReaderCounts,
-        put: &mut impl FnMut(Entry),
-    ) {
-        if self.ranks.len() >= MAX_RANKS && !self.ranks.contains_key(&rank) {
-            counts.malformed += 1;
-            return;
-        }
-        let progress = self.ranks.entry(rank).or_default();
-        // Numbers that begin anew are those of a new process.
-        let newest = dump.entries.iter().map(|one| one.record_id).max().unwrap_or(0);
-        if newest.saturating_add(1) < progress.next {
-            *progress = Progress::default();
-        }
-        let groups = groups(&dump.pg_config, counts);
-        for (name, members) in &groups {
-            let told = Told::Group { group: GroupId::of_name(name), members: members.clone() };
-            put(Entry { epoch: None, told });
-        }
-        for operated in &dump.entries {
-            let is_over = operated.is_over();
-            if !progress.is_news(operated.record_id, is_over) {
-                continue;
-            }
-            match operated.record(rank, is_over, &groups) {
-                Some(record) => {
-                    put(Entry { epoch: None, told: Told::Operation(record) });
-                }
-                None => counts.malformed += 1,
-            }
-        }
-        progress.next = progress.next.max(newest.saturating_add(1));
-    }
 }
 
+/// Gives `put` what is new in a rank's dump.
+fn take(
+    ranks: &mut BTreeMap<Rank, Progress>,
+    rank: Rank,
+    dump: Dump,
+    counts: &mut ReaderCounts,
+    mut put: impl FnMut(Entry),
+) {
+    if ranks.len() >= MAX_RANKS && !ranks.contains_key(&rank) {
+        counts.malformed += 1;
+        return;
+    }
+    let progress = ranks.entry(rank).or_default();
+    // Numbers that begin anew are those of a new process.
+    let newest = dump.entries.iter().map(|one| one.record_id).max().unwrap_or(0);
+    if newest.saturating_add(1) < progress.next {
+        *progress = Progress::default();
+    }
+    let groups = groups(&dump.pg_config, counts);
+    for (name, members) in &groups {
+        let told = Told::Group { group: GroupId::of_name(name), members: members.clone() };
+        put(Entry { epoch: None, told });
+    }
+    for operated in &dump.entries {
+        let is_over = operated.is_over();
+        if !progress.is_news(operated.record_id, is_over) {
+            continue;
+        }
+        match operated.record(rank, is_over, &groups) {
+            Some(record) => {
+                put(Entry { epoch: None, told: Told::Operation(record) });
+            }
+            None => counts.malformed += 1,
+        }
+    }
+    progress.next = progress.next.max(newest.saturating_add(1));
+}
 impl Progress {
     /// Whether an operation is to be told: it was not known, or has ended since.
     fn is_news(&mut self, number: u64, is_over: bool) -> bool {
@@ -235,10 +252,8 @@ impl Operated {
     }
 }
 
-fn state(file: &File) -> Option<(Identity, Written)> {
-    let status = file.metadata().ok()?;
-    let written = (status.mtime(), status.mtime_nsec(), status.len());
-    Some(((status.dev(), status.ino()), written))
+fn state(status: &Metadata) -> (Identity, Written) {
+    (files::identity(status), (status.mtime(), status.mtime_nsec(), status.len()))
 }
 
 /// Groups' members by name, where there is one; those that cannot be read are counted and left out.

@@ -1,6 +1,7 @@
 //! Files as the tools write them, and as they should not be.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 
 use telltale_harness::Scratch;
 
@@ -236,4 +237,83 @@ fn what_the_flight_recorder_would_not_write_is_counted() {
     write("trace_3", &dump(&[(1, "gloo:all_reduce", "completed", "1")]));
     reader.look(&intake());
     assert_eq!((reader.counts().malformed, reader.counts().dropped), (7, 0));
+}
+
+/// What the last of these operations of rank 3 is, told by a reader, and how many are not verified.
+fn shown(intake: &Intake) -> (Vec<(u32, u64, u64)>, u64) {
+    let progress = progress(intake).into_iter();
+    let told = progress.map(|(_, rank, entered, finished)| (rank, entered, finished));
+    (told.collect(), intake.view().counts.unverified)
+}
+
+#[test]
+fn what_others_may_have_written_is_shown_and_is_no_evidence() {
+    let mode = |path: &Path, mode| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, permissions).unwrap();
+    };
+    let ended = |number| dump(&[(number, "gloo:barrier", "completed", "2000000")]);
+    for (of_directory, of_file, is_evidence) in [
+        (0o755, 0o644, true),
+        (0o1777, 0o600, true),
+        (0o700, 0o666, false),
+        (0o1777, 0o646, false),
+        (0o777, 0o600, false),
+    ] {
+        let place = Scratch::new();
+        let directory = place.join("dumps");
+        std::fs::create_dir(&directory).unwrap();
+        mode(&directory, of_directory);
+        let path = directory.join("trace_3");
+        std::fs::write(&path, ended(4)).unwrap();
+        mode(&path, of_file);
+        let intake = intake();
+        Reader::new(Format::FlightRecorder, &directory).look(&intake);
+        let expected = if is_evidence { (vec![(3, 4, 4)], 0) } else { (vec![], 2) };
+        assert_eq!(shown(&intake), expected, "{of_directory:o} {of_file:o}");
+        // One that is read by its own name, in the same way, line by line.
+        let lines = directory.join("one.log");
+        append(&lines, "");
+        mode(&lines, of_file);
+        let mut reader = Reader::new(Format::Inspector, &lines);
+        append(&lines, &format!("{}\n", line("0xa", 4, "5")));
+        let intake = self::intake();
+        assert_eq!(progress(&intake), []);
+        reader.look(&intake);
+        assert_eq!(shown(&intake).1, u64::from(!is_evidence), "{of_directory:o} {of_file:o}");
+    }
+}
+
+#[test]
+fn files_of_another_user_change_nothing_of_the_workers_files() {
+    if !telltale_harness::needs_root("readers::files_of_another_user_change_nothing") {
+        return;
+    }
+    let strange = |path: &Path| std::os::unix::fs::chown(path, Some(61_054), None).unwrap();
+    let place = Scratch::new();
+    let own = place.join("nccl_trace_rank_3");
+    let ended = |number| dump(&[(number, "gloo:barrier", "completed", "2000000")]);
+    std::fs::write(&own, ended(4)).unwrap();
+    // It says of the same rank what is far ahead, and others take up all there is room for.
+    let other = place.join("a_trace_rank_3");
+    std::fs::write(&other, ended(1_000)).unwrap();
+    strange(&other);
+    for number in 0..files::MAX_FILES {
+        let path = place.join(format!("b_{number}"));
+        std::fs::write(&path, "").unwrap();
+        strange(&path);
+    }
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let intake = intake();
+    reader.look(&intake);
+    assert_eq!(shown(&intake).0, [(3, 4, 4)]);
+    assert!(reader.counts().files_left_out > 900, "{:?}", reader.counts());
+    std::fs::write(&own, ended(5)).unwrap();
+    reader.look(&intake);
+    assert_eq!(shown(&intake).0, [(3, 5, 5)]);
+    // A directory of another user: who owns it can put any file in another's place.
+    strange(place.path());
+    std::fs::write(&own, ended(6)).unwrap();
+    reader.look(&intake);
+    assert_eq!(shown(&intake).0, [(3, 5, 5)]);
 }

@@ -7,6 +7,7 @@ mod devices;
 mod escapes;
 mod etcd;
 mod files;
+mod forged_files;
 mod forged_posts;
 mod held_up;
 mod job;

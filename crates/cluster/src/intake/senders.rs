@@ -1,7 +1,7 @@
-//! Whose posts are evidence: those of root and of the agent's own user, who may end the workers anyway,
+//! Whose posts and files are evidence: those of root and of the agent's own user, who may end the workers anyway,
 //! and of the users that processes run as which the agent started, or those in turn.
 //!
-//! Nothing here opens a socket: the kernel has said who is at its other end.
+//! Nothing here opens a socket or a file: the kernel has said whose it is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,9 +18,12 @@ const MAX_PROCESSES: usize = 4096;
 /// Users who are logged as strangers.
 const MAX_LOGGED: usize = 16;
 
-/// The users whose posts are evidence.
+/// The users whose posts, or files, are evidence.
 #[derive(Debug)]
-pub(super) struct Senders {
+pub(crate) struct Senders {
+    /// What they send, and what to do where another user should, for the log.
+    what: &'static str,
+    remedy: &'static str,
     own: u32,
     pid: u32,
     known: Mutex<Known>,
@@ -38,8 +41,10 @@ struct Known {
 
 impl Senders {
     /// Those of this process's agent.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new(what: &'static str, remedy: &'static str) -> Self {
         Self {
+            what,
+            remedy,
             own: rustix::process::geteuid().as_raw(),
             pid: std::process::id(),
             known: Mutex::default(),
@@ -47,12 +52,12 @@ impl Senders {
     }
 
     /// Whether this user is root or the agent's own.
-    pub(super) const fn is_own(&self, user: u32) -> bool {
+    pub(crate) const fn is_own(&self, user: u32) -> bool {
         user == 0 || user == self.own
     }
 
-    /// Whether this user's posts are evidence.
-    pub(super) fn has(&self, user: u32) -> bool {
+    /// Whether what this user sends is evidence.
+    pub(crate) fn has(&self, user: u32) -> bool {
         if self.is_own(user) {
             return true;
         }
@@ -66,9 +71,10 @@ impl Senders {
         }
         let is_known = known.users.contains(&user);
         if !is_known && known.logged.len() < MAX_LOGGED && known.logged.insert(user) {
+            let Self { what, remedy, .. } = self;
             log::warn(&format!(
-                "posts of user {user} are shown and decide nothing: none of this node's workers runs \
-                 as that user; where one should post, have it send the agent's token"
+                "{what} of user {user} are shown and decide nothing: none of this node's workers runs \
+                 as that user; {remedy}"
             ));
         }
         is_known
@@ -117,7 +123,7 @@ mod tests {
         if !needs_root("intake::users_of_processes_that_were_started_here_are_known") {
             return;
         }
-        let senders = Senders { own: 61_004, ..Senders::new() };
+        let senders = Senders { own: 61_004, ..Senders::new("posts", "send the token") };
         assert!(senders.has(0) && senders.has(61_004));
         assert!(!senders.has(61_005), "nobody's here");
         let mut command = Command::new("cat");
