@@ -9,7 +9,7 @@ use std::time::Duration;
 use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
 use telltale_schema::clock::Clock;
-use telltale_schema::snapshot::{SCHEMA_VERSION, Snapshot, SourceStatus};
+use telltale_schema::snapshot::{Device, SCHEMA_VERSION, Snapshot, SourceStatus};
 
 use crate::clean::CleanReport;
 use crate::clock::SystemClock;
@@ -213,6 +213,13 @@ impl Collector {
             self.hardware.read_heartbeats();
             looks -= 1;
         }
+    }
+
+    /// Takes over the faults of these devices, which are from a snapshot of another reader of this
+    /// machine that has watched it for longer. The next [`Self::collect`] has those that still hold:
+    /// a heartbeat that shows the same count, and a chip that the driver does not list.
+    pub fn learn_faults(&mut self, devices: &[Device]) {
+        self.hardware.learn_faults(devices);
     }
 
     /// Whether [`Self::watch_heartbeats`] has something to wait for.

@@ -530,15 +530,21 @@ impl Processes {
         pids: &mut Vec<Option<u32>>,
         now: (Timestamp, u64),
     ) -> RowOwner {
+        let (procfs, standpoint) = (&self.procfs, &self.standpoint);
+        let ahead_ns = |pid| {
+            let process = procfs.directory(pid);
+            process.map_or(0, |process| standpoint.monotonic_ahead_ns(&process))
+        };
         for (place, pid) in pids.iter().enumerate() {
             let Some(pid) = pid else { continue };
-            let description = self.descriptions.of(*pid, &self.procfs, now);
-            if description.is_some_and(|description| rows::fits(row, *pid, description)) {
+            let description = self.descriptions.of(*pid, procfs, now);
+            let fits = |it: &Description| rows::fits(row, *pid, it, || ahead_ns(*pid));
+            if description.is_some_and(fits) {
                 return RowOwner::Observed(place);
             }
         }
-        if let Some(description) = self.descriptions.of(row.pid, &self.procfs, now)
-            && rows::fits(row, row.pid, description)
+        if let Some(description) = self.descriptions.of(row.pid, procfs, now)
+            && rows::fits(row, row.pid, description, || ahead_ns(row.pid))
         {
             let process = description.process(row.pid, None, now.0);
             observed.push(ProcessObservation::bare(process));

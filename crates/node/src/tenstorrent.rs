@@ -18,7 +18,7 @@ use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{
-    DeviceFault, DeviceFaultKind, Holder, SourceError, SourceStatus, Telemetry,
+    Device, DeviceFault, DeviceFaultKind, Holder, SourceError, SourceStatus, Telemetry,
 };
 
 use crate::patience::{Limits, Patience, TaskName};
@@ -138,6 +138,12 @@ impl TenstorrentSource {
     /// Reads the chips' heartbeats; all else is as it was read last, with its own time.
     pub fn read_heartbeats(&mut self) -> HardwareReading {
         self.read_those(|item| item.file == HEARTBEAT)
+    }
+
+    /// Takes over what another reader of this machine knows of its chips' faults; see
+    /// [`crate::Collector::learn_faults`].
+    pub fn learn_faults(&mut self, devices: &[Device]) {
+        self.faults.learn(devices, (self.clock.monotonic_ns(), self.clock.now()));
     }
 
     /// Whether a chip has a heartbeat that has not been seen to count, and which may still do so.

@@ -79,6 +79,7 @@ pub(crate) enum Get {
     Busy,
     MemoryBusy,
     Holders,
+    Faults,
     Used(MemorySpace),
     Free(MemorySpace),
     Capacity(MemorySpace),
@@ -102,7 +103,7 @@ const fn of_device(name: &'static str, kind: FieldKind, get: Get, help: &'static
 
 /// All fields: a process's, then what it has on the device of the row, then the device's own.
 #[rustfmt::skip]
-pub(crate) const FIELDS: [Field; 51] = [
+pub(crate) const FIELDS: [Field; 52] = [
     of_process("pid", COUNT, Get::Pid, "pid in the service's PID namespace"),
     of_process("namespace_pid", COUNT, Get::NamespacePid, "pid in the process's own PID namespace, where that differs"),
     of_process("name", FieldKind::Text, Get::Name, "short name of the process"),
@@ -144,6 +145,7 @@ pub(crate) const FIELDS: [Field; 51] = [
     of_device("busy", SHARE, Get::Busy, "share of the last time in which it was computing"),
     of_device("memory_busy", SHARE, Get::MemoryBusy, "share of the last time in which its memory was read or written"),
     of_device("holders", COUNT, Get::Holders, "processes that have it open"),
+    of_device("fault", FieldKind::Text, Get::Faults, "`heartbeat_stopped`, `vanished`, or both with a space between them; absent where no fault is known"),
     of_device("device.dram", BYTES, Get::Used(MemorySpace::Dram), "DRAM in use, by whomever"),
     of_device("device.dram_free", BYTES, Get::Free(MemorySpace::Dram), "DRAM that is free"),
     of_device("device.dram_capacity", BYTES, Get::Capacity(MemorySpace::Dram), "DRAM there is"),

@@ -110,6 +110,7 @@ impl<'a> Subject<'a> {
                 .holders
                 .value()
                 .map(|holders| number(u64::try_from(holders.len()).unwrap_or(u64::MAX))),
+            Get::Faults => device.fault_names().map(|names| Value::Text(names.into())),
             Get::Used(space) => used(device.space(space)?).map(number),
             Get::Capacity(space) => capacity(device.space(space)?).map(number),
             Get::Free(space) => {

@@ -13,7 +13,7 @@ use crate::rows;
 /// The names of the columns of [`devices`], as one row.
 pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,pci_address,\
     temperature_celsius,power_watts,aiclk_hertz,dram_used_bytes,dram_capacity_bytes,\
-    l1_used_bytes,l1_capacity_bytes\r\n";
+    l1_used_bytes,l1_capacity_bytes,faults\r\n";
 
 /// The names of the columns of [`processes`], as one row.
 pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,state,device,kind,\
@@ -43,6 +43,7 @@ pub fn devices(snapshot: &Snapshot) -> String {
                 capacity(device, MemorySpace::Dram),
                 used(device, MemorySpace::L1),
                 capacity(device, MemorySpace::L1),
+                device.fault_names().unwrap_or_default(),
             ],
             &mut text,
         );

@@ -18,6 +18,7 @@ use telltale_smi::{Style, Tone};
 
 use crate::arguments::DoctorArguments;
 use crate::exit::{Failure, Status};
+use crate::known::Question;
 use crate::output::Output;
 use finding::{Finding, Verdict};
 
@@ -36,8 +37,10 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
         ..CollectOptions::default()
     };
     let options = arguments.hardware.limit(options);
+    let question = Question::ask(place);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     collector.collect();
+    question.teach(&mut collector);
     collector.watch_heartbeats();
     let snapshot = collector.collect();
     let output = Output::detect();

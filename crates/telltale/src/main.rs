@@ -19,6 +19,7 @@ mod health;
 mod history;
 mod hosts;
 mod interrupt;
+mod known;
 mod man;
 mod output;
 mod parent;

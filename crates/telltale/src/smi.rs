@@ -16,6 +16,7 @@ use telltale_schema::snapshot::Snapshot;
 use crate::arguments::{Place, SmiArguments};
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
+use crate::known::Question;
 use crate::output::Output;
 use crate::top::{self, Opening};
 
@@ -89,18 +90,15 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     if arguments.with_host {
         options.host = HostUse::Always;
     }
+    let question = Question::ask(&arguments.place);
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
-        let mut snapshot = collector.collect();
-        let shows_faults = form == Form::Tables { details: true };
-        if shows_faults && collector.awaits_heartbeats() {
-            collector.watch_heartbeats();
-            snapshot = collector.collect();
-        }
+        let snapshot = look(&mut collector, question, form == Form::Tables { details: true });
         let status = show_once(&snapshot, cleaned.as_ref(), view, &output)?;
         return Ok(status.after(cleaned.is_some_and(|report| report.failed > 0)));
     };
+    question.teach(&mut collector);
     let interrupt = Interrupt::listen().map_err(|error| Failure::because(&error))?;
     let title = format!("Every {} s; Ctrl-C ends it", period.as_secs_f64());
     let watch = Watch { period, until: None, view, title: &title, below: |_| None };
@@ -111,6 +109,18 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
         Ok(cleaned)
     })?;
     Ok(status(&last).after(not_cleaned))
+}
+
+/// One snapshot, with the faults that the service knows of. `watches` waits for heartbeats too.
+fn look(collector: &mut Collector, question: Question, watches: bool) -> Snapshot {
+    let snapshot = collector.collect();
+    // Most machines have no fault, and need no second look.
+    let taught = question.teach(collector);
+    let awaits = watches && collector.awaits_heartbeats();
+    if awaits {
+        collector.watch_heartbeats();
+    }
+    if taught || awaits { collector.collect() } else { snapshot }
 }
 
 /// Whether what is watched is shown full-screen.

@@ -18,10 +18,21 @@ const MAX_MAPS_BYTES: usize = 32 << 20;
 /// How a ledger's name ends, also in `/proc/<pid>/maps` of a process whose ledger was removed.
 const LEDGER_ENDINGS: [&[u8]; 2] = [b".tt", b".tt (deleted)"];
 
-/// How far the boot clock of a process's time namespace is ahead of the machine's, in nanoseconds.
-/// None where the kernel has no time namespaces, or does not tell.
-pub(super) fn boot_offset_ns(process: &Directory) -> Option<i128> {
-    offset_ns(&process.attribute("timens_offsets").ok()?, b"boottime")
+/// How far the clocks of a time namespace are ahead of the machine's, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ClockOffsets {
+    /// The clock that start times in `/proc` are of.
+    pub(super) boot_ns: i128,
+    /// The monotonic clock.
+    pub(super) monotonic_ns: i128,
+}
+
+/// The offsets of a process's time namespace. None where the kernel has no time namespaces, or does
+/// not tell.
+pub(super) fn clock_offsets(process: &Directory) -> Option<ClockOffsets> {
+    let text = process.attribute("timens_offsets").ok()?;
+    let (boot_ns, monotonic_ns) = (offset_ns(&text, b"boottime")?, offset_ns(&text, b"monotonic")?);
+    Some(ClockOffsets { boot_ns, monotonic_ns })
 }
 
 /// The offset of one clock in `/proc/<pid>/timens_offsets`, see time_namespaces(7).

@@ -15,7 +15,7 @@ use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_ledger::{FileNumber, LedgerReader, WriterLock};
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
 
-use super::evidence::{Mappings, boot_offset_ns, maps, started_then};
+use super::evidence::{ClockOffsets, Mappings, clock_offsets, maps, started_then};
 use super::namesakes::Namesakes;
 use super::status::{Found, Procfs, Status};
 use crate::tree::Directory;
@@ -89,8 +89,8 @@ pub(crate) struct Standpoint {
     pub(crate) namespace: Option<u64>,
     /// Every process can be seen: the first PID namespace, and nothing is hidden in `/proc`.
     pub(crate) sees_all: bool,
-    /// How far our boot clock is ahead of the machine's.
-    boot_offset_ns: i128,
+    /// How far our clocks are ahead of the machine's.
+    offsets: ClockOffsets,
 }
 
 /// Whether a process is the one that was claimed.
@@ -138,8 +138,13 @@ impl Standpoint {
         let first_is_seen = || matches!(procfs.find(1), Found::Process(..));
         let sees_all = namespace == Some(FIRST_PID_NAMESPACE) && first_is_seen();
         let own = procfs.directory(std::process::id()).ok();
-        let boot_offset_ns = own.and_then(|own| boot_offset_ns(&own)).unwrap_or(0);
-        Self { boot_id, namespace, sees_all, boot_offset_ns }
+        let offsets = own.and_then(|own| clock_offsets(&own)).unwrap_or_default();
+        Self { boot_id, namespace, sees_all, offsets }
+    }
+
+    /// How far a process's monotonic clock is ahead of ours, in nanoseconds.
+    pub(crate) fn monotonic_ahead_ns(&self, process: &Directory) -> i128 {
+        clock_offsets(process).map_or(0, |it| it.monotonic_ns - self.offsets.monotonic_ns)
     }
 }
 
@@ -286,14 +291,15 @@ impl<'a> Checks<'a> {
     /// Whether a process started at these ticks by our clock or by that of its time namespace.
     fn started_then(&self, directory: &Directory, status: &Status, claimed: u64) -> bool {
         let seen = status.start_time_ticks;
-        let ahead_ns = || boot_offset_ns(directory).unwrap_or(0) - self.standpoint.boot_offset_ns;
+        let offset_ns = || clock_offsets(directory).unwrap_or_default().boot_ns;
+        let ahead_ns = || offset_ns() - self.standpoint.offsets.boot_ns;
         seen == claimed || started_then(seen, claimed, ahead_ns())
     }
 
     /// Whether a process is in another time namespace than we, as one that was restored is (CRIU makes
     /// one so that its clocks go on).
     fn has_other_clock(&self, directory: &Directory) -> bool {
-        boot_offset_ns(directory).is_none_or(|offset| offset != self.standpoint.boot_offset_ns)
+        clock_offsets(directory).is_none_or(|it| it.boot_ns != self.standpoint.offsets.boot_ns)
     }
 
     fn maps(&self, pid: u32, ledger: &LedgerReader) -> Option<bool> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use telltale_ledger::RegionMirror;
 use telltale_ledger::region::{
     Counters, FileIdentity, Finding, LastUpdate, Now, ProcessRow, ReadError, RegionKind,
-    RegionReading, scan,
+    RegionReading, UpdateClock, scan,
 };
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
@@ -160,19 +160,65 @@ pub(crate) fn left_by(
     })
 }
 
-/// Whether the row can be this process's.
-pub(crate) fn fits(row: &ProcessRow, pid: u32, process: &Description) -> bool {
+/// Whether the row can be this process's, whose monotonic clock is `ahead_ns` ahead of ours.
+pub(crate) fn fits(
+    row: &ProcessRow,
+    pid: u32,
+    process: &Description,
+    ahead_ns: impl FnOnce() -> i128,
+) -> bool {
     let known_pid = row.pid == pid || process.namespace_pids.contains(&row.pid);
     let named = row.name.is_empty() || row.name == process.name;
-    known_pid && named && !is_younger(process.start_time_ticks, &row.last_update)
+    let uptime_ns = crate::clock::since_boot_ns();
+    let is_younger =
+        || is_younger((process.start_time_ticks, uptime_ns), &row.last_update, ahead_ns);
+    known_pid && named && !is_younger()
 }
 
 /// Whether a process that started then is younger than the row's last change: then the pid was
-/// given out again.
-fn is_younger(start_time_ticks: u64, last_update: &LastUpdate) -> bool {
-    let LastUpdate::Ago { age_ns, .. } = last_update else { return false };
-    let uptime_ns = crate::clock::since_boot_ns();
+/// given out again. Start and uptime are by our boot clock.
+///
+/// A stamp of the monotonic clock counts as in the time namespace of its writer, which is asked for
+/// only where the process would otherwise be refused.
+fn is_younger(
+    (start_time_ticks, uptime_ns): (u64, u64),
+    last_update: &LastUpdate,
+    ahead_ns: impl FnOnce() -> i128,
+) -> bool {
+    let LastUpdate::Ago { clock, age_ns, .. } = *last_update else { return false };
     let start_ns = start_time_ticks.saturating_mul(NANOSECONDS_PER_TICK);
-    let process_age_ns = uptime_ns.saturating_sub(start_ns);
-    process_age_ns.saturating_add(SLACK_NS) < *age_ns
+    // One that started before our boot clock did has a start beyond all bounds, and no age.
+    let Some(process_age_ns) = uptime_ns.checked_sub(start_ns) else { return false };
+    let oldest_ns = i128::from(process_age_ns.saturating_add(SLACK_NS));
+    let age_ns = i128::from(age_ns);
+    oldest_ns < age_ns && (clock == UpdateClock::Epoch || oldest_ns < age_ns + ahead_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_younger;
+    use telltale_ledger::region::{LastUpdate, UpdateClock};
+
+    #[test]
+    fn a_row_is_dated_by_the_clock_of_its_writer() {
+        const HOUR: u64 = 3_600_000_000_000;
+        // Two hours after the boot; the process began in the second of them.
+        let younger = |start_ticks, clock, age_ns, ahead_ns: i128| {
+            let last_update = LastUpdate::Ago { clock, stamp_ns: 1, age_ns };
+            is_younger((start_ticks, 2 * HOUR), &last_update, || ahead_ns)
+        };
+        let start = HOUR / 10_000_000;
+        let (monotonic, epoch) = (UpdateClock::Monotonic, UpdateClock::Epoch);
+        for clock in [monotonic, epoch] {
+            assert!(!younger(start, clock, HOUR, 0));
+            assert!(younger(start, clock, HOUR + HOUR / 2, 0), "of an earlier process");
+        }
+        // Its monotonic clock is behind ours by half an hour, which makes its stamps look older.
+        let half = i128::from(HOUR / 2);
+        assert!(!younger(start, monotonic, HOUR + HOUR / 2, -half));
+        assert!(younger(start, epoch, HOUR + HOUR / 2, -half), "the wall clock is one for all");
+        assert!(younger(start, monotonic, 2 * HOUR, -half));
+        // `/proc` shows a start before the beginning of our boot clock as one without end.
+        assert!(!younger((u64::MAX - HOUR) / 10_000_000, monotonic, 2 * HOUR, 0));
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use telltale_schema::chip::{ChipFacts, ChipIdentity, PciAddress};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{DeviceFault, DeviceFaultKind, Telemetry};
+use telltale_schema::snapshot::{Device, DeviceFault, DeviceFaultKind, Telemetry};
 
 use super::ChipReading;
 
@@ -90,6 +90,35 @@ impl Faults {
         self.beats.retain(|pci, _| here.contains(pci));
     }
 
+    /// Takes over the faults that another reader has found by watching this machine for longer, as its
+    /// snapshot has them. The next look confirms or refutes each.
+    pub(super) fn learn(&mut self, devices: &[Device], now: Moment) {
+        for device in devices {
+            let Some((chip, pci)) = device.identity.chip().and_then(|it| Some((it, it.pci?)))
+            else {
+                continue;
+            };
+            if let Some(fault) = device.fault(DeviceFaultKind::HeartbeatStopped)
+                && let Reading::Value { value, at } = device.telemetry.heartbeat_total
+            {
+                // Far enough back that one reading of the same value is enough.
+                let since = (now.0.saturating_sub(2 * HEARTBEAT_TIMEOUT_NS), fault.since);
+                let known =
+                    Beat { value, read_at: at, since, looked_ns: since.0, has_moved: false };
+                let beat = self.beats.entry(pci).or_insert(known);
+                if beat.value == value {
+                    beat.since = since;
+                }
+            }
+            if let Some(fault) = device.fault(DeviceFaultKind::Vanished) {
+                let since = now.0.saturating_sub(now.1.since_ns(fault.since));
+                let (identity, facts) = (chip.clone(), device.facts.clone());
+                let gone = Some((since, fault.since));
+                self.seen.entry(pci).or_insert(Seen { identity, facts, gone });
+            }
+        }
+    }
+
     /// Whether a heartbeat has not been seen to count and is not given up.
     pub(super) fn awaits_heartbeats(&self) -> bool {
         self.beats.values().any(|beat| !beat.has_moved && !beat.stands_still())
@@ -162,7 +191,7 @@ mod tests {
     use telltale_schema::chip::ChipIdentity;
     use telltale_schema::clock::Timestamp;
     use telltale_schema::reading::{Absence, Reading};
-    use telltale_schema::snapshot::{DeviceFaultKind, Telemetry};
+    use telltale_schema::snapshot::{Device, DeviceFaultKind, Telemetry};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -228,6 +257,54 @@ mod tests {
         look(&mut faults, std::slice::from_ref(&none), 1001);
         assert!(!faults.awaits_heartbeats(), "a chip without one is no fault");
         assert_eq!(look(&mut faults, &[none], 2000)[0].faults, []);
+    }
+
+    /// A device of a snapshot, as its node found it at second 0.
+    fn device(reading: ChipReading) -> Device {
+        Device {
+            id: String::new(),
+            identity: reading.identity.into(),
+            facts: reading.facts,
+            telemetry: reading.telemetry,
+            spaces: Vec::new(),
+            kinds: Vec::new(),
+            holders: reading.holders,
+            faults: reading.faults,
+        }
+    }
+
+    #[test]
+    fn what_another_has_found_is_confirmed_or_refuted_by_one_look() {
+        let beating = |value| chip(1, Reading::new(value, moment(50).1));
+        let mut other = Faults::default();
+        look(&mut other, &[chip(1, Reading::new(7, moment(0).1))], 0);
+        let found = look(&mut other, &[chip(1, Reading::new(7, moment(9).1))], 9);
+        let stopped: Vec<Device> = found.into_iter().map(device).collect();
+        let kinds = |faults: &mut Faults, chips: &[ChipReading]| {
+            let all = look(faults, chips, 50).into_iter().flat_map(|chip| chip.faults);
+            all.map(|fault| (fault.kind, fault.since)).collect::<Vec<_>>()
+        };
+        let still = (DeviceFaultKind::HeartbeatStopped, moment(0).1);
+        // Taught before the first look, and after it.
+        for looked in [false, true] {
+            for (value, expected) in [(7, vec![still]), (8, vec![])] {
+                let mut faults = Faults::default();
+                if looked {
+                    assert_eq!(kinds(&mut faults, &[beating(value)]), []);
+                }
+                faults.learn(&stopped, moment(50));
+                assert_eq!(kinds(&mut faults, &[beating(value)]), expected);
+                assert_eq!(faults.awaits_heartbeats(), value == 8, "a stopped one is not awaited");
+            }
+        }
+
+        let gone = look(&mut other, &[], 20).into_iter().map(device).collect::<Vec<_>>();
+        let vanished = (DeviceFaultKind::Vanished, moment(20).1);
+        for (chips, expected) in [(vec![], vec![vanished]), (vec![beating(9)], vec![])] {
+            let mut faults = Faults::default();
+            faults.learn(&gone, moment(50));
+            assert_eq!(kinds(&mut faults, &chips), expected);
+        }
     }
 
     #[test]

@@ -63,6 +63,14 @@ impl DeviceFaultKind {
     /// come at the end.
     pub const ALL: [Self; 2] = [Self::HeartbeatStopped, Self::Vanished];
 
+    /// Its name as in JSON, for scripts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HeartbeatStopped => "heartbeat_stopped",
+            Self::Vanished => "vanished",
+        }
+    }
+
     /// Its name in a few words.
     pub const fn words(self) -> &'static str {
         match self {
@@ -76,6 +84,12 @@ impl Device {
     /// The fault of this kind, if it has it.
     pub fn fault(&self, kind: DeviceFaultKind) -> Option<&DeviceFault> {
         self.faults.iter().find(|fault| fault.kind == kind)
+    }
+
+    /// The names of its faults with a space between two; none where no fault is known.
+    pub fn fault_names(&self) -> Option<String> {
+        let names: Vec<&str> = self.faults.iter().map(|fault| fault.kind.name()).collect();
+        (!names.is_empty()).then(|| names.join(" "))
     }
 }
 

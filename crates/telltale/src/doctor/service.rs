@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::geteuid;
-use telltale_node::alerts::{Alert, AlertState};
 use telltale_node::configuration::{Layers, Refusal};
 use telltale_node::grpc::{
-    ConnectError, Health, HealthEndpoint, HealthError, ReachError, ask_alerts, ask_health, connect,
+    ConnectError, Health, HealthEndpoint, HealthError, ReachError, ask_health,
 };
 use telltale_node::history::{DatabaseError, Reader};
 use telltale_schema::quantity::bytes;
@@ -23,9 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Free bytes of a file system below which a history may not go on.
 const LITTLE_BYTES: u64 = 64 << 20;
-
-/// The rule of the program by which a service tells of a device that has vanished.
-const VANISHED: &str = "device_vanished";
 
 /// Where packages and people put the service's unit.
 const UNITS: [&str; 3] = [
@@ -55,8 +51,6 @@ fn answering(place: &Place, findings: &mut Vec<Finding>) {
             Ok(Health::Serving) => {
                 let what = format!("answers on {}", socket.display());
                 findings.push(Finding::works("service", what));
-                let asked = async { tokio::time::timeout(PATIENCE, vanished(&socket)).await };
-                findings.extend(runtime.block_on(asked).unwrap_or_default());
                 return;
             }
             Err(HealthError::Reach(ReachError::Socket(error))) if error.is_missing() => {}
@@ -66,19 +60,6 @@ fn answering(place: &Place, findings: &mut Vec<Finding>) {
         }
     }
     findings.push(worst.unwrap_or_else(|| none_runs(place)));
-}
-
-/// Devices that were there since the service began and are no more, which one look cannot know.
-async fn vanished(socket: &Path) -> Vec<Finding> {
-    let Ok(mut client) = connect(socket).await else { return Vec::new() };
-    let Ok(found) = ask_alerts(&mut client).await else { return Vec::new() };
-    let fires = |alert: &&Alert| alert.rule == VANISHED && alert.state == AlertState::Firing;
-    let told = found.alerts.iter().filter(fires);
-    told.map(|alert| {
-        Finding::broken("device", &*alert.text, "sudo dmesg | grep -i tenstorrent")
-            .mended_by("telltale alerts")
-    })
-    .collect()
 }
 
 /// A socket at which no service serves.

@@ -111,6 +111,54 @@ fn a_service_tells_of_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end()
 }
 
 #[test]
+fn one_look_says_in_every_form_what_the_service_has_found_by_watching() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let mut machine = machine(&root);
+    let smi = |arguments: &[&str]| command(&place, &[&["smi"], arguments].concat());
+    let says = |arguments: &[&str], words: &str| {
+        // A service that is too busy to answer at once is not waited for.
+        wait_until(&format!("smi {arguments:?} to say {words:?}"), PATIENCE, || {
+            smi(arguments).out.contains(words)
+        });
+    };
+    let chosen = ["--query-device", "device,fault", "--format", "csv,noheader"];
+    let alone = smi(&[]);
+    assert!(!alone.out.contains("stands still"), "one look alone cannot know: {alone:?}");
+    assert_eq!(smi(&chosen).out, "251732099,\r\n251732099R,\r\n");
+
+    let file = place.join("t.toml");
+    fs::write(&file, RULES).unwrap();
+    let mut serve = telltale();
+    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
+    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
+    let mut service = Serving::start(&mut serve);
+    service.says("alert heartbeat_stopped fires: device ");
+    says(&[], "251732099: its heartbeat stands still at ");
+    says(&["--plain", "-d"], "251732099: its heartbeat stands still at ");
+    says(&["--json"], "\"faults\":[{\"kind\":\"heartbeat_stopped\",\"since\":1");
+    says(&["--csv"], ",heartbeat_stopped\r\n");
+    says(&chosen, "251732099,heartbeat_stopped\r\n251732099R,\r\n");
+    says(&["--csv", "--filter", "fault == heartbeat_stopped"], ",heartbeat_stopped\r\n");
+    let healthy = smi(&["--csv", "--filter", "fault is absent"]);
+    assert!(!healthy.out.contains("heartbeat_stopped"), "{healthy:?}");
+
+    let vanish = Fault::Vanish { ordinal: 0, returns_as: None };
+    machine.inject(vanish.clone()).unwrap();
+    service.says("alert device_vanished fires: device ");
+    says(&[], "251732099: the driver does not list it any more");
+    says(&["--json"], "\"kind\":\"vanished\"");
+    says(&chosen, "251732099,vanished\r\n251732099R,vanished\r\n");
+
+    // What has ended is not said, though the service may not have looked since.
+    machine.clear(&vanish).unwrap();
+    let back = smi(&chosen);
+    assert!(!back.out.contains("vanished"), "{back:?}");
+    service.end();
+    assert!(!smi(&[]).out.contains("stands still"), "nobody knows it any more");
+}
+
+#[test]
 fn a_view_that_stays_keeps_the_row_of_a_chip_that_vanished() {
     let place = Scratch::new();
     let root = place.join("m");

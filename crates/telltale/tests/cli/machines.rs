@@ -158,14 +158,15 @@ fn csv_has_a_row_a_device_with_raw_numbers() {
             "dram_used_bytes",
             "dram_capacity_bytes",
             "l1_used_bytes",
-            "l1_capacity_bytes"
+            "l1_capacity_bytes",
+            "faults"
         ]
     );
     assert_eq!(rows.len(), 3);
     assert!(rows.iter().all(|row| row.len() == rows[0].len()));
     assert_eq!(rows[1][1..5], ["251732099", "n300", "wormhole_b0", "0000:03:00.0"]);
-    assert!(rows[1][5..].iter().all(|field| field.parse::<f64>().is_ok()), "{:?}", rows[1]);
-    let remote = ["", "", "", "", "0", "12884901888", "0", "95944704"];
+    assert!(rows[1][5..12].iter().all(|field| field.parse::<f64>().is_ok()), "{:?}", rows[1]);
+    let remote = ["", "", "", "", "0", "12884901888", "0", "95944704", ""];
     assert_eq!(rows[2][4..], remote);
     let processes = shown(MachineKind::N300, &["--csv", "-d"]).out;
     assert_eq!(processes.lines().count(), 1, "nobody is there");

@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 import sys
+import time
 
 CHIPS, ROWS, READY = 16, 64, 0x52454459
 UNUSED = 0xFFFFFFFF
@@ -99,7 +100,9 @@ def keep(directory, name_id, version, dram, server=None):
         row = region.rows_at + taken * region.row_bytes
         stamp_at = row + 8 + 8 * region.kinds
         struct.pack_into("<i4xQ", region.data, row, os.getpid(), dram)
-        struct.pack_into("<Q64s", region.data, stamp_at, 0, b"trainer")
+        # Version 1 has the time since boot, as the writer's time namespace counts it.
+        stamp = time.monotonic_ns() if version == 1 else time.time_ns()
+        struct.pack_into("<Q64s", region.data, stamp_at, stamp, b"trainer")
         for at in (48, region.chips_at + 8):
             (held,) = struct.unpack_from("<Q", region.data, at)
             struct.pack_into("<Q", region.data, at, held + dram)

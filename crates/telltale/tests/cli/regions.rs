@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
+use telltale_harness::{
+    ChildGuard, Scratch, as_user, needs_pid_namespaces, needs_root, wait_until,
+};
 
-use crate::command::{PATIENCE, Running, emulate, said, smi, snapshot, telltale};
+use crate::command::{PATIENCE, Running, children, emulate, said, smi, snapshot, telltale};
 
 /// The chip of the emulated n150, as UMD names it: by its board.
 pub(crate) const UMD_ID: u64 = 0x0100_0186_1173_2099;
@@ -53,8 +55,21 @@ impl Bench {
 
     /// A process of tt-metal with a row.
     fn other(&self, name_id: u64, version: u32, bytes: u64) -> Running {
+        self.other_within(&[], name_id, version, bytes)
+    }
+
+    /// The same within the namespaces that `unshare` makes by these options.
+    fn other_within(&self, options: &[&str], name_id: u64, version: u32, bytes: u64) -> Running {
         let words = [name_id.to_string(), version.to_string(), bytes.to_string()];
-        let mut running = Running::start(&mut self.python("keep", &words));
+        let mut program = self.python("keep", &words);
+        if !options.is_empty() {
+            let mut within = Command::new("unshare");
+            within.args(options).args(["--fork", "--kill-child", "--"]);
+            within.arg(program.get_program()).args(program.get_args());
+            program = within;
+            program.stdin(std::process::Stdio::piped());
+        }
+        let mut running = Running::start(&mut program);
         assert_eq!(running.line(), "kept");
         running
     }
@@ -85,10 +100,11 @@ impl Bench {
         Some(kinds.map(|one| one.usage.live_bytes()).sum())
     }
 
-    /// What `smi` counts of the device that nobody living has: of the dead, and of nobody known.
+    /// What `smi` counts of devices that nobody living has: of the dead, and of nobody known.
     fn of_nobody(&self) -> u64 {
-        let kinds = snapshot(&self.root).devices.remove(0).kinds;
-        kinds.iter().map(|one| one.ghost_bytes + one.unattributed_bytes).sum()
+        let devices = snapshot(&self.root).devices;
+        let kinds = devices.iter().flat_map(|device| &device.kinds);
+        kinds.map(|one| one.ghost_bytes + one.unattributed_bytes).sum()
     }
 
     fn clean(&self) -> Value {
@@ -249,6 +265,37 @@ fn a_row_that_tt_metal_left_is_taken_out_too() {
         let region = bench.regions().remove(0);
         assert_eq!(region["total"]["dram"], 1 << 20, "{region}");
         assert_eq!(bench.processes(living.child.id()), Some(1 << 20));
+    }
+}
+
+#[test]
+fn a_row_of_a_process_whose_clocks_are_behind_or_ahead_is_that_of_a_living_one() {
+    let test = "cli::regions::a_row_of_a_process_whose_clocks_are_behind_or_ahead";
+    if !needs_pid_namespaces(test) {
+        return;
+    }
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    let uptime: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    // As far as the kernel allows for certain: no clock may show less than nothing.
+    let (behind, ahead) = (format!("-{:.0}", uptime / 2.0), String::from("864000"));
+    for offset in [&behind, &ahead] {
+        for version in [1, 3] {
+            let bench = Bench::new();
+            let name_id = if version == 1 { 469_504 } else { UMD_ID };
+            let options = ["--time", "--monotonic", offset, "--boottime", offset];
+            let running = bench.other_within(&options, name_id, version, 1 << 30);
+            let pid = children(running.child.id())[0];
+            let what = format!("version {version}, offset {offset}");
+            let seen = bench.processes(pid);
+            assert_eq!((seen, bench.of_nobody()), (Some(1 << 30), 0), "{what}");
+            // From a time namespace in which it began before the clock did.
+            let mut reader = Command::new("unshare");
+            let offset = format!("-{:.0}", uptime - 1.0);
+            reader.args(["--time", "--boottime", &offset, "--fork", "--"]);
+            reader.arg(env!("CARGO_BIN_EXE_telltale")).args(["smi", "--root"]).arg(&bench.root);
+            let read = said(&mut reader);
+            assert!(!read.out.contains("rows of dead processes"), "{what}: {read:?}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 // The table of devices.
 
-import { bytes, digits, megahertz, reason, value } from "./format.js";
+import { bytes, clock, digits, megahertz, reason, value } from "./format.js";
 import { reading, share, space, text } from "./cells.js";
 import { trend } from "./recent.js";
 
@@ -26,6 +26,15 @@ function holders(device) {
   return cell;
 }
 
+// Names of faults, as `telltale smi` writes them.
+const FAULTS = { heartbeat_stopped: "heartbeat stopped", vanished: "vanished" };
+
+/** What is wrong with the device as a whole, in few words; empty where nothing is known to be. */
+function faults(device) {
+  const known = device.faults ?? [];
+  return { text: known.map(({ kind }) => FAULTS[kind] ?? kind).join(", "), title: known.map(({ detail }) => detail).join("; ") };
+}
+
 /** What a device is: the type of a Tenstorrent board, another vendor's model, else its driver. */
 export function product({ board_type, model, driver }) {
   return board_type ?? model ?? driver ?? "unknown";
@@ -35,6 +44,7 @@ export function product({ board_type, model, driver }) {
 export const columns = [
   { name: "id", title: "Device", cell: (device) => text(device.id), sort: (device) => device.place },
   { name: "board", title: "Board", cell: (device) => text(product(device.identity)), sort: (device) => product(device.identity) },
+  { name: "fault", title: "Fault", className: "fault", has: (device) => device.faults?.length, cell: faults, sort: (device) => faults(device).text || undefined },
   { name: "dram", title: "DRAM", number: true, cell: (device) => space(spaceOf(device, "dram")), sort: used("dram") },
   { name: "trend", title: "DRAM, 10 minutes", cell: (device) => ({ trend: trend(`device/${device.id}/dram`) }) },
   { name: "l1", title: "L1", number: true, cell: (device) => space(spaceOf(device, "l1")), sort: used("l1") },
@@ -69,6 +79,7 @@ export function facts(device) {
     `${bytes(kind.total_bytes)} = processes ${bytes(kind.processes_bytes)} + unattributed ${bytes(kind.unattributed_bytes)} + ghost ${bytes(kind.ghost_bytes)}`,
   ]);
   return [
+    ...(device.faults ?? []).map((fault) => ["fault", `${fault.detail} (since ${clock(fault.since)})`]),
     ["board", product(device.identity)],
     ["PCI address", device.identity.pci ?? (device.identity.vendor ? "none" : "none: it is reached through another chip")],
     ["architecture", known?.architecture ?? "not known"],
