@@ -3,6 +3,7 @@
 //! allocate.
 
 pub(crate) mod browser;
+mod faulty;
 mod filtered;
 mod living;
 mod looks;

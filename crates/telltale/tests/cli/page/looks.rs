@@ -84,12 +84,12 @@ clear_ratio = 0.1
 for_seconds = 0
 ";
 
-fn pictures() -> Option<PathBuf> {
+pub(super) fn pictures() -> Option<PathBuf> {
     std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from)
 }
 
 #[track_caller]
-fn is_well(browser: &mut Browser, what: &str) {
+pub(super) fn is_well(browser: &mut Browser, what: &str) {
     assert_eq!(browser.value(WEAK), Value::Array(Vec::new()), "{what}");
     assert_eq!(browser.value(TOO_WIDE), Value::Array(Vec::new()), "{what}");
 }

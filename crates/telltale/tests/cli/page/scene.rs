@@ -23,7 +23,7 @@ pub(crate) struct Scene {
     // Dropped in this order.
     service: Option<Serving>,
     workloads: Vec<ChildGuard>,
-    machine: ChildGuard,
+    pub(super) machine: ChildGuard,
     pub(crate) root: PathBuf,
     pub(crate) address: String,
     place: Scratch,
