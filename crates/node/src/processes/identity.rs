@@ -18,6 +18,7 @@ use telltale_schema::process::{ProcessIdentity, parse_boot_id};
 use super::evidence::{ClockOffsets, Mappings, clock_offsets, maps, started_then};
 use super::namesakes::Namesakes;
 use super::status::{Found, Procfs, Status};
+use crate::clock::since_boot_ns;
 use crate::tree::Directory;
 
 /// The inode of the first PID namespace, from which every process can be seen (the kernel's
@@ -389,13 +390,15 @@ impl<'a> Checks<'a> {
     /// boot): one of user `owner` with that pid, in whatever namespace, that is not younger. None
     /// when not every process can be seen from here.
     pub(crate) fn namesake_lives(&self, pid: u32, owner: u32, made_ns: u64) -> Option<bool> {
+        let now_ns = since_boot_ns();
         let lives = self.namesakes().of(pid).any(|candidate| {
             let Found::Process(_, status) = self.procfs.find(candidate) else {
                 // Ended meanwhile, or out of sight; the latter is answered below.
                 return false;
             };
             let start_ns = status.start_time_ticks.saturating_mul(NANOSECONDS_PER_TICK);
-            let older = start_ns <= made_ns.saturating_add(SLACK_NS);
+            // One that started before our boot clock did has a start beyond all bounds.
+            let older = start_ns <= made_ns.saturating_add(SLACK_NS) || start_ns > now_ns;
             older && !status.ended && may_own(&status, owner)
         });
         (lives || self.sees_all()).then_some(lives)

@@ -116,6 +116,44 @@ fn nothing_of_the_living_is_removed_and_what_the_dead_left_goes() {
     }
 }
 
+/// Makes a socket under the name of its endpoint and does not listen there yet.
+const BOUND: &str = "
+import os, socket, sys
+os.chdir(sys.argv[1])
+endpoint = socket.socket(socket.AF_UNIX)
+endpoint.bind(f'metrics_{os.getpid()}.sock')
+print('bound!', flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn a_socket_stays_whose_process_began_before_the_cleaners_clock() {
+    if !needs_pid_namespaces("cli::namespaces::a_socket_stays_whose_process_began") {
+        return;
+    }
+    let place = Scratch::new();
+    let mut program = Command::new("python3");
+    program.args(["-c", BOUND]).arg(place.path());
+    let mut bound = ChildGuard::spawn(program.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    bound.child().stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
+    let before = names(place.path());
+    let uptime = || {
+        let text = fs::read_to_string("/proc/uptime").unwrap();
+        text.split(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    let bound_at = uptime();
+    wait_until("the process to be older", PATIENCE, || uptime() > bound_at + 2.0);
+    // The clock there began a moment ago, after the process.
+    let offset = format!("-{}", uptime().floor());
+    for options in [&[][..], &["--time", "--boottime", &offset]] {
+        let cleaned = smi(options, place.path(), &["-c"]);
+        assert_eq!(names(place.path()), before, "{options:?}: {cleaned:?}");
+    }
+    bound.kill();
+    let cleaned = smi(&[], place.path(), &["-c"]);
+    assert_eq!(names(place.path()), BTreeSet::new(), "{cleaned:?}");
+}
+
 /// What CRIU leaves when it restores a process: one with the same pid in its PID namespace, which is a
 /// new one, and another start, that maps the same file and holds its lock.
 const RESTORED: &str = "

@@ -1,11 +1,13 @@
 //! `--legacy-allocation-socket`: programs that speak the old allocation server's protocol, in each
 //! of its forms, beside a service that was started with it.
 
+use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use telltale_harness::{ChildGuard, Scratch, compile_c, wait_until};
+use telltale_harness::{ChildGuard, Scratch, as_user, compile_c, needs_root, wait_until};
 use telltale_schema::snapshot::{Process, ProcessSource, Snapshot};
 
 use super::Serving;
@@ -29,11 +31,19 @@ fn held(snapshot: &Snapshot, pid: u32) -> Option<(&Process, u64)> {
 
 /// A client of one form that has asked who is there, and has allocated so many bytes of DRAM.
 fn reporting(place: &Scratch, legacy: &Path, form: usize, bytes: u64) -> ChildGuard {
+    reporting_as(0, place, legacy, form, bytes)
+}
+
+/// The same of this user; of ours where that is 0.
+fn reporting_as(user: u32, place: &Scratch, legacy: &Path, form: usize, bytes: u64) -> ChildGuard {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/legacy/client.c");
     let program = place.join(format!("client_{form}"));
     compile_c(&source, &program, &[&format!("-DFORM={form}")]);
     let mut client = Command::new(&program);
     client.arg(legacy).stdin(Stdio::piped()).stdout(Stdio::piped());
+    if user != 0 {
+        client = as_user(user, user, client);
+    }
     let mut client = ChildGuard::spawn(&mut client);
     let mut output = BufReader::new(client.child().stdout.take().unwrap());
     let input = client.child().stdin.as_mut().unwrap();
@@ -113,4 +123,55 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     let after = once();
     assert!(after.processes.is_empty(), "{:?}", after.processes);
     assert!(after.sources.iter().all(|source| source.name != "legacy"));
+}
+
+#[test]
+fn each_user_sees_their_own_programs_alone_and_root_all() {
+    if !needs_root("cli::serve::legacy::each_user_sees_their_own_programs_alone") {
+        return;
+    }
+    let place = Scratch::new();
+    place.set_mode(0o755);
+    let (root, run) = (place.join("m"), place.join("run"));
+    let _machine = emulate("n150", &root, &[]);
+    std::fs::create_dir(&run).unwrap();
+    // As the installation makes it.
+    std::fs::set_permissions(&run, Permissions::from_mode(0o3777)).unwrap();
+    let legacy = place.join("allocation.sock");
+    let mut command = telltale();
+    command.env("HOME", place.path()).args(["serve", "--http", "off", "--root"]).arg(&root);
+    command.arg("--runtime-dir").arg(&run).arg("--state-dir").arg(place.join("state"));
+    command.arg("--legacy-allocation-socket").arg(&legacy);
+    let mut service = Serving::start(&mut command);
+    service.says("collecting");
+
+    let (ada, bob) = (61_021, 61_022);
+    let clients = [(ada, 112, 1000), (bob, 128, 20_000)]
+        .map(|(user, form, bytes)| reporting_as(user, &place, &legacy, form, bytes));
+    let [of_ada, of_bob] = clients.each_ref().map(ChildGuard::id);
+    let smi = |user: u32, form: &[&str]| {
+        // By its descriptor, because others may not reach the directory that it was built in.
+        let mut command = Command::new("/proc/self/fd/0");
+        command.stdin(File::open(env!("CARGO_BIN_EXE_telltale")).unwrap());
+        command.arg("smi").args(form).arg("--root").arg(&root).arg("--runtime-dir").arg(&run);
+        said(&mut as_user(user, user, command))
+    };
+    for (user, expected) in [
+        (0, vec![(of_ada, 1000), (of_bob, 20_000)]),
+        (ada, vec![(of_ada, 1000)]),
+        (bob, vec![(of_bob, 20_000)]),
+        (61_023, vec![]),
+    ] {
+        let said = smi(user, &["--json"]);
+        let seen: Snapshot = serde_json::from_str(&said.out).unwrap();
+        let told: Vec<_> = [of_ada, of_bob]
+            .into_iter()
+            .filter_map(|pid| held(&seen, pid).map(|(_, bytes)| (pid, bytes)))
+            .collect();
+        assert_eq!(told, expected, "user {user}: {said:?}");
+        let table = smi(user, &[]);
+        let shown = table.out.matches("(legacy) client_").count();
+        assert_eq!(shown, expected.len(), "user {user}: {table:?}");
+    }
+    service.end();
 }
