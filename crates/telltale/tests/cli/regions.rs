@@ -288,7 +288,7 @@ fn a_row_of_a_process_whose_clocks_are_behind_or_ahead_is_that_of_a_living_one()
             let what = format!("version {version}, offset {offset}");
             let seen = bench.processes(pid);
             assert_eq!((seen, bench.of_nobody()), (Some(1 << 30), 0), "{what}");
-            // From a time namespace in which it began before the clock did.
+            // From a time namespace whose boot clock is far behind.
             let mut reader = Command::new("unshare");
             let offset = format!("-{:.0}", uptime - 1.0);
             reader.args(["--time", "--boottime", &offset, "--fork", "--"]);
