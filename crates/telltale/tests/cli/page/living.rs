@@ -96,21 +96,3 @@ fn without_a_history_the_plots_are_of_what_the_page_has_seen() {
     let note = browser.text("document.getElementById('panel-note').textContent");
     assert!(note.contains("keeps no history") && note.contains("this page has seen"), "{note}");
 }
-
-#[test]
-fn a_chip_whose_firmware_has_stopped_is_reported() {
-    let test = "page::living::a_chip_whose_firmware_has_stopped_is_reported";
-    let Some(mut browser) = Browser::start(test) else { return };
-    let browser = &mut browser;
-    let mut scene = Scene::new("n150");
-    scene.stop_firmware();
-    scene.serve("0.2", false, "[[alerts.rule]]\nname = \"heartbeat_stopped\"\nfor_seconds = 0\n");
-    scene.look(browser, None);
-    browser
-        .until("document.getElementById('source-count').innerText.startsWith('1 device fault,')");
-    browser.value("document.getElementById('sources-details').open = true");
-    let words = "innerText.includes('its heartbeat stands still')";
-    browser.until(&format!("document.getElementById('source-errors').{words}"));
-    browser.until(&format!("document.getElementById('alert-list').{words}"));
-    assert_eq!(browser.complaints, Vec::<String>::new());
-}

@@ -75,12 +75,6 @@ impl Scene {
         }
     }
 
-    /// Stops the chips' firmware: their heartbeats do not count any more.
-    pub(crate) fn stop_firmware(&self) {
-        let pid = Pid::from_raw(i32::try_from(self.machine.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::STOP).unwrap();
-    }
-
     /// Starts a service with this configuration, on the port that an earlier one of this scene had.
     pub(crate) fn serve(&mut self, interval: &str, has_token: bool, configuration: &str) {
         let (token, file) = (self.place.join("token"), self.place.join("t.toml"));
