@@ -4,7 +4,7 @@
 
 use telltale_cluster::agent::{Agent, LocalRank};
 use telltale_cluster::epoch::{Epoch, Term};
-use telltale_cluster::node::{HostAddress, NodeName};
+use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 
 use crate::clock::{Clock, TrueTime};
 use crate::safety::Process;
@@ -23,6 +23,8 @@ pub(crate) struct Host {
     pub(crate) processes: Vec<Worker>,
     /// The leader that it has a way to.
     pub(crate) leader: Option<(usize, Term)>,
+    /// What a life of its agent that was asked to end has left for the next: the first of such lives in a row.
+    pub(crate) planned_since: Option<Incarnation>,
     /// It will not come back.
     pub(crate) dead: bool,
 }
@@ -58,6 +60,7 @@ impl Host {
             paused_until: TrueTime::default(),
             processes: Vec::new(),
             leader: None,
+            planned_since: None,
             dead: false,
         }
     }

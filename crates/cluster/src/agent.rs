@@ -37,6 +37,8 @@ pub struct Identity {
     pub node: NodeName,
     /// This life of it.
     pub incarnation: Incarnation,
+    /// The first life of it since which every one was asked to end, up to the last before this one.
+    pub planned_since: Option<Incarnation>,
     /// Where its workers are reached.
     pub address: HostAddress,
     /// How many workers it can run.
@@ -364,7 +366,8 @@ impl Agent {
         } else {
             self.next_message = now.after(self.policy.register_interval);
             let (address, workers) = (self.identity.address.clone(), self.identity.workers);
-            let registration = Registration { address, workers, activity, known: self.known };
+            let (known, planned_since) = (self.known, self.identity.planned_since);
+            let registration = Registration { address, workers, activity, known, planned_since };
             self.send(FromNodeBody::Register(registration), outputs);
         }
     }

@@ -6,6 +6,7 @@
 mod connection;
 mod ending;
 mod forwarding;
+mod planned_end;
 
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
@@ -39,6 +40,7 @@ use crate::supervisor::{Event, HeldPort, Settings, Supervisor, SupervisorError};
 use crate::time::Moment;
 use crate::vitals::DeviceHealth;
 use connection::{Brought, Target};
+use planned_end::PlannedEnd;
 
 pub use ending::{Ending, Signals, SignalsError};
 
@@ -89,8 +91,11 @@ pub enum AttendError {
 ///
 /// # Errors
 /// When workers cannot be supervised, or the HTTP not served.
-pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, AttendError> {
+pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending, AttendError> {
+    let state = plan.supervision.state.clone();
     let supervisor = Supervisor::open(plan.supervision)?;
+    let (planned_end, since) = PlannedEnd::take(&state, plan.identity.incarnation);
+    plan.identity.planned_since = since;
     let intake = Intake::of_window(plan.policy.window);
     let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
     let server = Server::new(plan.listeners, intake.clone(), wishes, plan.http)?;
@@ -133,6 +138,9 @@ pub async fn attend(plan: AgentPlan, mut signals: Signals) -> Result<Ending, Att
     let brought = connection::keep(target);
     let running = driver.run(brought, wished, &mut signals, plan.stays);
     let mut ending = LocalSet::new().run_until(running).await;
+    if ending.is_planned() {
+        planned_end.leave();
+    }
     tokio::select! {
         () = driver.supervisor.stop(grace) => {}
         () = signals.next() => ending = Ending::AtOnce,

@@ -162,6 +162,9 @@ pub struct Incident {
     pub signs: Vec<Sign>,
     /// Signs that were dropped.
     pub dropped_signs: u64,
+    /// Whether something that was planned explains all that survivors do: an operator's order, or agents that were
+    /// asked to end. Only what is certain has a cause then.
+    pub excused: bool,
     /// How it stands.
     pub standing: Standing,
 }
@@ -188,6 +191,7 @@ impl Incident {
             ended: None,
             signs: Vec::new(),
             dropped_signs: 0,
+            excused: false,
             standing: Standing::Collecting,
         }
     }
@@ -269,9 +273,29 @@ impl Incident {
         self.dropped_signs == 0 || self.signs.iter().any(|sign| sign.weight() == Weight::Doubt)
     }
 
+    /// Nodes whose agents were started anew.
+    pub fn restarted(&self) -> impl Iterator<Item = &NodeName> {
+        self.signs.iter().filter_map(|sign| match sign {
+            Sign::AgentRestarted { node } => Some(node),
+            _ => None,
+        })
+    }
+
+    /// Whether another node than this is silent or hangs, so that a worker that failed as survivors do may have
+    /// missed it.
+    fn is_explained_without(&self, node: &NodeName) -> bool {
+        self.signs.iter().any(|sign| match sign {
+            Sign::Silent { node: silent } => silent != node,
+            Sign::Suspected(verdict) if verdict.kind.is_hang() => {
+                verdict.suspects.node() != Some(node)
+            }
+            _ => false,
+        })
+    }
+
     /// The node that the job failed for, as far as the signs tell: the first whose worker ended as no
-    /// survivor does ([`WorkerEnd::is_cause`]); else the one whose agent was started anew; else the
-    /// only one that failed.
+    /// survivor does ([`WorkerEnd::is_cause`]); else the only one whose agent was started anew; else the
+    /// only one that failed, unless a silence, a hang or a plan of another explains that.
     #[must_use]
     pub fn root_cause(&self) -> Option<Cause> {
         let certain = |node: &NodeName| Cause { node: node.clone(), certain: true };
@@ -280,19 +304,21 @@ impl Incident {
         if let Some((_, node)) = killed {
             return Some(certain(node));
         }
-        let mut restarted = self.signs.iter().filter_map(|sign| match sign {
-            Sign::AgentRestarted { node } => Some(node),
-            _ => None,
-        });
-        if let Some(node) = restarted.next() {
-            return Some(likely(node));
+        if self.excused {
+            return None;
+        }
+        let mut restarted = self.restarted();
+        if let Some(first) = restarted.next() {
+            // Of several, nobody knows whose workers were gone first.
+            return restarted.all(|other| other == first).then(|| likely(first));
         }
         let mut failed = self.signs.iter().filter_map(|sign| match sign {
             Sign::WorkerFailed { node, .. } => Some(node),
             _ => None,
         });
         let first = failed.next()?;
-        (self.has_every_end() && failed.all(|other| other == first)).then(|| likely(first))
+        let alone = self.has_every_end() && failed.all(|other| other == first);
+        (alone && !self.is_explained_without(first)).then(|| likely(first))
     }
 }
 
@@ -317,7 +343,10 @@ mod tests {
             (vec![failed("a", code, 1), failed("b", WorkerEnd::Signal(6), 5)], None),
             (vec![failed("a", code, 1)], Some("a")),
             (vec![failed("a", code, 1), restarted.clone()], Some("c")),
-            (vec![failed("a", killed, 1), restarted], Some("a")),
+            (vec![failed("a", killed, 1), restarted.clone()], Some("a")),
+            // Of several that were started anew, nobody knows whose workers were gone first.
+            (vec![restarted.clone(), restarted.clone()], Some("c")),
+            (vec![restarted, Sign::AgentRestarted { node: NodeName::new("d").unwrap() }], None),
             // A shell that tells of a child without memory is no echo; who writes to a peer that is
             // gone is.
             (vec![failed("a", code, 1), failed("b", WorkerEnd::Code(137), 5)], Some("b")),
@@ -330,6 +359,41 @@ mod tests {
                 incident.add(Moment::from_ns(9), sign);
             }
             assert_eq!(incident.root_cause().as_ref().map(|cause| cause.node.as_str()), expected);
+        }
+    }
+
+    #[test]
+    fn a_survivor_is_not_the_cause_while_a_silence_or_a_hang_explains_it() {
+        let node = |text: &str| NodeName::new(text).unwrap();
+        let silent = |text: &str| Sign::Silent { node: node(text) };
+        let suspected = |kind: VerdictKind, text: &str| {
+            Sign::Suspected(Verdict {
+                kind,
+                suspects: Suspects::One(Suspect::Node(node(text))),
+                confidence: 1.0,
+                evidence: Vec::new(),
+                first_seen: Moment::from_ns(0),
+                windows: 10,
+            })
+        };
+        let hang = VerdictKind::NonCommunicationHang;
+        let survivor = failed("a", WorkerEnd::Code(1), 1);
+        let cases = [
+            (vec![silent("c"), survivor.clone()], None),
+            (vec![survivor.clone(), silent("c")], None),
+            (vec![suspected(hang, "c"), survivor.clone()], None),
+            (vec![suspected(hang, "a"), survivor.clone()], Some("a")),
+            (vec![survivor.clone(), silent("a")], Some("a")),
+            (vec![suspected(VerdictKind::SlowNode, "c"), survivor], Some("a")),
+            // A worker that was killed missed nobody.
+            (vec![silent("c"), failed("a", WorkerEnd::Signal(11), 1)], Some("a")),
+        ];
+        for (signs, expected) in cases {
+            let id = IncidentId { term: Term::new(1), number: 1 };
+            let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+            signs.iter().for_each(|sign| incident.add(Moment::from_ns(9), sign.clone()));
+            let cause = incident.root_cause().map(|cause| cause.node);
+            assert_eq!(cause.as_ref().map(NodeName::as_str), expected, "{signs:?}");
         }
     }
 

@@ -50,6 +50,9 @@ pub struct Registration {
     pub activity: Activity,
     /// What this life of its agent was told of a job before.
     pub known: Option<KnownJob>,
+    /// The first life of its agent since which every one was asked to end, up to the last before this one: a
+    /// goodbye that may not have been heard. `None` if the last life failed, or nothing is known of it.
+    pub planned_since: Option<Incarnation>,
 }
 
 /// What an agent knows of a job.

@@ -84,11 +84,13 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn body() -> impl Strategy<Value = FromNodeBody> {
-    let register = activity().prop_map(|activity| Registration {
+    let since = option::of((0_u64..4).prop_map(Incarnation::new));
+    let register = (activity(), since).prop_map(|(activity, planned_since)| Registration {
         address: address("host"),
         workers: two(),
         activity,
         known: None,
+        planned_since,
     });
     let report = (activity(), observation())
         .prop_map(|(activity, observation)| Report { activity, observation });
@@ -312,6 +314,7 @@ fn check_agent(inputs: Vec<AgentInput>) {
     let identity = Identity {
         node: NodeName::new("node").expect("a name"),
         incarnation: Incarnation::new(1),
+        planned_since: None,
         address: address("host"),
         workers: two(),
     };

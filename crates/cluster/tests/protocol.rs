@@ -76,6 +76,7 @@ fn bodies() -> impl Strategy<Value = FromNodeBody> {
                 Activity::Preparing(Epoch::new(number))
             },
             known: identity(number).map(|job| KnownJob { job, epoch: Epoch::new(number + 1) }),
+            planned_since: (number > 0).then(|| Incarnation::new(number)),
         })
     };
     let states = [

@@ -110,6 +110,7 @@ impl Bench {
             workers: WorkersPerNode::new(8).expect("8 is allowed"),
             activity: Activity::Idle,
             known: None,
+            planned_since: None,
         };
         let input = self.message(name(index), FromNodeBody::Register(registration));
         self.give(input);

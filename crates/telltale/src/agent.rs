@@ -102,7 +102,13 @@ fn plan(
     let mut environment = vec![(LOG_CCL.into(), socket.to_string().into())];
     environment.extend(variables(&readers));
     let plan = AgentPlan {
-        identity: Identity { node: node.clone(), incarnation, address, workers },
+        identity: Identity {
+            node: node.clone(),
+            incarnation,
+            planned_since: None,
+            address,
+            workers,
+        },
         job: arguments.job,
         policy,
         supervision: Settings {

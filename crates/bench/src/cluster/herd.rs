@@ -196,6 +196,7 @@ impl Node {
             workers: WorkersPerNode::new(WORKERS).expect("it is one of those allowed"),
             activity: Activity::Idle,
             known: None,
+            planned_since: None,
         }))
     }
 

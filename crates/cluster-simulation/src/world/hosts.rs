@@ -31,6 +31,7 @@ impl World {
         let identity = Identity {
             node: host.name.clone(),
             incarnation: Incarnation::new(host.life),
+            planned_since: host.planned_since.take(),
             address: host.address.clone(),
             workers: self.scenario.job.workers,
         };

@@ -58,6 +58,7 @@ impl Bench {
         let identity = Identity {
             node: NodeName::new("node").unwrap(),
             incarnation: Incarnation::new(7),
+            planned_since: Some(Incarnation::new(5)),
             address: HostAddress::new("10.0.0.3").unwrap(),
             workers: workers(),
         };

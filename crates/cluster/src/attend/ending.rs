@@ -20,6 +20,14 @@ pub enum Ending {
     AtOnce,
 }
 
+impl Ending {
+    /// Whether nothing failed: somebody asked the agent to end, or there is nothing to do any more.
+    #[must_use]
+    pub const fn is_planned(&self) -> bool {
+        !matches!(self, Self::CannotRun(_))
+    }
+}
+
 /// `SIGINT`, `SIGTERM` and `SIGHUP`, which no longer end the process by themselves.
 #[derive(Debug)]
 pub struct Signals([Signal; 3]);

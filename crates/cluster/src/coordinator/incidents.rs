@@ -134,6 +134,10 @@ impl Leadership {
             return None;
         }
         self.reviewed = Some(scene.now);
+        if self.may_be_explained(scene) {
+            self.wait_with_incident(scene, Some(Hold::Grace));
+            return None;
+        }
         let answer = self.answer(scene);
         let evicted: BTreeSet<NodeName> = answer.lost.union(&answer.suspected).cloned().collect();
         let something = answer.restart || !evicted.is_empty();
@@ -163,6 +167,14 @@ impl Leadership {
         }
         self.fill(scene, &mut next);
         Some((why, next))
+    }
+
+    /// Whether whoever has not spoken to this leader yet may still say why the others failed: that its agent was
+    /// restarted by plan.
+    fn may_be_explained(&self, scene: &Scene<'_>) -> bool {
+        let early = scene.now < self.since.after(scene.policy.keep_alive);
+        let is_open = |incident: &Incident| incident.root_cause().is_none_or(|one| !one.certain);
+        early && !self.unheard.is_empty() && self.incident.as_ref().is_some_and(is_open)
     }
 
     /// What should be done about the open incident now.

@@ -69,6 +69,8 @@ pub(super) struct Leadership {
     pub(super) suspicions: Vec<Verdict>,
     /// What the last failure is put down to, until the next epoch is committed.
     pub(super) charge: Option<Cause>,
+    /// Nodes whose agents were started anew around that failure, and not by plan.
+    pub(super) restarted: BTreeSet<NodeName>,
     /// Why the epoch that is being prepared is not committed though nobody is stopping workers any more.
     pub(super) waits_for: Option<Hold>,
     pub(super) orders: VecDeque<(RequestId, OperatorOrder)>,
@@ -119,6 +121,7 @@ impl Leadership {
             reviewed: None,
             suspicions: Vec::new(),
             charge: None,
+            restarted: BTreeSet::new(),
             waits_for: None,
             orders: VecDeque::new(),
             mass_silence: MassSilence::default(),

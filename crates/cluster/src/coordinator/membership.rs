@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::leadership::{Leadership, MAX_NODES};
+use super::leaving::{Life, Lives};
 use super::{Scene, Stale};
 use crate::epoch::Epoch;
 use crate::incident::{Cause, Sign};
@@ -172,17 +173,18 @@ impl Leadership {
             self.members.insert(node.clone(), Member::unheard(scene.now));
             self.looks.insert((scene.now.after(overdue_after(scene.policy)), node.clone()));
         }
-        let Registration { address, workers, activity, known: _ } = registration;
+        let Registration { address, workers, activity, known: _, planned_since } = registration;
         let member = self.members.get_mut(node).expect("it was inserted above if it was not there");
         let former =
             member.registered.replace(Registered { incarnation, address, workers, sequence });
-        let new_life = former.is_some_and(|former| former.incarnation != incarnation);
+        let lives = Lives {
+            former: former.map(|one| one.incarnation),
+            present: incarnation,
+            planned_since,
+        };
         self.note_heard(scene, node, sequence);
         self.unheard.remove(node);
-        // The slot of a life that has left is given up all the same; the next may take one afterwards.
-        if !(new_life && self.is_released(node)) {
-            self.leaving.remove(node);
-        }
+        let life = self.begin_life(node, lives, activity);
         self.refresh_spare(scene, node);
         self.send(scene, node, Order::Welcome);
         if let (Phase::Over(outcome), Activity::Idle) = (&self.state.phase, activity) {
@@ -190,7 +192,7 @@ impl Leadership {
             let outcome = *outcome;
             self.send(scene, node, Order::Stop(outcome));
         }
-        self.heed_activity(scene, node, activity, new_life);
+        self.heed_activity(scene, node, activity, life);
     }
 
     /// Whoever has come to a slot and is not known any more, since it went away while that was being stored,
@@ -224,7 +226,7 @@ impl Leadership {
     }
 
     fn report(&mut self, scene: &mut Scene<'_>, node: &NodeName, report: &Report) {
-        self.heed_activity(scene, node, report.activity, false);
+        self.heed_activity(scene, node, report.activity, Life::Known);
         let running = report.activity.running();
         if self.state.phase == Phase::Preparing && running.is_some() {
             self.report_late(scene, node, report);
@@ -284,7 +286,7 @@ impl Leadership {
         scene: &mut Scene<'_>,
         node: &NodeName,
         activity: Activity,
-        new_life: bool,
+        life: Life,
     ) {
         let Some(member) = self.members.get_mut(node) else { return };
         member.activity = activity;
@@ -304,19 +306,16 @@ impl Leadership {
             }
             (_, None) => {}
             (Phase::Preparing, Some(_)) => {
-                if new_life && !self.state.planned {
-                    // Its workers were gone before others could miss them.
-                    let certain = self.charge.take().filter(|cause| cause.certain);
-                    let likely = Cause { node: node.clone(), certain: false };
-                    self.charge = Some(certain.unwrap_or(likely));
+                if !self.state.planned {
+                    self.weigh_restart(node, life);
                 }
-                if new_life || !self.round.knows(node) {
+                if life != Life::Known || !self.round.knows(node) {
                     self.prepare_anew(scene, node);
                 }
             }
             (Phase::Committed(_), Some(_)) => match activity {
                 Activity::Committed(running) if running == epoch => self.round.forget(node),
-                Activity::Preparing(prepared) if prepared == epoch && !new_life => {
+                Activity::Preparing(prepared) if prepared == epoch && life == Life::Known => {
                     if self.round.is_first_word(node) {
                         self.commit_to(scene, node);
                     }
@@ -334,6 +333,28 @@ impl Leadership {
             Some(Bar::Quarantined | Bar::Suspected | Bar::Removed) => Order::Evict,
             Some(Bar::Draining) | None => Order::Standby,
         }
+    }
+
+    /// Weighs what a new life while an epoch is prepared after a failure says of the failure's cause.
+    fn weigh_restart(&mut self, node: &NodeName, life: Life) {
+        let certain = self.charge.take_if(|cause| cause.certain || life == Life::Known);
+        let likely = match life {
+            Life::Known => None,
+            // Whoever was only likely to be the cause may have missed its workers.
+            Life::AfterPlan => {
+                if let Some((incident, news)) = &mut self.answered {
+                    *news |= !std::mem::replace(&mut incident.excused, true);
+                }
+                None
+            }
+            // Its workers were gone before others could miss them; of several, nobody knows whose were first.
+            Life::AfterFailure => {
+                self.restarted.insert(node.clone());
+                let alone = self.restarted.len() == 1;
+                alone.then(|| Cause { node: node.clone(), certain: false })
+            }
+        };
+        self.charge = certain.or(likely);
     }
 
     pub(super) fn agent_restarted(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
@@ -375,7 +396,13 @@ impl Leadership {
         }
         self.silent.insert(node.clone());
         match self.state.phase {
-            Phase::Preparing => self.round.lose(node),
+            Phase::Preparing => {
+                self.round.lose(node);
+                if let Some((incident, news)) = &mut self.answered {
+                    incident.add(scene.now, Sign::Silent { node: node.clone() });
+                    *news = true;
+                }
+            }
             Phase::Committed(_) if !self.finished.contains(node) => {
                 self.sign(scene, Sign::Silent { node: node.clone() });
             }

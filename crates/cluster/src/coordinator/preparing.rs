@@ -173,11 +173,15 @@ impl Leadership {
             self.finished.clear();
             self.suspicions.clear();
             // Only now, since signs may have come while the decision was being stored.
+            if let Some(incident) = &mut self.incident {
+                // Who fails before a departure is stored may have missed whoever leaves.
+                incident.excused = self.state.planned || !self.leaving.is_empty();
+            }
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
-            // Who fails before a departure is stored may have missed whoever leaves; and nobody is to pay
-            // for what an operator wanted.
-            let cause = cause.filter(|cause| !self.state.planned && self.has_slot(&cause.node));
-            self.charge = cause;
+            // Nobody is to pay for what an operator wanted.
+            self.charge = cause.filter(|cause| !self.state.planned && self.has_slot(&cause.node));
+            self.restarted = self.incident.iter().flat_map(Incident::restarted).cloned().collect();
+            self.welcome_back();
             self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
         } else {
             self.settle_charge(&why);
@@ -206,7 +210,9 @@ impl Leadership {
         let charge = match why {
             Why::Prepared => None,
             // Whoever was only likely to be the cause has an excuse now.
-            Why::Unanswered { .. } => self.charge.take().filter(|cause| cause.certain),
+            Why::Unanswered { .. } | Why::Left { .. } => {
+                self.charge.take().filter(|cause| cause.certain)
+            }
             _ => self.charge.take(),
         };
         self.charge = charge.filter(|cause| self.has_slot(&cause.node));

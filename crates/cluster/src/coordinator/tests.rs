@@ -41,6 +41,7 @@ struct Node {
     activity: Activity,
     states: Vec<WorkerState>,
     known: Option<KnownJob>,
+    planned_since: Option<Incarnation>,
 }
 
 /// A coordinator, its store, and nodes.
@@ -195,11 +196,30 @@ impl Cluster {
     fn register(&mut self, text: &str) {
         let name = name(text);
         self.gone.remove(&name);
-        let incarnation = self.nodes.get(&name).map_or(1, |node| node.incarnation + 1);
-        let activity = Activity::Idle;
-        let node = Node { incarnation, sequence: 0, activity, states: Vec::new(), known: None };
-        self.nodes.insert(name.clone(), node);
+        self.begin_life(&name, None);
         self.register_as_is(text);
+    }
+
+    /// The same, when the life before was asked to end, and its goodbye was not heard.
+    fn register_after_plan(&mut self, text: &str) {
+        self.end_by_plan(text);
+        self.register_as_is(text);
+    }
+
+    /// A node's agent is asked to end and is started again, and nobody hears it.
+    fn end_by_plan(&mut self, text: &str) {
+        let name = name(text);
+        self.gone.remove(&name);
+        let former = &self.nodes[&name];
+        let since = former.planned_since.unwrap_or(Incarnation::new(former.incarnation));
+        self.begin_life(&name, Some(since));
+    }
+
+    fn begin_life(&mut self, name: &NodeName, planned_since: Option<Incarnation>) {
+        let incarnation = self.nodes.get(name).map_or(1, |node| node.incarnation + 1);
+        let (activity, states, known) = (Activity::Idle, Vec::new(), None);
+        let node = Node { incarnation, sequence: 0, activity, states, known, planned_since };
+        self.nodes.insert(name.clone(), node);
     }
 
     /// A node registers as what it is, as with a new leader.
@@ -208,8 +228,9 @@ impl Cluster {
         let address = HostAddress::new(&format!("{text}.example")).unwrap();
         let workers = WorkersPerNode::new(self.workers).unwrap();
         let activity = self.nodes[&name].activity;
-        let known = self.nodes[&name].known;
-        self.say(&name, FromNodeBody::Register(Registration { address, workers, activity, known }));
+        let Node { known, planned_since, .. } = self.nodes[&name];
+        let registration = Registration { address, workers, activity, known, planned_since };
+        self.say(&name, FromNodeBody::Register(registration));
     }
 
     fn report(&mut self, name: &NodeName) {

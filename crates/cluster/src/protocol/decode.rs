@@ -105,6 +105,7 @@ fn registration(from: &message::Registration) -> Result<Registration, ProtocolEr
             job: JobIdentity::new(job),
             epoch: Epoch::new(from.known_epoch),
         }),
+        planned_since: NonZeroU64::new(from.planned_since).map(|life| Incarnation::new(life.get())),
     })
 }
 

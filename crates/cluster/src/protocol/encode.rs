@@ -10,7 +10,7 @@ use crate::message::{
     Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, NotPrepared, Order, Outcome,
     Step, ToNode,
 };
-use crate::node::NodeName;
+use crate::node::{Incarnation, NodeName};
 use crate::vitals::Vitals;
 
 pub(crate) use incident::{hold, incident, matrix, verdict, verdict_kind};
@@ -32,6 +32,7 @@ pub fn node_message(from: &FromNode, vitals: Option<&Vitals>) -> message::NodeMe
             job: String::new(),
             known_job: one.known.map_or(0, |known| known.job.number()),
             known_epoch: one.known.map_or(0, |known| known.epoch.number()),
+            planned_since: one.planned_since.map_or(0, Incarnation::number),
         }),
         FromNodeBody::Report(one) => node_message::Body::Report(report::report(one, vitals)),
         FromNodeBody::Acknowledge(one) => {

@@ -55,8 +55,9 @@ impl Node {
     pub(crate) async fn say_registration(&mut self, activity: Activity) {
         let address = HostAddress::new("127.0.0.1").unwrap();
         let workers = WorkersPerNode::new(1).unwrap();
-        self.say(FromNodeBody::Register(Registration { address, workers, activity, known: None }))
-            .await;
+        let (known, planned_since) = (None, None);
+        let registration = Registration { address, workers, activity, known, planned_since };
+        self.say(FromNodeBody::Register(registration)).await;
     }
 
     pub(crate) async fn say(&mut self, body: FromNodeBody) {

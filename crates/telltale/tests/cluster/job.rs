@@ -280,6 +280,15 @@ impl Job {
         self.wait_ended(node)
     }
 
+    /// Asks several agents to end in the same moment, and waits until they have.
+    pub(crate) fn stop_agents(&mut self, nodes: &[&str]) {
+        let asked = self.agents.iter_mut().filter(|(name, _)| nodes.contains(&name.as_str()));
+        asked.for_each(|(_, agent)| agent.terminate());
+        nodes.iter().for_each(|node| {
+            self.wait_ended(node);
+        });
+    }
+
     /// Kills a coordinator.
     pub(crate) fn kill_coordinator(&mut self, index: usize) {
         self.coordinators[index].kill();

@@ -1,5 +1,7 @@
 //! A job that its operator runs again and again: nobody is charged for that, and no budget is spent.
 
+use std::fs;
+
 use rustix::process::Signal;
 use serde_json::Value;
 use telltale_harness::{rounds, wait_until};
@@ -67,5 +69,74 @@ fn orders_spend_no_restart_budget_and_one_that_is_used_up_is_named() {
     assert!(job.cluster(&["readmit", "a"]).status.success());
     job.worker("a", 8, 0);
     assert_eq!(job.node("a")["failures"], Value::from(0));
+    job.finish();
+}
+
+/// The same, and ends as survivors do when a peer is gone.
+const SURVIVOR: [&str; 3] = [
+    "bash",
+    "-c",
+    "echo pid $$; until test -e $STATE/finish; do test -e $STATE/lost-$TELLTALE_EPOCH && exit 1; sleep 0.1; done",
+];
+
+/// Waits until all of a later epoch than `before` run: which it is.
+fn wait_later(job: &Job, before: u64) -> u64 {
+    wait_until("a later epoch to run", PATIENCE, || {
+        let status = job.json(&["status"]);
+        status["runs"] == true && status["epoch"].as_u64() > Some(before)
+    });
+    job.json(&["status"])["epoch"].as_u64().expect("a number")
+}
+
+#[test]
+fn agents_that_are_restarted_while_no_coordinator_listens_are_not_charged() {
+    let mut job = Job::start(3, &SURVIVOR);
+    NODES.into_iter().for_each(|node| job.add(node, &[]));
+    let mut epoch = wait_later(&job, 0);
+    for round in 1..=rounds(4, 50) {
+        job.kill_coordinator(0);
+        // One, two or all of them; those that stay miss the others, or not.
+        let restarted = &NODES[..usize::try_from(round % 3).expect("below 3") + 1];
+        for node in restarted {
+            assert!(job.stop_agent(node).code().is_some(), "{}", job.agent_log(node));
+        }
+        if round % 2 == 0 {
+            fs::write(job.path(&format!("lost-{epoch}")), "").expect("a scratch file");
+        }
+        restarted.iter().for_each(|node| job.add(node, &[]));
+        job.restart_coordinator(0);
+        epoch = wait_later(&job, epoch);
+        assert_innocent(&job, round);
+    }
+    assert!(!job.coordinator_log().contains("put down to"), "{}", job.coordinator_log());
+    job.finish();
+}
+
+#[test]
+fn agents_that_are_restarted_together_are_not_charged() {
+    let mut job = Job::start(3, &SURVIVOR);
+    NODES.into_iter().for_each(|node| job.add(node, &[]));
+    let mut epoch = wait_later(&job, 0);
+    for round in 1..=rounds(4, 50) {
+        job.stop_agents(&NODES[..2]);
+        fs::write(job.path(&format!("lost-{epoch}")), "").expect("a scratch file");
+        NODES[..2].iter().for_each(|node| job.add(node, &[]));
+        epoch = wait_later(&job, epoch);
+        assert_innocent(&job, round);
+    }
+    job.finish();
+}
+
+#[test]
+fn an_agent_that_is_killed_while_no_coordinator_listens_is_charged() {
+    let mut job = Job::start(2, &WORKER);
+    ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
+    let epoch = wait_later(&job, 0);
+    job.kill_coordinator(0);
+    job.kill_agent("a");
+    job.add("a", &[]);
+    job.restart_coordinator(0);
+    wait_later(&job, epoch);
+    assert_eq!((&job.node("a")["failures"], &job.node("b")["failures"]), (&1.into(), &0.into()));
     job.finish();
 }

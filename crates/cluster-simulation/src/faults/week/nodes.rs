@@ -86,7 +86,7 @@ impl Nodes {
             let workers = WorkersPerNode::new(1).expect("one is allowed");
             let address = HostAddress::new(name(number).as_str()).expect("a name is an address");
             let (node, incarnation) = (name(number), Incarnation::new(1));
-            let identity = Identity { node, incarnation, address, workers };
+            let identity = Identity { node, incarnation, planned_since: None, address, workers };
             let now = clock.shows(TrueTime::default());
             // What it wants first is done before the first step.
             let (agent, _) = Agent::new(identity, AgentPolicy::default(), now);

@@ -96,6 +96,7 @@ fn registration(sequence: u64, job: &str) -> NodeMessage {
         workers: WorkersPerNode::new(1).unwrap(),
         activity: Activity::Idle,
         known: None,
+        planned_since: None,
     };
     let message = FromNode {
         node: NodeName::new("a").unwrap(),

@@ -162,3 +162,125 @@ fn who_is_back_before_its_departure_is_stored_is_not_charged() {
     assert!(cluster.coordinator.runs());
     assert_eq!((cluster.spent(), cluster.standings.len()), ((0, 0, 0), 0));
 }
+
+#[test]
+fn a_planned_restart_that_nobody_heard_of_is_known_by_the_next_life() {
+    // How many lives there were, and whether there is a new leader.
+    for (lives, new_leader) in [(1, false), (1, true), (3, false), (3, true)] {
+        let mut cluster = Cluster::formed(3, &["a", "b", "c"], Policy::default());
+        if new_leader {
+            cluster.input(Input::LeadershipLost);
+            cluster.lead(2);
+        }
+        (0..lives).for_each(|_| cluster.end_by_plan("a"));
+        cluster.register_as_is("a");
+        cluster.register_as_is("b");
+        cluster.register_as_is("c");
+        cluster.pass(3 * SECOND);
+        assert!(cluster.coordinator.runs(), "{lives} {new_leader}: {}", cluster.map());
+        let news = (cluster.epoch(), cluster.spent(), cluster.standings.len());
+        assert_eq!(news, (2, (0, 0, 0), 0), "{lives} {new_leader}");
+    }
+}
+
+#[test]
+fn several_that_are_restarted_by_plan_together_are_not_charged() {
+    let mut cluster = Cluster::formed(4, &["a", "b", "c", "d"], Policy::default());
+    // The store is slow, so that several have come before the first is dealt with.
+    cluster.refuses = Some(StoreOutcome::Unknown);
+    ["b", "a", "d"].into_iter().for_each(|node| cluster.register_after_plan(node));
+    cluster.fail("c", WorkerEnd::Code(1));
+    cluster.refuses = None;
+    cluster.pass(3 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.spent()), (2, (0, 0, 0)));
+    assert!(cluster.coordinator.runs(), "{}", cluster.map());
+    cluster.pass(10 * SECOND);
+    assert_eq!(cluster.epoch(), 2);
+}
+
+#[test]
+fn survivors_of_a_planned_restart_are_not_charged_though_they_are_heard_first() {
+    for new_leader in [true, false] {
+        let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+        if new_leader {
+            cluster.input(Input::LeadershipLost);
+            cluster.lead(2);
+            cluster.register_as_is("b");
+        }
+        cluster.lose("a");
+        cluster.fail("b", WorkerEnd::Code(1));
+        cluster.pass(2 * SECOND);
+        cluster.register_after_plan("a");
+        cluster.pass(3 * SECOND);
+        assert!(cluster.coordinator.runs(), "{}", cluster.map());
+        assert_eq!((cluster.epoch(), cluster.state().failures.len()), (2, 0), "{new_leader}");
+        // A new leader waits for those whom it has not heard yet.
+        let restarts = cluster.state().counted_restarts;
+        assert_eq!(restarts, u32::from(!new_leader));
+    }
+}
+
+#[test]
+fn a_life_that_was_not_asked_to_end_is_charged_whatever_came_before() {
+    let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+    cluster.register_after_plan("a");
+    cluster.pass(SECOND);
+    assert_eq!((cluster.epoch(), cluster.spent()), (2, (0, 0, 0)));
+    cluster.register("a");
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.state().failures.len()), (3, 1));
+    // What an earlier life says of still earlier ones is no excuse for the last.
+    let former = cluster.nodes[&name("a")].incarnation;
+    cluster.begin_life(&name("a"), Some(Incarnation::new(former + 1)));
+    cluster.register_as_is("a");
+    cluster.pass(2 * SECOND);
+    assert_eq!(cluster.state().failures[&name("a")], 2);
+}
+
+#[test]
+fn of_several_that_fail_together_nobody_is_charged() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c"], Policy::default());
+    cluster.register("a");
+    cluster.register("b");
+    cluster.pass(3 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.state().failures.len()), (2, 0));
+    // The same when the second comes while the first is dealt with.
+    cluster.lose("c");
+    cluster.register("a");
+    cluster.pass(SECOND);
+    assert_eq!((cluster.epoch(), &cluster.state().phase), (3, &Phase::Preparing));
+    cluster.register("b");
+    cluster.register("c");
+    cluster.pass(3 * SECOND);
+    assert!(cluster.coordinator.runs());
+    assert_eq!(cluster.state().failures.len(), 0);
+}
+
+#[test]
+fn an_observer_charges_no_planned_restart_when_it_may_act() {
+    let policy = Policy { mode: Mode::Observe, ..Policy::default() };
+    let mut cluster = Cluster::formed(2, &["a", "b"], policy);
+    cluster.register_after_plan("a");
+    cluster.pass(2 * SECOND);
+    let held = Standing::Held(Hold::Mode);
+    assert_eq!((cluster.epoch(), cluster.standings.last()), (1, Some(&held)), "it is told");
+    cluster.operate(OperatorOrder::SetMode(Mode::Recover)).unwrap();
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.spent()), (2, (0, 0, 0)));
+    assert!(cluster.coordinator.runs());
+    cluster.pass(10 * SECOND);
+    assert_eq!(cluster.epoch(), 2);
+}
+
+#[test]
+fn an_order_of_an_observer_has_a_planned_restart_behind_it() {
+    let policy = Policy { mode: Mode::Observe, ..Policy::default() };
+    let mut cluster = Cluster::formed(2, &["a", "b"], policy);
+    cluster.register_after_plan("a");
+    cluster.operate(OperatorOrder::Restart).unwrap();
+    cluster.pass(2 * SECOND);
+    cluster.operate(OperatorOrder::SetMode(Mode::Act)).unwrap();
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.epoch(), cluster.spent()), (2, (0, 0, 0)));
+    assert!(cluster.coordinator.runs());
+}
