@@ -25,6 +25,8 @@ pub(crate) struct Host {
     pub(crate) leader: Option<(usize, Term)>,
     /// What a life of its agent that was asked to end has left for the next: the first of such lives in a row.
     pub(crate) planned_since: Option<Incarnation>,
+    /// What the present life of its agent has found of that.
+    pub(crate) began_after: Option<Incarnation>,
     /// It will not come back.
     pub(crate) dead: bool,
 }
@@ -61,8 +63,14 @@ impl Host {
             processes: Vec::new(),
             leader: None,
             planned_since: None,
+            began_after: None,
             dead: false,
         }
+    }
+
+    /// Leaves word for the next life that this one was asked to end.
+    pub(crate) fn mark_planned_end(&mut self) {
+        self.planned_since = self.began_after.or(Some(Incarnation::new(self.life)));
     }
 
     pub(crate) fn worker(&self, id: u64) -> Option<&Worker> {

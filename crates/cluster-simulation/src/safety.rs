@@ -228,6 +228,11 @@ impl Safety {
         });
     }
 
+    /// A store that was behind its agents is put right again; whether a coordinator saw that.
+    pub(crate) fn store_was_behind(&mut self, now: TrueTime, is_seen: bool) {
+        self.hold(is_seen, now, || "no coordinator sees that its store is behind".to_owned());
+    }
+
     /// A coordinator sends an order.
     pub(crate) fn commanded(&mut self, now: TrueTime, node: &NodeName, message: &ToNode) {
         let term = message.term.number();

@@ -45,6 +45,9 @@ pub enum Kinds {
     CrowdCut,
     /// Several nodes with a slot lose power at once, for ever.
     CrowdDeath,
+    /// An operator puts an older copy in the place of the store, or an empty one, and the newest back at the end of
+    /// the troubled time.
+    StoreBehind,
     /// One worker is killed at the end of the troubled time, and nothing else.
     OneCrash,
     /// One node with a slot loses power then, for ever.

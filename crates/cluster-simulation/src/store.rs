@@ -42,6 +42,9 @@ struct Lease {
     until: TrueTime,
 }
 
+/// A state and its revision.
+pub(crate) type StoreCopy = (Option<StoredState>, u64);
+
 /// What a coordinator that holds the lease is told.
 #[derive(Debug, Clone)]
 pub(crate) struct Grant {
@@ -106,6 +109,17 @@ impl Store {
             return (StoreOutcome::Unknown, true);
         }
         (StoreOutcome::Stored(Revision::new(self.revision)), true)
+    }
+
+    /// What is there, to be put back later.
+    pub(crate) fn copy(&self) -> StoreCopy {
+        (self.state.clone(), self.revision)
+    }
+
+    /// An operator puts a copy in the place of what is there, or an empty store. Terms count on.
+    pub(crate) fn replace(&mut self, copy: StoreCopy) {
+        (self.state, self.revision) = copy;
+        (self.last, self.lease) = (None, None);
     }
 
     /// What is stored.

@@ -6,6 +6,7 @@ mod hosts;
 mod job;
 mod reruns;
 mod seats;
+mod stale_store;
 mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,6 +156,7 @@ pub struct World {
     safety: Safety,
     job: JobWatch,
     reruns: Reruns,
+    copies: stale_store::Copies,
     /// Hosts whose agents were started anew while an epoch was prepared.
     reborn: BTreeSet<NodeName>,
     suspicions: Vec<Suspicion>,
@@ -192,6 +194,7 @@ impl World {
             seats,
             job: JobWatch::default(),
             reruns: Reruns::default(),
+            copies: stale_store::Copies::default(),
             reborn: BTreeSet::new(),
             suspicions: Vec::new(),
             healed: false,

@@ -28,10 +28,11 @@ impl World {
         }
         host.life += 1;
         host.leader = None;
+        host.began_after = host.planned_since.take();
         let identity = Identity {
             node: host.name.clone(),
             incarnation: Incarnation::new(host.life),
-            planned_since: host.planned_since.take(),
+            planned_since: host.began_after,
             address: host.address.clone(),
             workers: self.scenario.job.workers,
         };

@@ -1,7 +1,8 @@
 //! An operator who runs a job again and again: epochs that nobody's failure begins.
 //!
 //! When every rank has finished, agents end, as they do without `--stay`. The operator restarts the job, and
-//! starts the agents again, at times of their own. Sometimes a job that still runs is restarted, or an agent.
+//! starts the agents again, at times of their own. Sometimes a job that still runs is restarted, or an agent, or several
+//! agents while no coordinator is there.
 
 use std::time::Duration;
 
@@ -45,9 +46,33 @@ impl World {
         {
             self.command(OperatorOrder::Restart);
         } else if runs && self.random.happens(0.05) {
+            self.restart_agents_unheard();
+        } else if runs && self.random.happens(0.05) {
             let host = self.some_host();
             let back_after = self.some_time(6);
             self.safety.ordered(None, self.now);
+            self.agent_leaves(host, back_after);
+        }
+    }
+
+    /// Agents are restarted while no coordinator is there, one or several in the same moment. They are back before a
+    /// coordinator can miss them.
+    fn restart_agents_unheard(&mut self) {
+        for seat in 0..self.seats.len() {
+            let back_after = Duration::from_secs(1) + self.some_time(8);
+            self.seat_crashes(seat, back_after);
+        }
+        // Those that have the slots, for whom no spare is waiting.
+        let busy = (0..self.hosts.len()).filter(|host| !self.hosts[*host].processes.is_empty());
+        let busy: Vec<usize> = busy.collect();
+        let together = self.random.happens(0.5);
+        for host in busy {
+            if !self.random.happens(0.6) {
+                continue;
+            }
+            self.safety.ordered(None, self.now.after(Duration::from_secs(15)));
+            let most = if together { Duration::from_millis(400) } else { Duration::from_secs(1) };
+            let back_after = self.random.duration(Duration::from_millis(350), most);
             self.agent_leaves(host, back_after);
         }
     }
@@ -85,6 +110,8 @@ impl World {
             self.agent_step(index, AgentInput::Leave);
         }
         let host = &mut self.hosts[index];
+        // The mark stays also where nobody hears the goodbye.
+        host.mark_planned_end();
         host.agent = None;
         host.life += 1;
     }

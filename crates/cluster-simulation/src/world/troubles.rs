@@ -58,6 +58,8 @@ pub(super) enum Trouble {
     Suspected { host: usize, other: Option<usize>, lasts: Duration },
     /// The operator of planned re-runs looks at the job.
     Rerun,
+    /// The next that an operator does to a store that is behind in the end.
+    StoreIsReplaced,
     /// An agent ends because the job is over.
     AgentEnds { host: usize, says_so: bool },
     /// It is started again.
@@ -93,6 +95,8 @@ impl World {
     pub(super) fn draw_troubles(&mut self) {
         if self.scenario.kinds == Kinds::PlannedReruns {
             self.plan_reruns();
+        } else if self.scenario.kinds == Kinds::StoreBehind {
+            self.plan_stale_store();
         } else if self.scenario.kinds == Kinds::CrowdCut {
             self.after(Duration::from_secs(10), Event::Trouble(Trouble::TheOne));
         } else if !matches!(self.scenario.kinds, Kinds::All | Kinds::Coordinators) {
@@ -253,6 +257,7 @@ impl World {
             Trouble::StoreWorks => self.store.trouble = StoreTrouble::None,
             Trouble::Suspected { host, other, lasts } => self.suspect(host, other, lasts),
             Trouble::Rerun => self.rerun(),
+            Trouble::StoreIsReplaced => self.replace_store(),
             Trouble::AgentEnds { host, says_so } => self.agent_ends(host, says_so),
             Trouble::AgentIsBack { host } => self.agent_is_back(host),
             Trouble::TheOne => self.the_one_trouble(),
@@ -365,6 +370,7 @@ impl World {
         self.safety.left(&self.hosts[index].name, self.now);
         self.agent_step(index, AgentInput::Leave);
         let host = &mut self.hosts[index];
+        host.mark_planned_end();
         host.agent = None;
         host.life += 1;
         let life = host.life;

@@ -80,6 +80,18 @@ fn planned_reruns_charge_nobody() {
     check("planned_reruns", rounds, Scenario::planned_reruns, innocent);
 }
 
+/// A store that is emptied, or an older copy, beside agents that know more: nothing is decided, and nobody who works
+/// is to notice. When the newest state is back, the job goes on with it.
+#[test]
+fn a_store_that_is_behind_its_agents_decides_nothing() {
+    let scenario = |seed| Scenario { kinds: Kinds::StoreBehind, ..Scenario::plain(seed) };
+    // Four nodes with two workers each, begun twice: the second time by an order.
+    let undisturbed = |summary: &Summary| {
+        (summary.epochs, summary.processes, summary.evictions, summary.charges) == (2, 16, 0, 0)
+    };
+    check("a_store_that_is_behind", telltale_harness::rounds(100, 2000), scenario, undisturbed);
+}
+
 /// A crowd that is cut off for less than a minute is held: the job runs on, and nobody is replaced.
 #[test]
 fn a_crowd_that_is_cut_off_is_held() {

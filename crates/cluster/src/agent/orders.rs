@@ -5,6 +5,7 @@
 
 use std::num::NonZeroU16;
 
+use super::resting::Resting;
 use super::workers::Workers;
 use super::{Agent, AgentOutput, Exit, LocalRank, Task, environment};
 use crate::epoch::{Epoch, JobIdentity};
@@ -73,11 +74,7 @@ impl Agent {
             }
             _ if epoch < self.epoch => self.figures.stale_epochs += 1,
             Order::Prepare { ports, planned } => {
-                if planned {
-                    // The budget is for failures.
-                    self.starts = 0;
-                }
-                self.prepare(now, epoch, ports, outputs);
+                self.prepare(now, (epoch, planned), ports, outputs);
             }
             Order::Commit(assignment) => self.commit(now, epoch, assignment, outputs),
             Order::Standby | Order::Evict => self.rest(now, epoch, None, outputs),
@@ -101,7 +98,7 @@ impl Agent {
     fn prepare(
         &mut self,
         now: Moment,
-        epoch: Epoch,
+        (epoch, planned): (Epoch, bool),
         ports: Option<Ports>,
         outputs: &mut Vec<AgentOutput>,
     ) {
@@ -113,6 +110,11 @@ impl Agent {
             _ => {}
         }
         self.end_epoch(now);
+        if planned {
+            // Budget and rest are for failures, and workers may have failed for what was planned.
+            self.starts = 0;
+            self.resting = Resting::default();
+        }
         self.epoch = epoch;
         self.over = None;
         let same = match &self.task {

@@ -402,6 +402,21 @@ fn workers_that_keep_ending_at_once_are_started_ever_later() {
 }
 
 #[test]
+fn a_planned_epoch_is_not_rested_for() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    bench.run(1);
+    for epoch in 1..=3 {
+        rest_after(&mut bench, epoch, SECOND / 2, Exit::Code(1));
+    }
+    // These missed a peer whose agent was restarted.
+    bench.tick_after(SECOND / 2);
+    bench.exited(4, 0, Exit::Code(1));
+    bench.exited(4, 1, Exit::Code(1));
+    let told = steps(&bench.order(5, Order::Prepare { ports: None, planned: true }));
+    assert_eq!(told, [Step::Prepared { port: None }]);
+}
+
+#[test]
 fn a_worker_that_was_killed_or_has_trained_is_started_again_without_rest() {
     let mut bench = Bench::registered(AgentPolicy::default());
     bench.run(1);
