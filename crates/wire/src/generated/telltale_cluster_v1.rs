@@ -66,6 +66,10 @@ pub struct Registration {
     /// The latest epoch of that job that it was told of.
     #[prost(uint64, tag = "7")]
     pub known_epoch: u64,
+    /// The incarnation of the first life of this agent since which every one was asked to end, this one's
+    /// predecessor among them: its goodbye, should nobody have heard it. 0 if the last one failed, or is not known.
+    #[prost(uint64, tag = "8")]
+    pub planned_since: u64,
 }
 /// What an agent is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
