@@ -42,6 +42,8 @@ pub(crate) struct Safety {
     /// The map's digest and rank 0's place of every epoch that was committed in the store.
     committed: BTreeMap<u64, (u64, String, u16)>,
     commanding: u64,
+    /// The last term in which each node was heard by the leader.
+    heard: BTreeMap<NodeName, u64>,
     processes: BTreeSet<Process>,
     newest_started: BTreeMap<usize, u64>,
     evictions: VecDeque<TrueTime>,
@@ -72,6 +74,7 @@ impl Safety {
             stored: None,
             committed: BTreeMap::new(),
             commanding: 0,
+            heard: BTreeMap::new(),
             processes: BTreeSet::new(),
             newest_started: BTreeMap::new(),
             evictions: VecDeque::new(),
@@ -202,9 +205,12 @@ impl Safety {
                 format!("{node} was evicted, and nothing was wrong with it")
             });
             if matches!(why, Why::Absent { .. }) {
-                // No budget is asked for who is not there for an epoch that was planned.
-                let failed = self.failed;
-                self.hold(!failed, now, || format!("{node} was passed over after a failure"));
+                // No budget is asked for who is not there for an epoch that was planned, or whom no leader of this
+                // term has heard.
+                let heard = self.heard.get(node) == Some(&self.commanding);
+                self.hold(!(self.failed && heard), now, || {
+                    format!("{node} was passed over after a failure")
+                });
                 continue;
             }
             // The coordinator's clock may be a little fast.
@@ -244,8 +250,12 @@ impl Safety {
         self.hold(number <= decided, now, || {
             format!("epoch {number} is commanded, and {decided} is the last that was stored")
         });
-        if let Order::Commit(assignment) = &message.order {
-            self.committed_to(now, node, number, assignment);
+        match &message.order {
+            Order::Commit(assignment) => self.committed_to(now, node, number, assignment),
+            Order::Welcome => {
+                self.heard.insert(node.clone(), term);
+            }
+            _ => {}
         }
     }
 

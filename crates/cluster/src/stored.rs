@@ -153,7 +153,8 @@ pub enum Why {
         /// Whose.
         nodes: Vec<NodeName>,
     },
-    /// Nodes that are not there for an epoch that was planned have lost their slots.
+    /// Nodes that are not there for an epoch that was planned, or that its leader has never heard, have lost their
+    /// slots.
     Absent {
         /// Who.
         nodes: Vec<NodeName>,

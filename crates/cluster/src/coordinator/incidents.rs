@@ -117,6 +117,9 @@ impl Leadership {
         if self.finished.len() == self.state.map.holder_count() {
             return Some(self.over(Outcome::Finished));
         }
+        if let Some(decided) = self.release_unheard(scene) {
+            return Some(decided);
+        }
         if let Some(decided) = self.answer_incident(scene) {
             return Some(decided);
         }

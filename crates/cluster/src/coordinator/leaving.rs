@@ -90,6 +90,20 @@ impl Leadership {
         Some((Why::Left { nodes }, next))
     }
 
+    /// The state without those who have never spoken to this leader, and are silent. They may have said goodbye to
+    /// the leader before it, or to nobody: that they are gone says nothing against them.
+    pub(super) fn release_unheard(&self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
+        let is_unheard = |node: &&NodeName| {
+            self.unheard.contains(*node) && self.has_slot(node) && !self.finished.contains(*node)
+        };
+        let nodes: Vec<NodeName> = self.silent.iter().filter(is_unheard).cloned().collect();
+        if nodes.is_empty() || self.state.mode == Mode::Observe || self.doubt(scene).is_some() {
+            return None;
+        }
+        let next = self.without(scene, self.state.clone(), &nodes);
+        Some((Why::Absent { nodes }, next))
+    }
+
     /// Whether a node leaves, and its slot is given away for that as soon as a decision can be made.
     pub(super) fn is_released(&self, node: &NodeName) -> bool {
         let runs = matches!(self.state.phase, Phase::Committed(_));

@@ -66,14 +66,12 @@ impl Leadership {
         if self.round.is_over() { self.commit(scene) } else { None }
     }
 
-    /// Of an epoch that was planned, gives the slots of those who are not there to spares that are or will
-    /// come. Nothing shows that anything is wrong with them: their agents may only not be started yet.
+    /// Gives the slots of those who are not there to spares that are or will come, where nothing shows that anything is
+    /// wrong with them. In an epoch that was planned, their agents may only not be started yet. And this leader may
+    /// never have heard them: they may have said goodbye to the one before it, or to nobody.
     fn pass_over_absent(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
-        if !self.state.planned {
-            return None;
-        }
         let failed = self.round.failed().iter();
-        let nodes: Vec<NodeName> = failed.filter(|node| !self.is_there(node)).cloned().collect();
+        let nodes: Vec<NodeName> = failed.filter(|node| self.is_absent(node)).cloned().collect();
         if nodes.is_empty() {
             return None;
         }
@@ -85,9 +83,12 @@ impl Leadership {
         Some((Why::Absent { nodes }, next))
     }
 
+    fn is_absent(&self, node: &NodeName) -> bool {
+        self.unheard.contains(node) || (self.state.planned && !self.is_there(node))
+    }
+
     fn replace_unanswering(&mut self, scene: &Scene<'_>) -> Option<(Why, StoredState)> {
-        let planned = self.state.planned;
-        let failed = self.round.failed().iter().filter(|node| !planned || self.is_there(node));
+        let failed = self.round.failed().iter().filter(|node| !self.is_absent(node));
         let failed: BTreeSet<NodeName> = failed.cloned().collect();
         if failed.is_empty() {
             return None;
@@ -210,7 +211,7 @@ impl Leadership {
         let charge = match why {
             Why::Prepared => None,
             // Whoever was only likely to be the cause has an excuse now.
-            Why::Unanswered { .. } | Why::Left { .. } => {
+            Why::Unanswered { .. } | Why::Left { .. } | Why::Absent { .. } => {
                 self.charge.take().filter(|cause| cause.certain)
             }
             _ => self.charge.take(),

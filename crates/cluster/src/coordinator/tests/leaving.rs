@@ -284,3 +284,22 @@ fn an_order_of_an_observer_has_a_planned_restart_behind_it() {
     assert_eq!((cluster.epoch(), cluster.spent()), (2, (0, 0, 0)));
     assert!(cluster.coordinator.runs());
 }
+
+#[test]
+fn whom_a_new_leader_never_hears_is_replaced_and_not_charged() {
+    for heard in [false, true] {
+        let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+        cluster.input(Input::LeadershipLost);
+        cluster.lead(2);
+        ["b", "c"].into_iter().for_each(|node| cluster.register_as_is(node));
+        if heard {
+            cluster.register_as_is("a");
+        }
+        cluster.lose("a");
+        cluster.pass(10 * SECOND);
+        assert!(cluster.coordinator.runs(), "{}", cluster.map());
+        assert_eq!((cluster.map().as_str(), cluster.epoch()), ("c b", 2));
+        assert_eq!(cluster.state().failures.len(), usize::from(heard));
+        assert_eq!(cluster.state().evictions, u32::from(heard));
+    }
+}
