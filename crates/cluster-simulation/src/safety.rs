@@ -42,8 +42,8 @@ pub(crate) struct Safety {
     /// The map's digest and rank 0's place of every epoch that was committed in the store.
     committed: BTreeMap<u64, (u64, String, u16)>,
     commanding: u64,
-    /// The last term in which each node was heard by the leader.
-    heard: BTreeMap<NodeName, u64>,
+    /// The last term in which each node was heard by the leader, and when it first was.
+    heard: BTreeMap<NodeName, (u64, TrueTime)>,
     processes: BTreeSet<Process>,
     newest_started: BTreeMap<usize, u64>,
     evictions: VecDeque<TrueTime>,
@@ -207,7 +207,11 @@ impl Safety {
             if matches!(why, Why::Absent { .. }) {
                 // No budget is asked for who is not there for an epoch that was planned, or whom no leader of this
                 // term has heard.
-                let heard = self.heard.get(node) == Some(&self.commanding);
+                // It may have come while the decision was on its way to the store.
+                let is_before = |(term, at): &(u64, TrueTime)| {
+                    *term == self.commanding && now > at.after(EXCUSE / 6)
+                };
+                let heard = self.heard.get(node).is_some_and(is_before);
                 self.hold(!(self.failed && heard), now, || {
                     format!("{node} was passed over after a failure")
                 });
@@ -253,7 +257,10 @@ impl Safety {
         match &message.order {
             Order::Commit(assignment) => self.committed_to(now, node, number, assignment),
             Order::Welcome => {
-                self.heard.insert(node.clone(), term);
+                let first = self.heard.entry(node.clone()).or_insert((term, now));
+                if first.0 != term {
+                    *first = (term, now);
+                }
             }
             _ => {}
         }

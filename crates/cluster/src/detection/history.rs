@@ -117,8 +117,9 @@ pub(super) struct Change {
     recent: [f32; RECENT_WINDOWS],
     /// Windows pushed so far; the last [`RECENT_WINDOWS`] of them are in `recent`.
     pushed: usize,
-    /// Windows since `rising` was last nothing.
+    /// Windows since `rising` was last nothing, and the sum of what they were above the usual level.
     age: usize,
+    risen: f32,
 }
 
 impl Change {
@@ -131,6 +132,7 @@ impl Change {
             recent: [0.0; RECENT_WINDOWS],
             pushed: 0,
             age: 0,
+            risen: 0.0,
         }
     }
 
@@ -159,7 +161,8 @@ impl Change {
         let deviation = (residual / self.doubtful_scale()).clamp(-CLIP, CLIP);
         self.rising = (self.rising + deviation - ALLOWANCE).clamp(0.0, CEILING);
         self.falling = (self.falling - deviation - ALLOWANCE).clamp(0.0, CEILING);
-        self.age = if self.rising > 0.0 { self.age + 1 } else { 0 };
+        (self.age, self.risen) =
+            if self.rising > 0.0 { (self.age + 1, self.risen + residual) } else { (0, 0.0) };
         if self.is_calm() {
             let seen = residual.abs().min(3.0 * self.scale) * DEVIATIONS_PER_MEAN;
             self.windows = (self.windows + 1).min(REMEMBERED_WINDOWS);
@@ -197,7 +200,7 @@ impl Change {
         }
         let level = self.level().unwrap_or(0.0).min(0.0);
         self.recent.iter_mut().for_each(|one| *one -= level);
-        (self.rising, self.falling, self.age) = (0.0, 0.0, 0);
+        (self.rising, self.falling, self.age, self.risen) = (0.0, 0.0, 0, 0.0);
         self.windows = RECENT;
         level
     }
@@ -214,6 +217,11 @@ impl Change {
             *value = self.recent[(self.pushed - back) % RECENT_WINDOWS];
         }
         Some(median(&mut values[..count]))
+    }
+
+    /// How much slower it was on average since the change began; 0 while there is none.
+    pub(super) fn mean_since(&self) -> f32 {
+        if self.age == 0 { 0.0 } else { self.risen / self.age as f32 }
     }
 
     /// What the latest window was above the usual level, if there was one.

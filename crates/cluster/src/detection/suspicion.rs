@@ -14,6 +14,8 @@ const CHANCE_PART: usize = 10;
 /// What one suspect leaves of an edge is another's only beyond what noise does to the largest of as
 /// many edges, and so many standard errors more.
 const ERRORS: f32 = 1.5;
+/// The part of what counts as slow that an edge must have had on average since its change began.
+const LASTING_PART: f32 = 0.75;
 /// The least that an explanation must give to a slow edge.
 const LEAST_DEMAND: f32 = 1e-3;
 
@@ -88,7 +90,9 @@ fn hot_edge(matrix: &Matrix, cell: &Cell, limit: SlowFrom) -> Option<Hot> {
         return None;
     }
     let level = cell.change.level()?;
-    let is_hot = cell.change.is_warm() && limit.is_slow(cell, level);
+    // One whose level was learned a little too low rises for ever, and is slow now and then.
+    let lasts = cell.change.mean_since() >= LASTING_PART * limit.least(cell);
+    let is_hot = cell.change.is_warm() && limit.is_slow(cell, level) && lasts;
     is_hot.then(|| Hot {
         from: cell.from,
         to: cell.to,
