@@ -147,18 +147,12 @@ impl Change {
         self.scale
     }
 
-    /// The noise with what is not known of it and of the usual level, while both are known from few windows: each has an
-    /// error of about so much, and an edge that was learned too fast and too calm would be slow for long.
-    fn doubtful_scale(&self) -> f32 {
-        self.scale * (1.0 + 1.0 / f32::from(self.windows).sqrt())
-    }
-
     /// Takes one window: what it was above the usual level. Only after [`Change::learn_scale`].
     pub(super) fn push(&mut self, residual: f32) {
         debug_assert!(self.scale > 0.0, "a level is learned together with its noise");
         self.recent[self.pushed % RECENT_WINDOWS] = residual;
         self.pushed += 1;
-        let deviation = (residual / self.doubtful_scale()).clamp(-CLIP, CLIP);
+        let deviation = (residual / self.scale).clamp(-CLIP, CLIP);
         self.rising = (self.rising + deviation - ALLOWANCE).clamp(0.0, CEILING);
         self.falling = (self.falling - deviation - ALLOWANCE).clamp(0.0, CEILING);
         (self.age, self.risen) =
