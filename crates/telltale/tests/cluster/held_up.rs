@@ -9,15 +9,19 @@ use crate::network::Network;
 use crate::training::{NODES, PYTHON, turn};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/transfers.py");
-/// Steps from which the coordinator learns what is usual: a minute's, at most 30 a second.
-const LEARNING_STEPS: u32 = 2_000;
-/// Steps with the slow link: half a minute at least, when whoever is named for certain would be evicted.
-const SLOW_STEPS: u32 = 1_000;
+/// Seconds of steps in which the coordinator learns what is usual.
+const LEARNING_SECONDS: f64 = 60.0;
+/// Seconds with the slow link: more than it takes until whoever is named for certain is evicted.
+const SLOW_SECONDS: f64 = 60.0;
 
-fn steps(job: &Job) -> u32 {
+/// How long the job has made steps, by its own clock.
+fn seconds(job: &Job) -> f64 {
     let printed = job.printed("a", 1, 0);
-    let last = printed.lines().rev().find_map(|line| line.strip_prefix("step "));
-    last.and_then(|line| line.split(' ').next()?.parse().ok()).unwrap_or(0)
+    let mut times = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("step ")?.split_once(' ')?.1.parse::<f64>().ok());
+    let first = times.next();
+    first.zip(times.next_back()).map_or(0.0, |(first, last)| last - first)
 }
 
 /// The verdicts about slow nodes and links that the newest incident has.
@@ -53,15 +57,15 @@ fn nobody_is_named(pattern: &'static str) {
     }
     job.add("spare", &[]);
     job.wait_attends("spare");
-    wait_until("what is usual to be learned", PATIENCE, || steps(&job) >= LEARNING_STEPS);
+    wait_until("what is usual to be learned", PATIENCE, || seconds(&job) >= LEARNING_SECONDS);
     assert_eq!(verdicts(&job), Vec::<Value>::new());
     network.slow(1, 2);
-    let begun = steps(&job);
+    let begun = seconds(&job);
     wait_until("the job to go on with a slow link", PATIENCE, || {
         for verdict in verdicts(&job) {
             assert!(is_earned(&verdict), "{verdict:#}");
         }
-        steps(&job) >= begun + SLOW_STEPS
+        seconds(&job) >= begun + SLOW_SECONDS
     });
     assert_eq!(job.json(&["status"])["epoch"], 1);
     let incidents = job.json(&["incidents"]);

@@ -88,6 +88,8 @@ impl Job {
     pub(crate) fn among_others(workers: u32, ports: (u16, u16), command: &[&str]) -> Self {
         let mut job = Self::new(command);
         (job.workers, job.ports) = (workers, Some(ports));
+        // So many at once may keep an agent of a busy machine from being heard for seconds.
+        job.policy = "keep_alive_seconds = 60.0\n".into();
         let journal = format!("journal = {:?}\n", job.path("journal"));
         job.add_coordinator(1, &journal);
         job
