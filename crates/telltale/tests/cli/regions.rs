@@ -123,9 +123,11 @@ impl Bench {
 fn upstreams_reader_of_today_sees_what_the_switch_alone_gives() {
     let bench = Bench::new();
     let workload = bench.workload(&[]);
-    let logged = bench.told("logger").remove(0);
-    assert_eq!(logged["chip_count"], 1, "{logged}");
-    assert!(logged["total_dram_bytes"].as_u64() > Some(1 << 20), "{logged}");
+    wait_until("the logger to read of more than the first allocations", PATIENCE, || {
+        let logged = bench.told("logger").remove(0);
+        assert_eq!(logged["chip_count"], 1, "{logged}");
+        logged["total_dram_bytes"].as_u64() > Some(1 << 20)
+    });
     let regions = bench.regions();
     assert_eq!(regions.len(), 1, "{regions:?}");
     let region = &regions[0];

@@ -18,7 +18,7 @@ setsid env -i PATH=$PATH bash -c \"$daemon\" $place-child > /dev/null 2>&1 &
 (setsid env -i PATH=$PATH bash -c \"$deaf\" $place-deaf > /dev/null 2>&1 &)
 while ! test -s $place-child -a -s $place-orphan -a -s $place-deaf; do sleep 0.01; done
 echo pid $$
-while ! test -e $STATE/leave-$RANK; do sleep 0.01; done
+while ! test -e $STATE/leave-$TELLTALE_EPOCH-$RANK; do sleep 0.01; done
 exit 3
 ";
 const KINDS: [&str; 3] = ["child", "orphan", "deaf"];
@@ -66,7 +66,7 @@ fn nothing_outlives_a_restart_or_the_agent_s_end() {
 fn nothing_outlives_a_worker_that_ends_by_itself() {
     let mut job = job(2);
     let first = [started(&job, 1, 0), started(&job, 1, 1)].concat();
-    fs::write(job.path("leave-1"), "").expect("a scratch file");
+    fs::write(job.path("leave-1-1"), "").expect("a scratch file");
     job.worker("a", 2, 0);
     assert_eq!(left(&first), [0; 0], "the next epoch begins when nothing is left");
     job.stop_agent("a");
@@ -92,7 +92,7 @@ fn a_running_worker_keeps_what_it_has_started_when_another_ends() {
     let mut job = Job::of_workers(1, 2, &["bash", "-c", &finishes]);
     job.add("a", &[]);
     let [stays, goes] = [0, 1].map(|rank| started(&job, 1, rank));
-    fs::write(job.path("leave-1"), "").expect("a scratch file");
+    fs::write(job.path("leave-1-1"), "").expect("a scratch file");
     wait_until("its end", PATIENCE, || {
         job.agent_log("a").contains("worker 1 ended with exit code 0")
     });
