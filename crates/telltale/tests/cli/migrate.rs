@@ -251,9 +251,11 @@ fn viewers_are_told_of_everybody_on_the_device() {
     });
     assert!(client.say("6 -1 0 0 0").ends_with("devices 1"));
     assert!(client.say("6 0 0 0 0").contains("total 12884901888 arch 2 "));
-    // DUMP_REMAINING has no answer, and what follows it has its own.
-    assert_eq!(client.say("5 0 0 0 0"), "sent");
-    assert!(client.say("6 -1 0 0 0").starts_with("type 7 "));
+    // DUMP_REMAINING and DUMP_KERNELS have no answer, and what follows them has its own.
+    for dump in ["5 0 0 0 0", "12 0 0 0 0"] {
+        assert_eq!(client.say(dump), "sent");
+        assert!(client.say("6 -1 0 0 0").starts_with("type 7 "));
+    }
 }
 
 #[test]

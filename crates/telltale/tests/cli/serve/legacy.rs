@@ -4,7 +4,7 @@
 use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use telltale_harness::{ChildGuard, Scratch, as_user, compile_c, needs_root, wait_until};
@@ -12,6 +12,34 @@ use telltale_schema::snapshot::{Process, ProcessSource, Snapshot};
 
 use super::Serving;
 use crate::command::{PATIENCE, emulate, said, telltale};
+use crate::terminal::Terminal;
+
+/// A service with the old socket, and its machine.
+struct Service {
+    root: PathBuf,
+    run: PathBuf,
+    legacy: PathBuf,
+    _machine: ChildGuard,
+    serving: Serving,
+}
+
+impl Service {
+    fn start(place: &Scratch) -> Self {
+        let (root, run) = (place.join("m"), place.join("run"));
+        let machine = emulate("n150", &root, &[]);
+        std::fs::create_dir(&run).unwrap();
+        // As the installation makes it.
+        std::fs::set_permissions(&run, Permissions::from_mode(0o3777)).unwrap();
+        let legacy = place.join("allocation.sock");
+        let mut command = telltale();
+        command.env("HOME", place.path()).args(["serve", "--http", "off", "--root"]).arg(&root);
+        command.arg("--runtime-dir").arg(&run).arg("--state-dir").arg(place.join("state"));
+        command.arg("--legacy-allocation-socket").arg(&legacy);
+        let mut serving = Serving::start(&mut command);
+        serving.says("collecting");
+        Self { root, run, legacy, _machine: machine, serving }
+    }
+}
 
 /// The machine as the service shows it.
 fn shown(socket: &Path) -> Snapshot {
@@ -70,16 +98,7 @@ fn once(root: &Path, run: &Path) -> Snapshot {
 #[test]
 fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     let place = Scratch::new();
-    let (root, run) = (place.join("m"), place.join("run"));
-    let _machine = emulate("n150", &root, &[]);
-    std::fs::create_dir(&run).unwrap();
-    let legacy = place.join("allocation.sock");
-    let mut command = telltale();
-    command.env("HOME", place.path()).args(["serve", "--http", "off", "--root"]).arg(&root);
-    command.arg("--runtime-dir").arg(&run).arg("--state-dir").arg(place.join("state"));
-    command.arg("--legacy-allocation-socket").arg(&legacy);
-    let mut service = Serving::start(&mut command);
-    service.says("collecting");
+    let Service { root, run, legacy, _machine, mut serving } = Service::start(&place);
     let socket = run.join(telltale_node::grpc::SOCKET_NAME);
 
     let mut clients = Vec::new();
@@ -117,7 +136,7 @@ fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     wait_until("it to be gone", PATIENCE, || held(&shown(&socket), pid).is_none());
     assert_eq!(total(&shown(&socket)), 301_000);
     assert_eq!(total(&once()), 301_000);
-    service.end();
+    serving.end();
     assert!(!legacy.exists() && !run.join(telltale_node::legacy::SOCKET_NAME).exists());
     // What it knew has gone with it, and that is no error.
     let after = once();
@@ -132,18 +151,7 @@ fn each_user_sees_their_own_programs_alone_and_root_all() {
     }
     let place = Scratch::new();
     place.set_mode(0o755);
-    let (root, run) = (place.join("m"), place.join("run"));
-    let _machine = emulate("n150", &root, &[]);
-    std::fs::create_dir(&run).unwrap();
-    // As the installation makes it.
-    std::fs::set_permissions(&run, Permissions::from_mode(0o3777)).unwrap();
-    let legacy = place.join("allocation.sock");
-    let mut command = telltale();
-    command.env("HOME", place.path()).args(["serve", "--http", "off", "--root"]).arg(&root);
-    command.arg("--runtime-dir").arg(&run).arg("--state-dir").arg(place.join("state"));
-    command.arg("--legacy-allocation-socket").arg(&legacy);
-    let mut service = Serving::start(&mut command);
-    service.says("collecting");
+    let Service { root, run, legacy, _machine, mut serving } = Service::start(&place);
 
     let (ada, bob) = (61_021, 61_022);
     let clients = [(ada, 112, 1000), (bob, 128, 20_000)]
@@ -173,5 +181,33 @@ fn each_user_sees_their_own_programs_alone_and_root_all() {
         let shown = table.out.matches("(legacy) client_").count();
         assert_eq!(shown, expected.len(), "user {user}: {table:?}");
     }
-    service.end();
+    serving.end();
+}
+
+#[test]
+fn record_and_top_show_them_too() {
+    let place = Scratch::new();
+    let service = Service::start(&place);
+    let client = reporting(&place, &service.legacy, 128, 20_000);
+    wait_until("its memory", PATIENCE, || {
+        held(&once(&service.root, &service.run), client.id()).is_some()
+    });
+    let of_service = |command: &mut Command| {
+        said(command.arg("--root").arg(&service.root).arg("--runtime-dir").arg(&service.run))
+    };
+    let recording = place.join("run.tt");
+    let told = of_service(telltale().args(["record", "--for", "1"]).arg(&recording));
+    assert_eq!(told.status, Some(0), "{told:?}");
+    let told = said(telltale().args(["smi", "--json", "--replay"]).arg(&recording));
+    let recorded: Snapshot = serde_json::from_str(&told.out).unwrap();
+    let (process, bytes) = held(&recorded, client.id()).unwrap();
+    assert_eq!((process.known_by, bytes), (Some(ProcessSource::Legacy), 20_000));
+    let [root, run] = [&service.root, &service.run].map(|path| path.display());
+    let program = env!("CARGO_BIN_EXE_telltale");
+    let line = format!("{program} top --root {root} --runtime-dir {run}");
+    let test = "cli::serve::legacy::record_and_top_show_them_too";
+    let Some(mut terminal) = Terminal::start(test, (120, 30), &line, &place) else { return };
+    wait_until("the view to have it", PATIENCE, || terminal.text().contains("client_128"));
+    terminal.type_in(b"q");
+    terminal.end();
 }
