@@ -338,7 +338,8 @@ fn dashboards_find_what_the_page_names() {
         bench.kind(replay.child.id(), "dram")["live_bytes"].as_u64() > Some(0)
     });
     // What was refused has a series once something was.
-    bench.client(112).say("2 0 0 0 1");
+    let mut client = bench.client(112);
+    client.say("2 0 0 0 1");
     wait_until("it to be refused", PATIENCE, || {
         bench.metric("telltale_legacy_refused_total", &["unknown_free"]) == Some(1.0)
     });
