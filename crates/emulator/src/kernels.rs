@@ -11,6 +11,7 @@ mod disk_cache;
 mod elf;
 mod execution_error;
 mod fault;
+mod floating_point;
 mod includes;
 mod loaded;
 mod memory;

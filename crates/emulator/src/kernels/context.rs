@@ -11,6 +11,7 @@ use std::ffi::c_char;
 use corosensei::Yielder;
 
 use super::fault::{Access, KernelFault};
+use super::floating_point::FloatingPoint;
 use super::printing::{self, Part, Printer};
 use super::stack::STACK_BYTES;
 use super::trap::{self, Exit};
@@ -292,7 +293,7 @@ impl Core {
         // SAFETY: the yielder was set by this kernel's fibre when it started, lies at the bottom
         // of that fibre's stack, and this call is made on that stack.
         unsafe {
-            (*yielder).suspend(());
+            FloatingPoint::kept_during(|| (*yielder).suspend(()));
             self.runs_with(yielder);
         }
         self.waiting.set(Waiting::Nothing);

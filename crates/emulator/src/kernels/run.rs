@@ -18,6 +18,7 @@ use super::context::{
 };
 use super::execution_error::{ExecutionError, MAX_WAITS, Wait, WaitsFor};
 use super::fault::Access;
+use super::floating_point::FloatingPoint;
 use super::memory::Memory;
 use super::plan::{CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCore};
 use super::printing::Printer;
@@ -401,6 +402,7 @@ impl Seat {
                 // A kernel that a signal stopped has returned as well.
                 let _ = fibre.resume(());
                 guard.leave();
+                FloatingPoint::make_usual();
                 if matches!(kernel.waiting.get(), Waiting::Failed(_)) {
                     return Came::Failed(place);
                 }

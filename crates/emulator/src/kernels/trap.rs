@@ -28,6 +28,7 @@ use self::budget::Budget;
 use self::interrupted::Interrupted;
 use super::context::{Core, Waiting};
 use super::fault::KernelFault;
+use super::floating_point::FloatingPoint;
 use super::memory::{GUARD_BYTES, Memory};
 use super::progress::Progress;
 use super::stack::KernelStack;
@@ -80,6 +81,8 @@ impl Guard {
     pub(super) fn new(progress: Arc<Progress>, timeout: Option<Duration>) -> io::Result<Self> {
         progress.is_of_this_thread();
         handlers::install()?;
+        // A new thread has what the one has set that opened the accelerator.
+        FloatingPoint::make_usual();
         let stack = Memory::reserve(HANDLER_STACK_BYTES)?;
         let ours = libc::stack_t {
             ss_sp: stack.start().cast(),

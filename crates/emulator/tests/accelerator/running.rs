@@ -308,3 +308,37 @@ KERNEL_MAIN {
     let expected: Vec<u8> = cases.iter().flat_map(|case| case.1.to_le_bytes()).collect();
     assert_eq!(bench.accelerator.read(&to).unwrap(), expected);
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_kernel_keeps_its_own_rounding_while_it_waits_for_another() {
+    let bench = Bench::new();
+    let core = cores(1, 1);
+    let buffer = bench.buffer(&[0.0; 1_024]);
+    // The place that a kernel writes to, and what it does before.
+    let text = |place: u32, before: &str| {
+        format!(
+            "KERNEL_MAIN {{
+  extern int fesetround(int);
+  volatile float one = 1;
+  {before}
+  float third = one / 3;
+  noc_write_bytes(get_arg_val(0), {place}, 4, &third);
+  cb_push_back(1, 1);
+}}"
+        )
+    };
+    // 0xc00 is FE_TOWARDZERO.
+    let mut own = kernel("reader", text(0, "fesetround(0xc00); cb_wait_front(0, 1);"), &core);
+    let mut usual = kernel("compute", text(4, "cb_push_back(0, 1);"), &core);
+    for kernel in [&mut own, &mut usual] {
+        kernel.runtime_arguments.push(CoreCoord::new(0, 0), &[buffer.address()]);
+    }
+    let program = bench.accelerator.compile(&ProgramDescriptor {
+        kernels: [own, usual].into_iter().collect(),
+        circular_buffers: [tiles(0, 1, &core), tiles(1, 2, &core)].into_iter().collect(),
+        ..ProgramDescriptor::default()
+    });
+    bench.accelerator.enqueue(&program.unwrap(), std::slice::from_ref(&buffer)).unwrap();
+    assert_eq!(bench.numbers(&buffer)[..2], [0.333_333_3, 0.333_333_34]);
+}

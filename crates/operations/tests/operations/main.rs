@@ -6,6 +6,7 @@ mod blame;
 mod differential;
 mod edited;
 mod faults;
+mod floating_point;
 mod found_again;
 mod kernel_process;
 mod printed;

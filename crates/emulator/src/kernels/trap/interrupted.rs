@@ -3,6 +3,11 @@
 
 use corosensei::trap::TrapHandlerRegs;
 
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::floating_point::FloatingPoint;
+
+#[cfg(any(test, target_arch = "aarch64"))]
+mod records;
 #[cfg(any(test, target_arch = "aarch64"))]
 mod syndrome;
 
@@ -69,8 +74,21 @@ impl Interrupted<'_> {
             own[register as usize] = value.cast_signed();
         }
         own[libc::REG_EFL as usize] &= !FLAGS;
+        // SAFETY: the system has put these registers behind the others, or says that it has not.
+        if let Some(registers) = unsafe { self.0.uc_mcontext.fpregs.as_mut() } {
+            make_floating_point_usual(registers);
+        }
         self.restore(signals);
     }
+}
+
+/// Has the thread calculate as usual when it goes on, with an empty stack of the old unit: what a
+/// kernel was about to calculate there is not left for others to overflow.
+#[cfg(target_arch = "x86_64")]
+fn make_floating_point_usual(registers: &mut libc::_libc_fpstate) {
+    let FloatingPoint { mxcsr, x87 } = FloatingPoint::USUAL;
+    (registers.mxcsr, registers.cwd) = (mxcsr, x87);
+    (registers.swd, registers.ftw) = (0, 0);
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -81,16 +99,8 @@ impl Interrupted<'_> {
 
     /// How memory was used, after a fault of memory, if the system says it.
     pub(super) fn memory_use(&self) -> Option<Use> {
-        /// Where the records begin in `struct sigcontext`: behind 34 registers, at a multiple of 16.
-        const RECORDS: usize = 288;
-        const RECORDS_BYTES: usize = 4_096;
-        const {
-            assert!(size_of::<libc::mcontext_t>() == RECORDS + RECORDS_BYTES);
-        }
-        let context = (&raw const self.0.uc_mcontext).cast::<u8>();
         // SAFETY: the structure has that many bytes, all of which the system wrote.
-        let records = unsafe { &*context.add(RECORDS).cast::<[u8; RECORDS_BYTES]>() };
-        syndrome::memory_use(records)
+        syndrome::memory_use(unsafe { &*records_of(&raw const self.0.uc_mcontext) })
     }
 
     pub(super) fn go_on_at(&mut self, registers: &TrapHandlerRegs, signals: &libc::sigset_t) {
@@ -102,6 +112,23 @@ impl Interrupted<'_> {
         for (register, value) in [(0, x0), (1, x1), (29, x29), (30, lr)] {
             own.regs[register] = value;
         }
+        let records = records_of(&raw mut *own).cast_mut();
+        // SAFETY: as in `memory_use`, and nothing else borrows them.
+        records::make_floating_point_usual(unsafe { &mut *records });
         self.restore(signals);
     }
+}
+
+/// As much as there is for records.
+#[cfg(target_arch = "aarch64")]
+const RECORDS_BYTES: usize = 4_096;
+
+#[cfg(target_arch = "aarch64")]
+fn records_of(context: *const libc::mcontext_t) -> *const [u8; RECORDS_BYTES] {
+    /// Where they begin in `struct sigcontext`: behind 34 registers, at a multiple of 16.
+    const RECORDS: usize = 288;
+    const {
+        assert!(size_of::<libc::mcontext_t>() == RECORDS + RECORDS_BYTES);
+    }
+    context.cast::<u8>().wrapping_add(RECORDS).cast()
 }

@@ -1,14 +1,11 @@
 //! What an aarch64 processor says about a fault of memory: its exception syndrome register, which
-//! Linux writes as one of the records behind a signal's registers
-//! (`arch/arm64/include/uapi/asm/sigcontext.h`). The records are plain bytes here, so that this is
-//! tested on any processor.
+//! Linux writes as one of the records behind a signal's registers.
 
 use super::Use;
+use super::records::find;
 
 /// The record with the register: "ESR" and 1.
 const MAGIC: u32 = 0x4553_5201;
-/// Magic and size of a record.
-const HEAD_BYTES: usize = 8;
 
 /// How memory was used; none if the records do not say it.
 pub(super) fn memory_use(records: &[u8]) -> Option<Use> {
@@ -23,17 +20,9 @@ pub(super) fn memory_use(records: &[u8]) -> Option<Use> {
     }
 }
 
-fn syndrome(mut records: &[u8]) -> Option<u64> {
-    loop {
-        let (magic, rest) = records.split_first_chunk()?;
-        let (bytes, value) = rest.split_first_chunk()?;
-        if u32::from_le_bytes(*magic) == MAGIC {
-            return value.first_chunk().map(|value| u64::from_le_bytes(*value));
-        }
-        let bytes = usize::try_from(u32::from_le_bytes(*bytes)).ok()?;
-        // The last record is empty.
-        records = records.get(bytes..).filter(|_| bytes >= HEAD_BYTES)?;
-    }
+fn syndrome(records: &[u8]) -> Option<u64> {
+    let value = records.get(find(records, MAGIC)?)?;
+    value.first_chunk().map(|value| u64::from_le_bytes(*value))
 }
 
 #[cfg(test)]
