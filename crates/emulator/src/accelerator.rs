@@ -325,8 +325,8 @@ impl Accelerator {
     /// Why the buffer does not hold what it should: a program that was to use it failed, or was not
     /// run because it shares a buffer with one that failed. [`Self::finish`] tells of the first one
     /// as well. Once this has been told, programs that use these buffers run again; the buffer itself
-    /// can be read when a program or [`Self::write`] has written it, or after [`Self::finish`]. Or
-    /// that the accelerator has ended or hangs.
+    /// can be read when a program has written to it, when [`Self::write`] has written all of it, or
+    /// after [`Self::finish`]. Or that the accelerator has ended or hangs.
     pub fn read(&self, buffer: &Arc<Buffer>) -> Result<Vec<u8>, ExecutionError> {
         self.check_own(buffer)?;
         let (reply, answer) = sync_channel(1);
@@ -419,7 +419,12 @@ impl Accelerator {
             match answer.recv_timeout(watch.period) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(ExecutionError::Ended),
-                Err(RecvTimeoutError::Timeout) => watch.look()?,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = watch.look() {
+                        // Unless the answer came meanwhile, which nobody else is given.
+                        return answer.try_recv().or(Err(error));
+                    }
+                }
             }
         }
     }

@@ -99,14 +99,20 @@ impl Faults {
     }
 
     /// Why a buffer is undone, if it is, for somebody who reads it.
-    pub(super) fn tell(&self, buffer: &Buffer) -> Result<(), ExecutionError> {
+    pub(super) fn why(&self, buffer: &Buffer) -> Result<(), ExecutionError> {
         let Some(Cause { fault, not_run }) = self.cause(buffer) else { return Ok(()) };
-        fault.is_told.store(true, Ordering::Relaxed);
         let source = Arc::clone(&fault.error);
         Err(match not_run {
             Some(operation) => ExecutionError::NotRun { operation, source },
             None => Arc::unwrap_or_clone(source),
         })
+    }
+
+    /// Notes that somebody was told why a buffer is undone.
+    pub(super) fn is_told(&self, buffer: &Buffer) {
+        if let Some(Cause { fault, .. }) = self.cause(buffer) {
+            fault.is_told.store(true, Ordering::Relaxed);
+        }
     }
 
     /// What went wrong first, for `finish`.

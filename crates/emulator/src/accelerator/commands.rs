@@ -139,9 +139,11 @@ impl Worker {
                 let _ = reply.send(());
             }
             Command::Read { buffer, reply } => {
-                let result = self.faults.tell(&buffer).and_then(|()| self.read(&buffer));
-                // Whoever asked may have given up waiting.
-                let _ = reply.send(result);
+                let result = self.faults.why(&buffer).and_then(|()| self.read(&buffer));
+                // Whoever asked may have given up waiting; then the next one is told.
+                if reply.send(result).is_ok() {
+                    self.faults.is_told(&buffer);
+                }
             }
             Command::Write { buffer, bytes } => {
                 self.write(&buffer, &bytes);

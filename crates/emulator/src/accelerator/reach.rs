@@ -80,15 +80,6 @@ impl Reach {
         self.written.take()
     }
 
-    #[cold]
-    fn note_write(&self, address: u32) {
-        let Some(buffer) = self.chip.live.find(address) else { return };
-        let mut written = self.written.borrow_mut();
-        if !written.contains(&buffer.address) {
-            written.push(buffer.address);
-        }
-    }
-
     /// Copies to the beginning of a live buffer; false if there is none, or it is too small.
     pub(super) fn copy_in(&mut self, address: u32, from: &[u8]) -> bool {
         let Some((buffer, offset)) = self.located(address) else { return false };
@@ -180,5 +171,18 @@ impl BufferAccess for Reach {
 
     fn extent(&self, address: u32) -> u64 {
         self.find(address).map_or(0, |found| found.bytes)
+    }
+
+    fn notes_writes(&self) -> bool {
+        self.watches.get()
+    }
+
+    #[cold]
+    fn note_write(&self, address: u32) {
+        let Some(buffer) = self.chip.live.find(address) else { return };
+        let mut written = self.written.borrow_mut();
+        if !written.contains(&buffer.address) {
+            written.push(buffer.address);
+        }
     }
 }

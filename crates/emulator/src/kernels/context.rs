@@ -34,6 +34,8 @@ pub(crate) struct CircularBuffer {
     pub(super) popped: Cell<u32>,
     pub(super) write_page: Cell<u32>,
     pub(super) read_page: Cell<u32>,
+    /// A kernel asked where to write; 0 if none did.
+    pub(super) is_written: Cell<u32>,
 }
 
 /// The calls that C makes.
@@ -147,6 +149,13 @@ pub(crate) trait BufferAccess {
 
     /// How many bytes the buffer at `address` has from there on; zero if there is none.
     fn extent(&self, address: u32) -> u64;
+
+    /// Whether it is asked for which buffers are written.
+    fn notes_writes(&self) -> bool;
+
+    /// Says that the buffer that `address` is in was written otherwise than at a [`Place`] to write
+    /// to.
+    fn note_write(&self, address: u32);
 }
 
 static CALLS: Calls = Calls {
@@ -178,6 +187,7 @@ impl CircularBuffer {
             popped: Cell::new(0),
             write_page: Cell::new(0),
             read_page: Cell::new(0),
+            is_written: Cell::new(0),
         }
     }
 
@@ -190,6 +200,7 @@ impl CircularBuffer {
         self.popped.set(0);
         self.write_page.set(0);
         self.read_page.set(0);
+        self.is_written.set(0);
     }
 
     /// Pages that were pushed and not popped.
@@ -372,13 +383,18 @@ impl Core {
     }
 
     /// The value of a global semaphore on a core.
-    fn global_semaphore(&self, x: u32, y: u32, address: u32) -> *mut u32 {
+    fn global_semaphore(&self, access: Access, x: u32, y: u32, address: u32) -> *mut u32 {
         let (columns, rows) = self.surroundings().grid;
         if x >= columns || y >= rows {
             self.fail(KernelFault::NoCore { x, y });
         }
         let place = u64::from(y * columns + x) * GLOBAL_SEMAPHORE_BYTES as u64;
-        self.place(Access::Write, address, place, 4, 0).cast()
+        self.place(access, address, place, 4, 0).cast()
+    }
+
+    /// The value of a global semaphore on the kernel's own core, to be read.
+    fn own_global_semaphore(&self, address: u32) -> *const u32 {
+        self.global_semaphore(Access::Read, self.x.get(), self.y.get(), address)
     }
 }
 
@@ -447,7 +463,7 @@ extern "C" fn semaphore_wait(core: &Core, semaphore: u32, value: u32, or_more: u
 }
 
 extern "C" fn global_semaphore_read(core: &Core, address: u32) -> u32 {
-    global_value(core.global_semaphore(core.x.get(), core.y.get(), address))
+    global_value(core.own_global_semaphore(address))
 }
 
 extern "C" fn global_semaphore_write(
@@ -458,14 +474,14 @@ extern "C" fn global_semaphore_write(
     value: u32,
     add: u32,
 ) {
-    let at = core.global_semaphore(x, y, address);
+    let at = core.global_semaphore(Access::Write, x, y, address);
     let before = if add == 0 { 0 } else { global_value(at) };
     // SAFETY: as `global_value`; only the device's thread, which this is, writes there.
     unsafe { at.write_unaligned(before.wrapping_add(value)) };
 }
 
 extern "C" fn global_semaphore_wait(core: &Core, address: u32, value: u32, or_more: u32) {
-    let at = core.global_semaphore(core.x.get(), core.y.get(), address);
+    let at = core.own_global_semaphore(address);
     core.wait_if_needed(Waiting::GlobalSemaphore { address, at, value, or_more: or_more != 0 });
 }
 

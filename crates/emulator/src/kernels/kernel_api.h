@@ -25,6 +25,7 @@ struct telltale_circular_buffer {
   uint32_t popped;
   uint32_t write_page; /* the places of the next page to write and to read */
   uint32_t read_page;
+  uint32_t is_written; /* somebody asked where to write */
 };
 
 struct telltale_part;
@@ -187,6 +188,7 @@ static inline void telltale_pop(core_t *core, uint32_t buffer, uint32_t pages) {
 
 static inline void *telltale_write_pointer(core_t *core, uint32_t buffer) {
   struct telltale_circular_buffer *cb = telltale_buffer(core, buffer);
+  cb->is_written = 1;
   return cb->base + (size_t)cb->write_page * cb->page_bytes;
 }
 

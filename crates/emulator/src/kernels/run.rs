@@ -75,6 +75,7 @@ struct Run<'a> {
     words: &'a [u32],
     surroundings: &'a Surroundings,
     progress: &'a Progress,
+    notes_writes: bool,
     /// Cores that wait for others.
     blocked: Vec<(&'a PlannedCore, Box<Seat>)>,
 }
@@ -132,6 +133,7 @@ impl Executor {
             words,
             surroundings: &surroundings,
             progress,
+            notes_writes: buffers.notes_writes(),
             blocked: Vec::new(),
         };
         let result = run.all_cores();
@@ -187,6 +189,9 @@ impl<'a> Run<'a> {
     ) -> Result<bool, ExecutionError> {
         match seat.run(core, self.progress, &self.executor.guard) {
             Came::ToTheEnd => {
+                if self.notes_writes {
+                    self.note_writes(core, &seat);
+                }
                 self.executor.take_back(seat);
                 Ok(true)
             }
@@ -289,7 +294,25 @@ impl<'a> Run<'a> {
         let start = u64::from(part) * part_bytes + u64::from(offset);
         // Where it is not, asking for what is beyond the end makes the finder say what there is.
         let start = if is_inside { start } else { extent };
-        buffers.place(Access::Write, address, start, bytes, 0).map(|place| place.start)
+        // What is placed is not written yet: it may be an input. See `note_writes`.
+        buffers.place(Access::Read, address, start, bytes, 0).map(|place| place.start)
+    }
+
+    /// Says which buffers were written through the circular buffers on top of them.
+    #[cold]
+    fn note_writes(&self, core: &PlannedCore, seat: &Seat) {
+        // SAFETY: as in `part_of_buffer`.
+        let buffers = unsafe { &*self.surroundings.buffers };
+        for (number, _) in &core.circular_buffers {
+            let planned = &self.plan.circular_buffers[*number];
+            let placed = &seat.circular_buffers[usize::from(planned.index)];
+            if let CircularBufferPlace::OnBuffer { address_word, .. } = planned.place
+                && placed.is_written.get() != 0
+                && let Some(address) = self.words.get(address_word)
+            {
+                buffers.note_write(*address);
+            }
+        }
     }
 
     fn start_kernels(&mut self, core: &PlannedCore, seat: &mut Seat) -> Result<(), ExecutionError> {

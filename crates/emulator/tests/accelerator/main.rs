@@ -8,3 +8,4 @@ mod kept;
 mod printing;
 mod refused;
 mod running;
+mod undone;
