@@ -167,10 +167,10 @@ impl Compiler {
         log: File,
         to: &Path,
     ) -> Result<(), CompilerError> {
-        let parts = if text.is_expanded { ["", &text.body] } else { [KERNEL_API, &text.body] };
-        parts
-            .iter()
-            .try_for_each(|part| source.write_all(part.as_bytes()))
+        let api = if text.is_expanded { "" } else { KERNEL_API };
+        source
+            .write_all(api.as_bytes())
+            .and_then(|()| source.write_all(&text.body))
             .and_then(|()| source.rewind())
             .map_err(CompilerError::Files)?;
         let mut command = self.flagged(text);
@@ -181,8 +181,8 @@ impl Compiler {
     }
 
     /// The text with the kernel API and all that it includes in it.
-    pub(crate) fn preprocess(&self, text: &KernelText) -> Result<String, CompilerError> {
-        let source = [KERNEL_API.as_bytes(), text.body.as_bytes()].concat();
+    pub(crate) fn preprocess(&self, text: &KernelText) -> Result<Vec<u8>, CompilerError> {
+        let source = [KERNEL_API.as_bytes(), &text.body].concat();
         let files = memory_file(&source).and_then(|source| {
             let out = memory_file(&[])?;
             Ok((source, out.try_clone()?, out, memory_file(&[])?))
@@ -198,8 +198,7 @@ impl Compiler {
             .rewind()
             .and_then(|()| expanded.read_to_end(&mut bytes))
             .map_err(CompilerError::Files)?;
-        // Bytes that are no text are in comments and texts of a kernel, where others do as well.
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes)
     }
 
     /// Runs it to its end, with these files as its input and outputs.

@@ -76,14 +76,14 @@ fn expand_anew(compiler: &Compiler, text: &KernelText) -> Result<Expanded, Compi
 
 /// Adds what a preprocessed text was made from. Whether a file among it may have changed since
 /// `started`.
-fn add_files(files: &mut SourceFiles, body: &str, text: &KernelText, started: SystemTime) -> bool {
+fn add_files(files: &mut SourceFiles, body: &[u8], text: &KernelText, started: SystemTime) -> bool {
     let included: Vec<PathBuf> = included(body).map(|path| text.directory.join(path)).collect();
     let mut is_young = false;
     let mut names = quoted_names(&text.body);
     let mut directories = vec![text.directory.clone(), text.root.clone()];
     for path in included {
         let content = std::fs::read(&path).unwrap_or_default();
-        names.extend(quoted_names(&String::from_utf8_lossy(&content)));
+        names.extend(quoted_names(&content));
         directories.extend(path.parent().map(Path::to_path_buf));
         is_young |= files.add(path, started);
     }
@@ -101,10 +101,11 @@ fn add_files(files: &mut SourceFiles, body: &str, text: &KernelText, started: Sy
 }
 
 /// The files that line markers say were included, but for the system's.
-fn included(body: &str) -> impl Iterator<Item = PathBuf> {
-    body.lines().filter_map(|line| {
-        let (_number, rest) = line.strip_prefix("# ")?.split_once(" \"")?;
-        let (name, flags) = rest.rsplit_once('"')?;
+fn included(body: &[u8]) -> impl Iterator<Item = PathBuf> {
+    body.split(|byte| *byte == b'\n').filter_map(|line| {
+        let (_number, rest) = split_at(line.strip_prefix(b"# ")?, b" \"")?;
+        let end = rest.iter().rposition(|byte| *byte == b'"')?;
+        let (name, flags) = (&rest[..end], String::from_utf8_lossy(&rest[end + 1..]));
         let mut flags = flags.split_whitespace();
         let is_entered = flags.next() == Some(ENTERED);
         (is_entered && !flags.any(|flag| flag == SYSTEM)).then(|| PathBuf::from(unescaped(name)))
@@ -113,9 +114,9 @@ fn included(body: &str) -> impl Iterator<Item = PathBuf> {
 
 /// A name without the backslashes that the compiler puts before quotes and backslashes, and in the
 /// place of bytes that cannot be shown.
-fn unescaped(name: &str) -> OsString {
+fn unescaped(name: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(name.len());
-    let mut rest = name.bytes().peekable();
+    let mut rest = name.iter().copied().peekable();
     while let Some(byte) = rest.next() {
         if byte != b'\\' {
             bytes.push(byte);
@@ -132,29 +133,43 @@ fn unescaped(name: &str) -> OsString {
 
 /// The names in quotes behind `include` and its like, wherever they stand: a few too many do no
 /// harm.
-fn quoted_names(text: &str) -> Vec<String> {
+fn quoted_names(text: &[u8]) -> Vec<OsString> {
     let mut names = Vec::new();
-    for (place, word) in text.match_indices("include") {
-        let rest = text[place + word.len()..].trim_start_matches("_next");
-        let rest = rest.trim_start_matches([' ', '\t', '(']);
-        if let Some((name, _)) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'))
-            && !name.contains(['\n', '\0'])
+    let mut left = text;
+    while let Some((_, rest)) = split_at(left, b"include") {
+        left = rest;
+        let rest = rest.strip_prefix(b"_next").unwrap_or(rest);
+        let spaces = rest.iter().take_while(|byte| b" \t(".contains(byte)).count();
+        if let Some(rest) = rest[spaces..].strip_prefix(b"\"")
+            && let Some((name, _)) = split_at(rest, b"\"")
+            && !name.iter().any(|byte| b"\n\0".contains(byte))
         {
-            names.push(name.to_owned());
+            names.push(OsString::from_vec(name.to_vec()));
         }
     }
     names
 }
 
+/// What is before and behind the first `mark`.
+fn split_at<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let place = bytes.windows(mark.len()).position(|found| found == mark)?;
+    Some((&bytes[..place], &bytes[place + mark.len()..]))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::{included, quoted_names};
 
     #[test]
     fn included_files_are_read_from_line_markers() {
         let body = "# 0 \"<stdin>\"\n# 1 \"/usr/include/math.h\" 1 3 4\n# 1 \"my kernel\"\n\
             # 1 \"x \\\"1\\\".h\" 1\n# 2 \"sub/y.h\" 2\n# 1 \"\\303\\251.h\" 1\nint x;\n";
-        let found: Vec<_> = included(body).collect();
+        // A byte that is no text does not hide the next line.
+        let body = [&b"\xE9\n"[..], body.as_bytes()].concat();
+        let found: Vec<_> = included(&body).collect();
         assert_eq!(found, ["x \"1\".h", "\u{e9}.h"].map(std::path::PathBuf::from));
     }
 
@@ -162,6 +177,7 @@ mod tests {
     fn names_in_quotes_are_found() {
         let text = "#include \"a.h\"\n # include_next\t\"b/c.h\"\n#if __has_include(\"d.h\")\n\
             #include <math.h>\n// include \"\n\"";
-        assert_eq!(quoted_names(text), ["a.h", "b/c.h", "d.h"]);
+        assert_eq!(quoted_names(text.as_bytes()), ["a.h", "b/c.h", "d.h"]);
+        assert_eq!(quoted_names(b"include \"\xE9.h\""), [OsStr::from_bytes(b"\xE9.h")]);
     }
 }

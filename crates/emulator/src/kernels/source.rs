@@ -1,8 +1,7 @@
 //! A described kernel as one C text: its constants, the kernel API, its source.
 
-use std::fmt::Write as _;
 use std::fs::{Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -21,8 +20,9 @@ const MAX_SOURCE_BYTES: u64 = 1 << 20;
 /// What is compiled: equal texts are the same kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KernelText {
-    /// Everything after the kernel API, or the preprocessed whole.
-    pub(super) body: String,
+    /// Everything after the kernel API, or the preprocessed whole. Bytes, for what is in a text or a
+    /// comment of C need not be UTF-8, and each byte counts.
+    pub(super) body: Vec<u8>,
     /// Includes are put in, and so is the kernel API.
     pub(super) is_expanded: bool,
     pub(super) optimisation: &'static str,
@@ -71,7 +71,7 @@ impl KernelText {
         kernel: &KernelDescriptor,
         root: &Path,
     ) -> Result<(Self, SourceFiles), KernelSourceError> {
-        let mut body = String::new();
+        let mut body = Vec::new();
         for (index, value) in kernel.compile_time_arguments.iter().enumerate() {
             put(&mut body, format_args!("#define telltale_compile_time_argument_{index} {value}u"));
         }
@@ -100,13 +100,13 @@ impl KernelText {
             KernelSource::Text(text) if text.len() as u64 > MAX_SOURCE_BYTES => {
                 return Err(KernelSourceError::TooLarge);
             }
-            KernelSource::Text(text) => body.push_str(text),
+            KernelSource::Text(text) => body.extend_from_slice(text.as_bytes()),
             KernelSource::Path(path) => {
                 let path = root.join(path.as_ref());
                 let (metadata, text) = read(&path)?;
-                body.push_str(&text);
+                body.extend_from_slice(&text);
                 directory = path.parent().unwrap_or(&root).to_path_buf();
-                files.add_read(path, &metadata, text.as_bytes());
+                files.add_read(path, &metadata, &text);
             }
         }
         let optimisation = level(kernel.optimisation_level);
@@ -122,7 +122,7 @@ impl KernelText {
     }
 
     /// The same with all that it includes.
-    pub(super) fn expanded(&self, body: String) -> Self {
+    pub(super) fn expanded(&self, body: Vec<u8>) -> Self {
         let (directory, root) = (PathBuf::new(), PathBuf::new());
         Self { body, is_expanded: true, optimisation: self.optimisation, directory, root }
     }
@@ -134,21 +134,23 @@ impl KernelText {
         key.extend_from_slice(&identity[1].to_le_bytes());
         key.extend_from_slice(self.optimisation.as_bytes());
         key.extend_from_slice(&[0, self.is_expanded.into()]);
-        key.extend_from_slice(self.body.as_bytes());
+        key.extend_from_slice(&self.body);
         key
     }
 }
 
 /// Whether a text may have a directive that reads another file. Lines that go on do not hide one.
-fn may_include(body: &str) -> bool {
+fn may_include(body: &[u8]) -> bool {
+    // Bytes that are no text become others here, but words stay.
+    let body = String::from_utf8_lossy(body);
     let reads = |text: &str| ["include", "embed", "import"].iter().any(|word| text.contains(word));
-    reads(body)
+    reads(&body)
         || (body.contains('\\')
             && reads(&body.replace("\\\r\n", "").replace("\\\n", "").replace("??/\n", "")))
 }
 
-fn put(body: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
+fn put(body: &mut Vec<u8>, line: std::fmt::Arguments<'_>) {
+    // Writing to memory cannot fail.
     let _ = writeln!(body, "{line}");
 }
 
@@ -177,9 +179,9 @@ fn check_name(field: &'static str, name: &str) -> Result<(), KernelSourceError> 
 }
 
 /// A file's text, and its metadata from before it was read.
-fn read(path: &Path) -> Result<(Metadata, String), KernelSourceError> {
+fn read(path: &Path) -> Result<(Metadata, Vec<u8>), KernelSourceError> {
     let unreadable = |source| KernelSourceError::Unreadable { path: path.to_path_buf(), source };
-    let mut text = String::new();
+    let mut text = Vec::new();
     // A pipe would keep its opener waiting, so what it is comes first.
     let file = OpenOptions::new()
         .read(true)
@@ -190,7 +192,7 @@ fn read(path: &Path) -> Result<(Metadata, String), KernelSourceError> {
     if !metadata.is_file() {
         return Err(unreadable(io::Error::other("it is not a regular file")));
     }
-    file.take(MAX_SOURCE_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    file.take(MAX_SOURCE_BYTES + 1).read_to_end(&mut text).map_err(unreadable)?;
     if text.len() as u64 > MAX_SOURCE_BYTES {
         return Err(KernelSourceError::TooLarge);
     }
@@ -227,7 +229,8 @@ mod tests {
     fn the_order_of_defines_does_not_matter_and_a_name_cannot_break_the_text() {
         let one = text(&kernel(&[("A", "1"), ("B", "2")])).unwrap();
         assert_eq!(one, text(&kernel(&[("B", "2"), ("A", "1")])).unwrap());
-        assert_eq!(one.body, "#define A 1\n#define B 2\n#line 1 \"double _it_\"\nKERNEL_MAIN {}\n");
+        let expected = "#define A 1\n#define B 2\n#line 1 \"double _it_\"\nKERNEL_MAIN {}\n";
+        assert_eq!(one.body, expected.as_bytes());
     }
 
     #[test]

@@ -114,3 +114,25 @@ fn another_compiler_and_other_flags_make_another_kernel() {
         process.ends_well();
     }
 }
+
+#[test]
+fn every_byte_of_a_file_counts_whether_it_is_text_or_not() {
+    let kernels = Kernels::new();
+    // Latin-1, as older headers have it: an e with an accent is one byte there.
+    let value = "sizeof (MARK) * 1000 + (unsigned char)MARK[0]";
+    kernels.write_value("kernel.c", "#include \"mark.h\"", value);
+    for mode in MODES {
+        let mut process = kernels.start(mode);
+        for byte in [0xE9, 0xE8, 0xE8, 0xE9] {
+            let header = [b"#define MARK \"", &[byte][..], b"\"\n"].concat();
+            fs::write(kernels.path("mark.h"), header).unwrap();
+            assert_eq!(process.run("kernel.c"), format!("{}", 2_000 + u32::from(byte)));
+            let (before, after) = (b"#define MARK \"", b"\"\nKERNEL_MAIN { float value = ");
+            let rest = format!("{value}; noc_write_bytes(get_arg_val(0), 0, 4, &value); }}");
+            let whole = [before, &[byte][..], after, rest.as_bytes()].concat();
+            fs::write(kernels.path("whole.c"), whole).unwrap();
+            assert_eq!(process.run("whole.c"), format!("{}", 2_000 + u32::from(byte)));
+        }
+        process.ends_well();
+    }
+}
