@@ -142,9 +142,8 @@ fn an_endless_kernel_is_stopped_when_its_time_is_over() {
 }
 
 /// A library of a host that has a fault of its own when it gets SIGUSR1, and a handler for it if
-/// `HOST_HANDLES` is set.
+/// `HOST_HANDLES` is set. It stops at a breakpoint when it gets SIGUSR2, and goes on behind it.
 fn host(kernels: &Kernels) -> PathBuf {
-    let source = kernels.path("host.c");
     let text = "#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -156,12 +155,27 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
   _exit(wrote ? 42 : 43);
 }
 static void on_request(int signal) { *nowhere = signal; }
+static void on_breakpoint(int signal) {
+  (void)signal;
+#ifdef __x86_64__
+  __asm__ volatile(\"int3\");
+#else
+  __asm__ volatile(\"brk #0\");
+#endif
+}
 __attribute__((constructor)) static void install(void) {
   struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
   if (getenv(\"HOST_HANDLES\")) sigaction(SIGSEGV, &fault, 0);
   signal(SIGUSR1, on_request);
+  signal(SIGUSR2, on_breakpoint);
 }
 ";
+    library(kernels, text)
+}
+
+/// A library that a host has beside us.
+fn library(kernels: &Kernels, text: &str) -> PathBuf {
+    let source = kernels.path("host.c");
     fs::write(&source, text).unwrap();
     compile_c(&source, &kernels.path("host.so"), &["-shared", "-fPIC"])
 }
@@ -212,4 +226,87 @@ fn a_fault_of_the_host_without_a_handler_ends_it_as_ever() {
     assert_eq!(process.run("good.c"), "7");
     kill_process(process.id(), Signal::USR1).unwrap();
     assert_eq!(process.end().signal(), Some(Signal::SEGV.as_raw()));
+}
+
+#[test]
+fn a_breakpoint_of_the_host_ends_it_as_ever() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let host = host(&kernels);
+    let mut process = kernels.start_with("on", |command| {
+        command.env("LD_PRELOAD", &host);
+    });
+    assert_eq!(process.run("good.c"), "7");
+    kill_process(process.id(), Signal::USR2).unwrap();
+    assert_eq!(process.end().signal(), Some(Signal::TRAP.as_raw()));
+}
+
+/// A library of a host that blocks a signal of real time and waits until it came 100 times. SIGUSR1
+/// makes it send this signal to the process so often.
+const WAITING_HOST: &str = "#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+static sigset_t awaited;
+static void *wait_for_it(void *nothing) {
+  (void)nothing;
+  struct signalfd_siginfo info;
+  int signals = signalfd(-1, &awaited, 0);
+  const char said[] = \"the host's signal\\n\";
+  for (int i = 0; i < 100; i++)
+    if (read(signals, &info, sizeof info) != sizeof info) _exit(43);
+  _exit(write(1, said, sizeof said - 1) > 0 ? 42 : 44);
+}
+static void on_request(int signal) {
+  (void)signal;
+  alarm(60);
+  for (int i = 0; i < 100; i++) kill(getpid(), SIGRTMAX - 1);
+}
+__attribute__((constructor)) static void install(void) {
+  pthread_t thread;
+  sigemptyset(&awaited);
+  sigaddset(&awaited, SIGRTMAX - 1);
+  pthread_sigmask(SIG_BLOCK, &awaited, 0);
+  pthread_create(&thread, 0, wait_for_it, 0);
+  signal(SIGUSR1, on_request);
+}
+";
+
+#[test]
+fn a_signal_that_the_host_waits_for_still_comes() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let endless = write(&kernels, "endless", "for (;;) value++;");
+    let host = library(&kernels, WAITING_HOST);
+    let mut process = kernels.start_with("on", |command| {
+        command.env("LD_PRELOAD", &host).env(BUDGET.0, BUDGET.1);
+    });
+    assert_eq!(process.run("good.c"), "7");
+    let said = process.run(&endless);
+    assert!(said.contains("without ending or waiting"), "{said}");
+    // Who is quicker than the host's wait would take it.
+    let threads = format!("/proc/{}/task", process.id().as_raw_pid());
+    for thread in fs::read_dir(threads).unwrap() {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap();
+        assert!(u64::from_str_radix(blocked, 16).unwrap() & 1 << 62 != 0, "{status}");
+    }
+    kill_process(process.id(), Signal::USR1).unwrap();
+    assert_eq!(process.next_line(), "the host's signal");
+    assert_eq!(process.end().code(), Some(42));
+}
+
+#[test]
+fn a_signal_of_real_time_that_somebody_else_sends_ends_the_process_as_ever() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let host =
+        library(&kernels, &WAITING_HOST.replace("pthread_sigmask", "if (0) pthread_sigmask"));
+    let mut process = kernels.start_with("on", |command| {
+        command.env("LD_PRELOAD", &host);
+    });
+    assert_eq!(process.run("good.c"), "7");
+    kill_process(process.id(), Signal::USR1).unwrap();
+    assert_eq!(process.end().signal(), Some(63));
 }

@@ -32,6 +32,12 @@ pub(super) struct Budget {
     is_urgent: Cell<bool>,
 }
 
+/// What the signals of these timers carry, and nobody else's.
+pub(super) fn value() -> libc::sigval {
+    static OURS: u8 = 0;
+    libc::sigval { sival_ptr: (&raw const OURS).cast_mut().cast() }
+}
+
 impl Budget {
     /// Starts a timer of this thread.
     pub(super) fn start(progress: Arc<Progress>, timeout: Duration) -> io::Result<Self> {
@@ -39,6 +45,7 @@ impl Budget {
         let mut event: libc::sigevent = unsafe { MaybeUninit::zeroed().assume_init() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = handlers::tick();
+        event.sigev_value = value();
         // SAFETY: the call has no conditions.
         event.sigev_notify_thread_id = unsafe { libc::gettid() };
         let mut timer = MaybeUninit::uninit();

@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::cause;
 use super::{Interrupted, Shared};
+use super::{budget, cause};
 
 /// Signals that an instruction of the thread itself causes.
 const FAULTS: [c_int; 6] =
@@ -59,15 +59,21 @@ pub(super) fn tick() -> c_int {
 /// process. What the thread blocks then.
 pub(super) fn let_through() -> libc::sigset_t {
     let mut all = no_signals();
-    let mut blocked = no_signals();
-    // SAFETY: the sets are valid and initialised, and the signals are valid ones.
+    // SAFETY: the set is valid and initialised, and the signals are valid ones.
     unsafe {
         for signal in FAULTS.into_iter().chain([tick()]) {
             libc::sigaddset(&raw mut all, signal);
         }
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const all, ptr::null_mut());
-        libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut blocked);
     }
+    blocked()
+}
+
+/// What this thread blocks.
+fn blocked() -> libc::sigset_t {
+    let mut blocked = no_signals();
+    // SAFETY: without a set to block, the call only writes what is blocked.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut blocked) };
     blocked
 }
 
@@ -80,13 +86,19 @@ fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// A signal of real time that nobody uses. Those of the C library are not among them.
+/// A signal of real time that nobody uses: it has no handler, and this thread, which has from the
+/// one that opens the accelerator what it blocks, does not block it. Who waits for a signal in
+/// another way than by a handler blocks it. Those of the C library are not among them.
 fn free_signal() -> io::Result<c_int> {
+    let blocked = blocked();
     // The last one is valgrind's.
     let mut candidates = (libc::SIGRTMIN()..libc::SIGRTMAX()).rev();
-    let free = candidates
-        .find(|signal| action(*signal).is_ok_and(|action| action.sa_sigaction == libc::SIG_DFL));
-    free.ok_or_else(|| io::Error::other("every real-time signal has a handler already"))
+    let free = candidates.find(|signal| {
+        let has_handler = !action(*signal).is_ok_and(|action| action.sa_sigaction == libc::SIG_DFL);
+        // SAFETY: the set is initialised, and the signal a valid one.
+        !has_handler && unsafe { libc::sigismember(&raw const blocked, *signal) } == 0
+    });
+    free.ok_or_else(|| io::Error::other("every real-time signal has a handler or is blocked"))
 }
 
 fn handle(signal: c_int, handler: Detailed, flags: c_int, mask: libc::sigset_t) -> io::Result<()> {
@@ -135,7 +147,18 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     pass_on(signal, info, context);
 }
 
-extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_tick(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the system gave this handler the information, with a value if it is of a timer.
+    let is_ours = unsafe {
+        (*info).si_code == libc::SI_TIMER
+            && (*info).si_value().sival_ptr == budget::value().sival_ptr
+    };
+    if !is_ours {
+        // Somebody else sent it, to a process that did nothing about it before this was installed.
+        use_default(signal);
+        send_again(signal, info);
+        return;
+    }
     let Some(shared) = Shared::of_this_thread() else { return };
     let Some(budget) = &shared.budget else { return };
     // SAFETY: the address is this thread's own, always valid.
@@ -169,10 +192,11 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         libc::SIG_IGN if was_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             use_default(signal);
-            if was_sent {
+            if was_sent || signal == libc::SIGTRAP {
                 send_again(signal, info);
             }
             // Else the instruction is run again, and ends the process with all that is known of it.
+            // A breakpoint's is behind the thread by now.
         }
         handler => {
             if before.sa_flags & libc::SA_RESETHAND != 0 {
