@@ -401,6 +401,9 @@ impl Accelerator {
     }
 
     fn give(&self, command: Command) -> Result<(), ExecutionError> {
+        if let Some(damage) = self.progress.damage() {
+            return Err(damage);
+        }
         let mut watch = Watch::new(&self.progress, self.kernel_timeout);
         let mut command = command;
         loop {

@@ -172,9 +172,9 @@ impl Worker {
         if self.faults.are_any() {
             self.reach.watch_writes();
         }
-        self.progress.runs(Some(Arc::clone(&program.plan)));
+        self.progress.begins(Arc::clone(&program.plan), operation);
         let result = self.executor.run(&program.plan, words, &self.reach, &self.progress);
-        self.progress.runs(None);
+        self.progress.ends();
         let written = self.reach.written();
         match result {
             Ok(()) => {

@@ -12,8 +12,8 @@ pub const KERNEL_TIMEOUT_VARIABLE: &str = "TELLTALE_KERNEL_TIMEOUT";
 const DEFAULT: Duration = Duration::from_secs(60);
 /// Looks at a thread that is waited for, within the time that a kernel may run.
 const LOOKS: u32 = 4;
-/// How often somebody who waits looks where there is no limit.
-const UNLIMITED_PERIOD: Duration = Duration::from_secs(60);
+/// Looks are no further apart than this: a thread that stays where it is cannot wake who waits.
+const LONGEST_PERIOD: Duration = Duration::from_millis(250);
 
 /// The time that a kernel may run; none for ever.
 pub(super) fn kernel_timeout(
@@ -58,11 +58,15 @@ struct Seen {
 
 impl<'a> Watch<'a> {
     pub(super) fn new(progress: &'a Progress, timeout: Option<Duration>) -> Self {
-        let period = timeout.map_or(UNLIMITED_PERIOD, |timeout| timeout / LOOKS);
-        Self { progress, timeout, period: period.max(Duration::from_millis(1)), seen: None }
+        let period = timeout.map_or(LONGEST_PERIOD, |timeout| timeout / LOOKS);
+        let period = period.clamp(Duration::from_millis(1), LONGEST_PERIOD);
+        Self { progress, timeout, period, seen: None }
     }
 
     pub(super) fn look(&mut self) -> Result<(), ExecutionError> {
+        if let Some(damage) = self.progress.damage() {
+            return Err(damage);
+        }
         let Some(timeout) = self.timeout else { return Ok(()) };
         let Some((mark, activity)) = self.progress.look() else {
             self.seen = None;

@@ -50,8 +50,9 @@ const FLAGS: [&str; 19] = [
     "-Werror=vla",
     MAX_FRAME,
 ];
-/// What makes a library of it.
-const LINK_FLAGS: [&str; 4] = ["-shared", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--build-id=none"];
+/// What makes a library of it, without those of the API's functions that it does not use.
+const LINK_FLAGS: [&str; 5] =
+    ["-shared", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,--gc-sections"];
 /// Makes code for the processor that this is.
 const NATIVE: &str = "-march=native";
 

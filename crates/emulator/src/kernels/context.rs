@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_char;
+use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 
 use corosensei::Yielder;
 
@@ -85,6 +86,8 @@ pub(super) struct Core {
     /// Where the core's prints go.
     pub(super) printer: Cell<*const Printer>,
     pub(super) waiting: Cell<Waiting>,
+    /// A call of this crate is where the kernel's own pointers lead, and holds no lock.
+    pub(super) is_at_its_memory: AtomicBool,
 }
 
 /// The semaphores of one core; none where it has none of this number.
@@ -236,6 +239,7 @@ impl Core {
             semaphores: Cell::new(std::ptr::null()),
             printer: Cell::new(std::ptr::null()),
             waiting: Cell::new(Waiting::Nothing),
+            is_at_its_memory: AtomicBool::new(false),
         }
     }
 
@@ -327,6 +331,19 @@ impl Core {
             usize::MAX => self.fail(trap::endless()),
             _ => self.fail(KernelFault::StackOverflow { stack_bytes: STACK_BYTES as u64 }),
         }
+    }
+
+    /// Reads or writes memory that the kernel names. A fault there is the kernel's, and as there is no
+    /// lock that could be held, the kernel can be left. `access` does nothing else.
+    #[inline]
+    pub(super) fn at_its_memory<T>(&self, access: impl FnOnce() -> T) -> T {
+        // A handler of a signal on this thread looks at it.
+        self.is_at_its_memory.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let result = access();
+        compiler_fence(Ordering::SeqCst);
+        self.is_at_its_memory.store(false, Ordering::Relaxed);
+        result
     }
 
     fn fail(&self, fault: KernelFault) -> ! {
@@ -428,7 +445,7 @@ unsafe extern "C" fn read(
     let from = core.place(Access::Read, address, offset, bytes, page_bytes);
     // SAFETY: `from` was checked; `to` is this function's contract. They may overlap where a
     // circular buffer lies on top of the buffer.
-    unsafe { from.copy_to(to, bytes as usize) };
+    core.at_its_memory(|| unsafe { from.copy_to(to, bytes as usize) });
 }
 
 /// # Safety
@@ -443,7 +460,7 @@ unsafe extern "C" fn write(
 ) {
     let to = core.place(Access::Write, address, offset, bytes, page_bytes);
     // SAFETY: `to` was checked; `from` is this function's contract. They may overlap, see `read`.
-    unsafe { to.copy_from(from, bytes as usize) };
+    core.at_its_memory(|| unsafe { to.copy_from(from, bytes as usize) });
 }
 
 extern "C" fn semaphore_read(core: &Core, semaphore: u32) -> u32 {

@@ -65,6 +65,23 @@ pub enum ExecutionError {
         /// For how long.
         seconds: u64,
     },
+    /// A kernel was stopped in a library, which may hold a lock there, of the allocator or of a
+    /// file. Nobody can say, so the accelerator's thread stays there, and the accelerator is of no
+    /// use any more. Other threads may come to wait for the lock.
+    #[error(
+        "kernel {kernel} on core ({x}, {y}) was stopped in a library that it had called, so this \
+         process may be damaged, and the accelerator does nothing more: start a new process"
+    )]
+    Damaged {
+        /// The kernel's name.
+        kernel: Arc<str>,
+        /// The core's column.
+        x: u16,
+        /// The core's row.
+        y: u16,
+        /// What it did.
+        source: KernelFault,
+    },
     /// A circular buffer on top of a buffer has no place there.
     #[error("circular buffer {buffer} on core ({x}, {y}) cannot be placed on its buffer")]
     CircularBuffer {

@@ -10,6 +10,7 @@
 #ifndef TELLTALE_KERNEL_API_H
 #define TELLTALE_KERNEL_API_H
 
+#include <asm/unistd.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -75,9 +76,12 @@ struct telltale_core {
 
 #define TELLTALE_BUFFERS 32u
 
+/* Nothing that the kernel calls last returns to anywhere but here: trap.rs looks where. */
 #define KERNEL_MAIN \
   __attribute__((visibility("default"))) void kernel_main(core_t *core); \
-  void kernel_main(core_t *core)
+  static void telltale_main(core_t *core); \
+  void kernel_main(core_t *core) { telltale_main(core); __asm__ volatile(""); } \
+  static void telltale_main(core_t *core)
 
 /* --- Arguments --- */
 
@@ -241,6 +245,47 @@ static inline void telltale_write_page(core_t *core, uint32_t address, uint32_t 
   core->calls->global_semaphore_write(core, (x), (y), (address), (count), 1)
 #define noc_global_semaphore_wait(address, value) core->calls->global_semaphore_wait(core, (address), (value), 0)
 #define noc_global_semaphore_wait_min(address, value) core->calls->global_semaphore_wait(core, (address), (value), 1)
+
+/* --- Giving up ---
+ *
+ * `abort` and a failed assertion end the program with an error. They are here in the place of the
+ * library's, because the kernel can be left in its own code: trap.rs cannot know whether a library that
+ * calls its `abort` holds a lock. */
+
+#define TELLTALE_HIDDEN(name) __attribute__((noreturn, visibility("hidden"), section(".text." name)))
+
+static inline long telltale_system(long number, long first, long second, long third) {
+#if defined __x86_64__
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(first), "S"(second), "d"(third)
+                   : "rcx", "r11", "memory");
+  return result;
+#else
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = first;
+  register long x1 __asm__("x1") = second;
+  register long x2 __asm__("x2") = third;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+  return x0;
+#endif
+}
+
+TELLTALE_HIDDEN("telltale_abort") void abort(void) {
+  /* SIGABRT, to this thread. */
+  long process = telltale_system(__NR_getpid, 0, 0, 0), thread = telltale_system(__NR_gettid, 0, 0, 0);
+  telltale_system(__NR_tgkill, process, thread, 6);
+  __builtin_trap();
+}
+
+extern int telltale_print_to(int file, const char *format, ...) __asm__("dprintf");
+
+TELLTALE_HIDDEN("telltale_assert") void __assert_fail(const char *expression, const char *file, unsigned int line,
+                                                      const char *function) {
+  telltale_print_to(2, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, expression);
+  abort();
+}
 
 /* --- Numbers ---
  *

@@ -191,7 +191,7 @@ pub(super) unsafe extern "C" fn text(core: &Core, prefix: *const c_char, text: *
     core.check_call();
     // SAFETY: this function's contract.
     let (prefix, text) =
-        unsafe { (string(prefix, MAX_PREFIX_BYTES), string(text, MAX_TEXT_BYTES)) };
+        unsafe { (string(core, prefix, MAX_PREFIX_BYTES), string(core, text, MAX_TEXT_BYTES)) };
     core.printer().text(&prefix, &text);
 }
 
@@ -200,7 +200,7 @@ pub(super) unsafe extern "C" fn text(core: &Core, prefix: *const c_char, text: *
 pub(super) unsafe extern "C" fn scalar(core: &Core, prefix: *const c_char, dtype: u32, bits: u64) {
     core.check_call();
     // SAFETY: this function's contract.
-    let prefix = unsafe { string(prefix, MAX_PREFIX_BYTES) };
+    let prefix = unsafe { string(core, prefix, MAX_PREFIX_BYTES) };
     let printer = core.printer();
     match known(dtype) {
         Ok(dtype) => {
@@ -221,7 +221,9 @@ pub(super) unsafe extern "C" fn tile(
 ) {
     core.check_call();
     // SAFETY: this function's contract.
-    let (prefix, part) = unsafe { (string(prefix, MAX_PREFIX_BYTES), part.read()) };
+    let prefix = unsafe { string(core, prefix, MAX_PREFIX_BYTES) };
+    // SAFETY: as above.
+    let part = core.at_its_memory(|| unsafe { part.read() });
     let present = core.buffer(buffer).filter(|found| !found.base.get().is_null());
     let printed = present.ok_or(Refused::NoBuffer(buffer)).and_then(|found| {
         let dtype = known(dtype)?;
@@ -243,14 +245,15 @@ fn known(dtype: u32) -> Result<Dtype, Refused> {
 ///
 /// # Safety
 /// At `text` are `kept` bytes, or fewer that end with a zero, that stay as they are for `'print`.
-unsafe fn string<'print>(text: *const c_char, kept: usize) -> Cow<'print, str> {
+unsafe fn string<'print>(core: &Core, text: *const c_char, kept: usize) -> Cow<'print, str> {
     let text = text.cast::<u8>();
     let length = (0..kept).take_while(|index| {
         // SAFETY: no byte behind a zero is looked at, and none beyond `kept`.
         unsafe { *text.add(*index) != 0 }
     });
+    let length = core.at_its_memory(|| length.count());
     // SAFETY: so many bytes were just found to be there.
-    String::from_utf8_lossy(unsafe { slice::from_raw_parts(text, length.count()) })
+    String::from_utf8_lossy(unsafe { slice::from_raw_parts(text, length) })
 }
 
 #[cfg(test)]

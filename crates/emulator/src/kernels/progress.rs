@@ -1,25 +1,39 @@
-//! Where the device's thread is, for whoever waits for it: a kernel that cannot be stopped can be
-//! named.
+//! Where the device's thread is, for those who wait for it: a kernel that cannot be stopped, or had to
+//! be stopped for good, can be named.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::execution_error::ExecutionError;
+use super::fault::KernelFault;
 use super::plan::Plan;
 
 /// Bits of the mark that count how often a kernel was switched to.
 const COUNT_SHIFT: u32 = 32;
 const KERNEL_SHIFT: u32 = 16;
 const PLACE_MASK: u64 = 0xFFFF;
+/// How often a handler tries to take a lock that others have for a moment.
+const MAX_TRIES: u32 = 1_000;
 
 /// Written by the device's thread, read by others.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Switches so far, the kernel's number, the core's place in the grid.
     mark: AtomicU64,
-    plan: Mutex<Option<Arc<Plan>>>,
+    running: Mutex<Option<Running>>,
+    /// What the kernel did in which the thread stays for ever.
+    damage: OnceLock<KernelFault>,
     /// The thread's number; 0 before it has started.
     thread: AtomicI32,
+}
+
+/// A program that runs.
+#[derive(Debug)]
+struct Running {
+    plan: Arc<Plan>,
+    /// What the operation is called that it belongs to.
+    operation: Option<&'static str>,
 }
 
 /// What the thread does.
@@ -41,9 +55,42 @@ impl Progress {
         self.thread.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
     }
 
-    /// Says which program runs now, if any.
-    pub(crate) fn runs(&self, plan: Option<Arc<Plan>>) {
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+    /// Says which program runs now, for an operation of this name.
+    pub(crate) fn begins(&self, plan: Arc<Plan>, operation: Option<&'static str>) {
+        self.set(Some(Running { plan, operation }));
+    }
+
+    /// Says that no program runs any more.
+    pub(crate) fn ends(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, running: Option<Running>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
+    }
+
+    /// Says that the thread stays where it is for ever. It is said once, by the device's thread, so
+    /// nothing is waited for, and a handler of a signal can say it.
+    pub(super) fn is_damaged(&self, fault: KernelFault) {
+        let _ = self.damage.set(fault);
+    }
+
+    /// Why the thread stays where it is, if it does.
+    pub(crate) fn damage(&self) -> Option<ExecutionError> {
+        self.damage.get().and_then(|fault| self.damaged_by(*fault))
+    }
+
+    #[cold]
+    fn damaged_by(&self, source: KernelFault) -> Option<ExecutionError> {
+        let (kernel, x, y) = self.named(self.switch())?;
+        let error = ExecutionError::Damaged { kernel, x, y, source };
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let operation = running.as_ref().and_then(|running| running.operation);
+        drop(running);
+        Some(match operation {
+            Some(operation) => ExecutionError::Operation { operation, source: Arc::new(error) },
+            None => error,
+        })
     }
 
     /// Says which kernel is switched to. Only the device's thread calls this.
@@ -61,10 +108,10 @@ impl Progress {
 
     /// Where the thread is now, and what it does; none while no program runs.
     pub(crate) fn look(&self) -> Option<(Mark, Activity)> {
-        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        plan.as_ref()?;
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref()?;
         let mark = self.switch();
-        drop(plan);
+        drop(running);
         Some((mark, self.activity()))
     }
 
@@ -80,12 +127,28 @@ impl Progress {
 
     /// The kernel and the core's column and row that a mark stands for, if its program still runs.
     pub(crate) fn named(&self, mark: Mark) -> Option<(Arc<str>, u16, u16)> {
-        let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let plan = plan.as_ref()?;
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let (kernel, x, y) = running.as_ref()?.named(mark)?;
+        Some((Arc::clone(kernel), x, y))
+    }
+
+    /// Tells where the thread is, if that can be said soon: a handler of a signal waits for no lock for
+    /// ever.
+    pub(super) fn tell_soon(&self, tell: impl FnOnce(&str, u16, u16)) {
+        let mut tries = (0..MAX_TRIES).inspect(|_| std::thread::yield_now());
+        let Some(running) = tries.find_map(|_| self.running.try_lock().ok()) else { return };
+        if let Some((kernel, x, y)) = running.as_ref().and_then(|it| it.named(self.switch())) {
+            tell(kernel, x, y);
+        }
+    }
+}
+
+impl Running {
+    fn named(&self, mark: Mark) -> Option<(&Arc<str>, u16, u16)> {
         let kernel = usize::try_from(mark.0 >> KERNEL_SHIFT & PLACE_MASK).ok()?;
         let place = usize::try_from(mark.0 & PLACE_MASK).ok()?;
-        let core = plan.cores.iter().find(|core| core.place == place)?;
-        Some((Arc::clone(&plan.kernels.get(kernel)?.name), core.x, core.y))
+        let core = self.plan.cores.iter().find(|core| core.place == place)?;
+        Some((&self.plan.kernels.get(kernel)?.name, core.x, core.y))
     }
 }
 

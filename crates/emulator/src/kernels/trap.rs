@@ -5,12 +5,15 @@
 //! handler looks whether a kernel runs there at this moment. If so, it notes what was done and has
 //! the thread go on at the end of the fibre; else the signal goes to the handler that was there
 //! before. An endless kernel is stopped by a timer's signal, at an instruction of its own: never in
-//! a library or in this crate, where a lock may be held.
+//! a library or in this crate, where a lock may be held. After a fault there the thread stays where it
+//! is, and the accelerator says that the process may be damaged. A library that calls `abort`, as the
+//! allocator does when its heap is damaged, ends the process.
 
 mod budget;
 mod cause;
 mod handlers;
 mod interrupted;
+mod line;
 
 use std::cell::Cell;
 use std::io;
@@ -26,12 +29,13 @@ use corosensei::{Coroutine, Yielder};
 
 use self::budget::Budget;
 use self::interrupted::Interrupted;
+use self::line::Line;
 use super::context::{Core, Waiting};
-use super::fault::KernelFault;
+use super::fault::{KernelFault, MemoryUse};
 use super::floating_point::FloatingPoint;
 use super::memory::{GUARD_BYTES, Memory};
 use super::progress::Progress;
-use super::stack::KernelStack;
+use super::stack::{KernelStack, STACK_BYTES};
 
 /// The stack that handlers run on: a kernel that has filled its own leaves them none. A frame of a
 /// signal takes up to 12 KiB with the processor's widest registers, and an earlier handler may be
@@ -55,6 +59,7 @@ pub(super) struct Guard {
 struct Shared {
     /// The kernel that is switched to; null while none is.
     running: AtomicPtr<Core>,
+    progress: Arc<Progress>,
     budget: Option<Budget>,
     /// What the thread blocks; restored when a kernel is left.
     signals: libc::sigset_t,
@@ -98,9 +103,10 @@ impl Guard {
         // SAFETY: the call succeeded, so it wrote it.
         let stack_before = unsafe { before.assume_init() };
         let signals = handlers::let_through();
-        let budget = timeout.map(|timeout| Budget::start(progress, timeout)).transpose();
-        let shared = budget.map(|budget| {
-            Box::new(Shared { running: AtomicPtr::new(ptr::null_mut()), budget, signals })
+        let budget = timeout.map(|timeout| Budget::start(Arc::clone(&progress), timeout));
+        let shared = budget.transpose().map(|budget| {
+            let running = AtomicPtr::new(ptr::null_mut());
+            Box::new(Shared { running, progress, budget, signals })
         });
         let shared = match shared {
             Ok(shared) => shared,
@@ -163,6 +169,7 @@ impl Shared {
             return false;
         };
         kernel.waiting.set(Waiting::Failed(fault));
+        kernel.is_at_its_memory.store(false, Ordering::Relaxed);
         // SAFETY: the kernel runs on this fibre, whose stack is mapped. The parent link at its top
         // is what the kernel's fibre had there when it last began to run, for a kernel that writes
         // beyond its own variables may have overwritten it. The frames that are left are those of
@@ -174,6 +181,27 @@ impl Shared {
         };
         interrupted.go_on_at(&registers, &self.signals);
         true
+    }
+
+    /// Says on standard error what the kernel did where it cannot be left: nobody who waits for a lock
+    /// that is held there could say it.
+    fn say(&self, fault: KernelFault) {
+        self.progress.tell_soon(|kernel, x, y| {
+            Line::write(format_args!(
+                "telltale: kernel {kernel} on core ({x}, {y}) went wrong in a library that it had \
+                 called, so this process may be damaged: {fault}"
+            ));
+        });
+    }
+
+    /// Notes this fault for others, and has the thread go nowhere any more.
+    fn stay(&self, fault: KernelFault) -> ! {
+        self.progress.is_damaged(fault);
+        handlers::block_all();
+        loop {
+            // SAFETY: the call has no conditions, and a handler may make it.
+            unsafe { libc::pause() };
+        }
     }
 }
 
@@ -196,6 +224,32 @@ impl Exit {
     #[inline]
     pub(super) fn lowest_call(&self) -> usize {
         self.stack + RESERVE_BYTES
+    }
+}
+
+/// Whether no lock can be held where a kernel was interrupted by this fault, so that it can be left: in
+/// its own code, in a call of this crate that is at the kernel's own memory, behind a wild jump, or in a
+/// function without calls and without a frame that its code has called, as `memcpy` and `strlen`
+/// are.
+fn can_be_left(
+    kernel: &Core,
+    exit: &Exit,
+    interrupted: &Interrupted<'_>,
+    fault: KernelFault,
+) -> bool {
+    let is_own = |address: usize| (exit.code.0..exit.code.1).contains(&address);
+    if is_own(interrupted.instruction()) {
+        return true;
+    }
+    match fault {
+        // Its own `abort` is in its own code, see kernel_api.h. This is the allocator's, or another's.
+        KernelFault::Aborted => false,
+        KernelFault::Memory { used: MemoryUse::Execute, .. } => true,
+        _ => {
+            let stack = (exit.stack, exit.stack + STACK_BYTES);
+            kernel.is_at_its_memory.load(Ordering::Relaxed)
+                || interrupted.returns_to(stack).is_some_and(is_own)
+        }
     }
 }
 

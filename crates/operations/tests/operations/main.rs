@@ -9,6 +9,7 @@ mod faults;
 mod floating_point;
 mod found_again;
 mod kernel_process;
+mod libraries;
 mod printed;
 mod random;
 mod reference;

@@ -69,6 +69,16 @@ pub(super) fn let_through() -> libc::sigset_t {
     blocked()
 }
 
+/// Blocks all signals on this thread, for others to get them.
+pub(super) fn block_all() {
+    let mut all = no_signals();
+    // SAFETY: the set is valid, and both calls may be made in a handler.
+    unsafe {
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut());
+    }
+}
+
 /// What this thread blocks.
 fn blocked() -> libc::sigset_t {
     let mut blocked = no_signals();
@@ -138,10 +148,17 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     {
         // SAFETY: the system gave this handler both.
         let (info, mut interrupted) = unsafe { (&*info, Interrupted::of(context)) };
-        if let Some(fault) = cause::of(signal, info, &interrupted, &exit)
-            && shared.stop(kernel, &mut interrupted, fault)
-        {
-            return;
+        if let Some(fault) = cause::of(signal, info, &interrupted, &exit) {
+            if super::can_be_left(kernel, &exit, &interrupted, fault) {
+                if shared.stop(kernel, &mut interrupted, fault) {
+                    return;
+                }
+            } else {
+                shared.say(fault);
+                if signal != libc::SIGABRT {
+                    shared.stay(fault);
+                }
+            }
         }
     }
     pass_on(signal, info, context);

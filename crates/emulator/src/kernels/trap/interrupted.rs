@@ -1,6 +1,9 @@
 //! What a signal interrupted: the registers of the thread, to be looked at and changed. The only
 //! file that knows the processor.
 
+#[cfg(target_arch = "x86_64")]
+use std::ptr;
+
 use corosensei::trap::TrapHandlerRegs;
 
 #[cfg(target_arch = "x86_64")]
@@ -46,6 +49,15 @@ impl Interrupted<'_> {
     pub(super) fn instruction(&self) -> usize {
         let address = self.0.uc_mcontext.gregs[libc::REG_RIP as usize];
         usize::try_from(address.cast_unsigned()).unwrap_or_default()
+    }
+
+    /// Where the function returns to if it has no frame; none if the thread is not on this stack.
+    pub(super) fn returns_to(&self, stack: (usize, usize)) -> Option<usize> {
+        let top = self.0.uc_mcontext.gregs[libc::REG_RSP as usize];
+        let top = usize::try_from(top.cast_unsigned()).ok()?;
+        let is_there = top >= stack.0 && top <= stack.1 - size_of::<usize>();
+        // SAFETY: the stack is mapped between its bounds, and any bytes are a number.
+        is_there.then(|| unsafe { ptr::with_exposed_provenance::<usize>(top).read_unaligned() })
     }
 
     /// How memory was used, after a fault of memory.
@@ -95,6 +107,11 @@ fn make_floating_point_usual(registers: &mut libc::_libc_fpstate) {
 impl Interrupted<'_> {
     pub(super) fn instruction(&self) -> usize {
         usize::try_from(self.0.uc_mcontext.pc).unwrap_or_default()
+    }
+
+    /// Where the function returns to if it has called nothing yet.
+    pub(super) fn returns_to(&self, _stack: (usize, usize)) -> Option<usize> {
+        usize::try_from(self.0.uc_mcontext.regs[30]).ok()
     }
 
     /// How memory was used, after a fault of memory, if the system says it.
