@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::chip::{Architecture, ChipFacts, FactSource};
 use crate::clock::Timestamp;
@@ -30,8 +30,9 @@ pub struct Device {
     pub kinds: Vec<KindMemory>,
     /// Who has the device open, as the driver lists them.
     pub holders: Reading<Vec<Holder>>,
-    /// What is wrong with the device as a whole; empty when nothing is known to be.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What is wrong with the device as a whole; empty when nothing is known to be. A fault of a kind
+    /// that only a newer version knows is left out on reading.
+    #[serde(default, deserialize_with = "known_faults", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<DeviceFault>,
 }
 
@@ -78,6 +79,24 @@ impl DeviceFaultKind {
             Self::Vanished => "vanished",
         }
     }
+}
+
+/// Reads the faults of the kinds that this version knows: one of a later kind must not make a whole
+/// recording or answer unreadable.
+fn known_faults<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DeviceFault>, D::Error> {
+    /// A fault of any kind.
+    #[derive(Deserialize)]
+    struct Written {
+        kind: String,
+        since: Timestamp,
+        detail: String,
+    }
+    let written = Vec::<Written>::deserialize(deserializer)?;
+    let known = |Written { kind, since, detail }| {
+        let kind = DeviceFaultKind::ALL.into_iter().find(|known| known.name() == kind)?;
+        Some(DeviceFault { kind, since, detail })
+    };
+    Ok(written.into_iter().filter_map(known).collect())
 }
 
 impl Device {
@@ -310,5 +329,50 @@ impl Device {
     /// The parts of one kind.
     pub fn kind(&self, kind: MemoryKind) -> Option<&KindMemory> {
         self.kinds.iter().find(|parts| parts.kind == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Device, DeviceFault, DeviceFaultKind, Telemetry};
+    use crate::chip::ChipIdentity;
+    use crate::clock::Timestamp;
+    use crate::reading::{Absence, Reading};
+
+    #[test]
+    fn what_an_older_or_newer_version_wrote_is_read() {
+        let fault = DeviceFault {
+            kind: DeviceFaultKind::Vanished,
+            since: Timestamp(5),
+            detail: String::from("why"),
+        };
+        let device = Device {
+            id: String::from("7"),
+            identity: ChipIdentity::default().into(),
+            facts: Reading::absent(Absence::Unknown, ""),
+            telemetry: Telemetry::absent(Absence::Unknown, ""),
+            spaces: Vec::new(),
+            kinds: Vec::new(),
+            holders: Reading::absent(Absence::Unknown, ""),
+            faults: vec![fault.clone()],
+        };
+        let mut written = serde_json::to_value(&device).unwrap();
+        let read = |written: &serde_json::Value| {
+            serde_json::from_value::<Device>(written.clone()).unwrap().faults
+        };
+        assert_eq!(read(&written), [fault.clone()]);
+        let faults = written["faults"].as_array_mut().unwrap();
+        let later = serde_json::json!({"kind": "link_lost", "since": 4, "detail": "", "port": 1});
+        faults.insert(0, later);
+        assert_eq!(read(&written), [fault], "a later version's kind is left out");
+        written.as_object_mut().unwrap().remove("faults");
+        assert_eq!(read(&written), []);
+    }
+
+    #[test]
+    fn the_names_of_faults_are_those_of_json() {
+        for kind in DeviceFaultKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
     }
 }

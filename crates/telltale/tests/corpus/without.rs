@@ -57,6 +57,20 @@ fn a_recording_without_a_reading_is_shown_with_the_rest() {
 }
 
 #[test]
+fn a_recording_of_a_newer_version_is_shown_without_faults_that_only_that_knows() {
+    for entry in Entry::all() {
+        let mut newer: Value = entry.json("n300.json");
+        let fault = |kind: &str| json!({"kind": kind, "since": 5, "detail": "why"});
+        newer["devices"][0]["faults"] = json!([fault("link_lost"), fault("vanished")]);
+        let file = entry.path("newer.tt");
+        fs::write(&file, recording(&newer)).unwrap();
+        let mut replay = entry.telltale();
+        let found = printed(replay.args(["smi", "--json", "--replay"]).arg(&file)).remove(0);
+        assert_eq!(found["devices"][0]["faults"], json!([fault("vanished")]), "{}", entry.name);
+    }
+}
+
+#[test]
 fn a_node_that_does_not_send_a_reading_is_shown_with_the_rest() {
     for entry in Entry::all() {
         let whole = entry.bytes("grpc/GetSnapshot.bin");
