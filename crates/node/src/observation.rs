@@ -56,6 +56,20 @@ pub struct DeviceClaim {
     pub kinds: Vec<KindUsage>,
 }
 
+impl DeviceClaim {
+    /// Adds what the process says elsewhere of the same device.
+    pub(crate) fn add(&mut self, more: Self) {
+        let Self { facts, dram_capacity_bytes, l1_capacity_bytes, mirror, kinds, .. } = more;
+        self.facts = self.facts.or(facts);
+        self.dram_capacity_bytes = self.dram_capacity_bytes.or(dram_capacity_bytes);
+        self.l1_capacity_bytes = self.l1_capacity_bytes.or(l1_capacity_bytes);
+        if self.mirror == RegionMirror::None {
+            self.mirror = mirror;
+        }
+        self.kinds.extend(kinds);
+    }
+}
+
 /// What a process says by the allocation server's protocol. It is believed where nothing better
 /// speaks for the process.
 #[derive(Debug, Clone)]

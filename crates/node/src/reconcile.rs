@@ -107,9 +107,18 @@ struct Bench {
     taken_at: Timestamp,
     devices: Vec<Draft>,
     processes: Vec<ProcessDraft>,
-    refused: Vec<Refused>,
+    refused: Vec<Refusal>,
     /// How many devices processes of each user have added.
     named: BTreeMap<Option<u32>, usize>,
+}
+
+/// What was refused, before its device has the name that the table shows.
+struct Refusal {
+    uid: Option<u32>,
+    subject: String,
+    why: String,
+    /// The place of the device that it is about, if it is about one.
+    device: Option<usize>,
 }
 
 /// A device in the making.
@@ -256,23 +265,42 @@ impl Bench {
         let ProcessObservation { mut process, memory, measured } = observation;
         process.devices.clear();
         process.known_by = memory.as_ref().map(|claim| claim.source);
-        let claims = memory.as_ref().map_or(0, |claim| claim.devices.len());
-        process.devices.reserve_exact(claims);
-        let mut draft = ProcessDraft { process, claimed: Vec::with_capacity(claims), measured };
-        for claim in memory.into_iter().flat_map(|claim| claim.devices) {
-            self.add_claim(&mut draft, claim);
-        }
+        let claims = memory.map_or_else(Vec::new, |claim| claim.devices);
+        process.devices.reserve_exact(claims.len());
+        let claimed = Vec::with_capacity(claims.len());
+        let mut draft = ProcessDraft { process, claimed, measured };
+        self.add_claims(&mut draft, claims);
         self.processes.push(draft);
     }
 
-    fn add_claim(&mut self, draft: &mut ProcessDraft, claim: DeviceClaim) {
+    /// Adds what a process says. It may describe one device twice, in different ways or by two
+    /// connections: that is one claim, which is believed whole or not at all.
+    fn add_claims(&mut self, draft: &mut ProcessDraft, claims: Vec<DeviceClaim>) {
+        let mut by_device: Vec<(usize, DeviceClaim)> = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let Some(index) = self.place_of(draft, &claim) else { continue };
+            match by_device.iter_mut().find(|(known, _)| *known == index) {
+                Some((_, first)) => first.add(claim),
+                None => by_device.push((index, claim)),
+            }
+        }
+        for (index, claim) in by_device {
+            self.add_claim(draft, index, claim);
+        }
+    }
+
+    /// The place of the device that a claim is about; none where there can be no more devices.
+    fn place_of(&mut self, draft: &ProcessDraft, claim: &DeviceClaim) -> Option<usize> {
         let uid = draft.process.uid.value().copied();
         let device = if claim.is_host { self.host() } else { self.device_of(&claim.device, uid) };
-        let Some(index) = device else {
+        if device.is_none() {
             self.refuse(uid, &draft.process.name, "names more devices than a machine can have");
-            return;
-        };
-        let index = self.part_of(index, draft.process.pid);
+        }
+        Some(self.part_of(device?, draft.process.pid))
+    }
+
+    /// Adds all that a process says of the device at `index`.
+    fn add_claim(&mut self, draft: &mut ProcessDraft, index: usize, claim: DeviceClaim) {
         let counts = draft.process.state != ProcessState::Dead;
         if let Some(why) = implausible(&claim.kinds, self.devices[index].dram_bytes()) {
             self.refuse_claim(draft, index, why);
@@ -292,15 +320,8 @@ impl Bench {
             put(&mut draft.process, index, kind, usage);
         }
         held(&mut draft.process, index).accounting = Accounting::Recorded;
-        match draft.claimed.iter_mut().find(|claimed| claimed.device == index) {
-            Some(claimed) if claimed.mirror == RegionMirror::None => claimed.mirror = claim.mirror,
-            Some(_) => {}
-            None => draft.claimed.push(ClaimedDevice {
-                device: index,
-                mirror: claim.mirror,
-                row_found: false,
-            }),
-        }
+        let mirror = claim.mirror;
+        draft.claimed.push(ClaimedDevice { device: index, mirror, row_found: false });
     }
 
     /// Believes nothing of what the process says of a device, and says why.
@@ -308,14 +329,9 @@ impl Bench {
         let pid = draft.process.pid.or(draft.process.namespace_pid);
         let who = pid.map(|pid| format!("pid {pid} ")).unwrap_or_default();
         let subject = format!("{who}({})", draft.process.name);
-        let (uid, device) =
-            (draft.process.uid.value().copied(), self.devices[index].identity.display_id());
-        let words = format!("{why}, on device {device}; none of it is counted");
-        self.refuse(uid, &subject, &words);
-        let held = held(&mut draft.process, index);
-        if held.accounting == Accounting::Unknown {
-            held.refused = Some(why);
-        }
+        let uid = draft.process.uid.value().copied();
+        self.refused.push(Refusal { uid, subject, why: why.clone(), device: Some(index) });
+        held(&mut draft.process, index).refused = Some(why);
     }
 
     /// The place of the device that is described, if it is known.
@@ -368,8 +384,22 @@ impl Bench {
     }
 
     fn refuse(&mut self, uid: Option<u32>, subject: &str, words: &str) {
-        let (subject, detail) = (subject.to_owned(), words.to_owned());
-        self.refused.push(Refused { uid, subject, detail });
+        let (subject, why) = (subject.to_owned(), words.to_owned());
+        self.refused.push(Refusal { uid, subject, why, device: None });
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// It with the name that its device has in the table.
+    fn named(self, ids: &[String]) -> Refused {
+        let Self { uid, subject, why, device } = self;
+        let detail = match device {
+            Some(device) => format!("{why}, on device {}; none of it is counted", ids[device]),
+            None => why,
+        };
+        Refused { uid, subject, detail }
     }
 }
 

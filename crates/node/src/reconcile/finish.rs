@@ -16,6 +16,8 @@ impl Bench {
             self.devices.iter().map(|draft| self.gateway_holders(draft)).collect();
         let ids = naming::ids(&self.devices);
         self.name_measured(&ids);
+        let refused =
+            std::mem::take(&mut self.refused).into_iter().map(|one| one.named(&ids)).collect();
         let drafts = std::mem::take(&mut self.devices);
         let devices = drafts
             .into_iter()
@@ -40,7 +42,7 @@ impl Bench {
             let identity = process.identity;
             (process.pid.is_none(), process.pid, process.namespace_pid, identity)
         });
-        Reconciled { devices, processes, refused: self.refused }
+        Reconciled { devices, processes, refused }
     }
 
     /// Takes from the regions' remainder what living processes say is theirs in it.

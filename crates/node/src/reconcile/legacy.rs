@@ -17,12 +17,12 @@ impl Bench {
             if draft.process.state == ProcessState::Alive && !draft.accounts_for_itself() {
                 let by_row: Vec<usize> = draft.known_devices().collect();
                 let uid = draft.process.uid.value().copied();
-                for claim in devices {
+                let mut claims = devices;
+                claims.retain(|claim| {
                     let place = self.device_of(&claim.device, uid);
-                    if place.is_none_or(|place| !by_row.contains(&place)) {
-                        self.add_claim(&mut draft, claim);
-                    }
-                }
+                    place.is_none_or(|place| !by_row.contains(&place))
+                });
+                self.add_claims(&mut draft, claims);
                 draft.process.faults = faults;
                 draft.process.known_by.get_or_insert(ProcessSource::Legacy);
             }

@@ -11,7 +11,7 @@ use telltale_schema::snapshot::{
 use super::holders::out_of_sight;
 use super::{MAX_DEVICE_BYTES, Observations, Reconciled, reconcile};
 use crate::observation::{
-    DeviceClaim, LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation,
+    Described, DeviceClaim, LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation,
     RowObservation, RowOwner,
 };
 use crate::tenstorrent::ChipReading;
@@ -403,6 +403,42 @@ fn a_process_whose_claim_is_refused_has_what_others_say_of_it() {
     assert_eq!(parts(&result, DRAM), (90, 90, 0, 0));
     let held = &result.processes[0].devices[0];
     assert_eq!((held.accounting, held.refused.is_none()), (Accounting::BytesOnly, true));
+}
+
+#[test]
+fn what_a_process_says_twice_of_a_device_is_believed_whole_or_not_at_all() {
+    let (lie, truth) = (13 << 30, 90);
+    // Each could be true alone, and both cannot.
+    let halves = [7 << 30, 7 << 30];
+    for (claims, expected) in
+        [([lie, truth], None), ([truth, lie], None), (halves, None), ([truth, truth], Some(180))]
+    {
+        let devices = claims.map(|bytes| claim(3, NOT, &[(DRAM, bytes)])).to_vec();
+        let ledger = with_ledger(10, ProcessState::Alive, devices);
+        let result = reconcile(observed(vec![chip(3, &[(10, 1)])], vec![ledger], Vec::new()));
+        let held = &result.processes[0].devices[0];
+        assert_eq!(held.live_bytes(MemorySpace::Dram), expected, "{claims:?}: {held:?}");
+        assert_eq!(held.refused.is_none(), expected.is_some(), "{claims:?}: {held:?}");
+        let counted = result.devices[0].kind(DRAM).map(|parts| parts.total_bytes);
+        assert_eq!(counted, expected, "{claims:?}");
+        assert_eq!(result.refused.len(), usize::from(expected.is_none()), "{claims:?}");
+    }
+}
+
+#[test]
+fn a_refusal_names_its_device_as_the_table_does() {
+    let nameless = |number| DeviceClaim {
+        device: Described { logical_id: Some(number), ..Described::default() },
+        ..claim(3, NOT, &[(DRAM, MAX_DEVICE_BYTES + 1)])
+    };
+    let liar = with_ledger(10, ProcessState::Alive, vec![nameless(0), nameless(1)]);
+    let result = reconcile(observed(Vec::new(), vec![liar], Vec::new()));
+    for (device, refused) in result.devices.iter().zip(&result.refused) {
+        let words = format!("on device {}; none of it is counted", device.id);
+        assert!(refused.detail.ends_with(&words), "{refused:?}");
+    }
+    let ids: Vec<&str> = result.devices.iter().map(|device| &*device.id).collect();
+    assert_eq!((ids, result.refused.len()), (vec!["unknown:0", "unknown:1"], 2));
 }
 
 #[test]
