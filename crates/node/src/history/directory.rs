@@ -169,9 +169,11 @@ impl OwnDirectory {
         match fs::symlink_metadata(&path) {
             Ok(found) => close_to_others(&path, &found).map_err(failed)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // An empty file of another name, so that nobody can have it open when it is closed.
+                // An empty file of another name, closed before it gets this one, so that nobody can
+                // have it open when it is closed.
                 let new = self.path.join(NEW_DATABASE);
-                private_file(&new).and_then(|_| fs::rename(&new, &path)).map_err(failed)?;
+                drop(private_file(&new).map_err(failed)?);
+                fs::rename(&new, &path).map_err(failed)?;
             }
             Err(error) => return Err(failed(error)),
         }

@@ -29,10 +29,18 @@ pub struct SharedReader {
 pub(super) struct ReadHealth {
     failures: AtomicU64,
     /// What is wrong since a reader failed; none when the last one did not.
-    problem: Mutex<Option<String>>,
+    problem: Mutex<Option<Problem>>,
     /// Whether the writer should look whether its files are still there.
     suspects_files: AtomicBool,
     files: RwLock<()>,
+}
+
+/// Why a reader failed.
+#[derive(Debug, PartialEq, Eq)]
+struct Problem {
+    words: String,
+    /// It did not get as far as the question: the database could not be opened.
+    at_opening: bool,
 }
 
 /// Why a question was not answered.
@@ -94,7 +102,8 @@ impl ReadHealth {
     /// Times that reading failed, and what is wrong now.
     pub(super) fn figures(&self) -> (u64, Option<String>) {
         let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.failures.load(Ordering::Relaxed), problem.clone())
+        let words = problem.as_ref().map(|problem| problem.words.clone());
+        (self.failures.load(Ordering::Relaxed), words)
     }
 
     /// Whether a reader has failed since this was asked last.
@@ -107,12 +116,23 @@ impl ReadHealth {
         self.files.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tries to read where the last reader failed: after a repair it need not wait for the next query.
+    /// Tries to open the database where the last reader could not: after a repair it need not wait for
+    /// the next query. One that opens and cannot be read, as with a damaged page, proves nothing by
+    /// opening: that problem stays until a query succeeds or other files are opened.
     pub(super) fn look_again(&self, database: &Path) {
+        let fails_to_open = |problem: &Problem| problem.at_opening;
         let problem = || self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        if problem().is_some() && Reader::open(database).is_ok() && problem().take().is_some() {
-            log::info("the history can be read again");
+        if problem().as_ref().is_some_and(fails_to_open)
+            && Reader::open(database).is_ok()
+            && problem().take_if(|problem| fails_to_open(problem)).is_some()
+        {
+            log::info("the history can be opened again");
         }
+    }
+
+    /// Forgets what was wrong: the writer has opened other files than those that were read.
+    pub(super) fn has_other_files(&self) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn reading(&self) -> RwLockReadGuard<'_, ()> {
@@ -121,12 +141,13 @@ impl ReadHealth {
 
     /// Notes how reading went: what is wrong is logged once.
     fn note(&self, error: Option<&SharedReadError>) {
-        let failure = error.filter(|error| {
-            use SharedReadError::{Closed, Read};
-            matches!(error, Closed(_) | Read(ReadHistoryError::Sqlite(_)))
+        let failure = error.and_then(|error| match error {
+            SharedReadError::Closed(_) => Some((error, true)),
+            SharedReadError::Read(ReadHistoryError::Sqlite(_)) => Some((error, false)),
+            _ => None,
         });
         let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(words) = failure.map(|error| with_causes(error)) else {
+        let Some((error, at_opening)) = failure else {
             if problem.take().is_some() {
                 log::info("the history can be read again");
             }
@@ -134,9 +155,10 @@ impl ReadHealth {
         };
         self.failures.fetch_add(1, Ordering::Relaxed);
         self.suspects_files.store(true, Ordering::Relaxed);
-        if problem.as_ref() != Some(&words) {
-            log::warn(&format!("the history cannot be read: {words}"));
-            *problem = Some(words);
+        let found = Problem { words: with_causes(error), at_opening };
+        if problem.as_ref() != Some(&found) {
+            log::warn(&format!("the history cannot be read: {}", found.words));
+            *problem = Some(found);
         }
     }
 }

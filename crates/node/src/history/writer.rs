@@ -428,6 +428,7 @@ impl Thread {
             })?;
         self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
         self.files = Some(Files::of(&self.path));
+        self.reading.has_other_files();
         self.open = Some((store, recorder));
         Ok(())
     }

@@ -122,6 +122,46 @@ fn a_query_that_fails_is_counted_and_no_other_is_needed_to_be_well_again() {
 }
 
 #[test]
+fn a_damaged_page_is_reported_until_a_query_succeeds_however_often_is_written() {
+    let mut kept = Kept::new();
+    let many: Vec<_> = (1000..1400).map(|pid| process(pid, 5, &[0])).collect();
+    kept.see_for(20, &[device(0, 1, None)], &many);
+    kept.see_for(20, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+    kept.stop();
+    damage_usage_of_the_first(&kept.path());
+    kept.start();
+    let reader = kept.writer().reader();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let ask = |name: &str| {
+        let choice = name.parse::<ProcessChoice>().unwrap();
+        runtime.block_on(reader.read(move |reader| reader.report(&choice, Sight::Everything)))
+    };
+    for failures in 1..=3 {
+        let failed = ask("job1000").unwrap_err();
+        kept.see_for(20, &[device(0, 1, None)], &[process(11, 5, &[0])]);
+        let figures = kept.writer().figures();
+        assert_eq!((figures.failures, figures.lost_blocks), (failures, 0), "{failed}");
+        assert!(figures.problem.unwrap().contains("malformed"), "{failed}");
+    }
+    assert!(ask("job11").is_ok());
+    assert_eq!(kept.writer().figures().problem, None);
+}
+
+/// Overwrites the page that has what the first processes used, which nothing but a query about them
+/// reads.
+fn damage_usage_of_the_first(database: &std::path::Path) {
+    let connection = rusqlite::Connection::open(database).unwrap();
+    let first = "SELECT pageno FROM dbstat WHERE name = 'usage' AND pagetype = 'leaf' \
+                 ORDER BY path LIMIT 1";
+    let page: u32 = connection.query_row(first, [], |row| row.get(0)).unwrap();
+    let size: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+    drop(connection);
+    let file = fs::OpenOptions::new().write(true).open(database).unwrap();
+    let zeros = vec![0; usize::try_from(size).unwrap()];
+    file.write_all_at(&zeros, u64::from(page - 1) * u64::from(size)).unwrap();
+}
+
+#[test]
 fn a_database_that_is_replaced_is_reported_and_what_is_there_goes_on() {
     let (mut kept, mut other) = (Kept::new(), Kept::new());
     other.see_for(20, &[device(0, 1, None)], &[process(12, 5, &[0])]);
