@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
@@ -205,13 +205,17 @@ impl Collector {
 
     /// Waits until each chip's heartbeat has been seen to count on, or has stood still for
     /// [`tenstorrent::HEARTBEAT_TIMEOUT_NS`]: one look cannot tell. Takes a tenth of a second where
-    /// all is well, and no time where there is no heartbeat.
+    /// all is well, no time where there is no heartbeat, and never more than that timeout and one
+    /// look, though heartbeats cannot be read.
     pub fn watch_heartbeats(&mut self) {
-        let mut looks = tenstorrent::HEARTBEAT_TIMEOUT_NS.div_ceil(HEARTBEAT_LOOK_NS) * 2;
-        while self.hardware.awaits_heartbeats() && looks > 0 {
-            std::thread::sleep(Duration::from_nanos(HEARTBEAT_LOOK_NS));
+        let until = Instant::now() + Duration::from_nanos(tenstorrent::HEARTBEAT_TIMEOUT_NS);
+        let mut is_last = false;
+        while self.hardware.awaits_heartbeats() && !is_last {
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_nanos(HEARTBEAT_LOOK_NS)));
+            // The last look is at the end, so that a heartbeat that stands still has done so all along.
+            is_last = Instant::now() >= until;
             self.hardware.read_heartbeats();
-            looks -= 1;
         }
     }
 

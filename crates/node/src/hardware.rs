@@ -23,6 +23,7 @@ use telltale_schema::snapshot::{DeviceFault, Holder, SourceStatus, Telemetry};
 
 use crate::tenstorrent::ChipReading;
 
+pub(crate) use bus::driver_at;
 pub use bus::{DriverlessBoard, driverless_boards};
 pub use drm::DrmSource;
 pub use host::HostSource;

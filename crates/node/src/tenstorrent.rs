@@ -21,6 +21,7 @@ use telltale_schema::snapshot::{
     Device, DeviceFault, DeviceFaultKind, Holder, SourceError, SourceStatus, Telemetry,
 };
 
+use crate::hardware::driver_at;
 use crate::patience::{Limits, Patience, TaskName};
 use crate::report::Report;
 use crate::tree::{Tree, Unreadable};
@@ -42,6 +43,9 @@ const HALVED_FROM: usize = 400;
 
 /// Where the driver lists its chips.
 const CLASS: &str = "sys/class/tenstorrent";
+
+/// The driver's name on the PCI bus.
+const DRIVER: &str = "tenstorrent";
 
 const NO_DRIVER: &str = "no Tenstorrent driver is loaded; install tt-kmd and load it with \
                          `modprobe tenstorrent`, or look at another machine with --root";
@@ -169,7 +173,10 @@ impl TenstorrentSource {
             chips.push(ChipReading { identity, facts, telemetry, holders, faults: Vec::new() });
         }
         let no_driver = self.no_driver.is_some();
-        let listing = Listing { ordinals: listed.as_deref(), no_driver };
+        // One that was handed to a virtual machine is another's to tell of.
+        let other_driver = |pci| driver_at(&self.tree, pci).is_some_and(|name| name != DRIVER);
+        let ordinals = listed.as_deref();
+        let listing = Listing { ordinals, no_driver, has_other_driver: &other_driver };
         self.faults.look(&mut chips, listing, (now_ns, self.clock.now()));
         let stuck = self.patience.stuck();
         if stuck > 0 {

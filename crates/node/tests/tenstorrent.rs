@@ -14,9 +14,10 @@ use telltale_harness::Scratch;
 use telltale_node::clock::SystemClock;
 use telltale_node::tenstorrent::{ChipReading, HardwareReading, Sensors, TenstorrentSource};
 use telltale_node::tree::Tree;
+use telltale_node::{CollectOptions, Collector};
 use telltale_schema::clock::ManualClock;
 use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::TrafficDirection;
+use telltale_schema::snapshot::{DeviceFaultKind, TrafficDirection};
 
 const N300: &str = "0100014611903000\n";
 
@@ -154,7 +155,7 @@ fn a_chip_is_read_and_its_remote_chip_is_listed() {
 fn only_the_sensors_that_are_asked_for_are_read() {
     let machine = Machine::new();
     let class = machine.chip(0, "0000:03:00.0", N300);
-    machine.hang(&format!("{class}/tt_heartbeat"));
+    machine.hang("sys/devices/pci0000:00/0000:03:00.0/hwmon/hwmon3/in0_input");
     machine.fail(&format!("{class}/tt_fw_bundle_ver"), "EIO");
     let mut source = machine.source_of(Sensors::Main);
     for _ in 0..2 {
@@ -166,7 +167,7 @@ fn only_the_sensors_that_are_asked_for_are_read() {
         assert_eq!(telemetry.power_watts.value(), Some(&20.0));
         assert_eq!(telemetry.aiclk_hertz.value(), Some(&1_000_000_000));
         assert_eq!(pids(&reading.chips[0]), [(Some(17), 2), (None, 1)]);
-        assert_eq!(absence(&telemetry.heartbeat_total), Some(Absence::NotAsked));
+        assert_eq!(telemetry.heartbeat_total.value(), Some(&0xFFFF_FFFF), "a fault shows there");
         assert_eq!(absence(&telemetry.voltage_volts), Some(Absence::NotAsked));
         assert!(telemetry.firmware.is_empty() && telemetry.pcie.is_empty());
     }
@@ -253,6 +254,59 @@ fn a_hung_file_costs_itself_and_keeps_its_last_good_value() {
 }
 
 #[test]
+fn a_chip_that_was_handed_to_a_virtual_machine_is_forgotten_and_one_that_is_lost_is_not() {
+    let machine = Machine::new();
+    let chips = [(0, "0000:03:00.0"), (1, "0000:04:00.0"), (2, "0000:05:00.0")];
+    let classes = chips.map(|(ordinal, pci)| machine.chip(ordinal, pci, "0100018611800000\n"));
+    let bind = |pci: &str, driver: Option<&str>| {
+        let function = machine.scratch.join(format!("sys/bus/pci/devices/{pci}"));
+        fs::create_dir_all(&function).unwrap();
+        let _ = fs::remove_file(function.join("driver"));
+        if let Some(driver) = driver {
+            symlink(format!("../../drivers/{driver}"), function.join("driver")).unwrap();
+        }
+    };
+    chips.iter().for_each(|(_, pci)| bind(pci, Some("tenstorrent")));
+    let mut source = machine.source();
+    let vanished = |reading: HardwareReading| -> Vec<_> {
+        let lost = reading.chips.into_iter().filter(|chip| !chip.faults.is_empty());
+        lost.map(|chip| chip.identity.pci.unwrap().to_string()).collect()
+    };
+    assert_eq!(vanished(source.read()), [""; 0]);
+    for class in &classes[1..] {
+        fs::rename(machine.scratch.join(class), machine.scratch.join(class.replace('/', "_")))
+            .unwrap();
+    }
+    // As between unbinding and binding, and as when a chip has fallen off the bus.
+    chips[1..].iter().for_each(|(_, pci)| bind(pci, None));
+    assert_eq!(vanished(source.read()), ["0000:04:00.0", "0000:05:00.0"]);
+    bind("0000:04:00.0", Some("vfio-pci"));
+    assert_eq!(vanished(source.read()), ["0000:05:00.0"]);
+    bind("0000:04:00.0", None);
+    assert_eq!(vanished(source.read()), ["0000:05:00.0"], "it is not missed any more");
+}
+
+#[test]
+fn heartbeats_that_cannot_be_read_hold_up_no_longer_than_a_stopped_one() {
+    let machine = Machine::new();
+    let class = machine.chip(0, "0000:03:00.0", N300);
+    let options = CollectOptions {
+        root: machine.scratch.path().to_owned(),
+        patience: Duration::from_millis(150),
+        sensors: Sensors::All,
+        ..CollectOptions::default()
+    };
+    let mut collector = Collector::new(options).unwrap();
+    collector.collect();
+    machine.hang(&format!("{class}/tt_heartbeat"));
+    let started = Instant::now();
+    collector.watch_heartbeats();
+    let watched = started.elapsed();
+    assert!(watched < Duration::from_millis(5500), "{watched:?}");
+    assert_eq!(collector.collect().devices[0].faults, []);
+}
+
+#[test]
 fn a_chip_that_resets_for_long_stays_who_it_was_until_its_files_say_otherwise() {
     let machine = Machine::new();
     let class = machine.chip(0, "0000:03:00.0", N300);
@@ -331,9 +385,12 @@ fn chips_come_and_go_and_are_sorted_by_address() {
     assert_eq!(ordinals(&source.read()), [Some(1), Some(0)]);
     let class = machine.scratch.join("sys/class/tenstorrent/tenstorrent!1");
     fs::rename(&class, machine.scratch.join("gone")).unwrap();
-    assert_eq!(ordinals(&source.read()), [Some(0)]);
+    let gone = source.read();
+    assert_eq!(ordinals(&gone), [Some(1), Some(0)], "one that vanished keeps its row");
+    assert_eq!(gone.chips[0].faults[0].kind, DeviceFaultKind::Vanished);
     fs::rename(machine.scratch.join("gone"), &class).unwrap();
     let back = source.read();
     assert_eq!(ordinals(&back), [Some(1), Some(0)]);
+    assert_eq!(back.chips[0].faults, []);
     assert_eq!(back.chips[0].telemetry.aiclk_hertz.value(), Some(&1_000_000_000));
 }

@@ -56,6 +56,16 @@ pub fn driverless_boards(root: &Path) -> Vec<DriverlessBoard> {
     addresses.into_iter().filter_map(|pci| look(&functions, pci)).collect()
 }
 
+/// The driver that has the PCI function at this address; none where no driver has it, or the kernel
+/// does not say.
+pub(crate) fn driver_at(tree: &Tree, pci: PciAddress) -> Option<String> {
+    driver_of(&tree.root().directory(&format!("{FUNCTIONS}/{pci}")).ok()?)
+}
+
+fn driver_of(function: &Directory) -> Option<String> {
+    Some(function.link("driver").ok()?.file_name()?.to_str()?.to_owned())
+}
+
 fn look(functions: &Directory, pci: PciAddress) -> Option<DriverlessBoard> {
     let function = functions.directory(&pci.to_string()).ok()?;
     let text = |name: &str| String::from_utf8(function.attribute(name).ok()?).ok();
@@ -63,8 +73,7 @@ fn look(functions: &Directory, pci: PciAddress) -> Option<DriverlessBoard> {
     let (_, vendor, module, all) = VENDORS.into_iter().find(|(id, ..)| *id == vendor.trim())?;
     let class = text("class")?;
     let class = u32::from_str_radix(class.trim().trim_start_matches("0x"), 16).ok()? >> 16;
-    let driver = function.link("driver").ok();
-    let driver = driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let driver = driver_of(&function);
     let is_free = driver.as_deref().is_none_or(|driver| HELD_BACK.contains(&driver));
     let computes = all || COMPUTING.contains(&class);
     (is_free && computes).then_some(DriverlessBoard { pci, vendor, module, held_by: driver })

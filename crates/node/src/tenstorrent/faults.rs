@@ -50,12 +50,14 @@ struct Seen {
 }
 
 /// What the driver lists at this look.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Listing<'a> {
     /// The numbers of chips that it lists; none where that could not be read.
     pub(super) ordinals: Option<&'a [u32]>,
     /// Why there is no driver, if there is none.
     pub(super) no_driver: bool,
+    /// Whether another driver has the chip at an address, as for a virtual machine: that is no fault.
+    pub(super) has_other_driver: &'a dyn Fn(PciAddress) -> bool,
 }
 
 impl Faults {
@@ -79,6 +81,9 @@ impl Faults {
             let unread = |number| listed.contains(&number) && !numbers.contains(&number);
             if here.contains(pci) || seen.identity.driver_ordinal.is_some_and(unread) {
                 return true;
+            }
+            if (listing.has_other_driver)(*pci) {
+                return false;
             }
             let since = *seen.gone.get_or_insert(now);
             if now.0.saturating_sub(since.0) > VANISHED_KEPT_NS {
@@ -210,6 +215,9 @@ mod tests {
         }
     }
 
+    const LISTING: Listing<'_> =
+        Listing { ordinals: None, no_driver: false, has_other_driver: &|_| false };
+
     fn moment(seconds: u64) -> Moment {
         (seconds * SECOND, Timestamp((1000 + seconds) * SECOND))
     }
@@ -218,7 +226,7 @@ mod tests {
         let numbers: Vec<u32> =
             chips.iter().filter_map(|chip| chip.identity.driver_ordinal).collect();
         let mut chips = chips.to_vec();
-        let listing = Listing { ordinals: Some(&numbers), no_driver: false };
+        let listing = Listing { ordinals: Some(&numbers), ..LISTING };
         faults.look(&mut chips, listing, moment(seconds));
         chips
     }
@@ -329,10 +337,7 @@ mod tests {
         // Where the driver's list cannot be read, or the chip is in it, nothing is said.
         let mut faults = Faults::default();
         look(&mut faults, &chips, 0);
-        for listing in [
-            Listing { ordinals: None, no_driver: false },
-            Listing { ordinals: Some(&[1, 2]), no_driver: false },
-        ] {
+        for listing in [LISTING, Listing { ordinals: Some(&[1, 2]), ..LISTING }] {
             let mut found = chips[..1].to_vec();
             faults.look(&mut found, listing, moment(1));
             assert_eq!(found.len(), 1);
