@@ -38,7 +38,7 @@ const OTHERS_ANY: u32 = 0o077;
 pub struct RuntimeDirectory {
     descriptor: OwnedFd,
     path: PathBuf,
-    shared_with_group: bool,
+    is_installed: bool,
     owner: u32,
 }
 
@@ -157,7 +157,7 @@ impl RuntimeDirectory {
         Ok(Self {
             descriptor,
             path: path.into(),
-            shared_with_group: stat.st_mode & SET_GROUP_ID != 0,
+            is_installed: is_installed(stat.st_mode),
             owner: stat.st_uid,
         })
     }
@@ -184,14 +184,20 @@ impl RuntimeDirectory {
         self.owner
     }
 
+    /// Whether it is as the installation makes it, for the users of this machine, and not one user's
+    /// own: by its set-group-id bit.
+    pub fn is_installed(&self) -> bool {
+        self.is_installed
+    }
+
     /// The mode of a ledger in this directory.
     pub fn ledger_mode(&self) -> u32 {
-        if self.shared_with_group { 0o640 } else { 0o600 }
+        if self.is_installed { 0o640 } else { 0o600 }
     }
 
     /// The mode of an endpoint in this directory.
     pub fn endpoint_mode(&self) -> u32 {
-        if self.shared_with_group { 0o660 } else { 0o600 }
+        if self.is_installed { 0o660 } else { 0o600 }
     }
 
     /// The names of ledgers, endpoints and unfinished endpoints in it, up to [`MOST_ENTRIES_LISTED`].
@@ -246,6 +252,12 @@ pub struct EntryStatus {
     /// When its inode was last changed, in seconds and nanoseconds since the epoch: tells an entry
     /// from a later one to which the file system gave the same inode.
     pub changed: (i64, u64),
+}
+
+/// Whether a directory of these permission bits is an installed one; see
+/// [`RuntimeDirectory::is_installed`].
+pub fn is_installed(mode: u32) -> bool {
+    mode & SET_GROUP_ID != 0
 }
 
 /// A name that cannot lead out of the directory.

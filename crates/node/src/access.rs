@@ -16,16 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::{fs, io};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use telltale_ledger::directory::OVERFLOW_UID;
+use telltale_ledger::directory::{OVERFLOW_UID, is_installed};
 use telltale_ledger::peer::supplementary_groups;
 use telltale_schema::snapshot::Snapshot;
 use telltale_server::token::Token;
 
 pub use choosing::{TooSlow, chosen};
 pub use redaction::visible;
-
-/// The set-group-id bit, by which an installed runtime directory is told from a private one.
-const SET_GROUP_ID: u32 = 0o2000;
 
 /// Users whose view of one snapshot is remembered.
 const MOST_REMEMBERED: usize = 16;
@@ -137,7 +134,7 @@ impl AccessPolicy {
         let status = fs::metadata(path)?;
         let service_uid = rustix::process::geteuid().as_raw();
         let trusted = status.uid() == service_uid || status.uid() == 0 || service_uid == 0;
-        let installed = trusted && status.mode() & SET_GROUP_ID != 0;
+        let installed = trusted && is_installed(status.mode());
         Ok(Self::new(service_uid, installed.then_some(status.gid())))
     }
 
@@ -146,6 +143,12 @@ impl AccessPolicy {
     pub fn with_token(self, token: Token) -> Self {
         self.replace_token(token);
         self
+    }
+
+    /// Whether callers on a loopback port are known as users of this machine.
+    #[must_use]
+    pub fn knows_loopback(&self) -> bool {
+        self.knows_loopback
     }
 
     /// The same policy, which knows callers on a loopback port as users of this machine, or does not.

@@ -81,9 +81,11 @@ fn directories_that_others_could_abuse_are_refused() {
     set_mode(&path, 0o1777);
     let own = open().unwrap();
     assert_eq!((own.ledger_mode(), own.endpoint_mode()), (0o600, 0o600));
+    assert!(!own.is_installed());
     set_mode(&path, 0o3777);
     let installed = open().unwrap();
     assert_eq!((installed.ledger_mode(), installed.endpoint_mode()), (0o640, 0o660));
+    assert!(installed.is_installed());
     let link = scratch.join("link");
     symlink(&path, &link).unwrap();
     let through_link = RuntimeDirectory::open(&link, Purpose::Writing);

@@ -150,9 +150,8 @@ impl Viewpoint {
     /// Whether the directory is the process's user's own, or one that users share.
     fn may_use(&self, directory: &RuntimeDirectory) -> bool {
         let owner = directory.owner();
-        // An installed directory, whose group is the service's.
-        let shared = directory.ledger_mode() & 0o040 != 0;
-        owner == 0 || self.uids.contains(&owner) || shared
+        // The group of an installed one is the service's.
+        owner == 0 || self.uids.contains(&owner) || directory.is_installed()
     }
 }
 
