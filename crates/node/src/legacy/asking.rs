@@ -13,10 +13,11 @@ use rustix::net::{
 };
 use telltale_ledger::directory::{OVERFLOW_UID, RuntimeDirectory};
 use telltale_schema::reading::Absence;
-use telltale_wire::{FrameError, FrameReader, Reply, ReplyError, Report};
+use telltale_wire::{FrameError, FrameReader, Refusal, Reply, ReplyError, Report};
 
-use super::passing_on::SOCKET_NAME;
+use super::passing_on::{END, SOCKET_NAME};
 use super::roster::MAX_CLIENTS;
+use crate::reconcile::MAX_DEVICES;
 
 /// What a service says.
 #[derive(Debug)]
@@ -42,8 +43,12 @@ pub(crate) enum AskError {
     Frame(#[from] FrameError),
     #[error("the service's answer cannot be used")]
     Reply(#[from] ReplyError),
-    #[error("the service names more than {MAX_CLIENTS} processes")]
+    #[error("the service names more than {MAX_CLIENTS} processes, or {MAX_DEVICES} devices of one")]
     TooMany,
+    #[error("the service ended its answer too early, and nothing of it is shown; ask again")]
+    CutShort,
+    #[error("the service cannot answer")]
+    Refused(#[source] Refusal),
 }
 
 impl AskError {
@@ -81,40 +86,53 @@ pub(crate) fn ask(
         return Err(AskError::NotASocket(status.uid));
     }
     let Some(socket) = connected(directory, until)? else { return Ok(None) };
-    let system = |errno: Errno| AskError::System(errno.into());
     let peer =
         getsockopt(&socket, PeerCredentials).map_err(|errno| AskError::System(errno.into()))?.uid();
     if peer != status.uid {
         return Err(AskError::Stranger(peer));
     }
     // Of a private directory its owner speaks; to another user only for itself.
-    let is_installed = directory.ledger_mode() != PRIVATE_MODE;
-    let speaks_for_all = [0, own].contains(&peer) || is_installed;
-    let mut reports = Vec::new();
-    let (mut frames, mut buffer) = (FrameReader::default(), [0u8; 16 * 1024]);
-    loop {
-        let wanted = frames.wanted_bytes().min(buffer.len());
-        match recv(&socket, &mut buffer[..wanted], RecvFlags::empty()) {
-            Ok((_, 0)) => break,
-            Ok((_, count)) => _ = frames.push(&buffer[..count])?,
-            Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => wait(&socket, until)?,
-            Err(errno) => return Err(system(errno)),
-        }
-        if frames.is_complete() {
-            let message = frames.take().unwrap_or_default();
-            let Reply::Report(report) = Reply::decode(&message)? else { continue };
-            if reports.len() >= MAX_CLIENTS {
-                return Err(AskError::TooMany);
-            }
-            reports.push(*report);
-        }
-    }
+    let speaks_for_all = [0, own].contains(&peer) || directory.is_installed();
+    let reports = receive(&socket, until)?;
     Ok(Some(PassedOn { only_of: (!speaks_for_all).then_some(peer), reports }))
 }
 
-/// The mode of ledgers in a directory that is one user's own.
-const PRIVATE_MODE: u32 = 0o600;
+/// The whole answer: without its end, nothing of it is used.
+fn receive(socket: &OwnedFd, until: Instant) -> Result<Vec<Report>, AskError> {
+    let mut reports: Vec<Report> = Vec::new();
+    let (mut frames, mut buffer) = (FrameReader::default(), [0u8; 16 * 1024]);
+    loop {
+        let wanted = frames.wanted_bytes().min(buffer.len());
+        match recv(socket, &mut buffer[..wanted], RecvFlags::empty()) {
+            Ok((_, 0)) | Err(Errno::CONNRESET) => return Err(AskError::CutShort),
+            Ok((_, count)) => _ = frames.push(&buffer[..count])?,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => wait(socket, until)?,
+            Err(errno) => return Err(AskError::System(errno.into())),
+        }
+        let Some(message) = frames.take() else { continue };
+        if message == END {
+            return Ok(reports);
+        }
+        match Reply::decode(&message)? {
+            Reply::Report(report) => add(&mut reports, *report)?,
+            Reply::Refused(refusal) => return Err(AskError::Refused(refusal)),
+        }
+    }
+}
+
+/// Adds a report, or more devices of the process that the last one was of.
+fn add(reports: &mut Vec<Report>, report: Report) -> Result<(), AskError> {
+    if let Some(last) = reports.last_mut().filter(|last| last.identity == report.identity) {
+        last.devices.extend(report.devices);
+        return if last.devices.len() > MAX_DEVICES { Err(AskError::TooMany) } else { Ok(()) };
+    }
+    if reports.len() >= MAX_CLIENTS {
+        return Err(AskError::TooMany);
+    }
+    reports.push(report);
+    Ok(())
+}
 
 /// A connection to the socket; none where nobody listens there, as after a service that was killed.
 fn connected(directory: &RuntimeDirectory, until: Instant) -> Result<Option<OwnedFd>, AskError> {
@@ -157,8 +175,9 @@ fn wait(socket: &OwnedFd, until: Instant) -> Result<(), AskError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AskError, PassedOn, ask};
+    use super::{AskError, END, PassedOn, ask};
     use crate::legacy::SOCKET_NAME;
+    use crate::legacy::passing_on::tests::report;
     use std::io::Write;
     use std::os::unix::fs::chown;
     use std::os::unix::net::UnixListener;
@@ -167,6 +186,7 @@ mod tests {
     use std::time::Duration;
     use telltale_harness::{Scratch, needs_root};
     use telltale_ledger::directory::{Purpose, RuntimeDirectory};
+    use telltale_wire::{Reply, frame};
 
     const LONG: Duration = Duration::from_secs(20);
 
@@ -196,15 +216,24 @@ mod tests {
     #[test]
     fn a_service_that_hangs_up_stalls_or_talks_nonsense_costs_one_error() {
         let place = Scratch::new();
-        let nobody = service(place.path(), Vec::new());
-        let told = asked(&place, LONG).unwrap().unwrap();
-        assert!(told.reports.is_empty() && told.only_of.is_none());
-        nobody.join().unwrap();
-        std::fs::remove_file(place.join(SOCKET_NAME)).unwrap();
-        let babbling = service(place.path(), vec![0xFF; 4096]);
-        assert!(matches!(asked(&place, LONG), Err(AskError::Frame(_))));
-        babbling.join().unwrap();
-        std::fs::remove_file(place.join(SOCKET_NAME)).unwrap();
+        let answer = |bytes: Vec<u8>| {
+            let service = service(place.path(), bytes);
+            let told = asked(&place, LONG);
+            service.join().unwrap();
+            std::fs::remove_file(place.join(SOCKET_NAME)).unwrap();
+            told
+        };
+        let end = frame(END).unwrap();
+        let nobody = answer(end.clone()).unwrap().unwrap();
+        assert!(nobody.reports.is_empty() && nobody.only_of.is_none());
+        let one = frame(&Reply::Report(Box::new(report(7))).encode().unwrap()).unwrap();
+        let whole = answer([one.clone(), end].concat()).unwrap().unwrap();
+        assert_eq!(whole.reports, [report(7)]);
+        for part in [0, 2, one.len() / 2, one.len()] {
+            let told = answer(one[..part].to_vec());
+            assert!(matches!(told, Err(AskError::CutShort)), "{part}: {told:?}");
+        }
+        assert!(matches!(answer(vec![0xFF; 4096]), Err(AskError::Frame(_))));
         let _silent = UnixListener::bind(place.join(SOCKET_NAME)).unwrap();
         let soon = Duration::from_millis(20);
         assert!(matches!(asked(&place, soon), Err(AskError::TimedOut)));

@@ -2,7 +2,8 @@
 //! Only the service that holds the clients' connections knows it, and it goes with these.
 //!
 //! A collector connects to the socket in the runtime directory and says nothing. It is sent the
-//! report of each process that it may see, each in a frame as an endpoint's answer is, and the end.
+//! report of each process that it may see, each in a frame as an endpoint's answer is, and then an
+//! empty frame. An answer without that end is not whole, and the collector uses nothing of it.
 
 use std::future::Future;
 use std::os::unix::fs::MetadataExt;
@@ -10,8 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
+use telltale_schema::snapshot::RecordingFaults;
+use telltale_schema::text::with_causes;
 use telltale_server::listen::Listener;
-use telltale_wire::{DeviceReport, Reply, Report, frame};
+use telltale_wire::limits::MAX_DEVICES;
+use telltale_wire::{DeviceReport, Refusal, RefusalReason, Reply, Report, frame};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
@@ -20,11 +24,15 @@ use tokio::time::{sleep, timeout};
 use super::roster::{LegacyProcess, Roster};
 use super::{PAUSE_AFTER_FAILURE, ServeError, unix};
 use crate::access::{AccessPolicy, Caller, Sight, sight};
+use crate::observation::DeviceClaim;
 
 /// The socket's name in the runtime directory.
 pub const SOCKET_NAME: &str = "legacy-clients.sock";
 
-/// Collectors that are answered at a time; one more is hung up on.
+/// The message that ends an answer.
+pub(super) const END: &[u8] = &[];
+
+/// Collectors that are answered at a time; others wait in the socket's queue.
 const MOST_ASKING: usize = 32;
 
 /// How long a collector may take to receive all.
@@ -74,12 +82,11 @@ async fn accept(listener: UnixListener, roster: Roster, policy: Arc<AccessPolicy
     let mut asking = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if asking.len() < MOST_ASKING => {
-                    let messages = messages(&roster, &policy, &stream);
-                    asking.spawn(timeout(TIMEOUT, send(stream, messages)));
+            accepted = listener.accept(), if asking.len() < MOST_ASKING => match accepted {
+                Ok((stream, _)) => {
+                    let answer = answer(&roster, &policy, &stream);
+                    asking.spawn(timeout(TIMEOUT, send(stream, answer)));
                 }
-                Ok(_) => {}
                 Err(_) => sleep(PAUSE_AFTER_FAILURE).await,
             },
             Some(_) = asking.join_next() => {}
@@ -87,23 +94,49 @@ async fn accept(listener: UnixListener, roster: Roster, policy: Arc<AccessPolicy
     }
 }
 
-/// What the collector at the other end of `stream` may know.
-fn messages(roster: &Roster, policy: &AccessPolicy, stream: &UnixStream) -> Vec<Vec<u8>> {
-    let Ok(caller) = Caller::of_socket(stream) else { return Vec::new() };
+/// What the collector at the other end of `stream` may know, in frames, to the end; or why it
+/// cannot be told.
+fn answer(roster: &Roster, policy: &AccessPolicy, stream: &UnixStream) -> Vec<u8> {
+    let answer = reports(roster, policy, stream).and_then(|reports| {
+        let mut frames = Vec::new();
+        for report in reports {
+            let message = Reply::Report(Box::new(report)).encode();
+            let message = message.map_err(|error| with_causes(&error))?;
+            frames.extend(frame(&message).map_err(|error| with_causes(&error))?);
+        }
+        frames.extend(frame(END).map_err(|error| with_causes(&error))?);
+        Ok(frames)
+    });
+    answer.unwrap_or_else(|text| {
+        let refusal = Refusal { reason: RefusalReason::Internal, text };
+        // A refusal that cannot be sent is an answer without an end, which says the same.
+        let message = Reply::Refused(refusal).encode().ok();
+        message.and_then(|message| frame(&message).ok()).unwrap_or_default()
+    })
+}
+
+/// The reports that this collector may see; of a process with more devices than fit into one, several.
+fn reports(
+    roster: &Roster,
+    policy: &AccessPolicy,
+    stream: &UnixStream,
+) -> Result<Vec<Report>, String> {
+    let caller = Caller::of_socket(stream).map_err(|error| with_causes(&error))?;
     let sight = sight(policy, &caller);
     let may_see = |process: &LegacyProcess| match sight {
         Sight::Everything => true,
         Sight::Own { uid } => process.uid == uid,
         Sight::DevicesOnly => false,
     };
-    let Some((boot_id, pid_namespace)) = own_namespace() else { return Vec::new() };
-    let message = |process: LegacyProcess| {
-        let LegacyProcess { pid, start_time_ticks, .. } = process;
+    let (boot_id, pid_namespace) =
+        own_namespace().ok_or("its boot id or PID namespace cannot be read from /proc")?;
+    let of_process = |process: LegacyProcess| {
+        let LegacyProcess { pid, start_time_ticks, devices, faults, .. } = process;
         let identity = ProcessIdentity { boot_id, pid_namespace, pid, start_time_ticks };
-        let reply = Reply::Report(Box::new(report(identity, process)));
-        frame(&reply.encode().ok()?).ok()
+        let parts = devices.chunks(MAX_DEVICES).map(<[_]>::to_vec);
+        parts.map(|devices| report(identity, devices, faults)).collect::<Vec<_>>()
     };
-    roster.processes().into_iter().filter(may_see).filter_map(message).collect()
+    Ok(roster.processes().into_iter().filter(may_see).flat_map(of_process).collect())
 }
 
 /// The boot and the PID namespace in which pids here count.
@@ -113,8 +146,8 @@ fn own_namespace() -> Option<([u8; 16], u64)> {
     Some((parse_boot_id(&boot_id)?, namespace))
 }
 
-fn report(identity: ProcessIdentity, process: LegacyProcess) -> Report {
-    let device = |claim: crate::observation::DeviceClaim| DeviceReport {
+fn report(identity: ProcessIdentity, devices: Vec<DeviceClaim>, faults: RecordingFaults) -> Report {
+    let device = |claim: DeviceClaim| DeviceReport {
         chip: claim.device.chip,
         kinds: claim.kinds,
         ..DeviceReport::default()
@@ -125,8 +158,8 @@ fn report(identity: ProcessIdentity, process: LegacyProcess) -> Report {
         runtime: String::from("legacy"),
         started_at: None,
         uptime_ns: None,
-        devices: process.devices.into_iter().map(device).collect(),
-        faults: process.faults,
+        devices: devices.into_iter().map(device).collect(),
+        faults,
         programs: None,
         kernel_cache: None,
         metrics: Vec::new(),
@@ -135,11 +168,88 @@ fn report(identity: ProcessIdentity, process: LegacyProcess) -> Report {
     }
 }
 
-async fn send(mut stream: UnixStream, messages: Vec<Vec<u8>>) {
-    for message in messages {
-        // A collector that has gone is nobody's loss.
-        if stream.write_all(&message).await.is_err() {
-            return;
-        }
+async fn send(mut stream: UnixStream, answer: Vec<u8>) {
+    // A collector that has gone is nobody's loss.
+    let _ = stream.write_all(&answer).await;
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{END, MOST_ASKING, PassingOn, SOCKET_NAME};
+    use crate::access::AccessPolicy;
+    use crate::legacy::message::{Request, Verb};
+    use crate::legacy::roster::{Client, MAX_CLIENTS_OF_USER, Roster, Seat};
+    use std::future::pending;
+    use std::io::Read;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use telltale_harness::Scratch;
+    use telltale_ledger::directory::{Purpose, RuntimeDirectory};
+    use telltale_schema::process::ProcessIdentity;
+    use telltale_schema::snapshot::RecordingFaults;
+    use telltale_server::listen::Listener;
+    use telltale_wire::Report;
+
+    /// Devices that a process of these tests names: more than a message may have.
+    const DEVICES: i32 = 120;
+
+    /// The report of a process without devices.
+    pub(in crate::legacy) fn report(pid: u32) -> Report {
+        let identity =
+            ProcessIdentity { boot_id: [1; 16], pid_namespace: 2, pid, start_time_ticks: 3 };
+        super::report(identity, Vec::new(), RecordingFaults::default())
+    }
+
+    /// A process that has something on many devices, by two connections.
+    fn used(roster: &Roster, pid: u32) -> [Seat; 2] {
+        let client = Client { pid, start_time_ticks: 7, uid: pid };
+        let devices = [0..DEVICES / 2, DEVICES / 2..DEVICES];
+        devices.map(|devices| {
+            let seat = roster.seat(client).unwrap();
+            for device in devices {
+                for buffer_type in 0..4 {
+                    let (verb, process, buffer) = (Verb::Alloc, 1, 64);
+                    let request = Request { verb, device, size: 60, buffer_type, process, buffer };
+                    seat.note(&request, Some([100; 3]));
+                }
+            }
+            seat
+        })
+    }
+
+    /// A service of this roster in a runtime directory, as long as the thread lives.
+    fn serving(place: &Scratch, roster: &Roster) {
+        place.set_mode(0o700);
+        let listener = UnixListener::bind(place.join(SOCKET_NAME)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let policy = AccessPolicy::new(rustix::process::geteuid().as_raw(), None);
+        let service =
+            PassingOn::new(vec![Listener::Unix(listener)], roster.clone(), Arc::new(policy));
+        let service = service.unwrap();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(service.serve(pending()))
+        });
+    }
+
+    #[test]
+    fn all_devices_of_a_process_arrive_and_a_collector_that_waits_is_answered() {
+        let (place, roster) = (Scratch::new(), Roster::default());
+        let users = u32::try_from(MAX_CLIENTS_OF_USER).unwrap() * 4;
+        let seats: Vec<_> = (1..=users).map(|pid| used(&roster, pid)).collect();
+        serving(&place, &roster);
+        // Each takes a slot and nothing of its answer, which is more than a socket holds.
+        let connect = || UnixStream::connect(place.join(SOCKET_NAME)).unwrap();
+        let mut stalled: Vec<UnixStream> = (0..MOST_ASKING).map(|_| connect()).collect();
+        let directory = RuntimeDirectory::open(place.path(), Purpose::Reading).unwrap();
+        let told = crate::legacy::ask(&directory, Duration::from_secs(60)).unwrap().unwrap();
+        let devices: Vec<usize> = told.reports.iter().map(|report| report.devices.len()).collect();
+        assert_eq!(devices, vec![usize::try_from(DEVICES).unwrap(); seats.len()]);
+        // They were cut off, and can tell by the end that is not there.
+        let mut answer = Vec::new();
+        stalled[0].read_to_end(&mut answer).unwrap();
+        let whole = answer.ends_with(&telltale_wire::frame(END).unwrap());
+        assert!(!answer.is_empty() && !whole, "{} bytes", answer.len());
     }
 }

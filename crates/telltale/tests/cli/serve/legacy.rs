@@ -1,9 +1,10 @@
 //! `--legacy-allocation-socket`: programs that speak the old allocation server's protocol, in each
 //! of its forms, beside a service that was started with it.
 
-use std::fs::{File, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -164,6 +165,11 @@ fn each_user_sees_their_own_programs_alone_and_root_all() {
         command.arg("smi").args(form).arg("--root").arg(&root).arg("--runtime-dir").arg(&run);
         said(&mut as_user(user, user, command))
     };
+    wait_until("root to see both", PATIENCE, || {
+        let seen: Snapshot = serde_json::from_str(&smi(0, &["--json"]).out).unwrap();
+        let bytes = [of_ada, of_bob].map(|pid| held(&seen, pid).map(|(_, bytes)| bytes));
+        bytes == [Some(1000), Some(20_000)]
+    });
     for (user, expected) in [
         (0, vec![(of_ada, 1000), (of_bob, 20_000)]),
         (ada, vec![(of_ada, 1000)]),
@@ -182,6 +188,32 @@ fn each_user_sees_their_own_programs_alone_and_root_all() {
         assert_eq!(shown, expected.len(), "user {user}: {table:?}");
     }
     serving.end();
+}
+
+#[test]
+fn a_service_that_does_not_end_its_answer_is_an_error_and_not_an_idle_machine() {
+    let place = Scratch::new();
+    let machine = place.join("machine");
+    let run = place.join("run");
+    DirBuilder::new().create(&machine).unwrap();
+    DirBuilder::new().mode(0o700).create(&run).unwrap();
+    let service = UnixListener::bind(run.join(telltale_node::legacy::SOCKET_NAME)).unwrap();
+    let smi = |answer: &'static [u8]| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| service.accept().unwrap().0.write_all(answer).unwrap());
+            once(&machine, &run)
+        })
+    };
+    let errors = |snapshot: &Snapshot| {
+        let legacy = snapshot.sources.iter().find(|source| source.name == "legacy").unwrap();
+        legacy.errors.iter().map(|error| error.detail.clone()).collect::<Vec<_>>()
+    };
+    // At once, as a service with too many collectors did; and within a message.
+    for part in [&b""[..], b"\x09\0\0\0abc"] {
+        let [why] = <[String; 1]>::try_from(errors(&smi(part))).unwrap();
+        assert!(why.contains("ended its answer too early"), "{why}");
+    }
+    assert_eq!(errors(&smi(b"\0\0\0\0")), [""; 0]);
 }
 
 #[test]
