@@ -61,6 +61,8 @@ struct Reader {
     has_token: bool,
     /// Whether the service keeps a history.
     has_history: bool,
+    /// Whether callers on the loopback of the service's machine are known as its users.
+    knows_loopback: bool,
 }
 
 /// What `sight` covers of a publication, or the rows of it that are wanted, with what is beside them.
@@ -72,7 +74,8 @@ pub(super) fn whole(app: &App, of: &Published, sight: Sight, rows: &Snapshot) ->
         Sight::DevicesOnly => "devices",
     };
     let (has_token, has_history) = (app.policy.has_token(), app.history.is_some());
-    let reader = Reader { sees, has_token, has_history };
+    let knows_loopback = app.policy.knows_loopback();
+    let reader = Reader { sees, has_token, has_history, knows_loopback };
     let whole = Whole { snapshot: rows, alerts, reader };
     serde_json::to_vec(&whole).expect("a snapshot is JSON").into()
 }

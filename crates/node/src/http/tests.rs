@@ -148,11 +148,14 @@ fn a_reader_is_told_how_much_it_sees() {
     let server = Server::new();
     let told =
         |body: &str| serde_json::from_str::<serde_json::Value>(body).unwrap()["reader"].clone();
-    let everything =
-        serde_json::json!({"sees": "everything", "has_token": true, "has_history": false});
+    let reader = |sees: &str| {
+        serde_json::json!({
+            "sees": sees, "has_token": true, "has_history": false, "knows_loopback": false
+        })
+    };
+    let everything = reader("everything");
     assert_eq!(told(&server.get_all("/api/v1/snapshot").body), everything);
-    let devices = serde_json::json!({"sees": "devices", "has_token": true, "has_history": false});
-    assert_eq!(told(&server.get("/api/v1/snapshot", &[]).body), devices);
+    assert_eq!(told(&server.get("/api/v1/snapshot", &[]).body), reader("devices"));
 }
 
 #[test]

@@ -37,7 +37,8 @@ export function access(changed) {
     show(snapshot) {
       tell(at("withheld"), withheld(snapshot));
       tell(at("closed"), closed(snapshot));
-      const { has_token: hasToken } = snapshot.reader;
+      const { has_token: hasToken, knows_loopback: knowsLoopback } = snapshot.reader;
+      at("access-loopback").hidden = !knowsLoopback;
       at("withheld-token").hidden = !hasToken;
       note(hasToken ? "" : "This service has no token: it was started without token_file.");
     },

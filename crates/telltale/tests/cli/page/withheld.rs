@@ -4,6 +4,7 @@ use super::browser::Browser;
 use super::scene::{LIVE, Scene, TOKEN};
 
 const NOTICE: &str = "document.getElementById('withheld').innerText";
+const LOOPBACK_HIDDEN: &str = "document.getElementById('access-loopback').hidden";
 const WHOLE: &str = "document.documentElement.outerHTML";
 
 #[test]
@@ -19,6 +20,7 @@ fn on_the_loopback_the_page_shows_the_browsers_user_its_processes() {
     let row = browser.text("document.querySelector('#processes tbody').innerText");
     assert!(row.contains("an-own-name") && row.contains("--an-own-command"), "{row}");
     assert_eq!(browser.value("document.getElementById('withheld').hidden"), true);
+    assert_eq!(browser.value(LOOPBACK_HIDDEN), false);
     assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
@@ -42,6 +44,8 @@ fn processes_are_for_who_has_the_token_and_the_page_says_so() {
     assert_eq!(browser.value("document.querySelectorAll('#processes tbody tr').length"), 0);
     assert_eq!(browser.complaints, Vec::<String>::new());
 
+    // Where the service knows nobody by the loopback, the page does not say that it does.
+    assert_eq!(browser.value(LOOPBACK_HIDDEN), true);
     // A wrong token is told, and the page says where the right one is.
     browser.value("document.getElementById('withheld-token').click()");
     assert!(browser.text("document.getElementById('access').innerText").contains("--token-file"));
