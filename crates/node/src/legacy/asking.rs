@@ -101,13 +101,14 @@ pub(crate) fn ask(
 fn receive(socket: &OwnedFd, until: Instant) -> Result<Vec<Report>, AskError> {
     let mut reports: Vec<Report> = Vec::new();
     let (mut frames, mut buffer) = (FrameReader::default(), [0u8; 16 * 1024]);
-    loop {
+    // Not only where there is nothing to receive: a service may send without an end.
+    while Instant::now() < until {
         let wanted = frames.wanted_bytes().min(buffer.len());
         match recv(socket, &mut buffer[..wanted], RecvFlags::empty()) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => return Err(AskError::CutShort),
             Ok((_, count)) => _ = frames.push(&buffer[..count])?,
             Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => wait(socket, until)?,
+            Err(Errno::AGAIN) => wait(socket, until),
             Err(errno) => return Err(AskError::System(errno.into())),
         }
         let Some(message) = frames.take() else { continue };
@@ -119,6 +120,7 @@ fn receive(socket: &OwnedFd, until: Instant) -> Result<Vec<Report>, AskError> {
             Reply::Refused(refusal) => return Err(AskError::Refused(refusal)),
         }
     }
+    Err(AskError::TimedOut)
 }
 
 /// Adds a report, or more devices of the process that the last one was of.
@@ -159,18 +161,14 @@ fn connected(directory: &RuntimeDirectory, until: Instant) -> Result<Option<Owne
 }
 
 /// Waits for something to receive.
-fn wait(socket: &OwnedFd, until: Instant) -> Result<(), AskError> {
+fn wait(socket: &OwnedFd, until: Instant) {
     let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(AskError::TimedOut);
-    }
     let timeout = Timespec {
         tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(left.subsec_nanos()),
     };
     // A signal only means that we look earlier.
     let _ = poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout));
-    Ok(())
 }
 
 #[cfg(test)]
@@ -234,8 +232,16 @@ mod tests {
             assert!(matches!(told, Err(AskError::CutShort)), "{part}: {told:?}");
         }
         assert!(matches!(answer(vec![0xFF; 4096]), Err(AskError::Frame(_))));
-        let _silent = UnixListener::bind(place.join(SOCKET_NAME)).unwrap();
         let soon = Duration::from_millis(20);
+        let listener = UnixListener::bind(place.join(SOCKET_NAME)).unwrap();
+        let endless = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.write_all(&one).is_ok() {}
+        });
+        assert!(matches!(asked(&place, soon), Err(AskError::TimedOut)));
+        endless.join().unwrap();
+        std::fs::remove_file(place.join(SOCKET_NAME)).unwrap();
+        let _silent = UnixListener::bind(place.join(SOCKET_NAME)).unwrap();
         assert!(matches!(asked(&place, soon), Err(AskError::TimedOut)));
     }
 

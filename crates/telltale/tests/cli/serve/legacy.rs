@@ -99,7 +99,7 @@ fn once(root: &Path, run: &Path) -> Snapshot {
 #[test]
 fn programs_of_each_form_are_shown_as_long_as_they_are_connected() {
     let place = Scratch::new();
-    let Service { root, run, legacy, _machine, mut serving } = Service::start(&place);
+    let Service { root, run, legacy, _machine, serving } = Service::start(&place);
     let socket = run.join(telltale_node::grpc::SOCKET_NAME);
 
     let mut clients = Vec::new();
@@ -152,7 +152,7 @@ fn each_user_sees_their_own_programs_alone_and_root_all() {
     }
     let place = Scratch::new();
     place.set_mode(0o755);
-    let Service { root, run, legacy, _machine, mut serving } = Service::start(&place);
+    let Service { root, run, legacy, _machine, serving } = Service::start(&place);
 
     let (ada, bob) = (61_021, 61_022);
     let clients = [(ada, 112, 1000), (bob, 128, 20_000)]
