@@ -30,8 +30,7 @@ pub struct Device {
     pub kinds: Vec<KindMemory>,
     /// Who has the device open, as the driver lists them.
     pub holders: Reading<Vec<Holder>>,
-    /// What is wrong with the device as a whole; empty when nothing is known to be. A fault of a kind
-    /// that only a newer version knows is left out on reading.
+    /// What is wrong with the device as a whole; empty when nothing is known to be.
     #[serde(default, deserialize_with = "known_faults", skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<DeviceFault>,
 }
