@@ -28,7 +28,7 @@ use open::{Lock, map, open_or_create};
 use own_rows::own_rows;
 use table::{Table, add, take};
 
-pub use clearing::{Abandoned, Cleared, clear_dead};
+pub use clearing::{Abandoned, Cleared, Ended, clear_dead};
 pub use ended::ended_pids;
 pub use options::{
     AttachError, DetachError, PidNamespace, RegionLayout, RegionLosses, RegionOptions,

@@ -37,8 +37,20 @@ struct Judged {
     entry: Entry,
     status: EntryStatus,
     verdict: Verdict,
-    /// In which regions its dead process is.
+    /// In which regions its process is.
     kept: Vec<Kept>,
+}
+
+impl Judged {
+    /// What its process has in regions, as far as that counts there. A ledger that cannot be removed
+    /// would count again when its process has long been taken out.
+    fn counted(&self) -> Vec<Kept> {
+        let counts = match self.verdict {
+            Verdict::Dead(_) => may_remove(&self.directory, &self.status),
+            Verdict::Alive | Verdict::Left(_) => true,
+        };
+        if counts { self.kept.clone() } else { Vec::new() }
+    }
 }
 
 impl Processes {
@@ -79,13 +91,11 @@ impl Processes {
                 judged.push(Judged { directory, entry, status, verdict, kept });
             }
         }
-        let kept: Vec<Kept> = judged.iter().flat_map(|one| one.kept.clone()).collect();
-        let regions = self.clear_regions(&kept, &mut cleaned);
+        let kept: Vec<Kept> = judged.iter().flat_map(Judged::counted).collect();
+        let regions = self.clear_regions(&kept, holders, &mut cleaned);
         for Judged { directory, entry, status, verdict, kept } in judged {
-            let verdict = match (verdict, regions.that_has(&kept)) {
-                (Verdict::Dead(why), Some(path)) => {
-                    Verdict::Left(format!("{why}; it stays while {path} has what the process had"))
-                }
+            let verdict = match (verdict, regions.why_kept(&kept)) {
+                (Verdict::Dead(why), Some(stays)) => Verdict::Left(format!("{why}; {stays}")),
                 (verdict, _) => verdict,
             };
             carry_out(&directory, &entry, &status, verdict, &mut cleaned);
@@ -123,7 +133,7 @@ impl Processes {
 }
 
 /// Judges a ledger by what is in it, or, when that cannot be read, by whether a process lives that can
-/// have written it. Says in which regions its dead process is.
+/// have written it. Says in which regions its process is, unless it is dead and the ledger in use.
 fn ledger(
     directory: &Arc<RuntimeDirectory>,
     entry: &Entry,
@@ -132,19 +142,21 @@ fn ledger(
     checks: &Checks<'_>,
 ) -> (Verdict, Vec<Kept>) {
     let verdict = match LedgerReader::open_at(directory, &entry.name) {
-        Ok(mut reader) => match checks.judge_ledger(&reader) {
-            Standing::Alive { .. } => Verdict::Alive,
-            Standing::Dead => {
-                let verdict = dead(&reader, checks);
-                let is_dead = matches!(verdict, Verdict::Dead(_));
-                return (verdict, if is_dead { kept(&mut reader) } else { Vec::new() });
-            }
-            Standing::Hidden => {
-                let pid = reader.owner().pid;
-                Verdict::Left(format!("process {pid} is not visible from here and may live"))
-            }
-            Standing::Refused(lie) => Verdict::Left(lie.to_string()),
-        },
+        Ok(mut reader) => {
+            let standing = checks.judge_ledger(&reader);
+            let verdict = match &standing {
+                Standing::Alive { .. } => Verdict::Alive,
+                Standing::Dead => dead(&reader, checks),
+                Standing::Hidden => {
+                    let pid = reader.owner().pid;
+                    Verdict::Left(format!("process {pid} is not visible from here and may live"))
+                }
+                Standing::Refused(lie) => Verdict::Left(lie.to_string()),
+            };
+            let is_in_use = standing == Standing::Dead && !matches!(verdict, Verdict::Dead(_));
+            let kept = if is_in_use { Vec::new() } else { kept(&mut reader, &standing) };
+            return (verdict, kept);
+        }
         Err(error @ OpenError::Open { .. }) => Verdict::Left(with_causes(&error)),
         Err(_) if is_locked(directory, &entry.name) => Verdict::Alive,
         Err(error) => match starter_of_file(entry, start_time_ticks, status, checks) {
@@ -264,6 +276,11 @@ fn made_ns(directory: &RuntimeDirectory, name: &str, clock: &dyn Clock) -> u64 {
     since_boot_ns().saturating_sub(age_ns)
 }
 
+/// Whether we may remove an entry: a sticky directory lets its owner, too, remove any.
+fn may_remove(directory: &RuntimeDirectory, status: &EntryStatus) -> bool {
+    [0, status.uid, directory.owner()].contains(&geteuid().as_raw())
+}
+
 fn carry_out(
     directory: &RuntimeDirectory,
     entry: &Entry,
@@ -276,9 +293,7 @@ fn carry_out(
         Verdict::Alive => cleaned.alive += 1,
         Verdict::Left(why) => cleaned.left.push(Cleaned { path, why }),
         Verdict::Dead(why) => {
-            let me = geteuid().as_raw();
-            // A sticky directory lets its owner, too, remove any entry.
-            if ![0, status.uid, directory.owner()].contains(&me) {
+            if !may_remove(directory, status) {
                 let why = format!(
                     "{why}; it belongs to user {}, who, the directory's owner or root can remove it",
                     status.uid

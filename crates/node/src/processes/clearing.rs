@@ -6,34 +6,43 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use telltale_ledger::region::writer::{Abandoned, AttachError, clear_dead, ended_pids};
+use rustix::fs::{FsWord, statfs};
+use telltale_ledger::region::writer::{Abandoned, AttachError, Ended, clear_dead, ended_pids};
 use telltale_ledger::region::{
-    FileName, Now, ReadError, Region, RegionReading, file_name, parse_file_name, read, scan,
+    FileIdentity, FileName, Now, ReadError, Region, RegionReading, file_name, parse_file_name,
+    read, scan,
 };
-use telltale_ledger::{LedgerReader, RegionMirror};
+use telltale_ledger::{FileNumber, LedgerReader, RegionMirror};
 use telltale_schema::text::with_causes;
 
-use super::Processes;
+use super::evidence::Mappings;
+use super::identity::Standing;
+use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
 use crate::reconcile::region_of;
 
 /// How long one region's lock is waited for. Others hold it for microseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// That a dead process says of one device: it is in its region.
+/// `TMPFS_MAGIC` of `linux/magic.h`.
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// What a ledger says of one device: its process is in the device's region.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
-    /// The names that the region can have.
+    /// What became of the process.
+    standing: Standing,
+    /// The names that the region can have. The ledger does not say which one, nor which file.
     names: Vec<u64>,
     /// The pid and name of its row; none where it is in the totals alone.
     row: Option<(u32, String)>,
     bytes: u64,
-    /// Whose process it was: what other users' ledgers say of a region decides nothing there.
+    /// Whose process it is: what other users' ledgers say of a region decides nothing there.
     uid: u32,
 }
 
-/// What a dead process's ledger says of regions.
-pub(super) fn kept(reader: &mut LedgerReader) -> Vec<Kept> {
+/// What a ledger says of regions.
+pub(super) fn kept(reader: &mut LedgerReader, standing: &Standing) -> Vec<Kept> {
     let Ok(reading) = reader.read() else { return Vec::new() };
     let devices = reading.devices.iter().enumerate();
     let mirrored = devices.filter(|(_, device)| device.mirror != RegionMirror::None);
@@ -42,6 +51,7 @@ pub(super) fn kept(reader: &mut LedgerReader) -> Vec<Kept> {
         let bytes = of_it.map(|(_, _, usage)| usage.live_bytes).fold(0, u64::saturating_add);
         let has_row = device.mirror == RegionMirror::TotalsAndRow;
         Kept {
+            standing: standing.clone(),
             names: region_of(&device.identity).collect(),
             row: has_row.then(|| (reading.owner.pid, reading.name.clone())),
             bytes,
@@ -63,6 +73,8 @@ struct Found {
     region: Option<Region>,
     /// Why it could not be changed.
     refused: Option<AttachError>,
+    /// A living process that uses it, so that it was not reset.
+    user: Option<u32>,
     /// Not all processes can be seen from here.
     in_doubt: bool,
 }
@@ -74,12 +86,14 @@ impl Regions {
         self.found.is_empty()
     }
 
-    /// The path of a region that still has one of these.
-    pub(super) fn that_has(&self, kept: &[Kept]) -> Option<&str> {
-        let holding = kept.iter().find_map(|one| {
+    /// Why the ledger that says this stays, if it does: a region may still have its process.
+    pub(super) fn why_kept(&self, kept: &[Kept]) -> Option<String> {
+        let found = kept.iter().find_map(|one| {
             one.names.iter().filter_map(|name| self.found.get(name)).find(|found| found.has(one))
-        });
-        holding.map(|found| found.path.as_str())
+        })?;
+        let user = found.user.map(|pid| format!("; process {pid} uses that region"));
+        let user = user.unwrap_or_default();
+        Some(format!("it stays while {} has what the process had{user}", found.path))
     }
 
     /// Why rows of the dead are still in a region.
@@ -125,7 +139,12 @@ impl Processes {
     }
 
     /// Takes the dead out of all regions that this user may change.
-    pub(super) fn clear_regions(&self, kept: &[Kept], cleaned: &mut CleanReport) -> Regions {
+    pub(super) fn clear_regions(
+        &self,
+        kept: &[Kept],
+        holders: &Holders,
+        cleaned: &mut CleanReport,
+    ) -> Regions {
         let mut regions = Regions::default();
         let Ok(scan) = scan(&self.tree.path().join("dev/shm"), self.now()) else {
             return regions;
@@ -133,11 +152,13 @@ impl Processes {
         let in_doubt = !self.standpoint.sees_all;
         for result in scan.regions {
             let (name_id, found) = match result {
-                Ok(reading) => (reading.name_id, self.clear_region(reading, kept, cleaned)),
+                Ok(reading) => {
+                    (reading.name_id, self.clear_region(reading, (kept, holders), cleaned))
+                }
                 Err(ReadError::PermissionDenied { name, .. }) => {
                     let FileName::Region(id) = parse_file_name(name.as_bytes()) else { continue };
                     let path = self.region_path(id);
-                    (id, Found { path, region: None, refused: None, in_doubt })
+                    (id, Found { path, region: None, refused: None, user: None, in_doubt })
                 }
                 Err(_) => continue,
             };
@@ -150,7 +171,7 @@ impl Processes {
     fn clear_region(
         &self,
         reading: RegionReading,
-        kept: &[Kept],
+        (kept, holders): (&[Kept], &Holders),
         cleaned: &mut CleanReport,
     ) -> Found {
         let name_id = reading.name_id;
@@ -160,20 +181,32 @@ impl Processes {
             true => ended_pids(pids).into_iter().filter(|pid| *pid != std::process::id()).collect(),
             false => BTreeSet::new(),
         };
-        let abandoned = abandoned(kept, name_id, reading.owner_uid);
+        let accounted = match sees_all {
+            true => abandoned(kept, name_id, reading.owner_uid),
+            false => Abandoned::default(),
+        };
         let pids: BTreeSet<u32> = reading.region.processes.iter().map(|row| row.pid).collect();
         let mut found = Found {
             path: self.region_path(name_id),
             region: Some(reading.region),
             refused: None,
+            user: None,
             in_doubt: !sees_all,
         };
-        if abandoned.processes == 0 && ended(&pids).is_empty() {
+        if accounted.processes == 0 && ended(&pids).is_empty() {
             return found;
         }
         let directory = self.tree.path().join("dev/shm");
-        match clear_dead(&directory, name_id, abandoned, LOCK_WAIT, ended) {
-            Ok(cleared) if cleared.pids.is_empty() && cleared.bytes == 0 => {}
+        let who_ended = |file: FileIdentity, pids: &BTreeSet<u32>| {
+            let abandoned = match accounted.processes {
+                0 => Ok(accounted),
+                _ => self.unused(file, name_id, (kept, holders)).map(|()| accounted),
+            };
+            found.user = abandoned.err().flatten();
+            Ended { pids: ended(pids), abandoned: abandoned.unwrap_or_default() }
+        };
+        match clear_dead(&directory, name_id, LOCK_WAIT, who_ended) {
+            Ok(cleared) if cleared.is_nothing() => {}
             Ok(cleared) => {
                 let of = match cleared.pids.len() {
                     0 => "what ended processes had".to_owned(),
@@ -191,6 +224,41 @@ impl Processes {
         found
     }
 
+    /// Makes sure that no living process uses a region's file: each of its processes maps it.
+    ///
+    /// # Errors
+    /// With the process that does; without one where that cannot be told.
+    fn unused(
+        &self,
+        file: FileIdentity,
+        name_id: u64,
+        (kept, holders): (&[Kept], &Holders),
+    ) -> Result<(), Option<u32>> {
+        // Looked at now: who joins later is seen by the region's references.
+        let mappings = Mappings::look(&self.procfs);
+        let file = FileNumber { device: file.device, inode: file.inode };
+        let has_one_device = statfs(self.tree.path().join("dev/shm").as_path())
+            .is_ok_and(|system| system.f_type == TMPFS_MAGIC);
+        let user = match has_one_device {
+            true => mappings.user_of_exactly(file),
+            false => mappings.user_of(file),
+        };
+        if user.is_some() {
+            return Err(user);
+        }
+        // A member holds the chip or says so in its ledger; what it maps may be for root to see.
+        let unseen = |one: &Kept| match one.standing {
+            Standing::Alive { pid, .. } => mappings.is_unread(pid),
+            Standing::Hidden => true,
+            Standing::Dead | Standing::Refused(_) => false,
+        };
+        let mut members = kept.iter().filter(|one| one.names.contains(&name_id));
+        let in_doubt = holders.some_hidden
+            || holders.pids.iter().any(|pid| mappings.is_unread(*pid))
+            || members.any(unseen);
+        if in_doubt { Err(None) } else { Ok(()) }
+    }
+
     fn now(&self) -> Now {
         Now { monotonic_ns: self.clock.monotonic_ns(), epoch_ns: self.clock.now().0 }
     }
@@ -198,7 +266,8 @@ impl Processes {
 
 /// What dead processes without rows left in this region of `owner`.
 fn abandoned(kept: &[Kept], name_id: u64, owner: u32) -> Abandoned {
-    let is_told = |one: &&Kept| one.row.is_none() && [0, owner].contains(&one.uid);
+    let is_dead = |one: &&Kept| one.standing == Standing::Dead && one.row.is_none();
+    let is_told = |one: &&Kept| is_dead(one) && [0, owner].contains(&one.uid);
     let here = kept.iter().filter(is_told).filter(|one| one.names.contains(&name_id));
     here.fold(Abandoned::default(), |sum, one| Abandoned {
         processes: sum.processes.saturating_add(1),

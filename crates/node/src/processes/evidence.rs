@@ -4,19 +4,20 @@
 //! process that was checkpointed and restored (CRIU) has another one. So a start is compared in the
 //! process's own time namespace, and a file with what the process maps. Parsing is pure and bounded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use rustix::io::Errno;
 use telltale_ledger::FileNumber;
 
 use super::identity::NANOSECONDS_PER_TICK;
 use super::status::Procfs;
-use crate::tree::Directory;
+use crate::tree::{Directory, Unreadable};
 
 /// The most that is read of what a process maps; one that maps more is not read to the end.
 const MAX_MAPS_BYTES: usize = 32 << 20;
 
-/// How a ledger's name ends, also in `/proc/<pid>/maps` of a process whose ledger was removed.
-const LEDGER_ENDINGS: [&[u8]; 2] = [b".tt", b".tt (deleted)"];
+/// How the names of ledgers and regions end, also in `/proc/<pid>/maps` once the file was removed.
+const NAME_ENDINGS: [&[u8]; 4] = [b".tt", b".tt (deleted)", b"_memory", b"_memory (deleted)"];
 
 /// How far the clocks of a time namespace are ahead of the machine's, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,24 +60,44 @@ pub(super) fn maps(process: &Directory, file: FileNumber) -> Option<bool> {
 
 /// What all processes map: one scan of `/proc`, whatever number of files is looked for.
 #[derive(Debug)]
-pub(super) struct Mappings(HashMap<Mapped, u32>);
+pub(super) struct Mappings {
+    users: HashMap<Mapped, u32>,
+    /// Living processes whose maps could not be read.
+    unread: HashSet<u32>,
+}
 
 impl Mappings {
     /// Looks at all processes that may be looked at.
     pub(super) fn look(procfs: &Procfs) -> Self {
-        let mut users = HashMap::new();
+        let (mut users, mut unread) = (HashMap::new(), HashSet::new());
         for pid in procfs.pids().0 {
             let maps = procfs.directory(pid).and_then(|one| one.file("maps", MAX_MAPS_BYTES));
+            // What has ended, and a thread of the kernel, maps nothing.
+            let gone = Unreadable::Errno(Errno::SRCH);
+            if maps.as_ref().is_err_and(|error| *error != gone && !error.is_missing()) {
+                unread.insert(pid);
+            }
             for mapped in mapped_files(&maps.unwrap_or_default()) {
                 users.entry(mapped).or_insert(pid);
             }
         }
-        Self(users)
+        Self { users, unread }
     }
 
     /// A process that maps the file, if one was seen.
     pub(super) fn user_of(&self, file: FileNumber) -> Option<u32> {
-        self.0.iter().find_map(|(mapped, pid)| mapped.is(file).then_some(*pid))
+        self.users.iter().find_map(|(mapped, pid)| mapped.is(file).then_some(*pid))
+    }
+
+    /// A process that maps the file of a file system that has one device (tmpfs), where an inode of
+    /// another device is that of another file, whatever its name.
+    pub(super) fn user_of_exactly(&self, file: FileNumber) -> Option<u32> {
+        self.users.iter().find_map(|(mapped, pid)| mapped.is_exactly(file).then_some(*pid))
+    }
+
+    /// Whether this process lives, and what it maps could not be read.
+    pub(super) fn is_unread(&self, pid: u32) -> bool {
+        self.unread.contains(&pid)
     }
 }
 
@@ -85,23 +106,27 @@ impl Mappings {
 struct Mapped {
     inode: u64,
     device: (u32, u32),
-    /// Whether it has a ledger's name.
-    is_ledger: bool,
+    /// Whether it has the name of a ledger or a region.
+    is_named: bool,
 }
 
 impl Mapped {
     /// Whether it is this file. A file system of several devices may give another device in
-    /// `/proc/<pid>/maps` than `stat` does: then a ledger's name counts instead.
+    /// `/proc/<pid>/maps` than `stat` does: then the name counts instead.
     fn is(&self, file: FileNumber) -> bool {
+        self.is_exactly(file) || (self.inode == file.inode && self.is_named)
+    }
+
+    fn is_exactly(&self, file: FileNumber) -> bool {
         let device = (rustix::fs::major(file.device), rustix::fs::minor(file.device));
-        self.inode == file.inode && (self.device == device || self.is_ledger)
+        (self.inode, self.device) == (file.inode, device)
     }
 
     /// From a line: `from-to rights offset major:minor inode path`.
     fn of(line: &[u8]) -> Option<Self> {
         let (inode, device, path) = fields(line)?;
-        let is_ledger = LEDGER_ENDINGS.iter().any(|ending| path.ends_with(ending));
-        Some(Self { inode, device, is_ledger })
+        let is_named = NAME_ENDINGS.iter().any(|ending| path.ends_with(ending));
+        Some(Self { inode, device, is_named })
     }
 }
 

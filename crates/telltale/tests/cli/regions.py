@@ -6,10 +6,14 @@
                                             has BYTES of DRAM and a row, as tt-metal's own processes
                                             have, tells the allocation server at SOCKET of them, and
                                             prints "kept"; ends as if killed
+    regions.py join DIRECTORY ID VERSION BYTES
+                                            the same without a row, as with statistics off: a
+                                            reference and BYTES in the totals; maps the region
 """
 
 import glob
 import json
+import mmap
 import os
 import socket
 import struct
@@ -82,9 +86,9 @@ def logger(directory):
     print(json.dumps({"chip_count": len(used), "total_dram_bytes": sum(used)}))
 
 
-def keep(directory, name_id, version, dram, server=None):
+def made(directory, name_id, version):
+    """The path of the region, made if there is none."""
     path = f"{directory}/tt_device_{name_id}_memory"
-    version, dram = int(version), int(dram)
     if not os.path.exists(path):
         blank = Region(struct.pack("<I", version) + bytes(SIZES[version] - 4))
         struct.pack_into("<QQ", blank.data, 24, int(name_id) >> 8 if version == 1 else 0, 5)
@@ -94,6 +98,22 @@ def keep(directory, name_id, version, dram, server=None):
             struct.pack_into("<I", blank.data, 8536, READY)
         with open(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "wb") as file:
             file.write(blank.data)
+    return path
+
+
+def join(directory, name_id, version, dram):
+    with open(made(directory, name_id, int(version)), "r+b") as file:
+        shared = mmap.mmap(file.fileno(), 0)
+    for at, kind, more in [(16, "<I", 1), (48, "<Q", int(dram))]:
+        (before,) = struct.unpack_from(kind, shared, at)
+        struct.pack_into(kind, shared, at, before + more)
+    print("kept", flush=True)
+    sys.stdin.read()
+
+
+def keep(directory, name_id, version, dram, server=None):
+    version, dram = int(version), int(dram)
+    path = made(directory, name_id, version)
     with open(path, "r+b") as file:
         region = Region(file.read())
         taken = len(list(region.rows()))
@@ -122,4 +142,4 @@ def keep(directory, name_id, version, dram, server=None):
     sys.stdin.read()
 
 
-{"read": read, "logger": logger, "keep": keep}[sys.argv[1]](*sys.argv[2:])
+{"read": read, "logger": logger, "keep": keep, "join": join}[sys.argv[1]](*sys.argv[2:])

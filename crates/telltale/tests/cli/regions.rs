@@ -2,6 +2,7 @@
 //! them; those that other programs keep; and what `telltale smi -c` takes out of both.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,9 @@ use crate::command::{PATIENCE, Running, children, emulate, said, smi, snapshot, 
 
 /// The chip of the emulated n150, as UMD names it: by its board.
 pub(crate) const UMD_ID: u64 = 0x0100_0186_1173_2099;
+
+/// The same chip, as the first tracker names it: by board and location.
+const FIRST_ID: u64 = 0x0001_8611_7320_9900;
 
 /// Whether this is the first PID namespace. Only from there a row's process is known to have ended.
 fn sees_all() -> bool {
@@ -74,6 +78,29 @@ impl Bench {
         running
     }
 
+    /// A process of tt-metal without a row, and without a ledger.
+    fn other_without_row(&self, name_id: u64, version: u32, bytes: u64) -> Running {
+        let words = [name_id.to_string(), version.to_string(), bytes.to_string()];
+        let mut running = Running::start(&mut self.python("join", &words));
+        assert_eq!(running.line(), "kept");
+        running
+    }
+
+    /// The region of layout 1 or 3 that is there.
+    fn region(&self, version: u32) -> Value {
+        let mut regions = self.regions().into_iter();
+        regions.find(|one| one["version"] == version).expect("a region of this layout")
+    }
+
+    /// Has a workload that is in the totals alone killed once it has so much.
+    fn killed_without_row(&self, version: u32, variables: &[(&str, &str)], bytes: u64) {
+        let mut killed = self.workload(variables);
+        wait_until("the workload to have enough", PATIENCE, || {
+            self.region(version)["total"]["dram"].as_u64() > Some(bytes)
+        });
+        killed.child.kill();
+    }
+
     fn python(&self, what: &str, words: &[String]) -> Command {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/regions.py");
         let mut command = Command::new("python3");
@@ -108,8 +135,14 @@ impl Bench {
     }
 
     fn clean(&self) -> Value {
+        self.clean_with_status(0)
+    }
+
+    /// The status is 1 while a workload is paused, whose endpoint does not answer.
+    #[track_caller]
+    fn clean_with_status(&self, status: i32) -> Value {
         let told = smi(&self.root, &["-c", "--json"]);
-        assert_eq!((told.status, told.err.as_str()), (Some(0), ""), "{told:?}");
+        assert_eq!((told.status, told.err.as_str()), (Some(status), ""), "{told:?}");
         serde_json::from_str::<Value>(&told.out).unwrap()["cleaned"].clone()
     }
 
@@ -239,6 +272,136 @@ fn the_living_keep_what_they_have_in_a_region_that_is_cleaned() {
             let region = bench.regions().remove(0);
             region["total"]["dram"] == region["rows"][0]["dram"] && bench.of_nobody() == 0
         });
+    }
+}
+
+/// In the totals alone: as layout 1 has it by default, and by request.
+const WITHOUT_ROW: [(u32, &[(&str, &str)]); 3] = [
+    (1, &[("TELLTALE_SHM_LAYOUT", "1")]),
+    (1, &[("TELLTALE_SHM_LAYOUT", "1"), ("TT_METAL_SHM_STATS_PER_PID", "0")]),
+    (3, &[("TT_METAL_SHM_STATS_PER_PID", "0")]),
+];
+
+#[test]
+fn the_living_without_a_row_keep_what_they_have_in_a_region_that_is_cleaned() {
+    for (version, variables) in WITHOUT_ROW {
+        for with_row in [false, true] {
+            let bench = Bench::new();
+            let mut living = bench.workload(variables);
+            living.child.pause();
+            let held = bench.region(version)["total"].clone();
+            let row = ("TT_METAL_SHM_STATS_PER_PID", if with_row { "1" } else { "0" });
+            let of_killed: Vec<_> = variables.iter().copied().chain([row]).collect();
+            let mut killed = bench.workload(&of_killed);
+            assert_eq!(bench.region(version)["references"], 2);
+            killed.child.kill();
+            let before = bench.region(version)["total"].clone();
+            let cleaned = bench.clean_with_status(1);
+            let region = bench.region(version);
+            let what = format!("{variables:?}, a row: {with_row}: {cleaned}, {region}");
+            if with_row && sees_all() {
+                assert_eq!(cleaned["mended"].as_array().map(Vec::len), Some(1), "{what}");
+                assert_eq!((&region["references"], &region["total"]), (&1.into(), &held), "{what}");
+            } else {
+                assert_eq!(cleaned["mended"], Value::Array(Vec::new()), "{what}");
+                assert_eq!(
+                    (&region["references"], &region["total"]),
+                    (&2.into(), &before),
+                    "{what}"
+                );
+                let left = cleaned["left"][0]["why"].as_str().unwrap();
+                assert!(left.contains("it stays while"), "{what}");
+            }
+            assert_eq!(bench.of_nobody(), 0, "{what}");
+            living.child.kill();
+            let cleaned = bench.clean();
+            if sees_all() {
+                let region = bench.region(version);
+                assert_eq!(
+                    (&region["references"], &region["total"]["dram"]),
+                    (&0.into(), &0.into())
+                );
+                assert_eq!(bench.ledgers(), 0, "{cleaned}");
+            }
+        }
+    }
+}
+
+/// A file is removed under a name, or the chip has another one: the ledger does not say which one its
+/// process was in.
+#[test]
+fn a_region_that_a_living_process_maps_is_not_reset_for_a_killed_one_of_another_file() {
+    let cases = [true, false].map(|same| [(same, true), (same, false)]);
+    for (version, variables) in [WITHOUT_ROW[0], WITHOUT_ROW[2]] {
+        for (is_same_layout, of_tt_metal) in cases.into_iter().flatten() {
+            let bench = Bench::new();
+            // What a workload has after its start is less.
+            let bytes = if of_tt_metal { 1 << 20 } else { 200 << 20 };
+            bench.killed_without_row(version, variables, bytes);
+            let layout = if is_same_layout { version } else { 4 - version };
+            if is_same_layout {
+                // What docs/regions.md names as the remedy.
+                let name = bench.region(version)["name"].as_str().unwrap().to_owned();
+                fs::remove_file(bench.shm().join(name)).unwrap();
+            }
+            let living = if of_tt_metal {
+                let name_id = if layout == 1 { FIRST_ID } else { UMD_ID };
+                bench.other_without_row(name_id, layout, 1 << 20)
+            } else {
+                let number = layout.to_string();
+                let without_row = ("TT_METAL_SHM_STATS_PER_PID", "0");
+                let variables = [("TELLTALE_SHM_LAYOUT", number.as_str()), without_row];
+                let mut living = bench.workload(&variables);
+                living.child.pause();
+                living
+            };
+            let before = bench.region(layout);
+            assert_eq!(before["references"], 1, "{before}");
+            let status = if of_tt_metal { 0 } else { 1 };
+            let cleaned = bench.clean_with_status(status);
+            let what = format!("{variables:?}: {cleaned}");
+            assert_eq!(bench.region(layout), before, "{what}");
+            let user = format!("; process {} uses that region", living.child.id());
+            assert_eq!(what.contains(&user), sees_all(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_region_is_not_reset_from_within_a_container() {
+    if !needs_pid_namespaces("cli::regions::a_region_is_not_reset_from_within_a_container") {
+        return;
+    }
+    for (version, variables) in WITHOUT_ROW {
+        let bench = Bench::new();
+        bench.killed_without_row(version, variables, 1 << 20);
+        let before = bench.region(version);
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--mount-proc", "--fork", "--kill-child", "--"]);
+        command.arg(env!("CARGO_BIN_EXE_telltale")).args(["smi", "-c", "--root"]).arg(&bench.root);
+        let cleaned = said(&mut command);
+        assert_eq!(bench.region(version), before, "{cleaned:?}");
+        assert_eq!(bench.ledgers(), 1, "{cleaned:?}");
+    }
+}
+
+#[test]
+fn a_region_that_is_reset_is_reported_even_if_it_had_no_bytes() {
+    for (version, variables) in WITHOUT_ROW {
+        let bench = Bench::new();
+        bench.killed_without_row(version, variables, 1 << 20);
+        if !sees_all() {
+            continue;
+        }
+        let name = bench.region(version)["name"].as_str().unwrap().to_owned();
+        let file = fs::File::options().write(true).open(bench.shm().join(name)).unwrap();
+        // As if it had freed all that it had.
+        file.write_all_at(&[0; 40], 48).unwrap();
+        let cleaned = bench.clean();
+        assert_eq!(bench.region(version)["references"], 0, "{cleaned}");
+        assert_eq!(cleaned["mended"].as_array().map(Vec::len), Some(1), "{cleaned}");
+        let words = smi(&bench.root, &["-c"]);
+        assert!(words.out.ends_with("\nnothing to clean\n"), "{words:?}");
     }
 }
 

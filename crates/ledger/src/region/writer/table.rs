@@ -184,9 +184,11 @@ impl Table {
         self.reference_count().load(Ordering::Relaxed)
     }
 
-    /// Says that nobody is attached. Needs the lock.
-    pub(super) fn forget_references(&self) {
-        self.reference_count().store(0, Ordering::Relaxed);
+    /// Says that nobody is attached, if the references are still so many: tt-metal's processes
+    /// attach without our lock. Needs the lock.
+    pub(super) fn forget_references(&self, references: u32) {
+        let count = self.reference_count();
+        let _ = count.compare_exchange(references, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// The chip that the region was made for. Needs the lock.
