@@ -16,6 +16,7 @@ mod described;
 mod endpoints;
 mod evidence;
 mod identity;
+mod known;
 mod ledgers;
 mod legacy;
 mod listings;
@@ -30,7 +31,6 @@ mod status;
 mod told;
 mod users;
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -47,9 +47,7 @@ use telltale_schema::snapshot::{ProcessState, SourceStatus};
 use telltale_schema::text::with_causes;
 
 use crate::legacy::Roster;
-use crate::observation::{
-    LegacyObservation, MemoryClaim, ProcessObservation, RegionObservation, RowOwner,
-};
+use crate::observation::{LegacyObservation, ProcessObservation, RegionObservation, RowOwner};
 use crate::patience::{self, Patience};
 use crate::report::Report;
 use crate::tree::Tree;
@@ -59,7 +57,8 @@ use closed::Closed;
 use described::{Description, Descriptions, unseen};
 use endpoints::Limits;
 use identity::{Checks, Standing, Standpoint};
-use ledgers::{Ledgers, Told};
+use known::{Known, gather};
+use ledgers::Ledgers;
 use listings::{Listed, Listings};
 use pods::Pods;
 use recorded::recording_ns;
@@ -136,42 +135,6 @@ pub(crate) struct Processes {
     pods: Pods,
 }
 
-/// What is known of one identity.
-struct Known {
-    standing: Standing,
-    uid: u32,
-    name: String,
-    memory: MemoryClaim,
-    started_at: Option<Timestamp>,
-    faults: telltale_schema::snapshot::RecordingFaults,
-}
-
-// === impl Known ===
-
-impl Known {
-    fn by_ledger(told: &Told<'_>) -> Self {
-        let Told { standing, reading } = *told;
-        Self {
-            standing: standing.clone(),
-            uid: reading.uid,
-            name: reading.name.clone(),
-            memory: claims::of_ledger(reading),
-            started_at: Some(reading.started_at),
-            faults: reading.faults,
-        }
-    }
-
-    /// Takes in another ledger of this identity, if it is a part of the same process.
-    fn take_part(&mut self, told: &Told<'_>) {
-        let Told { standing, reading } = *told;
-        let same = (&self.standing, self.uid) == (standing, reading.uid);
-        if same && self.memory.take_part(claims::of_ledger(reading)) {
-            self.started_at = self.started_at.min(Some(reading.started_at));
-            self.faults = self.faults.plus(reading.faults);
-        }
-    }
-}
-
 // === impl Places ===
 
 impl Places {
@@ -236,7 +199,7 @@ impl Processes {
         }
 
         let started_ns = self.clock.monotonic_ns();
-        let known = self.gather(believed);
+        let known = gather(&self.ledgers, believed);
         self.answered.keep(|identity| known.contains_key(identity), started_ns);
         let living = known.values().filter_map(|one| one.standing.pid());
         let pids = living.chain(holders.pids.iter().copied());
@@ -426,32 +389,6 @@ impl Processes {
             closed,
         };
         asking.collect(listed)
-    }
-
-    /// Each identity once: by its ledger, or the two that are its parts, else by its endpoint.
-    fn gather(
-        &self,
-        mut believed: BTreeMap<ProcessIdentity, Believed>,
-    ) -> BTreeMap<ProcessIdentity, Known> {
-        let mut all = BTreeMap::new();
-        for told in self.ledgers.told() {
-            match all.entry(told.reading.owner) {
-                Entry::Vacant(place) => _ = place.insert(Known::by_ledger(&told)),
-                Entry::Occupied(known) => known.into_mut().take_part(&told),
-            }
-            believed.remove(&told.reading.owner);
-        }
-        for (identity, answer) in believed {
-            all.entry(identity).or_insert_with(|| Known {
-                standing: answer.standing,
-                uid: answer.uid,
-                name: answer.told.name.clone(),
-                memory: claims::of_report(&answer.told),
-                started_at: answer.told.started_at,
-                faults: answer.told.faults,
-            });
-        }
-        all
     }
 
     fn describe(

@@ -60,6 +60,8 @@ enum Memory {
     Answered(ProcessIdentity),
     /// Nobody did, and until then (on the monotonic clock) it is not asked again.
     Silent { until_ns: u64 },
+    /// It is a dead process's, and until then nobody looks whether the process lives again.
+    Deserted { until_ns: u64 },
 }
 
 /// What endpoints are asked with.
@@ -191,6 +193,10 @@ impl Asking<'_> {
                 if matches!(error, AskError::TimedOut) {
                     let until_ns = self.now_ns.saturating_add(SILENCE_NS);
                     self.remember(one, Memory::Silent { until_ns });
+                } else if matches!(error, AskError::NobodyListens)
+                    && self.ledgers.has_dead(number, entry.pid, status.uid)
+                {
+                    self.remember(one, self.deserted());
                 }
                 complain(status.uid, &entry.name, &error, self.report);
             }
@@ -221,7 +227,7 @@ impl Asking<'_> {
         let mut seen = BTreeMap::new();
         for entry in &listing.endpoints {
             let before = known.get(&entry.name).copied();
-            let one = match before.filter(|_| unchanged) {
+            let mut one = match before.filter(|_| unchanged) {
                 Some(before) => before,
                 None => {
                     let Ok(status) = directory.entry_status(&entry.name) else { continue };
@@ -230,13 +236,18 @@ impl Asking<'_> {
                     Known { inode: status.inode, uid: status.uid, memory }
                 }
             };
-            if !unchanged {
-                seen.insert(entry.name.clone(), one);
+            let deserted = self.is_deserted(*number, entry, &mut one, speaking);
+            match known.get_mut(&entry.name).filter(|_| unchanged) {
+                Some(known) => *known = one,
+                None => _ = seen.insert(entry.name.clone(), one),
+            }
+            if deserted {
+                continue;
             }
             let (silent, identity) = match one.memory {
                 Some(Memory::Silent { until_ns }) => (self.now_ns < until_ns, None),
                 Some(Memory::Answered(identity)) => (false, Some(identity)),
-                None => (false, None),
+                Some(Memory::Deserted { .. }) | None => (false, None),
             };
             let coverage = match identity {
                 Some(identity) if speaking.contains_key(&identity) => Coverage::Known,
@@ -259,6 +270,33 @@ impl Asking<'_> {
         }
         self.remembered.0.insert(*number, Listened { listing: Arc::clone(listing), known });
         entries
+    }
+
+    /// Whether an endpoint is that of a process which is dead by its ledger, and no process has its pid.
+    /// One that has may have been restored from a checkpoint: then its endpoint is believed, and the
+    /// ledger is not.
+    fn is_deserted(
+        &self,
+        number: u32,
+        entry: &Entry,
+        one: &mut Known,
+        speaking: &Speaking,
+    ) -> bool {
+        match one.memory {
+            Some(Memory::Answered(identity)) if speaking.contains_key(&identity) => return false,
+            _ if !self.ledgers.has_dead(number, entry.pid, one.uid) => return false,
+            Some(Memory::Deserted { until_ns }) if self.now_ns < until_ns => return true,
+            _ => {}
+        }
+        let deserted = !self.checks.may_live(entry.pid, None, one.uid);
+        if deserted {
+            one.memory = Some(self.deserted());
+        }
+        deserted
+    }
+
+    fn deserted(&self) -> Memory {
+        Memory::Deserted { until_ns: self.now_ns.saturating_add(SILENCE_NS) }
     }
 
     /// Whether a ledger says what this endpoint would say of memory. The number in its name counts

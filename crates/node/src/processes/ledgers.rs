@@ -1,5 +1,7 @@
 //! Ledgers that are followed: opened and judged once, then copied again and again.
 
+mod restored;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -50,6 +52,8 @@ pub(crate) struct Followed {
     failed: bool,
     /// It was read after its process had ended: nothing changes any more.
     final_read: bool,
+    /// The round in which it is looked at again after its process had ended.
+    next_look: u32,
 }
 
 /// Tells an entry of a directory from a later one of the same name.
@@ -148,6 +152,7 @@ impl Ledgers {
             token: self.next_token,
             failed: false,
             final_read: false,
+            next_look: 0,
         };
         // One that failed may be handed out anew: what it had is given back.
         if let Some(mut before) = self.followed.insert(origin, followed) {
@@ -197,6 +202,7 @@ impl Ledgers {
         let Listed { number, directory, listing } = listed;
         let number = *number;
         self.let_go(listed);
+        self.revive(listed, checks);
         let (mut of_users, mut failures) = (BTreeMap::new(), BTreeMap::<u32, usize>::new());
         for one in self.followed.values() {
             *of_users.entry(one.uid).or_insert(0) += 1;
@@ -443,19 +449,29 @@ impl Ledgers {
         self.refreshed.retain(|number, _| numbers.contains(number));
     }
 
-    /// Whether a ledger of this directory and user is that of the neighbour with this pid.
+    /// Whether a ledger of this directory and user is that of the neighbour with this pid, and not a
+    /// dead process's.
     pub(crate) fn has_neighbour(&self, number: u32, pid: u32, namespace: u64, uid: u32) -> bool {
         self.followed.iter().any(|((of, _), one)| {
             *of == number
-                && one.speaks()
+                && one.speaks_for_the_living()
                 && (one.owner.pid, one.owner.pid_namespace) == (pid, namespace)
                 && one.uid == uid
         })
     }
 
-    /// The processes of whom a ledger that can be read is.
+    /// Whether a ledger of this directory and user is that of a dead process that had this pid.
+    pub(crate) fn has_dead(&self, number: u32, pid: u32, uid: u32) -> bool {
+        self.followed.iter().any(|((of, _), one)| {
+            *of == number
+                && one.standing == Standing::Dead
+                && (one.owner.pid, one.uid) == (pid, uid)
+        })
+    }
+
+    /// The processes, but for the dead, of whom a ledger that can be read is.
     pub(crate) fn speaking(&self) -> Speaking {
-        let speaking = self.followed.values().filter(|one| one.speaks());
+        let speaking = self.followed.values().filter(|one| one.speaks_for_the_living());
         let watched = |one: &Followed| self.watch.as_ref().is_some_and(|it| it.follows(one.token));
         let living = |one: &Followed| {
             let pid = one.standing.pid().filter(|_| watched(one))?;
@@ -465,9 +481,9 @@ impl Ledgers {
         speaking.map(|one| (one.owner, living(one))).collect()
     }
 
-    /// Whether some ledger that can be read is of this process.
+    /// Whether some ledger that can be read is of this process, and it is not taken for dead.
     pub(crate) fn speak_for(&self, identity: &ProcessIdentity) -> bool {
-        self.followed.values().any(|one| one.speaks() && one.owner == *identity)
+        self.followed.values().any(|one| one.speaks_for_the_living() && one.owner == *identity)
     }
 }
 
@@ -487,6 +503,11 @@ impl Followed {
     /// Whether its figures are believed.
     fn speaks(&self) -> bool {
         !self.failed && !matches!(self.standing, Standing::Refused(_))
+    }
+
+    /// The same, of a process that lives or may live.
+    fn speaks_for_the_living(&self) -> bool {
+        self.speaks() && self.standing != Standing::Dead
     }
 
     /// Gives back what following it takes: its place in the sweep and the watch of its process.

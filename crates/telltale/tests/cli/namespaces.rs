@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use telltale_harness::{ChildGuard, Scratch, needs_pid_namespaces, wait_until};
+use telltale_schema::snapshot::{ProcessState, Snapshot};
 
 use crate::command::{PATIENCE, Said, children, said, telltale};
+use crate::serve::{Serving, serve};
 
 /// Namespaces by the options with which `unshare` makes them.
 const NAMESPACES: [(&str, &[&str]); 8] = [
@@ -216,6 +218,95 @@ fn a_restored_process_keeps_its_ledger_and_is_shown_as_living() {
             names(directory).is_empty()
         });
     }
+}
+
+/// What a service for an empty machine shows of the only process with a ledger.
+struct Shown {
+    service: Serving,
+    socket: PathBuf,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Shown {
+    fn by_service(place: &Scratch) -> Self {
+        let mut service = Serving::start(serve(place).args(["--interval", "0.1"]));
+        service.says("collecting");
+        let socket = place.join("run").join(telltale_node::grpc::SOCKET_NAME);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { service, socket, runtime }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.runtime.block_on(async {
+            let mut client = telltale_node::grpc::connect(&self.socket).await.unwrap();
+            client.snapshot(false).await.unwrap()
+        })
+    }
+
+    /// Waits until it is shown so, and its bytes are in the device's total or not.
+    #[track_caller]
+    fn wait_for(&self, what: &str, state: ProcessState, pid: Option<u32>) {
+        wait_until(what, PATIENCE, || {
+            let seen = self.snapshot();
+            let processes: Vec<_> = seen.processes.iter().map(|one| (one.state, one.pid)).collect();
+            let kinds = seen.devices.iter().flat_map(|device| &device.kinds);
+            let counts = kinds.map(|one| one.processes_bytes).sum::<u64>() > 0;
+            processes == [(state, pid)] && counts == (state == ProcessState::Alive)
+        });
+    }
+}
+
+#[test]
+fn a_service_shows_a_restored_process_as_living_again() {
+    if !needs_pid_namespaces("cli::namespaces::a_service_shows_a_restored_process") {
+        return;
+    }
+    let container: &[&str] = &["--pid", "--mount-proc"];
+    let place = Scratch::new();
+    let directory = place.join("run");
+    fs::create_dir(&directory).unwrap();
+    let workload = Workload::start(container, &directory);
+    let shown = Shown::by_service(&place);
+    shown.wait_for("the workload", ProcessState::Alive, Some(workload.pid));
+    workload.kill();
+    shown.wait_for("its end", ProcessState::Dead, None);
+    // Twice: it is watched again after it came back.
+    for _ in 0..2 {
+        let restored = restored(container, &ledger(&directory), "locked");
+        let pid = children(restored.id())[0];
+        shown.wait_for("it to live again", ProcessState::Alive, Some(pid));
+        drop(restored);
+        shown.wait_for("its end after that", ProcessState::Dead, None);
+    }
+    shown.service.end();
+}
+
+#[test]
+fn an_endpoint_that_answers_is_believed_and_not_a_ledger_that_nobody_has() {
+    let place = Scratch::new();
+    let directory = place.join("run");
+    fs::create_dir(&directory).unwrap();
+    let workload = Workload::start(&[], &directory);
+    let shown = Shown::by_service(&place);
+    shown.wait_for("the workload", ProcessState::Alive, Some(workload.pid));
+    // A copy has the name, and neither the lock nor a map.
+    let (named, copy) = (ledger(&directory), place.join("copy"));
+    fs::copy(&named, &copy).unwrap();
+    fs::rename(&copy, &named).unwrap();
+    let seen = smi(&[], &directory, &[]);
+    assert!(seen.out.contains("telltale replay train"), "{seen:?}");
+    assert!(!seen.out.contains("(ended"), "{seen:?}");
+    let before = shown.snapshot().taken_at;
+    let mut rounds = BTreeSet::new();
+    wait_until("three rounds", PATIENCE, || {
+        rounds.extend(Some(shown.snapshot().taken_at).filter(|at| *at > before));
+        rounds.len() > 3
+    });
+    let pid = Some(workload.pid);
+    shown.wait_for("it to live on", ProcessState::Alive, pid);
+    workload.kill();
+    shown.wait_for("its end", ProcessState::Dead, pid);
+    shown.service.end();
 }
 
 /// Gives a copy of a ledger the identity of this process, as if it recorded there: it locks the file, maps it
