@@ -93,8 +93,8 @@ impl Leadership {
         incident.add(scene.now, sign);
         *news = true;
         let cause = incident.root_cause().filter(|cause| cause.certain);
-        let planned = self.state.planned;
-        if let Some(cause) = cause.filter(|cause| !planned && self.has_slot(&cause.node)) {
+        let ordered = self.is_ordered;
+        if let Some(cause) = cause.filter(|cause| !ordered && self.has_slot(&cause.node)) {
             self.charge = Some(cause);
         }
     }
@@ -160,6 +160,10 @@ impl Leadership {
         let why =
             Why::Incident { incident: incident.id, evicted: evicted.iter().cloned().collect() };
         let mut next = self.state.clone().next_epoch(false);
+        // Who had finished and said goodbye is needed again and is not there, for which nobody is to blame.
+        for node in self.leaving.keys() {
+            next.map.vacate(node);
+        }
         for node in &evicted {
             next.map.vacate(node);
             if answer.suspected.contains(node) {
@@ -194,7 +198,7 @@ impl Leadership {
             // Those who have finished and gone are needed again.
             lost.extend(self.silent.iter().cloned());
         }
-        lost.retain(|node| self.has_slot(node));
+        lost.retain(|node| self.has_slot(node) && !self.leaving.contains_key(node));
         let (lost, mut hold) = self.allowed(scene, &lost, 0);
         let (suspected, unsure) = self.suspected(scene, &lost);
         hold = hold.or(unsure);

@@ -69,6 +69,8 @@ pub(super) struct Leadership {
     pub(super) suspicions: Vec<Verdict>,
     /// What the last failure is put down to, until the next epoch is committed.
     pub(super) charge: Option<Cause>,
+    /// Whether an operator ordered the present epoch, so that nobody is charged for it.
+    pub(super) is_ordered: bool,
     /// Nodes whose agents were started anew around that failure, and not by plan.
     pub(super) restarted: BTreeSet<NodeName>,
     /// Why the epoch that is being prepared is not committed though nobody is stopping workers any more.
@@ -121,6 +123,7 @@ impl Leadership {
             reviewed: None,
             suspicions: Vec::new(),
             charge: None,
+            is_ordered: false,
             restarted: BTreeSet::new(),
             waits_for: None,
             orders: VecDeque::new(),

@@ -59,6 +59,8 @@ impl Leadership {
             }
             // Its slot is given up all the same; it may take one afterwards.
             Some(_) if self.is_released(node) => {}
+            // What it says again is no news of the life before it, whose departure may have to wait.
+            None if former == Some(present) && self.leaving.get(node) != Some(&present) => {}
             _ => {
                 self.leaving.remove(node);
             }

@@ -159,6 +159,8 @@ impl Leadership {
     pub(super) fn adopt(&mut self, scene: &mut Scene<'_>, decision: Decision) {
         let Decision { why, state: next, .. } = decision;
         self.spend(scene, &why, &next);
+        // Who fails before a departure is stored may have missed whoever leaves.
+        let departs = self.leaving.keys().any(|node| self.is_released(node));
         self.ends_other_job &= why != Why::Reset;
         let former = std::mem::replace(&mut self.state, next);
         self.waits_for = None;
@@ -175,16 +177,16 @@ impl Leadership {
             self.suspicions.clear();
             // Only now, since signs may have come while the decision was being stored.
             if let Some(incident) = &mut self.incident {
-                // Who fails before a departure is stored may have missed whoever leaves.
-                incident.excused = self.state.planned || !self.leaving.is_empty();
+                incident.excused = self.state.planned || departs;
             }
             let cause = self.incident.as_ref().and_then(Incident::root_cause);
-            // Nobody is to pay for what an operator wanted.
-            self.charge = cause.filter(|cause| !self.state.planned && self.has_slot(&cause.node));
+            self.is_ordered = why == Why::Ordered;
+            self.charge = cause.filter(|cause| !self.is_ordered && self.has_slot(&cause.node));
             self.restarted = self.incident.iter().flat_map(Incident::restarted).cloned().collect();
             self.welcome_back();
             self.answered = self.close_incident(scene, Standing::Answered(self.state.epoch));
         } else {
+            self.is_ordered |= self.state.planned && !former.planned;
             self.settle_charge(&why);
         }
         match (&former.phase, &self.state.phase) {
@@ -205,11 +207,12 @@ impl Leadership {
         }
     }
 
-    /// What is left of a charge after a decision in the same epoch: nothing once it is blamed, or its node
-    /// has lost its slot.
+    /// What is left of a charge after a decision in the same epoch: nothing once it is blamed, its node has lost
+    /// its slot, or an operator has ordered what was on its way.
     fn settle_charge(&mut self, why: &Why) {
         let charge = match why {
             Why::Prepared => None,
+            _ if self.is_ordered => None,
             // Whoever was only likely to be the cause has an excuse now.
             Why::Unanswered { .. } | Why::Left { .. } | Why::Absent { .. } => {
                 self.charge.take().filter(|cause| cause.certain)

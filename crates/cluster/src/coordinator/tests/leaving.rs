@@ -121,6 +121,48 @@ fn a_node_that_has_finished_may_leave() {
     cluster.fail("b", WorkerEnd::Code(1));
     cluster.pass(SECOND);
     assert_eq!((cluster.map().as_str(), cluster.epoch()), ("c b", 2), "it is needed again");
+    assert_eq!(cluster.state().failures.keys().collect::<Vec<_>>(), [&name("b")], "a has left");
+    assert_eq!(cluster.state().evictions, 0);
+}
+
+#[test]
+fn the_goodbye_of_a_node_that_has_finished_excuses_nobody() {
+    let mut cluster = Cluster::formed(3, &["a", "b", "c", "d"], Policy::default());
+    (0..2).for_each(|local| cluster.end("a", local, WorkerState::Finished));
+    cluster.leave("a");
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("d b c", 2));
+    assert!(cluster.coordinator.runs());
+    assert_eq!(cluster.state().failures, BTreeMap::from([(name("b"), 1)]));
+}
+
+#[test]
+fn a_worker_that_is_killed_while_another_node_leaves_is_charged() {
+    let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+    // The store is slow, so that both are known before the next epoch begins.
+    cluster.refuses = Some(StoreOutcome::Failed);
+    cluster.leave("a");
+    cluster.fail("b", WorkerEnd::Signal(11));
+    cluster.refuses = None;
+    cluster.pass(2 * SECOND);
+    assert_eq!((cluster.map().as_str(), cluster.epoch()), ("c b", 2));
+    assert!(cluster.coordinator.runs() && cluster.state().planned);
+    assert_eq!(cluster.state().failures, BTreeMap::from([(name("b"), 1)]));
+}
+
+#[test]
+fn a_planned_restart_that_is_told_twice_while_the_store_is_slow_is_not_charged() {
+    for outcome in [StoreOutcome::Failed, StoreOutcome::Unknown] {
+        let mut cluster = Cluster::formed(2, &["a", "b"], Policy::default());
+        cluster.refuses = Some(outcome);
+        cluster.register_after_plan("a");
+        cluster.register_as_is("a");
+        cluster.refuses = None;
+        cluster.pass(3 * SECOND);
+        assert_eq!((cluster.epoch(), cluster.spent()), (2, (0, 0, 0)), "{outcome:?}");
+        assert_eq!((cluster.coordinator.runs(), cluster.standings.len()), (true, 0));
+    }
 }
 
 #[test]
@@ -261,6 +303,8 @@ fn an_observer_charges_no_planned_restart_when_it_may_act() {
     let policy = Policy { mode: Mode::Observe, ..Policy::default() };
     let mut cluster = Cluster::formed(2, &["a", "b"], policy);
     cluster.register_after_plan("a");
+    // It has lost its connection and registers again, in the same life.
+    cluster.register_as_is("a");
     cluster.pass(2 * SECOND);
     let held = Standing::Held(Hold::Mode);
     assert_eq!((cluster.epoch(), cluster.standings.last()), (1, Some(&held)), "it is told");

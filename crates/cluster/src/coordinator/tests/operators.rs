@@ -192,3 +192,30 @@ fn what_cannot_prepare_is_charged_though_the_epoch_was_ordered() {
     let waits = (cluster.map(), cluster.coordinator.waits_for());
     assert_eq!(waits, ("-".to_owned(), Some(Hold::NoSpare)), "it is not asked for ever");
 }
+
+#[test]
+fn an_order_while_an_epoch_is_prepared_drops_the_charge() {
+    // How its worker ended, and whether the node has failed so often that it would be replaced.
+    for (end, failures) in
+        [(WorkerEnd::Code(1), 1), (WorkerEnd::Signal(9), 1), (WorkerEnd::Signal(9), 3)]
+    {
+        let mut cluster = Cluster::formed(2, &["a", "b", "c"], Policy::default());
+        for _ in 1..failures {
+            cluster.fail("b", end);
+            cluster.pass(SECOND);
+        }
+        let former = cluster.state().failures.clone();
+        // The other node does not answer yet, so that the next epoch is prepared for a while.
+        cluster.lose("a");
+        cluster.fail("b", end);
+        cluster.now = cluster.now.after(SECOND);
+        cluster.input(Input::Tick);
+        assert_eq!(cluster.state().phase, Phase::Preparing);
+        cluster.operate(OperatorOrder::Restart).unwrap();
+        cluster.gone.clear();
+        cluster.pass(2 * SECOND);
+        assert!(cluster.coordinator.runs());
+        assert_eq!((cluster.map().as_str(), &cluster.state().failures), ("a b", &former), "{end}");
+        assert_eq!((cluster.state().evictions, cluster.state().barred.len()), (0, 0));
+    }
+}
