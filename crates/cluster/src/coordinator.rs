@@ -35,6 +35,7 @@ pub use leadership::MAX_NODES;
 pub use operator::{MAX_WAITING_ORDERS, OperatorOrder, OrderRefused, RequestId};
 pub use other_job::{OtherJob, check_stored};
 
+use behind::Takeover;
 use leadership::Leadership;
 
 /// What a coordinator is told.
@@ -209,7 +210,7 @@ pub struct Coordinator {
     /// Whether the first leadership ends another job that it finds.
     resets: bool,
     /// Whether agents of a job that the store does not know are ended for a new one.
-    takes_over: bool,
+    takeover: Takeover,
     /// The identity of a job that begins.
     identity: Option<JobIdentity>,
 }
@@ -227,17 +228,18 @@ impl Coordinator {
             leadership: None,
             figures: Figures::default(),
             resets: false,
-            takes_over: false,
+            takeover: Takeover::default(),
             identity: None,
         })
     }
 
     /// Has its first leadership end another job, should one be stored, and begin this one: whoever runs
     /// something stops it, and the job forms anew. Who is kept out stays so, and epochs count on. Agents that
-    /// know more of the job than is stored are ended too, as long as the job has not formed.
-    pub const fn reset_other_job(&mut self) {
+    /// know more of the job than is stored are ended too, until ten minutes after the job has formed; later
+    /// only those of jobs that were ended until then.
+    pub fn reset_other_job(&mut self) {
         self.resets = true;
-        self.takes_over = true;
+        self.takeover = Takeover::Granted;
     }
 
     /// Sets by what a job that begins is told from others of its name: a number that was drawn for this.
@@ -251,6 +253,12 @@ impl Coordinator {
         self.leadership.as_ref().and_then(Leadership::behind)
     }
 
+    /// Whether there are such agents: what [`Self::behind`] describes.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.leadership.as_ref().is_some_and(Leadership::is_blocked)
+    }
+
     /// Takes one input at the time `now`, which never goes back, and appends what is to be done.
     pub fn step(&mut self, now: Moment, input: Input, outputs: &mut Vec<Output>) {
         match input {
@@ -262,12 +270,14 @@ impl Coordinator {
                         now,
                         job: &self.job,
                         policy: &self.policy,
-                        takes_over: self.takes_over,
+                        takes_over: self.takeover.holds(now),
                         identity: self.identity,
                         figures: &mut self.figures,
                         outputs,
                     };
-                    if let Err(reason) = leadership.step(&mut scene, input) {
+                    let outcome = leadership.step(&mut scene, input);
+                    self.takeover.see(now, leadership.state().phase != Phase::Forming);
+                    if let Err(reason) = outcome {
                         self.abandon(outputs);
                         outputs.push(Output::StepDown(reason));
                     }

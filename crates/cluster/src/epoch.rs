@@ -13,6 +13,9 @@ impl Epoch {
     /// The epoch in which nothing has run yet.
     pub const NONE_RAN: Self = Self(0);
 
+    /// The last that a message may name: no job comes near it, and readers of JSON hold it exactly.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
     /// The epoch with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {

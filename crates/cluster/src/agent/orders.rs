@@ -47,6 +47,13 @@ impl Agent {
             self.forget(now, job, outputs);
             return;
         }
+        let is_other = job.is_some() && self.known.is_some_and(|known| job != Some(known.job));
+        if order == Order::Register && is_other {
+            // Its leader has yet to see that this agent is of another job, whose own leader must go on to be obeyed.
+            self.registered = false;
+            self.next_message = now;
+            return;
+        }
         if let Some((heard_term, heard_sequence)) = self.heard {
             if term < heard_term {
                 self.figures.stale_terms += 1;
@@ -59,9 +66,7 @@ impl Agent {
         }
         self.heard = Some((term, sequence));
         if let Some(job) = job {
-            let former = self.known.filter(|known| known.job == job).map(|known| known.epoch);
-            self.known =
-                Some(KnownJob { job, epoch: former.map_or(epoch, |former| former.max(epoch)) });
+            self.learn(job, epoch, &order);
         }
         match order {
             Order::Welcome => {
@@ -81,6 +86,18 @@ impl Agent {
             Order::Stop(outcome) => self.rest(now, epoch, Some(outcome), outputs),
             Order::Forget(_) => unreachable!("it was obeyed above"),
         }
+    }
+
+    /// Knows the job that it is taken into. Who only asks it to register may lead another.
+    fn learn(&mut self, job: JobIdentity, epoch: Epoch, order: &Order) {
+        let takes = matches!(order, Order::Welcome | Order::Prepare { .. } | Order::Commit(_));
+        self.known = match self.known {
+            Some(known) if known.job == job => {
+                Some(KnownJob { job, epoch: known.epoch.max(epoch) })
+            }
+            _ if takes => Some(KnownJob { job, epoch }),
+            former => former,
+        };
     }
 
     /// Ends what it does for a job, and knows nothing of it any more, nor of who led it.

@@ -8,8 +8,8 @@ use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::group::GroupId;
 use crate::latency::{Collective, SizeBucket, WaitKey, WaitWindow, Window};
 use crate::message::{
-    Acknowledgement, Activity, Assignment, FromNodeBody, KnownJob, Master, NotPrepared, Order,
-    Outcome, Ports, Step, ToNode,
+    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Master, NotPrepared,
+    Order, Outcome, Ports, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, Progress, WorkerEnd, WorkerState};
@@ -552,4 +552,30 @@ fn who_is_told_to_forget_its_job_obeys_a_leader_of_an_earlier_term() {
     bench.exited(7, 1, Exit::Signal(15));
     let prepared = bench.step(told(1, 1, Some(job(2)), prepare));
     assert_eq!(steps(&prepared), [Step::Prepared { port: None }]);
+}
+
+#[test]
+fn a_leader_of_another_job_does_not_change_what_an_agent_knows_by_asking_it_to_register() {
+    let mut bench = Bench::registered(AgentPolicy::default());
+    let job = |number| NonZeroU64::new(number).map(JobIdentity::new);
+    let told = |term, epoch, about, order| {
+        let (term, epoch) = (Term::new(term), Epoch::new(epoch));
+        AgentInput::Order(ToNode { term, sequence: 1, epoch, job: about, order })
+    };
+    let prepare = Order::Prepare { ports: None, planned: false };
+    bench.step(told(3, 7, job(1), prepare));
+    bench.step(told(4, 7, job(1), Order::Commit(assignment())));
+    bench.started(7, 0);
+    bench.started(7, 1);
+    let outputs = bench.step(told(90, 50, job(2), Order::Register));
+    let known = outputs.iter().find_map(|output| match output {
+        AgentOutput::Send(FromNode { body: FromNodeBody::Register(one), .. }) => Some(one.known),
+        _ => None,
+    });
+    let is_known = job(1).map(|job| KnownJob { job, epoch: Epoch::new(7) });
+    assert_eq!(known, Some(is_known), "it registers as what it is");
+    assert_eq!(bench.agent.running(), Some(Epoch::new(7)));
+    // Its own leader is obeyed as before, though its term is lower.
+    bench.step(told(5, 8, job(1), Order::Prepare { ports: None, planned: false }));
+    assert_eq!(bench.agent.running(), None);
 }

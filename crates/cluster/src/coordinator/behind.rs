@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 use super::leadership::{Leadership, MAX_NODES};
+use super::membership::overdue_after;
 use super::{Output, Scene, Stale};
 use crate::epoch::{Epoch, JobIdentity, Revision};
 use crate::message::{KnownJob, Order, Registration};
@@ -16,12 +18,19 @@ use crate::time::Moment;
 
 /// Nodes that are named.
 const NAMED: usize = 8;
+/// The latest epoch of a job that another counts on from. An agent that reports a later one is broken, and an
+/// epoch far beyond what any job reaches would leave no room for those that follow.
+const MAX_COUNTED_ON: Epoch = Epoch::new(Epoch::MAX.number() / 2);
+/// How long after a job has begun agents of others are ended for it, of whose jobs nobody knew until then.
+const TAKEOVER_TIME: Duration = Duration::from_secs(600);
 
 /// Agents know more than is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
-    /// Whose.
+    /// The first of them, by name.
     pub nodes: Vec<NodeName>,
+    /// How many there are.
+    pub count: usize,
     /// The latest epoch that one of them knows.
     pub known: Epoch,
     /// The last that is stored.
@@ -32,15 +41,14 @@ pub struct Behind {
 
 impl fmt::Display for Behind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named: Vec<&str> = self.nodes.iter().take(NAMED).map(NodeName::as_str).collect();
-        let more = self.nodes.len().saturating_sub(NAMED);
+        let named: Vec<&str> = self.nodes.iter().map(NodeName::as_str).collect();
+        let more = self.count.saturating_sub(named.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let ends = match self.is_empty {
             true => String::from("it is empty"),
             false => format!("it ends at epoch {}", self.stored),
         };
-        let (nodes, know) =
-            if self.nodes.len() == 1 { ("node", "knows") } else { ("nodes", "know") };
+        let (nodes, know) = if self.count == 1 { ("node", "knows") } else { ("nodes", "know") };
         write!(
             formatter,
             "it knows less than agents do: {ends}, and {nodes} {}{more} {know} of epoch {}; nothing is decided, and \
@@ -52,11 +60,51 @@ impl fmt::Display for Behind {
     }
 }
 
+/// Permission to end agents that know more than is stored, for a job that begins.
+#[derive(Debug, Default)]
+pub(super) enum Takeover {
+    /// Nobody gave it.
+    #[default]
+    Refused,
+    /// As long as the job has not begun.
+    Granted,
+    /// The job has begun: for agents that come late.
+    Until(Moment),
+}
+
+impl Takeover {
+    pub(super) fn holds(&self, now: Moment) -> bool {
+        match self {
+            Self::Refused => false,
+            Self::Granted => true,
+            Self::Until(end) => now < *end,
+        }
+    }
+
+    /// Bounds it once the job has begun: an agent that is connected by mistake much later runs something else.
+    pub(super) fn see(&mut self, now: Moment, has_begun: bool) {
+        *self = match std::mem::take(self) {
+            Self::Granted if has_begun => Self::Until(now.after(TAKEOVER_TIME)),
+            Self::Until(end) if !has_begun && now < end => Self::Granted,
+            same => same,
+        };
+    }
+}
+
+/// What an agent said that knows more than is stored.
+#[derive(Debug)]
+struct Claim {
+    epoch: Epoch,
+    said: Moment,
+    /// Whether the agent's end closed the connection since then.
+    closed: bool,
+}
+
 /// Agents that know more than the store.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    /// What keeps the coordinator from deciding, and when it was last said.
-    blocking: BTreeMap<NodeName, (Epoch, Moment)>,
+    /// What keeps the coordinator from deciding.
+    blocking: BTreeMap<NodeName, Claim>,
     /// Lives of agents of other jobs, of which it was said.
     strays: BTreeMap<NodeName, Incarnation>,
     /// The latest epoch of a job that is ended for this one: its epochs count on.
@@ -64,7 +112,7 @@ pub(super) struct Ahead {
     /// Whether this leader found a job that had not begun, or has ended one: with leave to take over, it ends
     /// agents of others also once its own has begun.
     pub(super) begins_here: bool,
-    /// Jobs that are ended for this one as an operator wished.
+    /// Jobs that are ended for this one as an operator wished; at most [`MAX_NODES`].
     pub(super) ended_jobs: BTreeSet<JobIdentity>,
 }
 
@@ -72,6 +120,16 @@ impl Ahead {
     /// What a leader knows that finds this state.
     pub(super) fn of(state: &StoredState) -> Self {
         Self { begins_here: state.phase == Phase::Forming, ..Self::default() }
+    }
+
+    /// Notes that a job is ended for this one, if there is room for it.
+    fn end(&mut self, job: JobIdentity, epoch: Epoch) -> bool {
+        let has_room = self.ended_jobs.len() < MAX_NODES || self.ended_jobs.contains(&job);
+        if has_room {
+            self.ended_jobs.insert(job);
+            self.ended = self.ended.max(Some(epoch).filter(|epoch| *epoch <= MAX_COUNTED_ON));
+        }
+        has_room
     }
 }
 
@@ -114,8 +172,10 @@ impl Leadership {
         let is_ended = |known: &KnownJob| self.ahead.ended_jobs.contains(&known.job);
         let may_end = scene.takes_over && (self.ahead.begins_here || is_this_job);
         if let Some(known) = registration.known.filter(|known| may_end || is_ended(known)) {
-            self.ahead.ended = self.ahead.ended.max(Some(epoch));
-            self.ahead.ended_jobs.insert(known.job);
+            if !self.ahead.end(known.job, epoch) {
+                scene.figures.refused_nodes += 1;
+                return true;
+            }
             self.ends_other_job |= has_begun && is_this_job;
             self.send(scene, node, Order::Forget(known.job));
             return true;
@@ -131,15 +191,27 @@ impl Leadership {
             scene.refuse(node.clone(), Stale::OtherJob);
             return true;
         }
-        self.ahead.blocking.insert(node.clone(), (epoch, scene.now));
+        let claim = Claim { epoch, said: scene.now, closed: false };
+        self.ahead.blocking.insert(node.clone(), claim);
         scene.refuse(node.clone(), Stale::Behind);
         true
     }
 
-    /// Forgets agents that knew more and have not registered again for the keep-alive.
+    /// Forgets agents that knew more and have not registered again: for the keep-alive where they have ended, else
+    /// for as long as a crowd may be silent, since a network that is cut proves nothing.
     pub(super) fn forget_ahead(&mut self, scene: &Scene<'_>) {
-        let keep_alive = scene.policy.keep_alive;
-        self.ahead.blocking.retain(|_, (_, said)| scene.now < said.after(keep_alive));
+        let ended = scene.policy.keep_alive;
+        let cut_off = ended.saturating_add(scene.policy.mass_silence_timeout);
+        let lasts = |claim: &Claim| claim.said.after(if claim.closed { ended } else { cut_off });
+        self.ahead.blocking.retain(|_, claim| scene.now < lasts(claim));
+    }
+
+    /// An agent that knew more has closed its connection. While it was heard just before, no timeout can have done
+    /// that.
+    pub(super) fn ahead_closed(&mut self, scene: &Scene<'_>, node: &NodeName) {
+        if let Some(claim) = self.ahead.blocking.get_mut(node) {
+            claim.closed |= scene.now.since(claim.said) < overdue_after(scene.policy);
+        }
     }
 
     /// Whether the store is behind its agents, so that nothing may be decided.
@@ -149,8 +221,28 @@ impl Leadership {
 
     /// See [`super::Coordinator::behind`].
     pub(super) fn behind(&self) -> Option<Behind> {
-        let known = self.ahead.blocking.values().map(|(epoch, _)| *epoch).max()?;
-        let nodes = self.ahead.blocking.keys().cloned().collect();
-        Some(Behind { nodes, known, stored: self.state.epoch, is_empty: self.is_empty() })
+        let blocking = &self.ahead.blocking;
+        let known = blocking.values().map(|claim| claim.epoch).max()?;
+        let nodes = blocking.keys().take(NAMED).cloned().collect();
+        let (stored, is_empty) = (self.state.epoch, self.is_empty());
+        Some(Behind { nodes, count: blocking.len(), known, stored, is_empty })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+
+    #[test]
+    fn jobs_that_are_ended_are_remembered_up_to_a_limit() {
+        let mut ahead = Ahead::default();
+        let count = u64::try_from(MAX_NODES).unwrap();
+        let job = |number| JobIdentity::new(NonZeroU64::new(number).unwrap());
+        assert!((1..=count).all(|number| ahead.end(job(number), Epoch::new(3))));
+        assert!(!ahead.end(job(count + 1), Epoch::new(9)));
+        assert!(ahead.end(job(count), Epoch::new(4)));
+        assert_eq!((ahead.ended_jobs.len(), ahead.ended), (MAX_NODES, Some(Epoch::new(4))));
     }
 }

@@ -149,7 +149,10 @@ impl Leadership {
     pub(super) fn step(&mut self, scene: &mut Scene<'_>, input: Input) -> Result<(), StepDown> {
         match input {
             Input::Node(message) => self.hear(scene, message),
-            Input::Closed { node } => self.closed(&node),
+            Input::Closed { node } => {
+                self.closed(&node);
+                self.ahead_closed(scene, &node);
+            }
             Input::Verdicts { epoch, verdicts } => self.suspect(scene, epoch, verdicts),
             Input::Operator { request, order } => self.order(scene, request, order),
             Input::Stored { decision, outcome } => self.stored(scene, decision, outcome)?,

@@ -101,7 +101,10 @@ impl Leadership {
             FromNodeBody::Register(registration)
                 if self.is_ahead(scene, &node, incarnation, &registration) => {}
             // Whoever would be welcomed now might be told to stop for what is not so.
-            FromNodeBody::Register(_) if self.is_blocked() => scene.refuse(node, Stale::Behind),
+            FromNodeBody::Register(_) if self.is_blocked() => {
+                self.note_heard(scene, &node, sequence);
+                scene.refuse(node, Stale::Behind);
+            }
             _ if self.is_blocked() => self.note_heard(scene, &node, sequence),
             FromNodeBody::Register(registration) => {
                 self.register(scene, &node, (incarnation, sequence), registration);

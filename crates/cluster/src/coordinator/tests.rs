@@ -154,7 +154,9 @@ impl Cluster {
         }
         let Some(node) = self.nodes.get_mut(name) else { return };
         let epoch = message.epoch;
-        node.known = message.job.map(|job| KnownJob { job, epoch });
+        if message.order != Order::Register {
+            node.known = message.job.map(|job| KnownJob { job, epoch });
+        }
         let step = match &message.order {
             Order::Prepare { ports, .. } => {
                 node.activity = Activity::Preparing(epoch);

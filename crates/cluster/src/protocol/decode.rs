@@ -101,10 +101,12 @@ fn registration(from: &message::Registration) -> Result<Registration, ProtocolEr
         address: HostAddress::new(&from.address)?,
         workers: workers(from.workers)?,
         activity: activity(from.activity)?,
-        known: NonZeroU64::new(from.known_job).map(|job| KnownJob {
-            job: JobIdentity::new(job),
-            epoch: Epoch::new(from.known_epoch),
-        }),
+        known: match NonZeroU64::new(from.known_job) {
+            Some(job) => {
+                Some(KnownJob { job: JobIdentity::new(job), epoch: epoch(from.known_epoch)? })
+            }
+            None => None,
+        },
         planned_since: NonZeroU64::new(from.planned_since).map(|life| Incarnation::new(life.get())),
     })
 }
@@ -120,20 +122,29 @@ fn acknowledgement(from: &message::Acknowledgement) -> Result<Acknowledgement, P
         Wire::RestartsUsedUp => Step::NotPrepared(NotPrepared::RestartsUsedUp),
         Wire::Started => Step::Started,
     };
-    Ok(Acknowledgement { epoch: Epoch::new(from.epoch), step })
+    Ok(Acknowledgement { epoch: epoch(from.epoch)?, step })
 }
 
 fn activity(from: Option<message::Activity>) -> Result<Activity, ProtocolError> {
     use message::ActivityKind as Wire;
     let missing = ProtocolError::Missing("what the agent is doing");
     let Some(from) = from else { return Err(missing) };
-    let epoch = Epoch::new(from.epoch);
+    let epoch = epoch(from.epoch)?;
     match Wire::try_from(from.kind).unwrap_or_default() {
         Wire::Unspecified => Err(missing),
         Wire::Idle => Ok(Activity::Idle),
         Wire::Preparing => Ok(Activity::Preparing(epoch)),
         Wire::Committed => Ok(Activity::Committed(epoch)),
     }
+}
+
+fn epoch(number: u64) -> Result<Epoch, ProtocolError> {
+    let epoch = Epoch::new(number);
+    if epoch > Epoch::MAX {
+        let (field, range) = ("an epoch", "0 to 9007199254740991");
+        return Err(ProtocolError::OutOfRange { field, value: number, range });
+    }
+    Ok(epoch)
 }
 
 fn workers(count: u32) -> Result<WorkersPerNode, ProtocolError> {

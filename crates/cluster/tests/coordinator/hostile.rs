@@ -51,6 +51,18 @@ fn what_cannot_be_is_refused_with_a_reason_and_the_job_runs_on() {
                 "has a character ' '",
             ),
             (
+                told(Some(Body::Registration(Registration {
+                    address: "127.0.0.1".to_owned(),
+                    workers: 1,
+                    activity: Some(message::Activity { kind: ActivityKind::Idle.into(), epoch: 0 }),
+                    known_job: 7,
+                    known_epoch: u64::MAX,
+                    ..Registration::default()
+                }))),
+                "value",
+                "an epoch is 18446744073709551615, which is not in 0 to 9007199254740991",
+            ),
+            (
                 NodeMessage { node: String::new(), ..report(committed.clone()) },
                 "value",
                 "a node's name is empty",

@@ -73,6 +73,7 @@ fn an_empty_store_begins_nothing_while_agents_know_the_job() {
     // They end: nobody knows more.
     for node in ["a", "b", "c"] {
         cluster.nodes.remove(&name(node));
+        cluster.input(Input::Closed { node: name(node) });
     }
     ["x", "y"].into_iter().for_each(|node| cluster.lose(node));
     cluster.pass(6 * SECOND);
@@ -170,4 +171,96 @@ fn an_agent_that_ran_nothing_hinders_nobody() {
     cluster.begin_again(None, false);
     cluster.register("b");
     assert_eq!((cluster.map().as_str(), cluster.epoch()), ("a b", 1));
+}
+
+#[test]
+fn a_network_that_is_cut_does_not_begin_a_second_job() {
+    let mut cluster = Cluster::named(1);
+    cluster.begin_again(None, false);
+    let mut cut_off = std::mem::take(&mut cluster.nodes);
+    ["x", "y"].into_iter().for_each(|node| cluster.register(node));
+    // What a proxy closes while nobody was heard says nothing either.
+    cluster.register_on(&["x", "y"], 4);
+    cluster.input(Input::Closed { node: name("a") });
+    cluster.register_on(&["x", "y"], 50);
+    assert_eq!((cluster.behind(), cluster.decisions.len()), (Some((1, 0, true)), 0));
+    cluster.nodes.append(&mut cut_off);
+    cluster.register_on(&["a", "b", "c", "x", "y"], 2);
+    assert_eq!((cluster.behind(), cluster.decisions.len()), (Some((1, 0, true)), 0));
+    // Who is silent for as long as a crowd may be does not come back.
+    cluster.register_on(&["x", "y"], 70);
+    assert_eq!((cluster.behind(), cluster.map().as_str()), (None, "x y"));
+}
+
+#[test]
+fn who_registers_while_nothing_is_decided_counts_as_heard() {
+    let mut cluster = Cluster::named(1);
+    let copy = cluster.store.clone();
+    let mut ahead = cluster.nodes.remove(&name("a")).unwrap();
+    ahead.known.as_mut().unwrap().epoch = Epoch::new(9);
+    cluster.begin_again(copy, false);
+    assert_eq!(cluster.behind(), None, "the others are welcome");
+    cluster.nodes.insert(name("a"), ahead);
+    cluster.register_on(&["a", "b", "c"], 20);
+    assert_eq!(cluster.behind(), Some((9, 1, false)));
+    cluster.lose("a");
+    cluster.input(Input::Closed { node: name("a") });
+    cluster.register_on(&["b", "c"], 8);
+    cluster.pass(SECOND);
+    assert_eq!((cluster.behind(), cluster.map().as_str()), (None, "c b"));
+    assert_eq!((cluster.coordinator.runs(), cluster.state().failures.len()), (true, 0));
+}
+
+#[test]
+fn an_epoch_that_no_job_reaches_leaves_room_for_the_next() {
+    for lie in [Epoch::MAX.number(), u64::MAX] {
+        let mut cluster = Cluster::named(1);
+        let liar = cluster.nodes.get_mut(&name("c")).unwrap();
+        let known = liar.known.unwrap();
+        liar.known = Some(KnownJob { epoch: Epoch::new(lie), ..known });
+        cluster.begin_again(None, true);
+        cluster.register_on(&["a", "b", "c"], 1);
+        cluster.pass(SECOND);
+        assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (2, true));
+        assert_eq!(cluster.operate(OperatorOrder::Restart), Ok(()));
+        cluster.pass(SECOND);
+        assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (3, true));
+    }
+}
+
+#[test]
+fn long_after_a_reset_only_agents_of_jobs_that_were_ended_are_ended() {
+    let mut cluster = Cluster::named(1);
+    cluster.register("d");
+    let mut late = cluster.nodes.clone();
+    cluster.nodes.retain(|node, _| node.as_str() == "c");
+    cluster.begin_again(None, true);
+    ["x", "y"].into_iter().for_each(|node| cluster.register(node));
+    cluster.pass(11 * 60 * SECOND);
+    assert!(cluster.coordinator.runs());
+    let stray = late.get_mut(&name("d")).unwrap();
+    let (job, epoch) = (JobIdentity::new(NonZeroU64::new(77).unwrap()), Epoch::new(40));
+    (stray.known, stray.activity) = (Some(KnownJob { job, epoch }), Activity::Committed(epoch));
+    late.remove(&name("c"));
+    cluster.nodes.append(&mut late);
+    cluster.orders.clear();
+    cluster.register_on(&["a", "b", "d"], 2);
+    let ended = cluster.orders.iter().filter(|(_, told)| matches!(told.order, Order::Forget(_)));
+    let ended: Vec<&str> = ended.map(|(node, _)| node.as_str()).collect();
+    assert_eq!((ended, cluster.strays.as_slice()), (vec!["a", "b"], &[name("d")][..]));
+    assert_eq!(cluster.nodes[&name("d")].activity, Activity::Committed(epoch));
+}
+
+#[test]
+fn of_many_agents_that_know_more_a_few_are_named() {
+    let mut cluster = Cluster::named(1);
+    let known = cluster.nodes[&name("a")].clone();
+    for number in 0..20 {
+        cluster.nodes.insert(name(&format!("n{number:02}")), known.clone());
+    }
+    cluster.begin_again(None, false);
+    let behind = cluster.coordinator.behind().unwrap();
+    assert_eq!((behind.nodes.len(), behind.count), (8, 23));
+    let text = behind.to_string();
+    assert!(text.contains("nodes a, b, c, n00, n01, n02, n03, n04 and 15 more know"), "{text}");
 }

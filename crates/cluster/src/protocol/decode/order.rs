@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use telltale_wire::cluster::message::{self, coordinator_message};
 
 use super::super::ProtocolError;
-use super::{port, workers};
-use crate::epoch::{Epoch, JobIdentity, Term};
+use super::{epoch, port, workers};
+use crate::epoch::{JobIdentity, Term};
 use crate::message::{Assignment, Master, Order, Outcome, Ports, ToNode};
 use crate::node::{HostAddress, NodeName};
 use crate::policy::is_job_name;
@@ -60,7 +60,7 @@ pub fn coordinator_message(from: message::CoordinatorMessage) -> Result<Told, Pr
     let message = ToNode {
         term: Term::new(from.term),
         sequence: from.sequence,
-        epoch: Epoch::new(from.epoch),
+        epoch: epoch(from.epoch)?,
         job: NonZeroU64::new(from.job_identity).map(JobIdentity::new),
         order,
     };

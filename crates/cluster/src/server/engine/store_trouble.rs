@@ -64,12 +64,14 @@ impl Engine {
 
     /// Logs when agents are found to know more than is stored, and when they do no more.
     pub(super) fn tell_behind(&mut self, now: Moment) {
-        match (self.coordinator.behind(), self.behind_since) {
-            (Some(behind), None) => {
-                log::error(&format!("the {} cannot be used: {behind}", self.store_name));
+        match (self.coordinator.is_behind(), self.behind_since) {
+            (true, None) => {
+                if let Some(behind) = self.coordinator.behind() {
+                    log::error(&format!("the {} cannot be used: {behind}", self.store_name));
+                }
                 self.behind_since = Some(now);
             }
-            (None, Some(_)) => {
+            (false, Some(_)) => {
                 log::info("no agent knows more of the job than is stored any more");
                 self.behind_since = None;
             }
