@@ -9,8 +9,6 @@ mod forwarding;
 mod planned_end;
 
 use std::collections::VecDeque;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -33,6 +31,7 @@ use crate::node::NodeName;
 use crate::operator::Operator;
 use crate::policy::AgentPolicy;
 use crate::protocol::encode;
+use crate::random;
 use crate::rank::Rank;
 use crate::reach::{CoordinatorAddress, Keyring};
 use crate::readers::{Format, Reader};
@@ -114,8 +113,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending,
     let (agent, first) = Agent::new(plan.identity, plan.policy, Moment::default());
     let mut driver = Driver {
         node: target.node.clone(),
-        // Its keys are drawn from the system's random numbers.
-        instance: RandomState::new().build_hasher().finish(),
+        instance: random::draw(),
         job: plan.job.unwrap_or_default(),
         start,
         agent,

@@ -21,6 +21,7 @@ pub mod observation;
 pub mod operator;
 pub mod policy;
 pub mod protocol;
+mod random;
 pub mod rank;
 pub mod reach;
 pub mod readers;

@@ -17,4 +17,4 @@ pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;
 pub use words::{age, duration, mode, mode_of};
-pub(crate) use words::{held, hold_sentence};
+pub(crate) use words::{held, waiting};

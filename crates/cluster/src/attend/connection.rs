@@ -3,8 +3,6 @@
 //! expects.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use telltale_schema::text::with_causes;
@@ -20,6 +18,7 @@ use crate::node::NodeName;
 use crate::operator::MAX_REFERRALS;
 use crate::protocol::ProtocolError;
 use crate::protocol::decode::{Told, coordinator_message};
+use crate::random;
 use crate::reach::{CoordinatorAddress, Credentials, Keyring, ReachError, Trouble, reach};
 
 /// Messages that may wait to be sent.
@@ -233,9 +232,7 @@ impl Refrain {
 
 /// A time around `rest`, so that agents that lose one coordinator together do not come back together.
 fn scattered(rest: Duration) -> Duration {
-    let mut hasher = RandomState::new().build_hasher();
-    hasher.write_u8(0);
-    let share = u32::try_from(hasher.finish() % 1000).unwrap_or(0);
+    let share = u32::try_from(random::draw() % 1000).unwrap_or(0);
     rest / 2 + rest * share / 1000
 }
 

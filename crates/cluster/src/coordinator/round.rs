@@ -268,8 +268,8 @@ impl Leadership {
     }
 }
 
-/// The ports that rank 0's node is to try: from the one after the last epoch's, or, before the first,
-/// from the least.
+/// The ports that rank 0's node may take: all but the last epoch's, which precedes their first. Its agent takes one at
+/// random.
 fn ports(policy: &Policy, state: &StoredState) -> Ports {
     let (least, greatest) = (policy.least_port, policy.greatest_port);
     let range = Ports { first: least, least, greatest };

@@ -27,9 +27,20 @@ pub(super) enum Event {
         share: OwnedSemaphorePermit,
     },
     /// It has ended.
-    Closed { stream: StreamId, by_peer: bool },
+    Closed { stream: StreamId, ending: Ending },
     /// Somebody asks.
     Asked(Question),
+}
+
+/// How the stream of an agent has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The agent has ended it.
+    ByAgent,
+    /// Its connection was closed in the middle of it, at the agent's end or between.
+    Broken,
+    /// This coordinator has ended it, or does not take what came on it.
+    Refused,
 }
 
 /// What may be asked.

@@ -4,10 +4,8 @@
 mod outputs;
 mod store_trouble;
 
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +17,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use super::clock::Clock;
 use super::counters::{Counters, Refused};
 use super::decisions::Decisions;
-use super::desk::{AskError, Event, Question, Reply, not_leading};
+use super::desk::{AskError, Ending, Event, Question, Reply, not_leading};
 use super::detecting::Detection;
 use super::incidents::Incidents;
 use super::roster::{Orders, Roster, StreamId};
@@ -36,6 +34,7 @@ use crate::node::NodeName;
 use crate::policy::{Job, Policy};
 use crate::protocol::decode::NodeWord;
 use crate::protocol::encode;
+use crate::random;
 use crate::store::{Authority, Event as StoreEvent, Gained, Store};
 use crate::stored::Decision;
 use crate::time::Moment;
@@ -110,7 +109,7 @@ impl Engine {
         stands: watch::Sender<Standing>,
     ) -> Result<Self, ServeError> {
         let mut coordinator = Coordinator::new(plan.job.clone(), plan.policy.clone())?;
-        if let Some(identity) = NonZeroU64::new(RandomState::new().build_hasher().finish()) {
+        if let Some(identity) = NonZeroU64::new(random::draw()) {
             coordinator.name_new_job(JobIdentity::new(identity));
         }
         if plan.resets_other_job {
@@ -212,9 +211,11 @@ impl Engine {
                 self.hear(stream, *word);
                 self.counters.waits.note(read.elapsed());
             }
-            Event::Closed { stream, by_peer } => {
+            Event::Closed { stream, ending } => {
                 let speaker = self.roster.close(stream);
-                if let Some(node) = speaker.filter(|_| by_peer) {
+                // A process that dies without a word breaks its connections off as its kernel closes them.
+                let is_gone = matches!(ending, Ending::ByAgent | Ending::Broken);
+                if let Some(node) = speaker.filter(|_| is_gone) {
                     self.step(Input::Closed { node });
                 }
             }

@@ -6,7 +6,6 @@
 //! port is bound, so that only those can bind it as well that ask for that (`SO_REUSEADDR`), as
 //! PyTorch's store does, and as long as nobody listens.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
@@ -16,6 +15,7 @@ use std::os::unix::net::{SocketAddr as Name, UnixDatagram};
 use tokio::net::TcpSocket;
 
 use crate::message::Ports;
+use crate::random;
 
 /// A port that is held for as long as this lives.
 #[derive(Debug)]
@@ -33,9 +33,7 @@ impl HeldPort {
     /// at another's.
     #[must_use]
     pub fn find(ports: Ports) -> Option<Self> {
-        // Its keys are drawn from the system's random numbers.
-        let random = RandomState::new().build_hasher().finish();
-        candidates(ports, random).find_map(|port| Self::take(port).ok())
+        candidates(ports, random::draw()).find_map(|port| Self::take(port).ok())
     }
 
     /// The port.

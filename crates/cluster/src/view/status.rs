@@ -133,9 +133,8 @@ impl StatusView {
     /// What it waits for, and how much longer at most.
     #[must_use]
     pub fn waiting(&self) -> Option<String> {
-        let why = words::hold_sentence(words::hold_of(self.waits_for?));
-        let most = self.waits_at_most_ns.map(|left| format!("; for {} at most", words::age(left)));
-        Some(format!("{why}{}", most.unwrap_or_default()))
+        let at_most = self.waits_at_most_ns.map(words::age);
+        Some(words::waiting(words::hold_of(self.waits_for?), at_most.as_deref()))
     }
 
     /// How the job stands, in a few words.
@@ -169,6 +168,21 @@ mod tests {
     use telltale_wire::cluster::message::{Sign, Verdict, VerdictKind, sign};
 
     use super::*;
+
+    #[test]
+    fn a_mass_silence_of_every_node_promises_no_end() {
+        let waiting = |waits_at_most_ns| {
+            let waits_for = telltale_wire::cluster::message::HoldReason::MassSilence.into();
+            let status =
+                GetStatusResponse { waits_for, waits_at_most_ns, ..GetStatusResponse::default() };
+            StatusView::from(&status).waiting().unwrap()
+        };
+        let (bounded, unbounded) = (waiting(Some(30_000_000_000)), waiting(None));
+        for words in ["replaced if that lasts for `mass_silence_timeout`", "; for 30.0 s at most"] {
+            assert!(bounded.contains(words) && !unbounded.contains(words), "{bounded} {unbounded}");
+        }
+        assert!(unbounded.contains("every known node is silent"), "{unbounded}");
+    }
 
     #[test]
     fn without_a_store_not_all_is_well() {

@@ -134,7 +134,7 @@ pub(crate) fn held(hold: HoldReason, suspected: &[VerdictKind]) -> &'static str 
 }
 
 /// Why nothing is done, as a sentence without its beginning and end.
-pub(crate) fn hold_sentence(hold: HoldReason) -> &'static str {
+fn hold_sentence(hold: HoldReason) -> &'static str {
     match hold {
         HoldReason::Unspecified => "for a reason that this version does not know",
         HoldReason::Mode => {
@@ -143,7 +143,7 @@ pub(crate) fn hold_sentence(hold: HoldReason) -> &'static str {
         HoldReason::Grace => "the coordinator has not led for long enough",
         HoldReason::MassSilence => {
             "so many nodes fell silent at once that the network or this coordinator is suspected, not they; they \
-             are replaced if that lasts for `mass_silence_timeout`, and by `telltale cluster remove` at once"
+             are replaced if that lasts for `mass_silence_timeout` while others are heard, and by `telltale cluster remove` at once"
         }
         HoldReason::EvictionBudget => {
             "the eviction budget is used up (`eviction_budget`, `budget_window`); `telltale cluster remove` \
@@ -151,6 +151,19 @@ pub(crate) fn hold_sentence(hold: HoldReason) -> &'static str {
         }
         HoldReason::Unsure => "no single node is named, or not for long enough",
         HoldReason::NoSpare => "there is no spare",
+    }
+}
+
+/// Why an epoch waits, and for how much longer `at_most`. A mass silence without a bound is of every known node, or
+/// has just ended: nobody is replaced for it.
+pub(crate) fn waiting(hold: HoldReason, at_most: Option<&str>) -> String {
+    match (hold, at_most) {
+        (HoldReason::MassSilence, None) => String::from(
+            "so many nodes fell silent at once that the network or this coordinator is suspected, not they; while every \
+             known node is silent, and shortly after, nodes are replaced by `telltale cluster remove` alone",
+        ),
+        (_, None) => hold_sentence(hold).to_owned(),
+        (_, Some(time)) => format!("{}; for {time} at most", hold_sentence(hold)),
     }
 }
 

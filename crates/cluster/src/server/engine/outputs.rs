@@ -12,7 +12,7 @@ use crate::protocol::encode;
 use crate::server::decisions;
 use crate::stored::{Decision, StoreOutcome, Why};
 use crate::time::Moment;
-use crate::view::{held, hold_sentence};
+use crate::view::{held, waiting};
 
 impl Engine {
     pub(super) fn carry_out(&mut self, now: Moment, output: Output) {
@@ -132,13 +132,12 @@ impl Engine {
         }
         self.waits_for = waits_for;
         let (Some(hold), Some(state)) = (waits_for, self.coordinator.state()) else { return };
-        let why = hold_sentence(encode::hold(hold));
         let left = self.coordinator.mass_silence_left(self.clock.now());
-        let most = left.map(|left| format!("; for {:.0} s at most", left.as_secs_f64()));
+        let at_most = left.map(|left| format!("{:.0} s", left.as_secs_f64()));
         log::warn(&format!(
-            "epoch {} waits: {why}{}; `telltale cluster nodes` tells of each node",
+            "epoch {} waits: {}; `telltale cluster nodes` tells of each node",
             state.epoch,
-            most.unwrap_or_default()
+            waiting(encode::hold(hold), at_most.as_deref())
         ));
     }
 }

@@ -2,6 +2,7 @@
 //! what that puts into the stream's queue.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -16,7 +17,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::super::access::NodeNames;
 use super::super::counters::Refused;
-use super::super::desk::Event;
+use super::super::desk::{Ending, Event};
 use super::super::peer::{Peer, certified_name};
 use super::super::roster::{MAX_WAITING, Orders, StreamId, payload};
 use super::Serving;
@@ -106,20 +107,17 @@ impl Reader {
     async fn read(mut self, mut messages: Streaming<Bytes>) {
         // The queue's other end is gone once the stream has ended.
         let ended = self.orders.clone();
-        let (outcome, by_peer) = tokio::select! {
-            outcome = self.take_all(&mut messages) => {
-                let by_peer = outcome.is_ok();
-                (outcome, by_peer)
+        let ending = match first_of(self.take_all(&mut messages), ended.closed()).await {
+            Ok(ending) => ending,
+            Err(refusal) => {
+                let _ = self.orders.try_send(Err(refusal));
+                Ending::Refused
             }
-            () = ended.closed() => (Ok(()), false),
         };
-        if let Err(refusal) = outcome {
-            let _ = self.orders.try_send(Err(refusal));
-        }
-        self.serving.desk.tell(Event::Closed { stream: self.stream, by_peer }).await;
+        self.serving.desk.tell(Event::Closed { stream: self.stream, ending }).await;
     }
 
-    async fn take_all(&mut self, messages: &mut Streaming<Bytes>) -> Result<(), Status> {
+    async fn take_all(&mut self, messages: &mut Streaming<Bytes>) -> Result<Ending, Status> {
         loop {
             match messages.message().await {
                 Ok(Some(bytes)) => {
@@ -141,7 +139,7 @@ impl Reader {
                         }
                     }
                 }
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(Ending::ByAgent),
                 Err(status) => return self.broken(status),
             }
         }
@@ -224,7 +222,7 @@ impl Reader {
     }
 
     /// The stream broke off: its agent is gone, or sent what is no gRPC message or too long a one.
-    fn broken(&self, status: Status) -> Result<(), Status> {
+    fn broken(&self, status: Status) -> Result<Ending, Status> {
         match status.code() {
             Code::OutOfRange | Code::ResourceExhausted => {
                 self.serving.counters.refuse(Refused::TooLarge);
@@ -235,14 +233,38 @@ impl Reader {
                 self.serving.counters.refuse(Refused::Malformed);
                 Err(status)
             }
-            _ => Ok(()),
+            _ => Ok(Ending::Broken),
         }
+    }
+}
+
+/// How a stream ends: what was read decides where its queue has ended in the same moment, as when its agent is gone.
+async fn first_of(
+    taken: impl Future<Output = Result<Ending, Status>>,
+    ended: impl Future<Output = ()>,
+) -> Result<Ending, Status> {
+    tokio::select! {
+        biased;
+        ending = taken => ending,
+        () = ended => Ok(Ending::Refused),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_stream_that_its_agent_ends_is_never_taken_for_one_that_was_refused() {
+        for ending in [Ending::ByAgent, Ending::Broken] {
+            for _ in 0..100 {
+                assert_eq!(first_of(ready(Ok(ending)), ready(())).await.unwrap(), ending);
+            }
+        }
+        assert_eq!(first_of(pending(), ready(())).await.unwrap(), Ending::Refused);
+    }
 
     #[test]
     fn an_agent_of_another_job_is_logged_once_however_often_it_comes() {
