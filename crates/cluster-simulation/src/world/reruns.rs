@@ -18,6 +18,17 @@ use crate::clock::TrueTime;
 /// How often the operator looks.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// How an agent ends that has nothing to do any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AgentEnd {
+    /// It is asked to, and says so.
+    Announced,
+    /// It is asked to, and its last message comes too late.
+    Unheard,
+    /// It is killed, so nothing tells the next life how it ended.
+    Killed,
+}
+
 /// What the operator is at.
 #[derive(Debug, Default)]
 pub(super) struct Reruns {
@@ -86,9 +97,12 @@ impl World {
                 continue;
             }
             let ends = self.random.duration(Duration::from_millis(10), Duration::from_millis(100));
-            // One that is killed, or whose last message comes too late, is not heard to end.
-            let says_so = self.random.happens(0.8);
-            self.after(ends, Event::Trouble(Trouble::AgentEnds { host, says_so }));
+            let end = match (self.random.happens(0.8), self.random.happens(0.5)) {
+                (true, _) => AgentEnd::Announced,
+                (false, true) => AgentEnd::Unheard,
+                (false, false) => AgentEnd::Killed,
+            };
+            self.after(ends, Event::Trouble(Trouble::AgentEnds { host, end }));
             let most = if self.random.happens(0.1) { 25 } else { 8 };
             let back = wait + Duration::from_millis(500) + self.some_time(most);
             self.after(back, Event::Trouble(Trouble::AgentIsBack { host }));
@@ -101,17 +115,21 @@ impl World {
     }
 
     /// An agent ends because the job is over. It runs nothing.
-    pub(super) fn agent_ends(&mut self, index: usize, says_so: bool) {
+    pub(super) fn agent_ends(&mut self, index: usize, end: AgentEnd) {
         self.safety.left(&self.hosts[index].name, self.now);
         if self.hosts[index].agent.is_none() || !self.hosts[index].processes.is_empty() {
             return;
         }
-        if says_so {
+        // Once the job goes on, whoever is killed is charged for it.
+        let is_over = self.store.state().is_some_and(|state| matches!(state.phase, Phase::Over(_)));
+        if end == AgentEnd::Announced {
             self.agent_step(index, AgentInput::Leave);
         }
         let host = &mut self.hosts[index];
         // The mark stays also where nobody hears the goodbye.
-        host.mark_planned_end();
+        if end != AgentEnd::Killed || !is_over {
+            host.mark_planned_end();
+        }
         host.agent = None;
         host.life += 1;
     }

@@ -11,6 +11,7 @@ use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::{Suspect, Suspects, Verdict, VerdictKind};
 
 use super::hosts::TERMINATE;
+use super::reruns::AgentEnd;
 use super::{Event, World};
 use crate::clock::TrueTime;
 use crate::defect::Defect;
@@ -61,7 +62,7 @@ pub(super) enum Trouble {
     /// The next that an operator does to a store that is behind in the end.
     StoreIsReplaced,
     /// An agent ends because the job is over.
-    AgentEnds { host: usize, says_so: bool },
+    AgentEnds { host: usize, end: AgentEnd },
     /// It is started again.
     AgentIsBack { host: usize },
     /// The one trouble of a scenario that has but one.
@@ -258,7 +259,7 @@ impl World {
             Trouble::Suspected { host, other, lasts } => self.suspect(host, other, lasts),
             Trouble::Rerun => self.rerun(),
             Trouble::StoreIsReplaced => self.replace_store(),
-            Trouble::AgentEnds { host, says_so } => self.agent_ends(host, says_so),
+            Trouble::AgentEnds { host, end } => self.agent_ends(host, end),
             Trouble::AgentIsBack { host } => self.agent_is_back(host),
             Trouble::TheOne => self.the_one_trouble(),
             Trouble::Ordered { host, what } => self.operate(host, what),
