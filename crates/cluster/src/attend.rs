@@ -92,9 +92,7 @@ pub enum AttendError {
 /// When workers cannot be supervised, or the HTTP not served.
 pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending, AttendError> {
     let state = plan.supervision.state.clone();
-    let supervisor = Supervisor::open(plan.supervision)?;
-    let (planned_end, since) = PlannedEnd::take(&state, plan.identity.incarnation);
-    plan.identity.planned_since = since;
+    let mut supervisor = Supervisor::open(plan.supervision)?;
     let intake = Intake::of_window(plan.policy.window);
     let (wishes, wished) = mpsc::channel(MAX_WAITING_WISHES);
     let server = Server::new(plan.listeners, intake.clone(), wishes, plan.http)?;
@@ -108,9 +106,14 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending,
         addresses: plan.coordinators.clone(),
         keyring: plan.keyring.clone(),
     };
+    supervisor.clear_leftovers().await?;
+    // Only now: a life that could not begin was none, and what the last one left is for the next.
+    let (planned_end, since) = PlannedEnd::take(&state, plan.identity.incarnation);
+    plan.identity.planned_since = since;
     let start = Instant::now();
     let grace = plan.policy.stop_grace;
     let (agent, first) = Agent::new(plan.identity, plan.policy, Moment::default());
+    assert_eq!(first, AgentOutput::ClearLeftovers, "an agent clears up before all else");
     let mut driver = Driver {
         node: target.node.clone(),
         instance: random::draw(),
@@ -125,14 +128,13 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending,
         way: None,
         port: None,
         scope: None,
-        wanted: VecDeque::from([first]),
+        wanted: VecDeque::new(),
         over: None,
         unfit: None,
         lost_messages: 0,
         unheeded: None,
         unprepared: None,
     };
-    driver.clear_leftovers().await?;
     let brought = connection::keep(target);
     let running = driver.run(brought, wished, &mut signals, plan.stays);
     let mut ending = LocalSet::new().run_until(running).await;
@@ -182,12 +184,6 @@ struct Driver {
 }
 
 impl Driver {
-    async fn clear_leftovers(&mut self) -> Result<(), SupervisorError> {
-        let first = self.wanted.pop_front();
-        assert_eq!(first, Some(AgentOutput::ClearLeftovers), "an agent clears up before all else");
-        self.supervisor.clear_leftovers().await
-    }
-
     async fn run(
         &mut self,
         mut brought: mpsc::Receiver<Brought>,

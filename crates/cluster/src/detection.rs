@@ -12,6 +12,7 @@ mod finding;
 mod hang;
 mod held_up;
 mod history;
+mod late;
 mod matrix;
 mod members;
 mod outliers;

@@ -11,15 +11,16 @@
 //! A transfer that was measured while its rank, or the peer's, waited for others too is another kind of
 //! measurement: such windows have keys, classes and cells of their own, which are *held up*.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::detection::cadence::Cadence;
 use crate::detection::cold_start;
 use crate::detection::history::{Change, Level};
+use crate::detection::late::LateEnds;
 use crate::detection::members::{Members, place};
 use crate::detection::sharing::{Shared, Sharing, UNAFFECTED_PART};
 use crate::group::GroupId;
-use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket, Window};
+use crate::latency::{Direction, EdgeKey, EdgeWindow, SizeBucket};
 
 /// Keys that are kept at once.
 pub(super) const MAX_KEYS: usize = 4_000_000;
@@ -58,8 +59,7 @@ pub(super) struct Matrix {
     has_new_keys: bool,
     /// For each node, the keys of its last report in order: the next has mostly the same.
     last_order: Vec<Vec<(EdgeKey, bool, u32)>>,
-    /// Sides of edges, by sender and receiver, that begin late: what the other side measures is held up.
-    late: BTreeSet<(u32, u32, Direction)>,
+    late: LateEnds,
     cells_of_node: Vec<Vec<u32>>,
     looks: u32,
     counts: MatrixCounts,
@@ -203,7 +203,9 @@ impl Matrix {
         }
         let mut order = std::mem::take(&mut self.last_order[place(node)]);
         for (position, window) in windows.iter().enumerate() {
-            let is_held_up = self.is_held_up(node, window, members);
+            // Of another node's rank nothing is taken, and so not this.
+            let is_own = members.of_rank(window.key.rank) == Some(node);
+            let is_held_up = is_own && self.late.is_held_up(window);
             let number = match order.get(position) {
                 Some((key, held_up, number)) if (*key, *held_up) == (window.key, is_held_up) => {
                     Some(*number)
@@ -222,26 +224,6 @@ impl Matrix {
             key.add(value, window.window.count);
         }
         self.last_order[place(node)] = order;
-    }
-
-    /// Whether most of a window's latencies hold a wait for others: the rank's own within the transfer, or
-    /// the peer's before it. Notes whether the rank itself begins late.
-    fn is_held_up(&mut self, node: u32, edge: &EdgeWindow, members: &Members) -> bool {
-        let EdgeWindow { key, window: Window { count, late, overlapped, .. } } = edge;
-        let is_most = |part: u32| part > count / 2;
-        // What most clients report: nothing of this.
-        if *late == 0 && self.late.is_empty() {
-            return is_most(*overlapped);
-        }
-        let Some(peer) = members.of_rank(key.peer) else { return is_most(*overlapped) };
-        let (from, to) = ends(key.direction, node, peer);
-        let side = (from, to, key.direction);
-        if !is_most(*late) {
-            self.late.remove(&side);
-        } else if self.late.len() < MAX_KEYS {
-            self.late.insert(side);
-        }
-        is_most(*overlapped) || self.late.contains(&(from, to, key.direction.reversed()))
     }
 
     /// The number of a key that `node` reported, new if need be.

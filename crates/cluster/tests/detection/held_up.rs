@@ -1,11 +1,12 @@
 //! A ring of ranks that send to the next and receive from the one before: what is slow at one link makes each
 //! of them wait, and what they measure then is not their own.
 
-use telltale_cluster::latency::EdgeWindow;
+use telltale_cluster::latency::{EdgeWindow, SizeBucket};
 use telltale_cluster::observation::Observation;
+use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::{Evidence, VerdictKind};
 
-use crate::job::{Job, certain, received, said, sent};
+use crate::job::{Job, Said, certain, received, said, sent};
 
 const NODES: u32 = 4;
 /// The link that becomes slow.
@@ -104,4 +105,78 @@ fn what_was_measured_alone_names_the_link_though_the_rest_was_held_up() {
         (45..60).map(|second| job.second(|node| report(node, second, times, sends_overlapped)));
     let verdicts = verdicts.last().expect("there are seconds");
     assert_eq!(said(&verdicts), [certain(VerdictKind::SlowLink, "link from b to c")]);
+}
+
+/// What two nodes have two of.
+#[derive(Debug, Clone, Copy)]
+enum Two {
+    Ranks,
+    Sizes,
+}
+
+/// The same ring with two ranks a node, or two sizes: those of one part begin late, those of the other do not.
+fn two_parts(two: Two, node: u32, second: u32, parts: [(Mark, Times); 2]) -> Observation {
+    let mut edges = Vec::new();
+    for (part, (mark, times)) in (0..).zip(parts) {
+        let one = report(node, second + part, [times; 2], mark).expect("each node reports");
+        edges.extend(one.edges.into_iter().map(|mut edge| {
+            match two {
+                Two::Ranks => {
+                    edge.key.rank = Rank(edge.key.rank.0 * 2 + part);
+                    edge.key.peer = Rank(edge.key.peer.0 * 2 + part);
+                }
+                Two::Sizes => edge.key.bucket = SizeBucket::of(4096 << part),
+            }
+            edge
+        }));
+    }
+    // In the order in which agents report them.
+    edges.sort_by_key(|edge| edge.key);
+    Observation { edges, ..Observation::default() }
+}
+
+/// What is said last of such a job after one part or the other has become slow.
+fn said_of_two_parts(two: Two, marks: [Mark; 2], slow: [Times; 2]) -> Vec<Said> {
+    let mut job = Job::of(4);
+    if let Two::Ranks = two {
+        job.begin_epoch_of(2);
+    }
+    let parts = |times: [Times; 2]| [(marks[0], times[0]), (marks[1], times[1])];
+    for second in 0..45 {
+        let verdicts = job.second(|node| Some(two_parts(two, node, second, parts([as_usual; 2]))));
+        assert_eq!(said(&verdicts), [], "{second} s");
+    }
+    let verdicts =
+        (45..75).map(|second| job.second(|node| Some(two_parts(two, node, second, parts(slow)))));
+    said(&verdicts.last().expect("there are seconds"))
+}
+
+const fn alone(_: &mut EdgeWindow) {}
+
+#[test]
+fn what_one_rank_or_size_measured_alone_counts_though_another_of_its_node_begins_late() {
+    for two in [Two::Ranks, Two::Sizes] {
+        for (marks, slow) in [
+            ([alone as Mark, all_late as Mark], [one_slow as Times, all_slow as Times]),
+            ([all_late, alone], [all_slow, one_slow]),
+        ] {
+            let found = said_of_two_parts(two, marks, slow);
+            let expected = certain(VerdictKind::SlowLink, "link from b to c");
+            assert_eq!(found, [expected], "{two:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_held_up_names_nobody_though_another_rank_or_size_of_its_node_is_alone() {
+    for two in [Two::Ranks, Two::Sizes] {
+        for (marks, slow) in [
+            ([alone as Mark, all_late as Mark], [as_usual as Times, one_slow as Times]),
+            ([all_late, alone], [one_slow, as_usual]),
+        ] {
+            let found = said_of_two_parts(two, marks, slow);
+            let names = ["node a", "node b", "node c", "node d"].map(str::to_owned).to_vec();
+            assert_eq!(found, [(VerdictKind::SlowLink, false, names)], "{two:?}");
+        }
+    }
 }

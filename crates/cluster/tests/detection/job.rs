@@ -40,8 +40,13 @@ impl Job {
     }
 
     pub(crate) fn begin_epoch(&mut self) {
+        self.begin_epoch_of(1);
+    }
+
+    /// Begins an epoch with so many workers on each node.
+    pub(crate) fn begin_epoch_of(&mut self, workers: u32) {
         let slots = u32::try_from(self.names.len()).unwrap();
-        let mut map = RankMap::vacant(slots, WorkersPerNode::new(1).unwrap());
+        let mut map = RankMap::vacant(slots, WorkersPerNode::new(workers).unwrap());
         for (slot, name) in (0..).map(Slot).zip(&self.names) {
             assert!(map.fill(slot, name));
         }

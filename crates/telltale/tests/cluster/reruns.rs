@@ -29,7 +29,6 @@ fn assert_innocent(job: &Job, round: u32) {
 fn a_job_that_has_finished_is_run_again_and_nobody_is_charged() {
     let mut job = Job::start(2, &["sleep", "0.1"]);
     for round in 1..=rounds(6, 100) {
-        // As an operator does: sometimes all at once, sometimes when some have been missed.
         for node in NODES {
             job.add(node, &["--restart-budget", "1"]);
         }
@@ -138,5 +137,22 @@ fn an_agent_that_is_killed_while_no_coordinator_listens_is_charged() {
     job.restart_coordinator(0);
     wait_later(&job, epoch);
     assert_eq!((&job.node("a")["failures"], &job.node("b")["failures"]), (&1.into(), &0.into()));
+    job.finish();
+}
+
+#[test]
+fn a_start_that_fails_loses_nothing_of_a_planned_end() {
+    let mut job = Job::start(2, &WORKER);
+    ["a", "b"].into_iter().for_each(|node| job.add(node, &[]));
+    let epoch = wait_later(&job, 0);
+    job.kill_coordinator(0);
+    job.stop_agent("a");
+    // A port that other machines reach, without a token.
+    job.add("a", &["--listen", "0.0.0.0:0"]);
+    assert!(!job.wait_ended("a").success(), "{}", job.agent_log("a"));
+    job.add("a", &[]);
+    job.restart_coordinator(0);
+    wait_later(&job, epoch);
+    assert_innocent(&job, 1);
     job.finish();
 }
