@@ -4,19 +4,22 @@
 //! (`torch/distributed/elastic/agent/server/local_elastic_agent.py`), for one role.
 
 use super::LocalRank;
-use crate::epoch::Epoch;
+use crate::epoch::{Epoch, JobIdentity};
 use crate::message::Assignment;
+
+/// The variable that tells a job from another of the same name.
+const JOB_IDENTITY: &str = "TELLTALE_JOB_IDENTITY";
 
 /// The variables of one worker.
 #[must_use]
 pub fn environment(
-    epoch: Epoch,
+    (job, epoch): (Option<JobIdentity>, Epoch),
     assignment: &Assignment,
     local: LocalRank,
     most_restarts: u32,
 ) -> Vec<(&'static str, String)> {
     let rank = assignment.first_rank.0 + local.0;
-    vec![
+    let mut variables = vec![
         ("RANK", rank.to_string()),
         ("WORLD_SIZE", assignment.world_size.to_string()),
         ("LOCAL_RANK", local.0.to_string()),
@@ -34,5 +37,7 @@ pub fn environment(
         // Rank 0 opens the store itself: there is none of the agent's to join.
         ("TORCHELASTIC_USE_AGENT_STORE", "False".to_owned()),
         ("TELLTALE_EPOCH", epoch.to_string()),
-    ]
+    ];
+    variables.extend(job.map(|job| (JOB_IDENTITY, job.to_string())));
+    variables
 }

@@ -81,7 +81,7 @@ impl Agent {
             Order::Prepare { ports, planned } => {
                 self.prepare(now, (epoch, planned), ports, outputs);
             }
-            Order::Commit(assignment) => self.commit(now, epoch, assignment, outputs),
+            Order::Commit(assignment) => self.commit(now, (job, epoch), assignment, outputs),
             Order::Standby | Order::Evict => self.rest(now, epoch, None, outputs),
             Order::Stop(outcome) => self.rest(now, epoch, Some(outcome), outputs),
             Order::Forget(_) => unreachable!("it was obeyed above"),
@@ -218,7 +218,7 @@ impl Agent {
     fn commit(
         &mut self,
         now: Moment,
-        epoch: Epoch,
+        (job, epoch): (Option<JobIdentity>, Epoch),
         assignment: Assignment,
         outputs: &mut Vec<AgentOutput>,
     ) {
@@ -240,7 +240,7 @@ impl Agent {
         self.workers = Workers::starting(epoch, assignment.workers);
         for local in self.workers.alive() {
             let most = self.policy.restart_budget;
-            let environment = environment(epoch, &assignment, local, most);
+            let environment = environment((job, epoch), &assignment, local, most);
             outputs.push(AgentOutput::Start { epoch, local, environment });
             self.figures.starts += 1;
         }

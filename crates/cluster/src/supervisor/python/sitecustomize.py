@@ -22,6 +22,8 @@ PART_OF_TIMEOUT = 0.1
 USUAL_TIMEOUT = 300.0  # the constructor's own
 # Where rank 0 writes whose the store is, and how long another rank looks for that.
 OWNER = "telltale/owner"
+# And which of the jobs with this name it is of, where its agent says so.
+IDENTITY = "telltale/job"
 OWNER_WITHIN = 5.0
 
 
@@ -164,11 +166,15 @@ def awaited(store):
             # Before this rank is counted as one of the store's. It fails as the next would.
             alone = dict(named, wait_for_workers=False)
             first = store(host_name, port, world_size, is_master, *rest, **alone)
-            found = claim(first) if is_master else owner_of(first)
-            if found and found != owner():
+            if is_master:
+                claim(first)
+                found, own = None, None
+            else:
+                found, own = owners(first)
+            if found != own:
                 raise RuntimeError(
                     "the store at %s port %s is that of %s, and this rank is of %s; is another job's rank 0 there?"
-                    % (host_name, port, found, owner())
+                    % (host_name, port, found, own)
                 )
         return store(host_name, port, world_size, is_master, *rest, **named)
 
@@ -182,21 +188,42 @@ def owner():
     return "job %s, epoch %s, %s ranks" % tuple(values) if all(values) else None
 
 
+def identity():
+    """Which of the jobs with this name this is; nothing where no agent has told."""
+    return os.environ.get("TELLTALE_JOB_IDENTITY")
+
+
 def claim(store):
     """Says whose a store is. The server lives on in the one that is opened next."""
     try:
+        # Who finds an owner finds this as well.
+        if identity():
+            store.set(IDENTITY, identity())
         store.set(OWNER, owner())
     except Exception:
         pass
 
 
-def owner_of(store):
-    """Whose a store is; nothing where rank 0 does not say."""
+def owners(store):
+    """Whose a store is, and whose this rank; the same where rank 0 does not say."""
+    found = written(store, OWNER)
+    if found == owner() and identity():
+        job = written(store, IDENTITY)
+        if job:
+            return tuple("%s, identity %s" % (found, one) for one in (job, identity()))
+    return found or owner(), owner()
+
+
+def written(store, name):
+    """What rank 0 has written there; nothing where it writes nothing."""
     import datetime
 
     try:
-        store.wait([OWNER], datetime.timedelta(seconds=OWNER_WITHIN))
-        return store.get(OWNER).decode()
+        # A store that can say so at once need not be waited for: the owner is written last.
+        if name == IDENTITY and hasattr(store, "check") and not store.check([name]):
+            return None
+        store.wait([name], datetime.timedelta(seconds=OWNER_WITHIN))
+        return store.get(name).decode()
     except Exception:
         return None
 

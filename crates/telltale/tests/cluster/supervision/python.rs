@@ -255,7 +255,8 @@ fn a_rank_of_another_job_or_epoch_is_refused_by_the_store() {
     let port = free.expect("the loopback has a free port").port().to_string();
     with_supervisor(settings, async |mut supervisor| {
         let begin =
-            |supervisor: &mut Supervisor, local: u32, rank: &str, job: &str, epoch: &str| {
+            |supervisor: &mut Supervisor, local: u32, rank: &str, job: [&str; 2], epoch: &str| {
+                let [job, identity] = job;
                 let environment = [
                     ("RANK", rank),
                     ("WORLD_SIZE", "2"),
@@ -264,25 +265,31 @@ fn a_rank_of_another_job_or_epoch_is_refused_by_the_store() {
                     ("TORCHELASTIC_RUN_ID", job),
                     ("TORCHELASTIC_USE_AGENT_STORE", "False"),
                     ("TELLTALE_EPOCH", epoch),
+                    ("TELLTALE_JOB_IDENTITY", identity),
                 ];
                 let environment = environment.map(|(name, value)| (name, value.to_owned()));
                 supervisor.start(EPOCH, LocalRank(local), &environment);
             };
-        begin(&mut supervisor, 0, "0", "ours", "3");
-        begin(&mut supervisor, 1, "1", "theirs", "3");
-        begin(&mut supervisor, 2, "1", "ours", "2");
+        begin(&mut supervisor, 0, "0", ["ours", "00ab"], "3");
+        begin(&mut supervisor, 1, "1", ["theirs", "00ab"], "3");
+        begin(&mut supervisor, 2, "1", ["ours", "00ab"], "2");
+        // Another job of the same name, epoch and size.
+        begin(&mut supervisor, 3, "1", ["ours", "00cd"], "3");
         let mut refused = 0;
-        while refused < 2 {
+        while refused < 3 {
             match next(&mut supervisor).await {
-                Event::Exited { local: LocalRank(1 | 2), exit: Exit::Code(1), .. } => refused += 1,
+                Event::Exited { local: LocalRank(1..=3), exit: Exit::Code(1), .. } => refused += 1,
                 Event::Exited { exit, .. } => panic!("{exit}: {}", log(&scratch, 1)),
                 _ => {}
             }
         }
         let words = "is that of job ours, epoch 3, 2 ranks, and this rank is of job";
         wait_until("both to say why", PATIENCE, || log(&scratch, 1).matches(words).count() == 2);
+        let words = "is that of job ours, epoch 3, 2 ranks, identity 00ab, and this rank is of job ours, epoch 3, \
+                     2 ranks, identity 00cd;";
+        wait_until("the other to say why", PATIENCE, || log(&scratch, 1).contains(words));
         // Rank 0 has counted none of them as its own.
-        begin(&mut supervisor, 3, "1", "ours", "3");
+        begin(&mut supervisor, 4, "1", ["ours", "00ab"], "3");
         let mut joined = 0;
         while joined < 2 {
             match next(&mut supervisor).await {
