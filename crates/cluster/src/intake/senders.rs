@@ -3,7 +3,7 @@
 //!
 //! Nothing here opens a socket or a file: the kernel has said whose it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +13,9 @@ use telltale_server::log;
 
 /// The time from one look at the agent's processes to the next: strangers can cause one each time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a user is verified after a process of it was seen: one look can miss what moves from one parent to
+/// another meanwhile.
+const KEPT: Duration = Duration::from_secs(5);
 /// Processes of the agent that are looked at.
 const MAX_PROCESSES: usize = 4096;
 /// Users who are logged as strangers.
@@ -31,9 +34,11 @@ pub(crate) struct Senders {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Users of the agent's processes, as of the last look.
-    users: BTreeSet<u32>,
+    /// Users of the agent's processes, and when one of each was seen last.
+    users: BTreeMap<u32, Instant>,
     looked: Option<Instant>,
+    /// Users who have been verified: that their processes have ended is no news.
+    former: BTreeSet<u32>,
     logged: BTreeSet<u32>,
 }
 
@@ -56,21 +61,24 @@ impl Senders {
         user == 0 || user == self.own
     }
 
+    /// Whether what this user sent was evidence before.
+    pub(crate) fn had(&self, user: u32) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).former.contains(&user)
+    }
+
     /// Whether what this user sends is evidence.
     pub(crate) fn has(&self, user: u32) -> bool {
         if self.is_own(user) {
             return true;
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.users.contains(&user) {
-            return true;
+        let now = Instant::now();
+        if known.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK_AGAIN) {
+            known.look(users_below(self.pid), now);
         }
-        if known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
-            known.users = users_below(self.pid);
-            known.looked = Some(Instant::now());
-        }
-        let is_known = known.users.contains(&user);
-        if !is_known && known.logged.len() < MAX_LOGGED && known.logged.insert(user) {
+        let is_known = known.users.contains_key(&user);
+        let is_news = !is_known && !known.former.contains(&user);
+        if is_news && known.logged.len() < MAX_LOGGED && known.logged.insert(user) {
             let Self { what, remedy, .. } = self;
             log::warn(&format!(
                 "{what} of user {user} are shown and decide nothing: none of this node's workers runs \
@@ -78,6 +86,20 @@ impl Senders {
             ));
         }
         is_known
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// Takes in the users of all processes at one moment.
+    fn look(&mut self, users: BTreeSet<u32>, now: Instant) {
+        self.looked = Some(now);
+        let room = MAX_PROCESSES.saturating_sub(self.former.len());
+        let new: Vec<u32> = users.difference(&self.former).copied().take(room).collect();
+        self.former.extend(new);
+        self.users.extend(users.into_iter().map(|user| (user, now)));
+        self.users.retain(|_, seen| now.duration_since(*seen) < KEPT);
     }
 }
 
@@ -116,7 +138,7 @@ mod tests {
 
     use telltale_harness::{ChildGuard, as_user, needs_root};
 
-    use super::{Senders, users_below};
+    use super::*;
 
     #[test]
     fn users_of_processes_that_were_started_here_are_known_and_others_not() {
@@ -134,5 +156,23 @@ mod tests {
         });
         assert!(users_below(std::process::id()).contains(&61_005));
         child.kill();
+        telltale_harness::wait_until(
+            "it to be forgotten",
+            std::time::Duration::from_secs(60),
+            || !senders.has(61_005),
+        );
+        assert!(senders.had(61_005) && !senders.had(61_006));
+    }
+
+    #[test]
+    fn a_user_is_verified_for_a_while_after_its_last_process_was_seen() {
+        let mut known = Known::default();
+        let start = Instant::now();
+        known.look(BTreeSet::from([7, 8]), start);
+        known.look(BTreeSet::from([8]), start + LOOK_AGAIN);
+        assert!(known.users.contains_key(&7), "one look may miss a process");
+        known.look(BTreeSet::from([8]), start + KEPT);
+        assert_eq!(known.users.keys().copied().collect::<Vec<_>>(), [8]);
+        assert_eq!(known.former, BTreeSet::from([7, 8]));
     }
 }

@@ -3,7 +3,8 @@
 //! A file is known by its device and inode, so one that was renamed is not read twice, and one that
 //! took its name is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +26,7 @@ pub(super) const MAX_WHOLE_BYTES: u64 = 16 << 20;
 /// The same of files that may be anybody's.
 const MAX_UNVERIFIED_FILES: usize = 64;
 /// Names of one directory that are looked at.
-const MAX_NAMES: usize = 16_384;
+pub(super) const MAX_NAMES: usize = 16_384;
 
 /// A file's name, and whether anything in its directory can be evidence.
 pub(super) struct Named {
@@ -44,9 +45,17 @@ pub(super) struct Opened {
 /// Device and inode.
 pub(super) type Identity = (u64, u64);
 
+/// Which files of a directory are followed.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// The workers' files that have been found and are still there.
+    verified: BTreeSet<PathBuf>,
+}
+
 /// How far each file has been read.
 #[derive(Debug, Default)]
 pub(super) struct Files {
+    listing: Listing,
     read_bytes: BTreeMap<Identity, u64>,
 }
 
@@ -58,11 +67,13 @@ impl Files {
         counts: &mut ReaderCounts,
     ) -> Self {
         let mut files = Self::default();
+        let mut listing = Listing::default();
         for Opened { status, .. } in
-            all(path, owners, counts).filter_map(|named| named.open(owners))
+            listing.look(path, owners, counts).filter_map(|named| named.open(owners))
         {
             files.read_bytes.insert(identity(&status), status.len());
         }
+        files.listing = listing;
         files
     }
 
@@ -75,7 +86,8 @@ impl Files {
         mut take: impl FnMut(&[u8], Sender, &mut ReaderCounts),
     ) {
         let before = std::mem::take(&mut self.read_bytes);
-        let opened = all(path, owners, counts).filter_map(|named| named.open(owners));
+        let named = self.listing.look(path, owners, counts);
+        let opened = named.filter_map(|named| named.open(owners));
         for Opened { mut file, status, sender, .. } in opened {
             let identity = identity(&status);
             let from = before.get(&identity).copied().unwrap_or(0);
@@ -117,43 +129,67 @@ fn read_lines(
     u64::try_from(end + 1).unwrap_or(0)
 }
 
-/// The file at `path`, or those in the directory there whose names do not begin with a dot, in their
-/// order. Those that may be anybody's have a limit of their own, so that they take nobody's place.
-pub(super) fn all(
-    path: &Path,
-    owners: &mut Owners,
-    counts: &mut ReaderCounts,
-) -> impl Iterator<Item = Named> + use<> {
-    let mut named = Vec::new();
-    match std::fs::read_dir(path) {
-        Ok(listed) => {
-            let directory = owners.directory(path);
-            let (mut verified, mut unverified) = (0, 0);
-            let entries = listed.flatten();
-            let seen = entries.filter(|one| !one.file_name().as_encoded_bytes().starts_with(b"."));
-            for (place, entry) in seen.enumerate() {
-                let status = if place < MAX_NAMES { entry.metadata().ok() } else { None };
-                let sender = status.map(|status| owners.file(directory, &status));
-                let (count, limit) = match sender {
-                    Some(Sender::Verified) => (&mut verified, MAX_FILES),
-                    Some(Sender::Unverified) => (&mut unverified, MAX_UNVERIFIED_FILES),
-                    None => (&mut unverified, 0),
-                };
-                if *count < limit {
-                    *count += 1;
-                    named.push(Named { path: entry.path(), directory });
-                } else {
-                    counts.files_left_out = counts.files_left_out.saturating_add(1);
+// === impl Listing ===
+
+impl Listing {
+    /// The file at `path`, or those in the directory there whose names do not begin with a dot, in their
+    /// order. The workers' files that were found before come before all other names, and those that may be
+    /// anybody's have a limit of their own, so that they take nobody's place.
+    pub(super) fn look(
+        &mut self,
+        path: &Path,
+        owners: &mut Owners,
+        counts: &mut ReaderCounts,
+    ) -> impl Iterator<Item = Named> + use<> {
+        let mut named = Vec::new();
+        match std::fs::read_dir(path) {
+            Ok(listed) => {
+                let directory = owners.directory(path);
+                self.verified.retain(|path| is_verified(path, directory, owners));
+                let mut left_out = 0;
+                let mut unverified = 0;
+                let entries = listed.take(MAX_NAMES + 1).flatten();
+                let names = entries.filter(|one| !is_hidden(&one.file_name()));
+                for (place, path) in names.map(|entry| entry.path()).enumerate() {
+                    if self.verified.contains(&path) {
+                        continue;
+                    }
+                    if place >= MAX_NAMES {
+                        // Those behind it are not even counted.
+                        left_out += 1;
+                    } else if is_verified(&path, directory, owners) {
+                        match self.verified.len() < MAX_FILES {
+                            true => _ = self.verified.insert(path),
+                            false => left_out += 1,
+                        }
+                    } else if unverified < MAX_UNVERIFIED_FILES {
+                        unverified += 1;
+                        named.push(Named { path, directory });
+                    } else {
+                        left_out += 1;
+                    }
                 }
+                counts.files_left_out = counts.files_left_out.saturating_add(left_out);
+                let verified = self.verified.iter().cloned();
+                named.extend(verified.map(|path| Named { path, directory }));
+            }
+            Err(_) => {
+                let directory = owners.directory(path.parent().unwrap_or(Path::new("/")));
+                named.push(Named { path: path.to_owned(), directory });
             }
         }
-        Err(_) => {
-            let directory = owners.directory(path.parent().unwrap_or(Path::new("/")));
-            named.push(Named { path: path.to_owned(), directory });
-        }
+        named.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        named.into_iter()
     }
-    named.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    named.into_iter()
+}
+
+fn is_verified(path: &Path, directory: Sender, owners: &mut Owners) -> bool {
+    let status = std::fs::symlink_metadata(path).ok();
+    status.is_some_and(|status| owners.file(path, directory, &status) == Sender::Verified)
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
 }
 
 pub(super) fn identity(status: &Metadata) -> Identity {
@@ -162,12 +198,12 @@ pub(super) fn identity(status: &Metadata) -> Identity {
 
 impl Named {
     /// A regular file; nothing where it is a link, a pipe, or not to be read.
-    pub(super) fn open(self, owners: &Owners) -> Option<Opened> {
+    pub(super) fn open(self, owners: &mut Owners) -> Option<Opened> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
         let status = file.metadata().ok().filter(Metadata::is_file)?;
         // What is open counts: the name may have been another file's before.
-        let sender = owners.file(self.directory, &status);
+        let sender = owners.file(&self.path, self.directory, &status);
         Some(Opened { path: self.path, file, status, sender })
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::ReaderCounts;
-use super::files::{self, Identity, Opened, read_whole};
+use super::files::{self, Identity, Listing, Opened, read_whole};
 use super::inspector::whole_us;
 use super::owners::Owners;
 use crate::group::GroupId;
@@ -34,6 +34,7 @@ type Written = (i64, i64, u64);
 /// What has been told of each rank.
 #[derive(Debug, Default)]
 pub(super) struct Dumps {
+    listing: Listing,
     /// When each file was written last, as the system says it, and how long it was.
     seen: BTreeMap<Identity, Written>,
     ranks: BTreeMap<Rank, Progress>,
@@ -98,8 +99,10 @@ impl Dumps {
     ) {
         self.ranks.clear();
         self.unverified.clear();
-        let there = files::all(path, owners, counts).filter_map(|named| named.open(owners));
-        self.seen = there.map(|opened| state(&opened.status)).collect();
+        let named = self.listing.look(path, owners, counts);
+        let there = named.filter_map(|named| named.open(owners));
+        // What was seen stays so: while no worker runs, its user's files are not told from others'.
+        self.seen.extend(there.map(|opened| state(&opened.status)));
     }
 
     /// Reads the dumps that were written since the last look, and gives `put` what is new in them, and
@@ -112,7 +115,8 @@ impl Dumps {
         mut put: impl FnMut(Entry, Sender),
     ) {
         let before = std::mem::take(&mut self.seen);
-        let opened = files::all(path, owners, counts).filter_map(|named| named.open(owners));
+        let named = self.listing.look(path, owners, counts);
+        let opened = named.filter_map(|named| named.open(owners));
         for Opened { path, file, status, sender } in opened {
             let (identity, written) = state(&status);
             self.seen.insert(identity, written);

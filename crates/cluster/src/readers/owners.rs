@@ -11,6 +11,8 @@ use telltale_server::log;
 use crate::intake::Sender;
 use crate::intake::senders::Senders;
 
+/// The owner's group may write.
+const GROUP_WRITE: u32 = 0o020;
 /// Others than the owner and its group may write.
 const OTHERS_WRITE: u32 = 0o002;
 /// In this directory nobody exchanges another user's file.
@@ -23,26 +25,35 @@ const MAX_LOGGED: usize = 16;
 pub(super) struct Owners {
     senders: Senders,
     logged: BTreeSet<PathBuf>,
+    /// Owners of files that were logged since their group may write.
+    logged_groups: BTreeSet<u32>,
 }
 
 impl Owners {
     pub(super) fn new() -> Self {
         const WHAT: &str = "files";
         const REMEDY: &str = "where one should write some, run a worker as that user";
-        Self { senders: Senders::new(WHAT, REMEDY), logged: BTreeSet::new() }
+        Self {
+            senders: Senders::new(WHAT, REMEDY),
+            logged: BTreeSet::new(),
+            logged_groups: BTreeSet::new(),
+        }
     }
 
     /// Whether anything in this directory can be evidence.
     pub(super) fn directory(&mut self, path: &Path) -> Sender {
         let Ok(status) = std::fs::metadata(path) else { return Sender::Unverified };
-        let is_kept = status.mode() & OTHERS_WRITE == 0 || status.mode() & STICKY != 0;
+        let is_kept = !may_others_write(&status) || status.mode() & STICKY != 0;
         if is_kept && self.senders.has(status.uid()) {
             return Sender::Verified;
         }
-        if self.logged.len() < MAX_LOGGED && self.logged.insert(path.to_owned()) {
+        // Between two epochs its owner may have no process.
+        let is_news = !is_kept || !self.senders.had(status.uid());
+        if is_news && self.logged.len() < MAX_LOGGED && self.logged.insert(path.to_owned()) {
             log::warn(&format!(
                 "files in {} are shown and decide nothing: users who run no worker can exchange files \
-                 there; give it to the workers' user, and set its sticky bit (chmod +t) if all may write",
+                 there; give it to the workers' user, and set its sticky bit (chmod +t) if others or its \
+                 group may write",
                 path.display()
             ));
         }
@@ -50,10 +61,30 @@ impl Owners {
     }
 
     /// Whether a file with this status is evidence, in a directory where anything can be or nothing.
-    pub(super) fn file(&self, directory: Sender, status: &Metadata) -> Sender {
-        match status.mode() & OTHERS_WRITE == 0 && self.senders.has(status.uid()) {
-            true => directory,
-            false => Sender::Unverified,
+    pub(super) fn file(&mut self, path: &Path, directory: Sender, status: &Metadata) -> Sender {
+        let owner = status.uid();
+        // A link's own mode says nothing.
+        if !status.is_file() || !self.senders.has(owner) {
+            return Sender::Unverified;
         }
+        if !may_others_write(status) {
+            return directory;
+        }
+        if self.logged_groups.len() < MAX_LOGGED && self.logged_groups.insert(owner) {
+            log::warn(&format!(
+                "{} is shown and decides nothing, as other files that users other than their owner {owner} \
+                 may write: all may, or its group {}; run workers with `umask 022`",
+                path.display(),
+                status.gid()
+            ));
+        }
+        Sender::Unverified
     }
+}
+
+/// Whether a user other than the owner and root may write. A group with the owner's number is taken for the owner's
+/// own, as is made for each user where the usual umask is 002; in group 0 are root's.
+fn may_others_write(status: &Metadata) -> bool {
+    let is_own_group = status.gid() == status.uid() || status.gid() == 0;
+    status.mode() & OTHERS_WRITE != 0 || (status.mode() & GROUP_WRITE != 0 && !is_own_group)
 }

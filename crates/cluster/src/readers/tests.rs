@@ -259,6 +259,8 @@ fn what_others_may_have_written_is_shown_and_is_no_evidence() {
         (0o700, 0o666, false),
         (0o1777, 0o646, false),
         (0o777, 0o600, false),
+        // The group is the owner's own here.
+        (0o775, 0o664, true),
     ] {
         let place = Scratch::new();
         let directory = place.join("dumps");
@@ -316,4 +318,74 @@ fn files_of_another_user_change_nothing_of_the_workers_files() {
     std::fs::write(&own, ended(6)).unwrap();
     reader.look(&intake);
     assert_eq!(shown(&intake).0, [(3, 5, 5)]);
+}
+
+#[test]
+fn what_a_shared_group_may_have_written_is_no_evidence() {
+    if !telltale_harness::needs_root("readers::what_a_shared_group_may_have_written") {
+        return;
+    }
+    const SHARED: u32 = 61_057;
+    let own = rustix::process::geteuid().as_raw();
+    let owned = |path: &Path, group: u32, mode: u32| {
+        std::os::unix::fs::chown(path, Some(own), Some(group)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let text = dump(&[(4, "gloo:barrier", "completed", "2000000")]);
+    for (of_directory, of_file, group, is_evidence) in [
+        (0o755, 0o644, SHARED, true),
+        (0o755, 0o664, SHARED, false),
+        (0o775, 0o644, SHARED, false),
+        (0o1775, 0o644, SHARED, true),
+        (0o775, 0o664, own, true),
+    ] {
+        let place = Scratch::new();
+        let directory = place.join("dumps");
+        std::fs::create_dir(&directory).unwrap();
+        let path = directory.join("trace_3");
+        std::fs::write(&path, &text).unwrap();
+        owned(&path, group, of_file);
+        owned(&directory, group, of_directory);
+        let intake = intake();
+        Reader::new(Format::FlightRecorder, &directory).look(&intake);
+        let expected = if is_evidence { (vec![(3, 4, 4)], 0) } else { (vec![], 2) };
+        assert_eq!(shown(&intake), expected, "{of_directory:o} {of_file:o} {group}");
+    }
+}
+
+#[test]
+fn names_of_another_user_hide_no_file_that_was_found_and_are_not_all_read() {
+    if !telltale_harness::needs_root("readers::names_of_another_user_hide_no_file") {
+        return;
+    }
+    let place = Scratch::new();
+    let ended = |number| dump(&[(number, "gloo:barrier", "completed", "2000000")]);
+    let own = |rank: u32| place.join(format!("nccl_trace_rank_{rank}"));
+    (0..4).for_each(|rank| std::fs::write(own(rank), ended(4)).unwrap());
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let intake = intake();
+    reader.look(&intake);
+    let ranks = |number| (0..4).map(|rank| (rank, number, number)).collect::<Vec<_>>();
+    assert_eq!(shown(&intake).0, ranks(4));
+    // As many names again as are looked at, all of one file.
+    let strange = place.join("a");
+    std::fs::write(&strange, "").unwrap();
+    std::os::unix::fs::chown(&strange, Some(61_054), None).unwrap();
+    for number in 0..2 * files::MAX_NAMES {
+        let name = place.join(format!("b_{number}"));
+        // A file has so many names at most on some file systems.
+        if number % 16_384 == 0 {
+            std::fs::write(&name, "").unwrap();
+            std::os::unix::fs::chown(&name, Some(61_054), None).unwrap();
+        } else {
+            let first = place.join(format!("b_{}", number / 16_384 * 16_384));
+            std::fs::hard_link(first, name).unwrap();
+        }
+    }
+    (0..4).for_each(|rank| std::fs::write(own(rank), ended(5)).unwrap());
+    reader.look(&intake);
+    assert_eq!(shown(&intake).0, ranks(5));
+    let left_out = reader.counts().files_left_out;
+    let most = u64::try_from(files::MAX_NAMES).unwrap() + 1;
+    assert!(left_out <= most, "no more names are read than that: {left_out}");
 }
