@@ -132,3 +132,25 @@ impl Drop for Guard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supervisor::process::reads_of;
+
+    #[test]
+    fn an_environment_is_read_once_for_all_workers() {
+        let reads = |workers: u32| {
+            let scratch = telltale_harness::Scratch::new();
+            let record = Record::at(&scratch.join("workers"));
+            for number in 0..workers {
+                // Older than all processes, so that every environment is looked through.
+                let mark = format!("read-once-{number}");
+                record.add(&Origin { leader: Pid::INIT, started_ticks: 0, mark }).unwrap();
+            }
+            reads_of(|| note_strays(&record, "read-once-", None).unwrap())
+        };
+        let (one, eight) = (reads(1), reads(8));
+        assert!(one > 50 && eight < 2 * one, "{one} reads for one worker, {eight} for eight");
+    }
+}

@@ -38,7 +38,11 @@ pub(super) struct Lifetime {
 
 /// All workers of an agent that are not gone.
 #[derive(Debug, Default)]
-pub(super) struct Lifetimes(Mutex<Vec<Arc<Lifetime>>>);
+pub(super) struct Lifetimes {
+    workers: Mutex<Vec<Arc<Lifetime>>>,
+    /// The latest table that was read, and since when it holds: one look is for all workers that have ended.
+    table: Mutex<Option<(Instant, Arc<Table>)>>,
+}
 
 impl Lifetimes {
     /// Takes note of a worker, at once when it was started.
@@ -54,11 +58,25 @@ impl Lifetimes {
         lifetime
     }
 
-    /// What `one`, which has ended, has left. When no worker with a rank runs any more, that is
-    /// also every orphan that fell to this process: nobody else can have started it.
-    fn left_by(&self, one: &Lifetime, record: &Record) -> Vec<Process> {
+    /// The processes at a moment that is not before `since`.
+    fn table(&self, since: Instant) -> Arc<Table> {
+        let mut latest = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((read, table)) = &*latest
+            && *read >= since
+        {
+            return Arc::clone(table);
+        }
+        let read = Instant::now();
+        let table = Arc::new(Table::read());
+        *latest = Some((read, Arc::clone(&table)));
+        table
+    }
+
+    /// What `one`, which has ended, has left, at a moment that is not before `since`. When no worker with a rank
+    /// runs any more, that is also every orphan that fell to this process: nobody else can have started it.
+    fn left_by(&self, one: &Lifetime, since: Instant, record: &Record) -> Vec<Process> {
         let origin = std::slice::from_ref(&one.origin);
-        let table = Table::read();
+        let table = self.table(since);
         let mut left = table.followers(origin);
         // Without the note only what can be seen now is known.
         let mut noted = record.strays().unwrap_or_default();
@@ -81,7 +99,7 @@ impl Lifetimes {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Vec<Arc<Lifetime>>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.workers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -154,8 +172,9 @@ impl Lifetime {
         let mut asked = HashSet::new();
         let mut others = HashSet::new();
         let mut pause = PAUSES.0;
+        let mut since = ended;
         loop {
-            let mut left = all.left_by(self, record);
+            let mut left = all.left_by(self, since, record);
             // What belongs to another user cannot be ended by this one.
             left.retain(|process| !others.contains(&process.key()));
             if left.is_empty() {
@@ -173,8 +192,35 @@ impl Lifetime {
                     others.insert(process.key());
                 }
             }
+            since = Instant::now();
             sleep(pause).await;
             pause = (pause * 2).min(PAUSES.1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supervisor::process::reads_of;
+
+    #[test]
+    fn workers_that_end_together_look_at_the_processes_once() {
+        let scratch = telltale_harness::Scratch::new();
+        let record = Record::at(&scratch.join("workers"));
+        let lifetimes = Lifetimes::default();
+        // They are older than all processes, so every environment is looked through.
+        let begin = |number| {
+            let mark = format!("one-look-{number}");
+            lifetimes.begin(Origin { leader: getpid(), started_ticks: 0, mark }, true)
+        };
+        let ended: Vec<_> = (0..8).map(begin).collect();
+        let since = Instant::now();
+        let look = |one: &Lifetime, since| reads_of(|| lifetimes.left_by(one, since, &record));
+        let first = look(&ended[0], since);
+        let others: u64 = ended[1..].iter().map(|one| look(one, since)).sum();
+        assert!(first > 50 && others < first, "{first} reads for one, {others} for seven more");
+        let again = look(&ended[0], Instant::now());
+        assert!(again > first / 2, "what follows is seen: {again} reads, {first} before");
     }
 }

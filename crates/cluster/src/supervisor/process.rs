@@ -6,9 +6,10 @@
 //! A number is never trusted alone: it goes with the time at which its process began, and a signal
 //! goes through a descriptor that was compared with both.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -18,8 +19,6 @@ use rustix::process::{
 
 /// The variable by which a worker's descendants are known, wherever they have gone.
 pub(super) const MARK: &str = "TELLTALE_WORKER";
-/// How it begins in an environment.
-const MARK_BEGINS: &[u8] = b"TELLTALE_WORKER=";
 
 /// Bytes of a process's environment that are looked through; the mark is put in first by nobody, but
 /// the kernel gives a new program 128 KiB for one variable and rarely sees that much in all.
@@ -76,17 +75,18 @@ impl Process {
         matches!(self.state, b'Z' | b'X')
     }
 
-    pub(super) fn has_mark(&self, mark: &str) -> bool {
-        let wanted = format!("{MARK}={mark}");
-        self.has_variable(|variable| variable == wanted.as_bytes())
-    }
-
-    fn has_variable(&self, is_wanted: impl Fn(&[u8]) -> bool) -> bool {
-        let Ok(file) = fs::File::open(format!("/proc/{}/environ", self.pid)) else { return false };
+    /// The marks in its environment: one at most, unless somebody has put in another.
+    fn marks(&self) -> Marks {
         let mut environment = Vec::new();
-        // What cannot be read belongs to another user, so not to the worker.
-        let _ = file.take(MAX_ENVIRONMENT_BYTES).read_to_end(&mut environment);
-        environment.split(|byte| *byte == 0).any(is_wanted)
+        if let Ok(file) = fs::File::open(format!("/proc/{}/environ", self.pid)) {
+            // What cannot be read belongs to another user, so not to the worker.
+            let _ = file.take(MAX_ENVIRONMENT_BYTES).read_to_end(&mut environment);
+        }
+        let variables = environment.split(|byte| *byte == 0);
+        let values = variables.filter_map(|variable| {
+            variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec)
+        });
+        values.collect()
     }
 
     /// The same in words of the record, as the worker's with this mark.
@@ -109,31 +109,52 @@ impl Process {
     }
 }
 
+type Marks = Arc<[Vec<u8>]>;
+
 /// The processes of this machine at one moment.
 #[derive(Debug)]
-pub(super) struct Table(Vec<Process>);
+pub(super) struct Table {
+    processes: Vec<Process>,
+    /// The marks of those that were asked for theirs: an environment is read once, for all workers.
+    marks: Mutex<HashMap<Pid, Marks>>,
+}
 
 impl Table {
     pub(super) fn read() -> Self {
-        Self(all())
+        Self { processes: all(), marks: Mutex::default() }
+    }
+
+    fn marks(&self, process: &Process) -> Marks {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(marks.entry(process.pid).or_insert_with(|| process.marks()))
     }
 
     /// All living processes of these workers and what descends from them, but for the leaders
     /// themselves.
     pub(super) fn followers(&self, origins: &[Origin]) -> Vec<Process> {
-        let known: Vec<(&Origin, bool)> =
-            origins.iter().map(|origin| (origin, self.has_leader(origin))).collect();
+        let leaders: HashMap<i32, &Origin> = origins
+            .iter()
+            .filter(|origin| self.has_leader(origin))
+            .map(|origin| (origin.leader.as_raw_nonzero().get(), origin))
+            .collect();
+        let mut began: HashMap<&[u8], u64> = HashMap::new();
+        for origin in origins {
+            let ticks = began.entry(origin.mark.as_bytes()).or_insert(origin.started_ticks);
+            *ticks = origin.started_ticks.min(*ticks);
+        }
+        let Some(first) = began.values().min().copied() else { return Vec::new() };
+        let is_after = |process: &Process, ticks: u64| process.started_ticks >= ticks;
         let belongs = |process: &Process| {
-            known.iter().any(|(origin, leader_is_there)| {
-                process.started_ticks >= origin.started_ticks
-                    && ((*leader_is_there
-                        && process.session == origin.leader.as_raw_nonzero().get())
-                        || (!process.is_dead() && process.has_mark(&origin.mark)))
-            })
+            let leader = leaders.get(&process.session);
+            leader.is_some_and(|origin| is_after(process, origin.started_ticks))
+                || (!process.is_dead()
+                    && is_after(process, first)
+                    && self.marks(process).iter().any(|mark| {
+                        began.get(&mark[..]).is_some_and(|ticks| is_after(process, *ticks))
+                    }))
         };
-        let is_leader = |process: &Process| {
-            known.iter().any(|(origin, is_there)| *is_there && process.pid == origin.leader)
-        };
+        let is_leader =
+            |process: &Process| leaders.contains_key(&process.pid.as_raw_nonzero().get());
         let mut followers = self.with_descendants(|process| belongs(process) || is_leader(process));
         followers.retain(|process| !is_leader(process));
         followers
@@ -147,7 +168,8 @@ impl Table {
         if agent == Pid::INIT {
             return Vec::new();
         }
-        let Some(session) = self.0.iter().find(|one| one.pid == agent).map(|one| one.session)
+        let Some(session) =
+            self.processes.iter().find(|one| one.pid == agent).map(|one| one.session)
         else {
             return Vec::new();
         };
@@ -157,7 +179,7 @@ impl Table {
                 && process.session != session
                 && !is_known(process.pid)
                 && !process.is_dead()
-                && !process.has_variable(|variable| variable.starts_with(MARK_BEGINS))
+                && self.marks(process).is_empty()
         })
     }
 
@@ -170,31 +192,38 @@ impl Table {
     pub(super) fn hidden_followers(&self, origin: &Origin) -> Vec<Process> {
         let mut hidden = self.followers(std::slice::from_ref(origin));
         let leader = origin.leader.as_raw_nonzero().get();
-        hidden.retain(|process| process.session != leader && !process.has_mark(&origin.mark));
+        let has_mark = |process: &Process| {
+            self.marks(process).iter().any(|mark| mark == origin.mark.as_bytes())
+        };
+        hidden.retain(|process| process.session != leader && !has_mark(process));
         hidden
     }
 
     /// Whether a worker itself runs.
     pub(super) fn has_living_leader(&self, origin: &Origin) -> bool {
-        self.0.iter().any(|process| process.key() == origin.key() && !process.is_dead())
+        self.processes.iter().any(|process| process.key() == origin.key() && !process.is_dead())
     }
 
     /// The living ones among the roots and all that descends from them.
     fn with_descendants(&self, is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
-        let mut found: HashSet<Pid> =
-            self.0.iter().filter(|process| is_root(process)).map(|process| process.pid).collect();
+        let mut found: HashSet<Pid> = self
+            .processes
+            .iter()
+            .filter(|process| is_root(process))
+            .map(|process| process.pid)
+            .collect();
         let mut waiting: Vec<Pid> = found.iter().copied().collect();
         while let Some(parent) = waiting.pop() {
             let parent = parent.as_raw_nonzero().get();
-            let children = self.0.iter().filter(|process| process.parent == parent);
+            let children = self.processes.iter().filter(|process| process.parent == parent);
             waiting.extend(children.map(|child| child.pid).filter(|pid| found.insert(*pid)));
         }
         let living = |process: &&Process| !process.is_dead() && found.contains(&process.pid);
-        self.0.iter().filter(living).copied().collect()
+        self.processes.iter().filter(living).copied().collect()
     }
 
     fn has_leader(&self, origin: &Origin) -> bool {
-        self.0.iter().any(|process| process.key() == origin.key())
+        self.processes.iter().any(|process| process.key() == origin.key())
     }
 }
 
@@ -231,6 +260,19 @@ fn all() -> Vec<Process> {
         entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
     };
     entries.filter_map(Result::ok).filter_map(pid).filter_map(Process::read).collect()
+}
+
+/// How often this thread reads from files while it does this (proc(5), `/proc/<pid>/io`).
+#[cfg(test)]
+pub(super) fn reads_of<T>(act: impl FnOnce() -> T) -> u64 {
+    let reads = || {
+        let text = fs::read_to_string("/proc/thread-self/io").expect("the kernel counts");
+        let line = text.lines().find_map(|line| line.strip_prefix("syscr: "));
+        line.and_then(|number| number.parse::<u64>().ok()).expect("a number")
+    };
+    let before = reads();
+    act();
+    reads() - before
 }
 
 #[cfg(test)]
