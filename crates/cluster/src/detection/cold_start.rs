@@ -71,35 +71,80 @@ fn links(class: &[u32], keys: &[Key], cells: &[Cell]) -> (Links, BTreeSet<u32>) 
 }
 
 /// The nodes that stand out, and by how much: the one that does most, then the next among the rest.
-fn outstanding(mut links: Links, known_before: &BTreeSet<u32>) -> Vec<(u32, f32)> {
+fn outstanding(links: Links, known_before: &BTreeSet<u32>) -> Vec<(u32, f32)> {
+    let mut rest = Rest::of(links);
     let mut found = Vec::new();
-    while let Some((node, offset)) = most_outstanding(&links, known_before) {
+    while let Some((node, offset)) = rest.most_outstanding(known_before) {
         found.push((node, offset));
-        links.retain(|(one, other), _| *one != node && *other != node);
+        rest.remove(node);
     }
     found
 }
 
-fn most_outstanding(links: &Links, known_before: &BTreeSet<u32>) -> Option<(u32, f32)> {
-    let mut of_nodes: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
-    let mut all = Sample::default();
-    for ((one, other), level) in links {
-        of_nodes.entry(*one).or_default().push(*level);
-        of_nodes.entry(*other).or_default().push(*level);
-        all.add(*level);
+/// The links of nodes that have not been found. What is known of each node is kept from one to the next.
+struct Rest {
+    /// The other ends of each node's links, and their levels; also of those that have been found.
+    ends: BTreeMap<u32, Vec<(u32, f32)>>,
+    /// The levels of each node's links in order; nodes without any are not there.
+    of_nodes: BTreeMap<u32, Vec<f32>>,
+    count: usize,
+    all: Sample,
+}
+
+impl Rest {
+    fn of(links: Links) -> Self {
+        let mut ends: BTreeMap<u32, Vec<(u32, f32)>> = BTreeMap::new();
+        let mut all = Sample::default();
+        for ((one, other), level) in &links {
+            ends.entry(*one).or_default().push((*other, *level));
+            ends.entry(*other).or_default().push((*one, *level));
+            all.add(*level);
+        }
+        let levels = |ends: &Vec<(u32, f32)>| {
+            let mut levels: Vec<f32> = ends.iter().map(|(_, level)| *level).collect();
+            levels.sort_unstable_by(f32::total_cmp);
+            levels
+        };
+        let of_nodes = ends.iter().map(|(node, ends)| (*node, levels(ends))).collect();
+        Self { ends, of_nodes, count: links.len(), all }
     }
-    let is_new =
-        |(node, own): &(u32, Vec<f32>)| own.len() >= FEWEST_LINKS && !known_before.contains(node);
-    let nodes = of_nodes.len() as f64;
-    let could_prove =
-        |(_, own): &(u32, Vec<f32>)| nodes * RARE.recip() <= ways(links.len(), own.len());
-    let standing = of_nodes.into_iter().filter(is_new).filter(could_prove);
-    let standing = standing.filter_map(|(node, mut own)| {
-        let (offset, bound) = compared(&mut own, all)?;
-        (offset >= SMALLEST_EFFECT && offset >= bound).then_some((node, offset, offset / bound))
-    });
-    let most = standing.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
-    Some((most.0, most.1))
+
+    fn most_outstanding(&self, known_before: &BTreeSet<u32>) -> Option<(u32, f32)> {
+        let is_new = |(node, own): &(&u32, &Vec<f32>)| {
+            own.len() >= FEWEST_LINKS && !known_before.contains(node)
+        };
+        let nodes = self.of_nodes.len() as f64;
+        let could_prove =
+            |(_, own): &(&u32, &Vec<f32>)| nodes * RARE.recip() <= ways(self.count, own.len());
+        let standing = self.of_nodes.iter().filter(is_new).filter(could_prove);
+        let standing = standing.filter_map(|(node, own)| {
+            let (offset, bound) = compared(own, self.all)?;
+            (offset >= SMALLEST_EFFECT && offset >= bound).then_some((
+                *node,
+                offset,
+                offset / bound,
+            ))
+        });
+        let most = standing.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+        Some((most.0, most.1))
+    }
+
+    /// Takes off a node and its links.
+    fn remove(&mut self, node: u32) {
+        self.of_nodes.remove(&node);
+        for (other, level) in self.ends.remove(&node).unwrap_or_default() {
+            // One that was found has taken its links with it.
+            let Some(levels) = self.of_nodes.get_mut(&other) else { continue };
+            if let Ok(position) = levels.binary_search_by(|one| one.total_cmp(&level)) {
+                levels.remove(position);
+            }
+            if levels.is_empty() {
+                self.of_nodes.remove(&other);
+            }
+            self.count -= 1;
+            self.all = self.all.without(&[level]);
+        }
+    }
 }
 
 /// In how many ways some of so many can be chosen.
@@ -107,12 +152,11 @@ fn ways(all: usize, chosen: usize) -> f64 {
     (0..chosen).map(|one| (all - one) as f64 / (one + 1) as f64).product()
 }
 
-/// How much slower a node's `own` links are than those it has no part in, and how much that must be.
-/// Nothing if there are too few others to know how different links are.
-fn compared(own: &mut [f32], all: Sample) -> Option<(f32, f32)> {
+/// How much slower a node's `own` links, in their order, are than those it has no part in, and how much that
+/// must be. Nothing if there are too few others to know how different links are.
+fn compared(own: &[f32], all: Sample) -> Option<(f32, f32)> {
     let others = all.without(own);
     let spread = others.deviation()?.max(SMALLEST_SPREAD);
-    own.sort_unstable_by(f32::total_cmp);
     // The lower of the two in the middle: half of a neighbour's links may be another's fault.
     let level = own[(own.len() - 1) / 2];
     let share = MEDIAN_OVER_MEAN * MEDIAN_OVER_MEAN / own.len() as f32 + 1.0 / others.count;
@@ -206,6 +250,24 @@ mod tests {
         found.sort_by_key(|one| one.0);
         assert_eq!(found.iter().map(|one| one.0).collect::<Vec<_>>(), [3, 9]);
         assert!(found.iter().all(|one| (1.0..1.3).contains(&one.1)), "{found:?}");
+    }
+
+    #[test]
+    fn hundreds_of_slow_nodes_among_ten_thousand_are_found_fast() {
+        // Each has eight neighbours; one in fifty is slow.
+        let (nodes, every) = (10_000, 50);
+        let links = (0..nodes).flat_map(|one| {
+            (1..=4).map(move |step| {
+                let other = (one + step) % nodes;
+                let slow = [one, other].iter().filter(|end| **end % every == 0).count();
+                let level = 11.0 + ((one * 7 + other * 3) % 5) as f32 / 10.0 + 1.1 * slow as f32;
+                ((one.min(other), one.max(other)), level)
+            })
+        });
+        let mut found: Vec<u32> =
+            outstanding(links.collect(), &BTreeSet::new()).iter().map(|one| one.0).collect();
+        found.sort_unstable();
+        assert!(found.into_iter().eq((0..nodes).filter(|node| node % every == 0)));
     }
 
     #[test]

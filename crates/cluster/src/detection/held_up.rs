@@ -27,18 +27,25 @@ pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> V
     if !held_up().any(|cell| cell.change.is_alarmed() && is_slow(&cell)) {
         return Vec::new();
     }
-    let nodes = Joined::by(held_up());
+    // An edge that has just nothing to say still joins its ends: a finding is known again by its nodes.
+    let joining = matrix.cells().iter().filter(|cell| {
+        cell.is_held_up
+            && matrix.is_recent(cell)
+            && [cell.from, cell.to].iter().all(|node| members.holds_slot(*node))
+    });
+    let mut joined = Joined::by(joining.chain(held_up()));
     let mut slow: BTreeMap<u32, Vec<&Cell>> = BTreeMap::new();
     held_up()
         .filter(is_slow)
-        .for_each(|cell| slow.entry(nodes.set_of(cell.from)).or_default().push(cell));
+        .for_each(|cell| slow.entry(joined.set_of(cell.from)).or_default().push(cell));
+    let mut sets = joined.sets();
     let alarmed =
         slow.into_iter().filter(|(_, cells)| cells.iter().any(|cell| cell.change.is_alarmed()));
     alarmed
         .map(|(set, cells)| {
             let is_news = cells.iter().any(|cell| matrix.is_news(cell));
-            let set = nodes.members_of(set);
-            Finding { is_news, ..finding(set, cells, members) }
+            let nodes = sets.remove(&set).unwrap_or_default();
+            Finding { is_news, ..finding(nodes, cells, members) }
         })
         .collect()
 }
@@ -76,22 +83,47 @@ impl Joined {
         for Cell { from, to, .. } in cells {
             let (one, other) = (joined.set_of(*from), joined.set_of(*to));
             joined.leader.insert(one.max(other), one.min(other));
-            // A short way for the next one who asks.
-            joined.leader.insert(*from, one.min(other));
-            joined.leader.insert(*to, one.min(other));
         }
         joined
     }
 
-    fn set_of(&self, node: u32) -> u32 {
-        let mut at = node;
-        while let Some(next) = self.leader.get(&at).filter(|next| **next != at) {
-            at = *next;
+    /// The number of a node's set. The way there is short for the next one who asks.
+    fn set_of(&mut self, node: u32) -> u32 {
+        let mut set = node;
+        while let Some(next) = self.leader.get(&set).filter(|next| **next != set) {
+            set = *next;
         }
-        at
+        let mut at = node;
+        while let Some(next) = self.leader.insert(at, set).filter(|next| *next != at) {
+            at = next;
+        }
+        set
     }
 
-    fn members_of(&self, set: u32) -> Vec<u32> {
-        self.leader.keys().copied().filter(|node| self.set_of(*node) == set).collect()
+    /// All sets, with their nodes in order.
+    fn sets(mut self) -> BTreeMap<u32, Vec<u32>> {
+        let nodes: Vec<u32> = self.leader.keys().copied().collect();
+        let mut sets: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        nodes.into_iter().for_each(|node| sets.entry(self.set_of(node)).or_default().push(node));
+        sets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_chain_is_one_set_and_is_found_fast() {
+        // Each edge joins a set to one with a smaller number: without short ways the last is far from its set.
+        let nodes = 200_000;
+        let mut joined = Joined { leader: BTreeMap::new() };
+        for node in (0..nodes).rev() {
+            let (one, other) = (joined.set_of(node), joined.set_of(node + 1));
+            joined.leader.insert(one.max(other), one.min(other));
+        }
+        let sets = joined.sets();
+        assert_eq!(sets.len(), 1);
+        assert!(sets[&0].iter().copied().eq(0..=nodes));
     }
 }

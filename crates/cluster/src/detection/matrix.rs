@@ -507,6 +507,11 @@ impl Matrix {
         cell.change.last().is_some() && cell.cadence.is_kept(self.looks)
     }
 
+    /// Whether the cell has said something not long ago.
+    pub(super) fn is_recent(&self, cell: &Cell) -> bool {
+        cell.change.last().is_some() && cell.cadence.last().saturating_add(IDLE_LOOKS) >= self.looks
+    }
+
     /// Whether the cell has had a window since the look before.
     pub(super) const fn is_news(&self, cell: &Cell) -> bool {
         cell.cadence.last() == self.looks

@@ -180,3 +180,34 @@ fn what_was_held_up_names_nobody_though_another_rank_or_size_of_its_node_is_alon
         }
     }
 }
+
+/// A chain from a to d whose last edge says nothing in some seconds.
+fn chain(node: u32, second: u32, is_quiet: bool, times: Times) -> Option<Observation> {
+    let mut observation = report(node, second, [times; 2], all_late)?;
+    observation.edges.retain(|edge| {
+        let ends = [edge.key.rank.0, edge.key.peer.0];
+        let is_end = |end| ends.contains(&end);
+        !(is_end(0) && is_end(3)) && !(is_quiet && is_end(2) && is_end(3))
+    });
+    Some(observation)
+}
+
+#[test]
+fn ranks_that_hold_each_other_up_are_told_of_together_though_one_edge_is_quiet_for_a_while() {
+    let mut job = Job::of(4);
+    for second in 0..45 {
+        let verdicts = job.second(|node| chain(node, second, false, as_usual));
+        assert_eq!(said(&verdicts), [], "{second} s");
+    }
+    let mut told = 0;
+    for second in 45..85 {
+        // Each pause is longer than those before it let one expect.
+        let is_quiet = (51..57).contains(&second) || second > 60;
+        let verdicts = job.second(|node| chain(node, second, is_quiet, all_slow));
+        told += verdicts.len();
+        for verdict in &verdicts {
+            assert_eq!(verdict.suspects.all().len(), 4, "{second} s: {verdict:?}");
+        }
+    }
+    assert!(told > 10, "{told}");
+}
