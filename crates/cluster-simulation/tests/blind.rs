@@ -6,6 +6,9 @@
 use telltale_cluster_simulation::faults::blind::{Broken, HEAD, Line, Score, groups, scores};
 use telltale_harness::rounds;
 
+/// With 12 jobs of each shape 0.969 of slow nodes and 0.966 of slow links were found in time.
+const LEAST_RECALL: f64 = 0.94;
+
 /// How many jobs of each shape are run.
 fn runs() -> u64 {
     let given = std::env::var("TELLTALE_BLIND_RUNS").ok();
@@ -35,11 +38,13 @@ fn nobody_healthy_is_named_for_long_or_evicted() {
 #[test]
 fn a_slow_node_is_named() {
     let all = run(Broken::Node);
-    assert!(all.precision() > 0.9 && all.recall() > 0.9);
+    assert_eq!(all.evicted, 0);
+    assert!(all.precision() > 0.99 && all.recall() > LEAST_RECALL);
 }
 
 #[test]
 fn a_slow_link_is_named() {
     let all = run(Broken::Link);
-    assert!(all.precision() > 0.9 && all.recall() > 0.9);
+    assert_eq!(all.evicted, 0);
+    assert!(all.precision() > 0.96 && all.recall() > LEAST_RECALL);
 }

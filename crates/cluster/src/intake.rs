@@ -86,7 +86,7 @@ pub enum Sender {
 /// What became of one post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Entries that were put into the queue.
+    /// Entries that made sense and were not dropped. Those of senders who are not verified are only shown.
     pub queued: usize,
     /// Entries that made no sense.
     pub refused: usize,

@@ -77,14 +77,14 @@ pub fn groups(broken: Broken, most: u32) -> Vec<Group> {
 pub struct Score {
     /// Jobs.
     pub runs: u32,
-    /// Jobs in which a healthy machine was named for ten looks or more: nobody who is at fault is among the
-    /// suspects, nor one who looks so by every smallest explanation.
+    /// Jobs with a verdict that lasted for ten looks or more and is not exact: it is not of the fault alone where
+    /// that can be told, or not of all who are in some smallest explanation and nobody else.
     pub misjudged: u32,
     /// Nodes that were evicted and had no fault.
     pub evicted: u32,
     /// Verdicts that lasted, in all.
     pub lasting: u32,
-    /// Of these, those with somebody at fault, or who looks so.
+    /// Of these, those that are exact.
     pub right: u32,
     /// Jobs with a fault.
     pub faults: u32,

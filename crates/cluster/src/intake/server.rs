@@ -143,7 +143,7 @@ struct App {
 
 /// Slots of connections: senders who are not verified have their own, so that they keep no worker out.
 #[derive(Debug, Clone)]
-struct Places {
+struct Slots {
     all: Arc<Semaphore>,
     unverified: Arc<Semaphore>,
     app: Arc<App>,
@@ -201,15 +201,15 @@ impl Server {
     pub async fn run(self, stop: watch::Receiver<bool>) {
         let intake = self.app.intake.clone();
         let router = routes::router(Arc::clone(&self.app));
-        let places = Places {
+        let slots = Slots {
             all: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             unverified: Arc::new(Semaphore::new(MAX_UNVERIFIED_CONNECTIONS)),
             app: Arc::clone(&self.app),
         };
         let mut accepting = JoinSet::new();
         for socket in self.sockets {
-            let (router, places, stop) = (router.clone(), places.clone(), stop.clone());
-            accepting.spawn(accept(socket, router, places, stop));
+            let (router, slots, stop) = (router.clone(), slots.clone(), stop.clone());
+            accepting.spawn(accept(socket, router, slots, stop));
         }
         // Both end with this.
         let mut beside = JoinSet::new();
@@ -221,17 +221,17 @@ impl Server {
     }
 }
 
-// === impl Places ===
+// === impl Slots ===
 
-impl Places {
+impl Slots {
     fn of(&self, peer: Peer) -> Option<OwnedSemaphorePermit> {
         let is_stranger = match peer {
             Peer::Loopback(user) => !user.is_some_and(|user| self.app.senders.has(user)),
             Peer::User(user) => !self.app.senders.has(user),
             Peer::Remote | Peer::Known => false,
         };
-        let places = if is_stranger { &self.unverified } else { &self.all };
-        Arc::clone(places).try_acquire_owned().ok()
+        let slots = if is_stranger { &self.unverified } else { &self.all };
+        Arc::clone(slots).try_acquire_owned().ok()
     }
 }
 
@@ -303,7 +303,7 @@ async fn accept_on(listener: &TcpListener) -> std::io::Result<TcpStream> {
 }
 
 /// Accepts connections until it is time to stop, and waits a little until they have ended.
-async fn accept(socket: Socket, router: Router, places: Places, stop: watch::Receiver<bool>) {
+async fn accept(socket: Socket, router: Router, slots: Slots, stop: watch::Receiver<bool>) {
     let mut running = JoinSet::new();
     let mut stopping = stop.clone();
     loop {
@@ -314,9 +314,9 @@ async fn accept(socket: Socket, router: Router, places: Places, stop: watch::Rec
         };
         match accepted {
             Ok(accepted) => {
-                // Without a place it is closed, and its client may try again.
-                let Some(place) = places.of(accepted.peer) else { continue };
-                running.spawn(connection::drive(accepted, router.clone(), place, stop.clone()));
+                // Without a slot it is closed, and its client may try again.
+                let Some(slot) = slots.of(accepted.peer) else { continue };
+                running.spawn(connection::drive(accepted, router.clone(), slot, stop.clone()));
             }
             Err(error) => {
                 log::debug(|| format!("a connection could not be accepted: {error}"));

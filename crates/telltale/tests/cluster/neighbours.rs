@@ -19,10 +19,15 @@ const ROUND: &str = "TELLTALE_TEST_ROUND";
 /// How many jobs there are, and which this is.
 const COUNT: &str = "TELLTALE_TEST_JOBS";
 const OWN: &str = "TELLTALE_TEST_JOB";
-/// PyTorch's ranks tell each other which job they are of.
+/// PyTorch's ranks tell each other which job they are of, once those of all jobs have been told their ports: one that
+/// has ended leaves its port to others.
 const ASKS_ROUND: &str = "\
-import os, torch.distributed as dist
+import os, time, torch.distributed as dist
 own = os.environ['TELLTALE_TEST_JOB']
+here = os.environ['TELLTALE_TEST_ROUND']
+open(os.path.join(here, own + '-' + os.environ['RANK']), 'w').close()
+while len(os.listdir(here)) < int(os.environ['TELLTALE_TEST_JOBS']) * 2:
+    time.sleep(0.01)
 dist.init_process_group('gloo')
 told = [None] * dist.get_world_size()
 dist.all_gather_object(told, own)
