@@ -20,8 +20,10 @@ impl Reader {
         choice: &ProcessChoice,
         sight: Sight,
     ) -> Result<Vec<Report>, ReadHistoryError> {
+        // A process and what it used are rows of two tables: they are to be of one moment.
+        let snapshot = self.connection.unchecked_transaction()?;
         let rows = self.rows(choice, sight)?;
-        Ok(rows.iter().map(|row| report(&self.connection, row)).collect::<Result<_, _>>()?)
+        Ok(rows.iter().map(|row| report(&snapshot, row)).collect::<Result<_, _>>()?)
     }
 }
 

@@ -1,7 +1,10 @@
 //! What was seen is found again: series, the machine at a moment, and what became of a process.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use telltale_harness::rounds;
 use telltale_node::access::Sight;
-use telltale_node::history::ReadHistoryError;
+use telltale_node::history::{HistoryOptions, ReadHistoryError, Reader};
 use telltale_schema::history::{Ending, HistoryQuery, Subjects};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::{Absence, Reading};
@@ -122,6 +125,34 @@ fn a_finished_process_has_its_peak_its_byte_seconds_and_its_end() {
     let answer = kept.query(&live);
     let live = series(&answer, "live_bytes", "dram");
     assert_eq!(live.mean, [Some(77.0), None, None, None, None], "the dead are in no series");
+}
+
+#[test]
+fn a_report_is_of_one_moment_while_the_history_is_written() {
+    let mut kept = Kept::with(HistoryOptions { write_seconds: 1, ..HistoryOptions::default() });
+    let idle = [device(0, 0, None)];
+    kept.see_for(10, &idle, &[process(11, 1_000, &[0])]);
+    kept.stop();
+    kept.start();
+    let (choice, path) = ("job11".parse().unwrap(), kept.path());
+    let (is_over, reports) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let reader = Reader::open(&path).unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                let report = reader.report(&choice, Sight::Everything).unwrap().remove(0);
+                let lived = report.last_seen.since_ns(report.first_seen) as f64 / 1e9;
+                assert!(report.usage[0].watched_seconds <= lived, "{report:?}");
+                reports.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let enough = rounds(20_000, 40_000);
+        while reports.load(Ordering::Relaxed) < enough && !reading.is_finished() {
+            kept.see_for(10, &idle, &[process(11, 1_000, &[0])]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        reading.join().unwrap();
+    });
 }
 
 #[test]
