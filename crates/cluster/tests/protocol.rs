@@ -19,6 +19,7 @@ use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{
     Observation, Progress, WorkerEnd, WorkerObservation, WorkerState,
 };
+use telltale_cluster::protocol::ProtocolError;
 use telltale_cluster::protocol::decode::{Told, coordinator_message, node_message};
 use telltale_cluster::protocol::encode;
 use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
@@ -65,6 +66,11 @@ fn identity(number: u64) -> Option<JobIdentity> {
     NonZeroU64::new(number).map(JobIdentity::new)
 }
 
+/// Those that a message can name.
+fn epochs() -> impl Strategy<Value = u64> {
+    0..=Epoch::MAX.number()
+}
+
 fn bodies() -> impl Strategy<Value = FromNodeBody> {
     let registration = |number: u64| {
         FromNodeBody::Register(Registration {
@@ -104,10 +110,10 @@ fn bodies() -> impl Strategy<Value = FromNodeBody> {
         Step::Started,
     ];
     prop_oneof![
-        any::<u64>().prop_map(registration),
-        (any::<u64>(), proptest::sample::select(states.to_vec()))
+        (0..Epoch::MAX.number()).prop_map(registration),
+        (epochs(), proptest::sample::select(states.to_vec()))
             .prop_map(move |(number, state)| FromNodeBody::Report(report(number, bounded(state)))),
-        (any::<u64>(), proptest::sample::select(steps.to_vec())).prop_map(|(epoch, step)| {
+        (epochs(), proptest::sample::select(steps.to_vec())).prop_map(|(epoch, step)| {
             FromNodeBody::Acknowledge(Acknowledgement { epoch: Epoch::new(epoch), step })
         }),
     ]
@@ -169,12 +175,25 @@ proptest! {
     }
 
     #[test]
-    fn an_order_arrives(order in orders(), term: u64, sequence: u64, epoch: u64) {
+    fn an_order_arrives(order in orders(), term: u64, sequence: u64, epoch in epochs()) {
         let (term, epoch) = (Term::new(term), Epoch::new(epoch));
         let message = ToNode { term, sequence, epoch, job: identity(5), order };
         let bytes = encode::coordinator_message(&name("n"), &message).encode_to_vec();
         let read = message::CoordinatorMessage::bounded(&bytes).unwrap();
         prop_assert_eq!(coordinator_message(read), Ok(Told::Order { node: name("n"), message }));
+    }
+
+    #[test]
+    fn an_epoch_beyond_every_job_is_refused(number in Epoch::MAX.number() + 1..) {
+        let body = FromNodeBody::Report(report(number, WorkerState::Running));
+        let told =
+            FromNode { node: name("n"), incarnation: Incarnation::new(1), sequence: 1, body };
+        let bytes = encode::node_message(&told, None).encode_to_vec();
+        let refused = node_message(&bytes, None).unwrap_err().error;
+        let is_expected = matches!(
+            refused, ProtocolError::OutOfRange { field: "an epoch", value, .. } if value == number
+        );
+        prop_assert!(is_expected, "{}", refused);
     }
 
     #[test]
