@@ -151,6 +151,6 @@ mod tests {
             reads_of(|| note_strays(&record, "read-once-", None).unwrap())
         };
         let (one, eight) = (reads(1), reads(8));
-        assert!(one > 50 && eight < 2 * one, "{one} reads for one worker, {eight} for eight");
+        assert!(one > 0 && eight < 2 * one, "{one} reads for one worker, {eight} for eight");
     }
 }

