@@ -229,9 +229,11 @@ fn a_hundred_thousand_processes_are_passed_on_and_the_most_hostile_answer_is_bou
         one.schema_version = SCHEMA_VERSION;
         let mut process = one.processes[0].clone();
         (process.container, process.metrics) = (None, Vec::new());
+        // What is drawn may be a long text.
+        (process.command, process.user) = (None, None);
         process.devices.truncate(1);
         for held in &mut process.devices {
-            (held.kinds, held.spaces) = (Vec::new(), Vec::new());
+            (held.kinds, held.spaces, held.refused) = (Vec::new(), Vec::new(), None);
         }
         one.processes = vec![process; 100_000];
     });
