@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use telltale_ledger::LedgerReading;
 use telltale_ledger::directory::RuntimeDirectory;
 use telltale_schema::clock::Clock;
+use telltale_schema::device::DeviceIdentity;
 use telltale_schema::snapshot::{Device, SCHEMA_VERSION, Snapshot, SourceStatus};
 
 use crate::clean::CleanReport;
@@ -371,7 +372,10 @@ fn add(
 
 /// Who holds a device, over all devices.
 fn holders(devices: &[DeviceReading]) -> Holders {
-    let mut all = Holders::default();
+    let is_untold = |device: &DeviceReading| {
+        matches!(device.identity, DeviceIdentity::Chip(_)) && device.holders.value().is_none()
+    };
+    let mut all = Holders { some_untold: devices.iter().any(is_untold), ..Holders::default() };
     for holder in devices.iter().filter_map(|device| device.holders.value()).flatten() {
         match holder.pid {
             Some(pid) => {

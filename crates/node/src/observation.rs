@@ -61,12 +61,20 @@ impl DeviceClaim {
     pub(crate) fn add(&mut self, more: Self) {
         let Self { facts, dram_capacity_bytes, l1_capacity_bytes, mirror, kinds, .. } = more;
         self.facts = self.facts.or(facts);
-        self.dram_capacity_bytes = self.dram_capacity_bytes.or(dram_capacity_bytes);
-        self.l1_capacity_bytes = self.l1_capacity_bytes.or(l1_capacity_bytes);
+        self.dram_capacity_bytes = agreed(self.dram_capacity_bytes, dram_capacity_bytes);
+        self.l1_capacity_bytes = agreed(self.l1_capacity_bytes, l1_capacity_bytes);
         if self.mirror == RegionMirror::None {
             self.mirror = mirror;
         }
         self.kinds.extend(kinds);
+    }
+}
+
+/// What two descriptions of one device say; nothing where they contradict each other.
+fn agreed(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) if one != other => None,
+        _ => one.or(other),
     }
 }
 
@@ -154,5 +162,24 @@ impl Described {
 impl From<ChipIdentity> for Described {
     fn from(chip: ChipIdentity) -> Self {
         Self { chip, logical_id: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agreed;
+
+    #[test]
+    fn what_two_descriptions_contradict_is_unknown() {
+        let cases = [
+            (Some(1), Some(1), Some(1)),
+            (Some(1), None, Some(1)),
+            (None, Some(2), Some(2)),
+            (Some(1), Some(2), None),
+            (None, None, None),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(agreed(one, other), expected, "{one:?} and {other:?}");
+        }
     }
 }

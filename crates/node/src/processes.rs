@@ -108,6 +108,8 @@ pub(crate) struct Holders {
     pub(crate) pids: BTreeSet<u32>,
     /// Some cannot.
     pub(crate) some_hidden: bool,
+    /// Of some chip the driver does not say.
+    pub(crate) some_untold: bool,
 }
 
 /// Finds processes, again and again if asked.

@@ -353,7 +353,9 @@ impl Thread {
             let failed = |source| DirectoryError::Use { path: self.own.path().to_owned(), source };
             files.remove_log(&self.path).map_err(failed)?;
         }
-        self.open()
+        self.open()?;
+        self.reading.has_other_files();
+        Ok(())
     }
 
     /// Takes over into the database what only the removed log has, which is still open here, and opens
@@ -413,7 +415,9 @@ impl Thread {
             aside.display()
         ));
         self.path = self.own.database()?;
-        Ok(self.open_as_it_is()?)
+        self.open_as_it_is()?;
+        self.reading.has_other_files();
+        Ok(())
     }
 
     fn open_as_it_is(&mut self) -> Result<(), DatabaseError> {
@@ -428,7 +432,6 @@ impl Thread {
             })?;
         self.counts.bytes.store(store.bytes(), Ordering::Relaxed);
         self.files = Some(Files::of(&self.path));
-        self.reading.has_other_files();
         self.open = Some((store, recorder));
         Ok(())
     }

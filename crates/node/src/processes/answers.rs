@@ -81,12 +81,12 @@ struct Asked<'a> {
     number: u32,
     directory: &'a RuntimeDirectory,
     entry: &'a Entry,
+    /// What it is now.
     status: EntryStatus,
     coverage: Coverage,
+    /// A ledger beside it is that of a dead process with its pid and user.
+    has_dead: bool,
 }
-
-/// An endpoint that may be asked, what it is now, and what is known without it.
-type Candidate<'a> = (&'a Entry, EntryStatus, Coverage);
 
 /// What is known without the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,21 +117,14 @@ impl Asking<'_> {
         let mut asked = Vec::new();
         let speaking = self.ledgers.speaking();
         for one in listed {
-            let Listed { number, directory, .. } = one;
             let mut entries = in_turns(self.entries(one, &speaking));
             if entries.len() > MAX_ASKED {
                 let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
-                let subject = directory.path().display().to_string();
+                let subject = one.directory.path().display().to_string();
                 self.report.error(subject, Absence::Failed, detail);
                 entries.truncate(MAX_ASKED);
             }
-            asked.extend(entries.into_iter().map(|(entry, status, coverage)| Asked {
-                number: *number,
-                directory,
-                entry,
-                status,
-                coverage,
-            }));
+            asked.append(&mut entries);
         }
         let kind = match self.which {
             EndpointUse::Always => QueryKind::All,
@@ -193,9 +186,7 @@ impl Asking<'_> {
                 if matches!(error, AskError::TimedOut) {
                     let until_ns = self.now_ns.saturating_add(SILENCE_NS);
                     self.remember(one, Memory::Silent { until_ns });
-                } else if matches!(error, AskError::NobodyListens)
-                    && self.ledgers.has_dead(number, entry.pid, status.uid)
-                {
+                } else if matches!(error, AskError::NobodyListens) && one.has_dead {
                     self.remember(one, self.deserted());
                 }
                 complain(status.uid, &entry.name, &error, self.report);
@@ -215,7 +206,7 @@ impl Asking<'_> {
 
     /// The endpoints to be asked, with what they were before they are. `speaking` are those of whom
     /// a ledger tells.
-    fn entries<'a>(&mut self, listed: &'a Listed, speaking: &Speaking) -> Vec<Candidate<'a>> {
+    fn entries<'a>(&mut self, listed: &'a Listed, speaking: &Speaking) -> Vec<Asked<'a>> {
         if self.which == EndpointUse::Never {
             return Vec::new();
         }
@@ -223,6 +214,7 @@ impl Asking<'_> {
         let Listened { listing: before, mut known } =
             self.remembered.0.remove(number).unwrap_or_default();
         let unchanged = Arc::ptr_eq(&before, listing);
+        let dead = self.ledgers.dead(*number);
         let mut entries = Vec::new();
         let mut seen = BTreeMap::new();
         for entry in &listing.endpoints {
@@ -236,7 +228,8 @@ impl Asking<'_> {
                     Known { inode: status.inode, uid: status.uid, memory }
                 }
             };
-            let deserted = self.is_deserted(*number, entry, &mut one, speaking);
+            let has_dead = dead.contains(&(entry.pid, one.uid));
+            let deserted = self.is_deserted(entry, &mut one, has_dead, speaking);
             match known.get_mut(&entry.name).filter(|_| unchanged) {
                 Some(known) => *known = one,
                 None => _ = seen.insert(entry.name.clone(), one),
@@ -261,7 +254,8 @@ impl Asking<'_> {
                 let detail = "no answer a few seconds ago; it is asked again in a while";
                 self.report.odd_entry(one.uid, &entry.name, Absence::TimedOut, detail);
             } else if let Ok(status) = directory.entry_status(&entry.name) {
-                entries.push((entry, status, coverage));
+                let number = *number;
+                entries.push(Asked { number, directory, entry, status, coverage, has_dead });
             }
         }
         // Sockets that are gone are forgotten.
@@ -277,14 +271,14 @@ impl Asking<'_> {
     /// ledger is not.
     fn is_deserted(
         &self,
-        number: u32,
         entry: &Entry,
         one: &mut Known,
+        has_dead: bool,
         speaking: &Speaking,
     ) -> bool {
         match one.memory {
             Some(Memory::Answered(identity)) if speaking.contains_key(&identity) => return false,
-            _ if !self.ledgers.has_dead(number, entry.pid, one.uid) => return false,
+            _ if !has_dead => return false,
             Some(Memory::Deserted { until_ns }) if self.now_ns < until_ns => return true,
             _ => {}
         }
@@ -310,10 +304,10 @@ impl Asking<'_> {
 
 /// Brings endpoints into an order in which the first of each user come before anybody's second, so
 /// that nobody is kept from being asked by another's many.
-fn in_turns(entries: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+fn in_turns(entries: Vec<Asked<'_>>) -> Vec<Asked<'_>> {
     let mut before: BTreeMap<u32, usize> = BTreeMap::new();
     let numbered = entries.into_iter().map(|one| {
-        let place = before.entry(one.1.uid).or_default();
+        let place = before.entry(one.status.uid).or_default();
         *place += 1;
         (*place, one)
     });

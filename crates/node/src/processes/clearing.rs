@@ -15,7 +15,7 @@ use telltale_ledger::region::{
 use telltale_ledger::{FileNumber, LedgerReader, RegionMirror};
 use telltale_schema::text::with_causes;
 
-use super::evidence::Mappings;
+use super::evidence::{Mappings, Named};
 use super::identity::Standing;
 use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
@@ -23,6 +23,9 @@ use crate::reconcile::region_of;
 
 /// How long one region's lock is waited for. Others hold it for microseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+/// Regions of one owner for which the processes are looked through. What is left is there for the next time.
+const MOST_LOOKS: u32 = 16;
 
 /// `TMPFS_MAGIC` of `linux/magic.h`.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
@@ -150,11 +153,10 @@ impl Processes {
             return regions;
         };
         let in_doubt = !self.standpoint.sees_all;
+        let mut looks = Looks { kept, holders, of_owners: BTreeMap::new() };
         for result in scan.regions {
             let (name_id, found) = match result {
-                Ok(reading) => {
-                    (reading.name_id, self.clear_region(reading, (kept, holders), cleaned))
-                }
+                Ok(reading) => (reading.name_id, self.clear_region(reading, &mut looks, cleaned)),
                 Err(ReadError::PermissionDenied { name, .. }) => {
                     let FileName::Region(id) = parse_file_name(name.as_bytes()) else { continue };
                     let path = self.region_path(id);
@@ -171,10 +173,10 @@ impl Processes {
     fn clear_region(
         &self,
         reading: RegionReading,
-        (kept, holders): (&[Kept], &Holders),
+        looks: &mut Looks<'_>,
         cleaned: &mut CleanReport,
     ) -> Found {
-        let name_id = reading.name_id;
+        let (name_id, owner) = (reading.name_id, reading.owner_uid);
         let sees_all = self.standpoint.sees_all;
         let ended = |pids: &BTreeSet<u32>| match sees_all {
             // Our own pid says nothing: a process that calls this may have a row itself.
@@ -182,9 +184,12 @@ impl Processes {
             false => BTreeSet::new(),
         };
         let accounted = match sees_all {
-            true => abandoned(kept, name_id, reading.owner_uid),
+            true => abandoned(looks.kept, name_id, owner),
             false => Abandoned::default(),
         };
+        // More than the dead account for, and it is not reset whoever uses it.
+        let accounted =
+            if explains(accounted, &reading.region) { accounted } else { Abandoned::default() };
         let pids: BTreeSet<u32> = reading.region.processes.iter().map(|row| row.pid).collect();
         let mut found = Found {
             path: self.region_path(name_id),
@@ -200,7 +205,8 @@ impl Processes {
         let who_ended = |file: FileIdentity, pids: &BTreeSet<u32>| {
             let abandoned = match accounted.processes {
                 0 => Ok(accounted),
-                _ => self.unused(file, name_id, (kept, holders)).map(|()| accounted),
+                _ if !looks.may_look(owner) => Err(None),
+                _ => self.unused(file, name_id, looks).map(|()| accounted),
             };
             found.user = abandoned.err().flatten();
             Ended { pids: ended(pids), abandoned: abandoned.unwrap_or_default() }
@@ -232,8 +238,9 @@ impl Processes {
         &self,
         file: FileIdentity,
         name_id: u64,
-        (kept, holders): (&[Kept], &Holders),
+        looks: &Looks<'_>,
     ) -> Result<(), Option<u32>> {
+        let Looks { kept, holders, .. } = looks;
         // Looked at now: who joins later is seen by the region's references.
         let mappings = Mappings::look(&self.procfs);
         let file = FileNumber { device: file.device, inode: file.inode };
@@ -241,7 +248,7 @@ impl Processes {
             .is_ok_and(|system| system.f_type == TMPFS_MAGIC);
         let user = match has_one_device {
             true => mappings.user_of_exactly(file),
-            false => mappings.user_of(file),
+            false => mappings.user_of(file, Named::Region),
         };
         if user.is_some() {
             return Err(user);
@@ -254,6 +261,7 @@ impl Processes {
         };
         let mut members = kept.iter().filter(|one| one.names.contains(&name_id));
         let in_doubt = holders.some_hidden
+            || (holders.some_untold && !mappings.is_whole())
             || holders.pids.iter().any(|pid| mappings.is_unread(*pid))
             || members.any(unseen);
         if in_doubt { Err(None) } else { Ok(()) }
@@ -262,6 +270,30 @@ impl Processes {
     fn now(&self) -> Now {
         Now { monotonic_ns: self.clock.monotonic_ns(), epoch_ns: self.clock.now().0 }
     }
+}
+
+/// What is known of the processes, and for how many regions they were looked through.
+struct Looks<'a> {
+    kept: &'a [Kept],
+    holders: &'a Holders,
+    of_owners: BTreeMap<u32, u32>,
+}
+
+impl Looks<'_> {
+    /// Whether there may be another look for a region of this user, who can make any number of them.
+    fn may_look(&mut self, owner: u32) -> bool {
+        let looks = self.of_owners.entry(owner).or_default();
+        *looks += 1;
+        *looks <= MOST_LOOKS
+    }
+}
+
+/// Whether a region has nothing beside its rows but what the dead without rows account for. Its rows may be taken out.
+fn explains(accounted: Abandoned, region: &Region) -> bool {
+    let rows = u32::try_from(region.processes.len()).unwrap_or(u32::MAX);
+    let in_rows: u128 = region.processes.iter().map(|row| row.bytes.sum()).sum();
+    region.reference_count.saturating_sub(rows) <= accounted.processes
+        && region.totals.sum().saturating_sub(in_rows) <= u128::from(accounted.bytes)
 }
 
 /// What dead processes without rows left in this region of `owner`.
@@ -273,4 +305,17 @@ fn abandoned(kept: &[Kept], name_id: u64, owner: u32) -> Abandoned {
         processes: sum.processes.saturating_add(1),
         bytes: sum.bytes.saturating_add(one.bytes),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_cannot_have_the_processes_looked_through_for_each_of_many_regions() {
+        let holders = Holders::default();
+        let mut looks = Looks { kept: &[], holders: &holders, of_owners: BTreeMap::new() };
+        let mut of_owner = |owner| (0..100).filter(|_| looks.may_look(owner)).count();
+        assert_eq!([of_owner(1000), of_owner(1001)], [16, 16]);
+    }
 }

@@ -16,8 +16,15 @@ use crate::tree::{Directory, Unreadable};
 /// The most that is read of what a process maps; one that maps more is not read to the end.
 const MAX_MAPS_BYTES: usize = 32 << 20;
 
-/// How the names of ledgers and regions end, also in `/proc/<pid>/maps` once the file was removed.
-const NAME_ENDINGS: [&[u8]; 4] = [b".tt", b".tt (deleted)", b"_memory", b"_memory (deleted)"];
+/// What follows a name in `/proc/<pid>/maps` once the file was removed.
+const REMOVED: &[u8] = b" (deleted)";
+
+/// What a file is by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Named {
+    Ledger,
+    Region,
+}
 
 /// How far the clocks of a time namespace are ahead of the machine's, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,9 +60,9 @@ pub(super) fn started_then(seen: u64, claimed: u64, ahead_ns: i128) -> bool {
     seen == claimed || (ahead_ns != 0 && by_its_clock.abs_diff(i128::from(claimed)) <= 1)
 }
 
-/// Whether the process maps the file; none where we may not know.
-pub(super) fn maps(process: &Directory, file: FileNumber) -> Option<bool> {
-    Some(lists(&process.file("maps", MAX_MAPS_BYTES).ok()?, file))
+/// Whether the process maps this ledger; none where we may not know.
+pub(super) fn maps(process: &Directory, ledger: FileNumber) -> Option<bool> {
+    Some(lists(&process.file("maps", MAX_MAPS_BYTES).ok()?, ledger))
 }
 
 /// What all processes map: one scan of `/proc`, whatever number of files is looked for.
@@ -85,8 +92,8 @@ impl Mappings {
     }
 
     /// A process that maps the file, if one was seen.
-    pub(super) fn user_of(&self, file: FileNumber) -> Option<u32> {
-        self.users.iter().find_map(|(mapped, pid)| mapped.is(file).then_some(*pid))
+    pub(super) fn user_of(&self, file: FileNumber, named: Named) -> Option<u32> {
+        self.users.iter().find_map(|(mapped, pid)| mapped.is(file, named).then_some(*pid))
     }
 
     /// A process that maps the file of a file system that has one device (tmpfs), where an inode of
@@ -99,6 +106,11 @@ impl Mappings {
     pub(super) fn is_unread(&self, pid: u32) -> bool {
         self.unread.contains(&pid)
     }
+
+    /// Whether what every process maps was read.
+    pub(super) fn is_whole(&self) -> bool {
+        self.unread.is_empty()
+    }
 }
 
 /// A file that a process maps.
@@ -106,15 +118,14 @@ impl Mappings {
 struct Mapped {
     inode: u64,
     device: (u32, u32),
-    /// Whether it has the name of a ledger or a region.
-    is_named: bool,
+    named: Option<Named>,
 }
 
 impl Mapped {
     /// Whether it is this file. A file system of several devices may give another device in
     /// `/proc/<pid>/maps` than `stat` does: then the name counts instead.
-    fn is(&self, file: FileNumber) -> bool {
-        self.is_exactly(file) || (self.inode == file.inode && self.is_named)
+    fn is(&self, file: FileNumber, named: Named) -> bool {
+        self.is_exactly(file) || (self.inode == file.inode && self.named == Some(named))
     }
 
     fn is_exactly(&self, file: FileNumber) -> bool {
@@ -125,8 +136,18 @@ impl Mapped {
     /// From a line: `from-to rights offset major:minor inode path`.
     fn of(line: &[u8]) -> Option<Self> {
         let (inode, device, path) = fields(line)?;
-        let is_named = NAME_ENDINGS.iter().any(|ending| path.ends_with(ending));
-        Some(Self { inode, device, is_named })
+        Some(Self { inode, device, named: Named::of(path) })
+    }
+}
+
+impl Named {
+    fn of(path: &[u8]) -> Option<Self> {
+        let path = path.strip_suffix(REMOVED).unwrap_or(path);
+        match path {
+            _ if path.ends_with(b".tt") => Some(Self::Ledger),
+            _ if path.ends_with(b"_memory") => Some(Self::Region),
+            _ => None,
+        }
     }
 }
 
@@ -136,9 +157,9 @@ fn mapped_files(maps: &[u8]) -> impl Iterator<Item = Mapped> {
     mapped.filter(|mapped| mapped.inode != 0)
 }
 
-/// Whether `/proc/<pid>/maps` lists the file.
-fn lists(maps: &[u8], file: FileNumber) -> bool {
-    mapped_files(maps).any(|mapped| mapped.is(file))
+/// Whether `/proc/<pid>/maps` lists this ledger.
+fn lists(maps: &[u8], ledger: FileNumber) -> bool {
+    mapped_files(maps).any(|mapped| mapped.is(ledger, Named::Ledger))
 }
 
 /// Inode, device and path of a line.
@@ -189,6 +210,8 @@ mod tests {
             (true, line("00:2a", 77, "/tmp/a b/ledger_1_2.tt")),
             (true, line("00:2a", 77, "/ledger_1_2.tt (deleted)")),
             (false, line("00:2a", 77, "/usr/lib/libc.so")),
+            // Another file system counts its inodes from one as well.
+            (false, line("00:2a", 77, "/dev/shm/tt_device_1_memory")),
             (false, line("fe:01", 78, "/ledger_1_2.tt")),
             (false, String::new()),
             (false, "7f00-7f01 rw-p 0".to_owned()),

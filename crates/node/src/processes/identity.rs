@@ -15,7 +15,7 @@ use telltale_ledger::directory::OVERFLOW_UID;
 use telltale_ledger::{FileNumber, LedgerReader, WriterLock};
 use telltale_schema::process::{ProcessIdentity, parse_boot_id};
 
-use super::evidence::{ClockOffsets, Mappings, clock_offsets, maps, started_then};
+use super::evidence::{ClockOffsets, Mappings, Named, clock_offsets, maps, started_then};
 use super::namesakes::Namesakes;
 use super::status::{Found, Procfs, Status};
 use crate::clock::since_boot_ns;
@@ -351,10 +351,10 @@ impl<'a> Checks<'a> {
         (is_claimed(&directory) || !others()).then(|| owned(peer, &status, uid))
     }
 
-    /// A process that maps the file, if one can be seen. Looks at what all processes map, once in a
+    /// A process that maps the ledger, if one can be seen. Looks at what all processes map, once in a
     /// round: a child that is forked later has a parent that was seen.
-    pub(crate) fn mapped_by(&self, file: FileNumber) -> Option<u32> {
-        self.mappings.get_or_init(|| Mappings::look(self.procfs)).user_of(file)
+    pub(crate) fn mapped_by(&self, ledger: FileNumber) -> Option<u32> {
+        self.mappings.get_or_init(|| Mappings::look(self.procfs)).user_of(ledger, Named::Ledger)
     }
 
     /// Whether a process lives that can be the writer of a file: one of user `owner` that has

@@ -54,6 +54,8 @@ pub(crate) struct Followed {
     final_read: bool,
     /// The round in which it is looked at again after its process had ended.
     next_look: u32,
+    /// The kernel has reported its process's end.
+    ended: bool,
 }
 
 /// Tells an entry of a directory from a later one of the same name.
@@ -153,6 +155,7 @@ impl Ledgers {
             failed: false,
             final_read: false,
             next_look: 0,
+            ended: false,
         };
         // One that failed may be handed out anew: what it had is given back.
         if let Some(mut before) = self.followed.insert(origin, followed) {
@@ -361,7 +364,7 @@ impl Ledgers {
         for one in self.followed.values_mut() {
             if ended.contains(&one.token) {
                 self.ended.extend(one.standing.pid());
-                one.standing = Standing::Dead;
+                (one.standing, one.ended) = (Standing::Dead, true);
                 one.withdraw(&mut self.sweep);
                 watch.forget(one.token);
             }
@@ -460,13 +463,12 @@ impl Ledgers {
         })
     }
 
-    /// Whether a ledger of this directory and user is that of a dead process that had this pid.
-    pub(crate) fn has_dead(&self, number: u32, pid: u32, uid: u32) -> bool {
-        self.followed.iter().any(|((of, _), one)| {
-            *of == number
-                && one.standing == Standing::Dead
-                && (one.owner.pid, one.uid) == (pid, uid)
-        })
+    /// The pids and users of dead processes whose ledgers are in this directory.
+    pub(crate) fn dead(&self, number: u32) -> BTreeSet<(u32, u32)> {
+        let of_directory = self.followed.range((number, String::new())..);
+        let of_directory = of_directory.take_while(|((of, _), _)| *of == number);
+        let dead = of_directory.filter(|(_, one)| one.standing == Standing::Dead);
+        dead.map(|(_, one)| (one.owner.pid, one.uid)).collect()
     }
 
     /// The processes, but for the dead, of whom a ledger that can be read is.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::super::layout::Layout;
@@ -58,8 +59,8 @@ impl Cleared {
 /// Takes the rows of ended processes out of the region `name_id` in `directory`, with their bytes
 /// and references. `ended` is asked once, without the lock, who of the region has ended: it gets the
 /// file and the pids of its rows. If no row is left then, and no more in the totals than what is
-/// abandoned, nobody is attached, and that goes too; not so if a process has joined or left since
-/// `ended` was asked.
+/// abandoned, nobody is attached, and that goes too; not so if a process has joined, left or
+/// recorded anything since `ended` was asked.
 ///
 /// # Errors
 /// As [`AttachError`] says, also where there is no region; nothing was changed then.
@@ -78,14 +79,15 @@ pub fn clear_dead(
     let layout = layout_of(&descriptor, &name, RegionLayout::NUMBERED.map(|(_, one)| one.table()))?;
     let region = Region { descriptor: &descriptor, name: &name, layout };
     let deadline = Instant::now() + lock_wait;
-    let (file, suspects, references) = region.locked(deadline, |file, table| {
-        (file, suspects(table, |_, _| false), table.references())
-    })?;
+    // One that leaves and one that joins make no other count, and both write the time.
+    let users = |table: &Table| (table.references(), table.last_update().load(Ordering::Relaxed));
+    let (file, suspects, before) = region
+        .locked(deadline, |file, table| (file, suspects(table, |_, _| false), users(table)))?;
     let pids = suspects.iter().map(|(_, pid, _)| *pid).collect();
     let Ended { pids: ended, abandoned } = ended(file, &pids);
     let census = Census { suspects, ended };
     region.locked(deadline, |_, table| {
-        let is_same = table.references() == references;
+        let is_same = users(table) == before;
         clear(table, &census, is_same.then_some(abandoned))
     })
 }

@@ -51,13 +51,19 @@ impl Followed {
         }
         let Ok(reader) = LedgerReader::open_at(&listed.directory, name) else { return true };
         let standing = checks.judge_ledger(&reader);
-        let is_back = matches!(standing, Standing::Alive { .. } | Standing::Hidden);
+        // Of one whose end was seen, somebody else may hold the lock who is not visible from here.
+        let is_back = match standing {
+            Standing::Alive { .. } => true,
+            Standing::Hidden => !self.ended,
+            Standing::Dead | Standing::Refused(_) => false,
+        };
         if !is_back || *reader.owner() != self.owner || reader.uid() != self.uid {
             return true;
         }
         self.withdraw(sweep);
         self.held = Held::Alone(Box::new(reader));
         (self.standing, self.failed, self.final_read) = (standing, false, false);
+        self.ended = false;
         false
     }
 }
