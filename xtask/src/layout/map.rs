@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 29] = [
+pub const MEMBERS: [Member; 30] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -61,7 +61,11 @@ pub const MEMBERS: [Member; 29] = [
             "telltale-server",
         ],
     ),
-    here("telltale-cluster", &["telltale-wire", "telltale-schema", "telltale-server"]),
+    here(
+        "telltale-cluster",
+        &["telltale-steps", "telltale-wire", "telltale-schema", "telltale-server"],
+    ),
+    here("telltale-steps", &[]),
     here("telltale-query", &["telltale-schema"]),
     here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema", "telltale-query"]),
     Member { package: "telltale", may_use: MayUse::Product },

@@ -1,0 +1,182 @@
+//! Ranks that do the same work, and whose speeds can therefore be compared.
+//!
+//! Learned from what the ranks do, never configured: two ranks have one role if their operations are of
+//! the same kinds and their partners in each have the same roles (colour refinement, as for graphs). In a
+//! pipeline each stage is a role, in a ring, a mesh or plain data parallelism all ranks have one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::kind::{Kind, Kinds, Nature};
+use crate::operation::Partners;
+use crate::step::{Placed, Step};
+
+/// A role, by its place in the flow: the one whose ranks compute first has the smallest number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Role(pub u32);
+
+/// The roles of a job's ranks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Roles {
+    of_rank: BTreeMap<u32, Role>,
+    ranks: Vec<Vec<u32>>,
+    replica_of: BTreeMap<u32, u32>,
+}
+
+/// How an operation looks without the ranks in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Shape {
+    Alone,
+    Sends,
+    Receives,
+    Collective(u32),
+}
+
+impl Shape {
+    const fn of(partners: Partners) -> Self {
+        match partners {
+            Partners::None => Self::Alone,
+            Partners::To { .. } => Self::Sends,
+            Partners::From { .. } => Self::Receives,
+            Partners::All { members, .. } => Self::Collective(members),
+        }
+    }
+}
+
+/// What one rank's role follows from.
+#[derive(Debug, Default)]
+struct Looks {
+    /// Kinds of its operations, and which transfer comes first: that tells the ends of a pipeline apart.
+    alone: BTreeSet<(Kind, Shape, bool)>,
+    /// Whom it meets in what.
+    meets: BTreeSet<(Kind, Shape, u32)>,
+    first_compute_ns: Option<i64>,
+}
+
+impl Roles {
+    /// The roles of the ranks in this step.
+    #[must_use]
+    pub fn of(step: &Step, kinds: &Kinds) -> Self {
+        let looks = looks(step, kinds);
+        let colours = refine(&looks);
+        let mut groups: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for (rank, colour) in &colours {
+            groups.entry(*colour).or_default().push(*rank);
+        }
+        let mut ranks: Vec<Vec<u32>> = groups.into_values().collect();
+        ranks.sort_by_cached_key(|ranks| {
+            let firsts = ranks.iter().filter_map(|rank| looks[rank].first_compute_ns);
+            (firsts.min().unwrap_or(i64::MAX), ranks[0])
+        });
+        let numbered = (0_u32..).zip(&ranks);
+        let of_rank = numbered
+            .flat_map(|(number, ranks)| ranks.iter().map(move |rank| (*rank, Role(number))))
+            .collect();
+        Self { of_rank, ranks, replica_of: replicas(&looks) }
+    }
+
+    /// A rank's role; `None` if it did nothing.
+    #[must_use]
+    pub fn role(&self, rank: u32) -> Option<Role> {
+        self.of_rank.get(&rank).copied()
+    }
+
+    /// The ranks that have a role, in order.
+    #[must_use]
+    pub fn ranks(&self, role: Role) -> &[u32] {
+        self.ranks.get(role.0 as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// All roles.
+    pub fn all(&self) -> impl Iterator<Item = Role> + use<> {
+        let count = self.ranks.len();
+        (0_u32..).take(count).map(Role)
+    }
+
+    /// The lowest of the ranks that transfers connect with this one: in a job of pipelines each pipeline is a replica.
+    #[must_use]
+    pub fn replica(&self, rank: u32) -> u32 {
+        self.replica_of.get(&rank).copied().unwrap_or(rank)
+    }
+}
+
+fn looks(step: &Step, kinds: &Kinds) -> BTreeMap<u32, Looks> {
+    let mut looks: BTreeMap<u32, Looks> = BTreeMap::new();
+    for of_rank in step.operations().chunk_by(|one, next| one.rank == next.rank) {
+        let looks = looks.entry(of_rank[0].rank).or_default();
+        let is_transfer =
+            |one: &&Placed| matches!(Shape::of(one.partners), Shape::Sends | Shape::Receives);
+        let first = of_rank.iter().find(is_transfer).map(|one| one.start_ns);
+        for one in of_rank {
+            let shape = Shape::of(one.partners);
+            let is_first = is_transfer(&one) && first == Some(one.start_ns);
+            looks.alone.insert((one.kind, shape, is_first));
+            if let Partners::To { rank, .. } | Partners::From { rank, .. } = one.partners {
+                looks.meets.insert((one.kind, shape, rank));
+            }
+            if kinds.nature(one.kind) == Nature::Compute && one.work_ns > 0 {
+                looks.first_compute_ns.get_or_insert(one.start_ns);
+            }
+        }
+    }
+    looks
+}
+
+/// A colour for each rank: the same for those of one role.
+fn refine(looks: &BTreeMap<u32, Looks>) -> BTreeMap<u32, u64> {
+    let mut colours: BTreeMap<u32, u64> =
+        looks.iter().map(|(rank, looks)| (*rank, hash(&looks.alone))).collect();
+    let mut count = distinct(&colours);
+    // Each round tells at least one more apart, or it is the last.
+    for _ in 0..looks.len() {
+        let next: BTreeMap<u32, u64> = looks
+            .iter()
+            .map(|(rank, looks)| {
+                let colour = |rank: u32| colours.get(&rank).copied().unwrap_or(0);
+                let meets: BTreeSet<(Kind, Shape, u64)> = looks
+                    .meets
+                    .iter()
+                    .map(|(kind, shape, rank)| (*kind, *shape, colour(*rank)))
+                    .collect();
+                (*rank, hash(&(colours[rank], meets)))
+            })
+            .collect();
+        let more = distinct(&next);
+        if more == count {
+            break;
+        }
+        (colours, count) = (next, more);
+    }
+    colours
+}
+
+fn distinct(colours: &BTreeMap<u32, u64>) -> usize {
+    colours.values().collect::<BTreeSet<_>>().len()
+}
+
+/// With fixed keys: the same in each run.
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// For each rank the lowest that transfers connect it with.
+fn replicas(looks: &BTreeMap<u32, Looks>) -> BTreeMap<u32, u32> {
+    let mut lowest: BTreeMap<u32, u32> = BTreeMap::new();
+    for rank in looks.keys() {
+        if lowest.contains_key(rank) {
+            continue;
+        }
+        let mut waiting = vec![*rank];
+        while let Some(one) = waiting.pop() {
+            if lowest.contains_key(&one) {
+                continue;
+            }
+            lowest.insert(one, *rank);
+            let meets = looks.get(&one).map(|looks| &looks.meets).into_iter().flatten();
+            waiting.extend(meets.map(|(_, _, peer)| *peer));
+        }
+    }
+    lowest
+}

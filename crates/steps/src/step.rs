@@ -1,0 +1,271 @@
+//! One step of a job as a graph: who did what, and who waited for whom.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+use crate::clocks;
+use crate::kind::Kind;
+use crate::meeting::{self, Units};
+use crate::operation::{MAX_DURATION_NS, Operation, Partners};
+use crate::order;
+
+/// Operations that one step may have, of all ranks.
+pub const MAX_OPERATIONS: usize = 1 << 22;
+
+/// Takes the operations of one step.
+#[derive(Debug, Clone)]
+pub struct StepBuilder {
+    number: u64,
+    operations: Vec<(u32, Operation)>,
+}
+
+/// One step of a job.
+#[derive(Debug, Clone)]
+pub struct Step {
+    number: u64,
+    operations: Vec<Placed>,
+    /// Operations that end together, by unit, in an order in which they can be done.
+    units: Lists,
+    /// For each operation, the ones of its rank that it waits for.
+    waits: Lists,
+    unmatched: usize,
+}
+
+/// An operation in its step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Placed {
+    /// Whose it is.
+    pub rank: u32,
+    /// What it is compared with.
+    pub kind: Kind,
+    /// Who takes part besides.
+    pub partners: Partners,
+    /// When it began, on the clock of the step's lowest rank.
+    pub start_ns: i64,
+    /// When it ended, on that clock.
+    pub end_ns: i64,
+    /// What it took by itself: from when all that take part were ready.
+    pub work_ns: i64,
+    /// Which of the rank's operations of this kind in the step it is, from 0.
+    pub index: u32,
+}
+
+/// Why operations make no step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum StepError {
+    /// There are none.
+    #[error("the step has no operation")]
+    Empty,
+    /// There are too many.
+    #[error("the step has more than {MAX_OPERATIONS} operations")]
+    TooMany,
+    /// One ended before it began, or lasted longer than is believed.
+    #[error("an operation of rank {rank} has no duration from 0 to a day")]
+    Duration {
+        /// Whose.
+        rank: u32,
+    },
+    /// Each of some operations would have to wait for another one of them.
+    #[error("{operations} operations wait for one another in a circle")]
+    Circle {
+        /// How many cannot be done.
+        operations: usize,
+    },
+}
+
+/// Lists of places, one behind the other.
+#[derive(Debug, Clone, Default)]
+struct Lists {
+    ends: Vec<u32>,
+    places: Vec<u32>,
+}
+
+// === impl StepBuilder ===
+
+impl StepBuilder {
+    /// A step with this number and no operation.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self { number, operations: Vec::new() }
+    }
+
+    /// Adds an operation of a rank.
+    pub fn add(&mut self, rank: u32, operation: Operation) {
+        self.operations.push((rank, operation));
+    }
+
+    /// Makes the step. `host` says for each rank whose clock it reads; where hosts differ, their clocks are
+    /// aligned by what passed between them.
+    ///
+    /// # Errors
+    /// When there is no operation or too many, one has no duration, or they cannot be put in an order.
+    pub fn build(mut self, host: impl Fn(u32) -> u32) -> Result<Step, StepError> {
+        match self.operations.len() {
+            0 => return Err(StepError::Empty),
+            1..=MAX_OPERATIONS => {}
+            _ => return Err(StepError::TooMany),
+        }
+        self.operations.sort_by_key(|(rank, one)| (*rank, one.start_ns, one.end_ns));
+        let mut operations = Vec::with_capacity(self.operations.len());
+        let mut indices: HashMap<(u32, Kind), u32> = HashMap::new();
+        for (rank, Operation { kind, start_ns, end_ns, partners }) in self.operations {
+            let duration = end_ns.checked_sub(start_ns);
+            let work_ns = duration
+                .filter(|duration| (0..=MAX_DURATION_NS).contains(duration))
+                .ok_or(StepError::Duration { rank })?;
+            let next = indices.entry((rank, kind)).or_default();
+            let index = *next;
+            *next += 1;
+            operations.push(Placed { rank, kind, partners, start_ns, end_ns, work_ns, index });
+        }
+        let units = meeting::units(&operations);
+        clocks::align(&mut operations, &units.places, host);
+        for unit in &units.places {
+            set_work(&mut operations, unit);
+        }
+        Step::ordered(self.number, operations, units)
+    }
+}
+
+/// What the operations of a communication took from when the last of its ranks was ready.
+fn set_work(operations: &mut [Placed], unit: &[u32]) {
+    let starts = unit.iter().map(|place| operations[at(*place)].start_ns);
+    let Some(ready) = starts.max() else { return };
+    for place in unit {
+        let one = &mut operations[at(*place)];
+        one.work_ns = one.end_ns.saturating_sub(ready).max(0);
+    }
+}
+
+const fn at(place: u32) -> usize {
+    place as usize
+}
+
+// === impl Step ===
+
+impl Step {
+    /// Puts the units in an order in which each can be done.
+    fn ordered(number: u64, operations: Vec<Placed>, units: Units) -> Result<Self, StepError> {
+        let waits = waits(&operations);
+        let Units { places, unmatched } = units;
+        let mut unit_of = vec![0_u32; operations.len()];
+        for (unit, members) in (0_u32..).zip(&places) {
+            members.iter().for_each(|place| unit_of[at(*place)] = unit);
+        }
+        let mut due = vec![0_u32; places.len()];
+        let mut next: Vec<Vec<u32>> = vec![Vec::new(); places.len()];
+        for (place, unit) in unit_of.iter().enumerate() {
+            for before in waits.of(place) {
+                due[at(*unit)] += 1;
+                next[at(unit_of[at(*before)])].push(*unit);
+            }
+        }
+        let mut ready: Vec<u32> =
+            (0_u32..).zip(&due).filter(|(_, due)| **due == 0).map(|one| one.0).collect();
+        let mut ordered = Lists::default();
+        let mut done = 0;
+        while let Some(unit) = ready.get(done).copied() {
+            done += 1;
+            ordered.push(places[at(unit)].iter().copied());
+            for later in std::mem::take(&mut next[at(unit)]) {
+                due[at(later)] -= 1;
+                if due[at(later)] == 0 {
+                    ready.push(later);
+                }
+            }
+        }
+        let left = operations.len() - ordered.places.len();
+        if left > 0 {
+            return Err(StepError::Circle { operations: left });
+        }
+        Ok(Self { number, operations, units: ordered, waits, unmatched })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its operations, by rank and then in the order in which they began.
+    #[must_use]
+    pub fn operations(&self) -> &[Placed] {
+        &self.operations
+    }
+
+    /// Communications whose other ends are missing. Their durations hold waits that cannot be told from work.
+    #[must_use]
+    pub const fn unmatched(&self) -> usize {
+        self.unmatched
+    }
+
+    /// The operations that end together, a list each: one computation, or all of a communication.
+    pub fn units(&self) -> impl Iterator<Item = &[u32]> {
+        (0..self.units.ends.len()).map(|unit| self.units.of(unit))
+    }
+
+    /// The operations of its rank that the one at `place` waits for.
+    #[must_use]
+    pub fn waits_of(&self, place: usize) -> &[u32] {
+        self.waits.of(place)
+    }
+
+    /// How long the step took: from the first beginning to the last end.
+    #[must_use]
+    pub fn time_ns(&self) -> i64 {
+        let first = self.operations.iter().map(|one| one.start_ns).min().unwrap_or(0);
+        let last = self.operations.iter().map(|one| one.end_ns).max().unwrap_or(0);
+        last.saturating_sub(first)
+    }
+
+    /// How long the step would take, in nanoseconds, if each operation took what `work` says from when it can begin
+    /// and everything began as soon as it can. All ranks begin the step together.
+    pub fn replay(&self, work: impl Fn(&Placed) -> f64) -> f64 {
+        let mut ends = vec![0.0_f64; self.operations.len()];
+        let mut last = 0.0_f64;
+        for unit in self.units() {
+            let mut ready = 0.0_f64;
+            for place in unit {
+                for before in self.waits.of(at(*place)) {
+                    ready = ready.max(ends[at(*before)]);
+                }
+            }
+            for place in unit {
+                let end = ready + work(&self.operations[at(*place)]);
+                ends[at(*place)] = end;
+                last = last.max(end);
+            }
+        }
+        last
+    }
+}
+
+/// What each operation waits for within its rank.
+fn waits(operations: &[Placed]) -> Lists {
+    let mut waits = Lists::default();
+    let mut first = 0;
+    for of_rank in operations.chunk_by(|one, next| one.rank == next.rank) {
+        let times: Vec<(i64, i64)> = of_rank.iter().map(|one| (one.start_ns, one.end_ns)).collect();
+        let mut found: Vec<Vec<u32>> = vec![Vec::new(); times.len()];
+        let place = |one: usize| u32::try_from(first + one).expect("at most MAX_OPERATIONS");
+        order::waits(&times, |one, before| found[one].push(place(before)));
+        found.into_iter().for_each(|list| waits.push(list.into_iter()));
+        first += of_rank.len();
+    }
+    waits
+}
+
+// === impl Lists ===
+
+impl Lists {
+    fn push(&mut self, places: impl Iterator<Item = u32>) {
+        self.places.extend(places);
+        self.ends.push(u32::try_from(self.places.len()).expect("a few for each operation"));
+    }
+
+    fn of(&self, list: usize) -> &[u32] {
+        let begin = list.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.places[at(begin)..at(self.ends[list])]
+    }
+}

@@ -1,0 +1,64 @@
+//! What steps would take with some durations replaced.
+//!
+//! The slow-down S is the time of the replayed steps, without the delays before operations begin, over the time
+//! of the same with each operation at what is typical of its kind. That of a part of the operations
+//! is the time with these as they were and all others at what is typical, over the same.
+
+use std::collections::BTreeMap;
+
+use crate::step::{Placed, Step};
+use crate::typical::Typical;
+
+/// How much slower steps are than typical ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slowdown {
+    /// The mean time of a step as it was, without delays before operations began, in nanoseconds.
+    pub actual_ns: f64,
+    /// The same if all operations of a kind took equally long.
+    pub typical_ns: f64,
+}
+
+impl Slowdown {
+    /// S: how many times as long a step takes. 1 where there is no step.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        if self.typical_ns > 0.0 { self.actual_ns / self.typical_ns } else { 1.0 }
+    }
+}
+
+/// How much slower these steps are than typical ones.
+#[must_use]
+pub fn slowdown(steps: &[Step], typical: &Typical) -> Slowdown {
+    Slowdown {
+        actual_ns: mean_time(steps, |one| one.work_ns as f64),
+        typical_ns: mean_time(steps, |one| typical.ns(one.kind)),
+    }
+}
+
+/// The slow-down by each part of the operations alone. Those of no part are typical.
+#[must_use]
+pub fn by_part<Part: Ord>(
+    steps: &[Step],
+    typical: &Typical,
+    part_of: impl Fn(&Placed) -> Option<Part>,
+) -> BTreeMap<Part, f64> {
+    let all = steps.iter().flat_map(Step::operations);
+    let parts: BTreeMap<Part, ()> = all.filter_map(|one| Some((part_of(one)?, ()))).collect();
+    let typical_ns = mean_time(steps, |one| typical.ns(one.kind));
+    let with = |part: &Part| {
+        let actual_ns = mean_time(steps, |one| match part_of(one) {
+            Some(of) if of == *part => one.work_ns as f64,
+            _ => typical.ns(one.kind),
+        });
+        Slowdown { actual_ns, typical_ns }.ratio()
+    };
+    parts.into_keys().map(|part| (with(&part), part)).map(|(ratio, part)| (part, ratio)).collect()
+}
+
+/// The mean time of a replayed step, in nanoseconds; 0 of none.
+pub(crate) fn mean_time(steps: &[Step], work: impl Fn(&Placed) -> f64) -> f64 {
+    if steps.is_empty() {
+        return 0.0;
+    }
+    steps.iter().map(|step| step.replay(&work)).sum::<f64>() / steps.len() as f64
+}

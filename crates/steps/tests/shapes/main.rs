@@ -1,0 +1,122 @@
+//! Jobs of several shapes with one rank or link that is slow from the first step, each host with a clock of its own.
+
+mod program;
+
+use telltale_steps::attribution::Attribution;
+use telltale_steps::{Kinds, Roles, Step};
+
+use crate::program::{Action, Machine, Transfer, run};
+
+const MS: i64 = 1_000_000;
+
+/// Each rank sends to the next and receives from the one before, `rounds` times.
+fn ring(ranks: u32, rounds: u32) -> Vec<Vec<Action>> {
+    let exchange = |rank: u32| {
+        let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+        Action::Exchange(vec![Transfer::Send(next), Transfer::Receive(before)])
+    };
+    let round = |rank| [Action::Compute("work", 20 * MS), exchange(rank)];
+    (0..ranks).map(|rank| (0..rounds).flat_map(|_| round(rank)).collect()).collect()
+}
+
+/// All pairs one after the other, as `isend(rank ^ q)`.
+fn all_pairs(ranks: u32, rounds: u32) -> Vec<Vec<Action>> {
+    let exchange = |rank: u32, q: u32| {
+        Action::Exchange(vec![Transfer::Send(rank ^ q), Transfer::Receive(rank ^ q)])
+    };
+    let round = |rank| {
+        std::iter::once(Action::Compute("work", 20 * MS))
+            .chain((1..ranks).map(move |q| exchange(rank, q)))
+    };
+    (0..ranks).map(|rank| (0..rounds).flat_map(|_| round(rank)).collect()).collect()
+}
+
+/// Replicas of a pipeline: all forward, all backward, then a collective of each stage.
+fn pipeline(stages: u32, replicas: u32, micro_batches: u32) -> Vec<Vec<Action>> {
+    let of_rank = |rank: u32| {
+        let stage = rank % stages;
+        let (first, last) = (stage == 0, stage + 1 == stages);
+        let one = |transfer| Action::Exchange(vec![transfer]);
+        let mut actions = Vec::new();
+        for _ in 0..micro_batches {
+            (!first).then(|| actions.push(one(Transfer::Receive(rank - 1))));
+            actions.push(Action::Compute("forward", 20 * MS));
+            (!last).then(|| actions.push(one(Transfer::Send(rank + 1))));
+        }
+        for _ in 0..micro_batches {
+            (!last).then(|| actions.push(one(Transfer::Receive(rank + 1))));
+            actions.push(Action::Compute("backward", 40 * MS));
+            (!first).then(|| actions.push(one(Transfer::Send(rank - 1))));
+        }
+        actions.push(Action::Collective(u64::from(stage), replicas));
+        actions
+    };
+    (0..stages * replicas).map(of_rank).collect()
+}
+
+/// Data parallelism: compute, then meet.
+fn data_parallel(ranks: u32) -> Vec<Vec<Action>> {
+    let step = vec![
+        Action::Compute("forward", 20 * MS),
+        Action::Compute("backward", 40 * MS),
+        Action::Collective(0, ranks),
+    ];
+    vec![step; ranks as usize]
+}
+
+fn attribute((steps, kinds): (Vec<Step>, Kinds)) -> Attribution {
+    let roles = Roles::of(&steps[0], &kinds);
+    Attribution::of(&steps, &kinds, &roles)
+}
+
+/// Some percent of noise that is the same in each run.
+fn noise(rank: u32, ns: i64, step: u64) -> i64 {
+    let mixed = (u64::from(rank) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        ^ (step + 1).wrapping_mul(0xD1B5_4A32_D192_ED03);
+    ns + ns * i64::try_from(mixed.rotate_left(23) % 1000).unwrap() / 20_000
+}
+
+fn check(
+    name: &str,
+    actions: &[Vec<Action>],
+    slow_rank: Option<u32>,
+    slow_link: Option<(u32, u32)>,
+) {
+    let compute =
+        |rank, ns, step| noise(rank, ns, step) * if slow_rank == Some(rank) { 2 } else { 1 };
+    let link = |from, to| if slow_link == Some((from, to)) { 10 * MS } else { MS };
+    let lost = attribute(run(actions, 10, &Machine { compute: &compute, link: &link }));
+    let ranks: Vec<u32> = lost.ranks.iter().map(|one| one.rank).collect();
+    let links: Vec<(u32, u32)> = lost.links.iter().map(|one| (one.from, one.to)).collect();
+    assert_eq!(
+        ranks,
+        Vec::from_iter(slow_rank),
+        "{name} with {slow_rank:?} {slow_link:?}: {lost:#?}"
+    );
+    assert_eq!(
+        links,
+        Vec::from_iter(slow_link),
+        "{name} with {slow_rank:?} {slow_link:?}: {lost:#?}"
+    );
+}
+
+#[test]
+fn a_slow_rank_and_a_slow_link_are_told_apart_in_jobs_of_each_shape() {
+    let shapes = [
+        ("ring of 4", ring(4, 4), (1, 2)),
+        ("ring of 16", ring(16, 4), (7, 8)),
+        ("all pairs of 4", all_pairs(4, 2), (1, 2)),
+        ("all pairs of 8", all_pairs(8, 2), (3, 5)),
+        ("4 pipelines of 4", pipeline(4, 4, 8), (5, 6)),
+        ("3 pipelines of 8", pipeline(8, 3, 8), (9, 10)),
+    ];
+    for (name, actions, link) in shapes {
+        check(name, &actions, None, None);
+        check(name, &actions, Some(link.0), None);
+        check(name, &actions, None, Some(link));
+    }
+    check("data parallel of 2", &data_parallel(2), None, None);
+    check("data parallel of 2", &data_parallel(2), Some(1), None);
+    check("data parallel of 8", &data_parallel(8), None, None);
+    check("data parallel of 8", &data_parallel(8), Some(5), None);
+}
