@@ -19,9 +19,11 @@ mod outliers;
 mod sharing;
 mod silence;
 mod slowness;
+pub mod steps;
 mod suspicion;
 mod waiting;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::detection::crash::Crashes;
@@ -32,6 +34,7 @@ pub use crate::detection::matrix::MatrixCounts;
 use crate::detection::matrix::{Matrix, SlowFrom};
 use crate::detection::members::Members;
 use crate::detection::silence::Silence;
+use crate::detection::steps::{Steps, StepsView};
 use crate::detection::waiting::Waiting;
 use crate::node::NodeName;
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, WorkerState};
@@ -117,8 +120,10 @@ pub struct Detector {
     hanging: Vec<Finding>,
     matrix: Matrix,
     waiting: Waiting,
+    steps: Steps,
     at_once: Continuity,
     settled: Continuity,
+    by_steps: Continuity,
     last_window: Option<Moment>,
     slow: Vec<Verdict>,
     counts: DetectionCounts,
@@ -137,8 +142,10 @@ impl Detector {
             hanging: Vec::new(),
             matrix: Matrix::default(),
             waiting: Waiting::default(),
+            steps: Steps::default(),
             at_once: Continuity::default(),
             settled: Continuity::default(),
+            by_steps: Continuity::default(),
             last_window: None,
             slow: Vec::new(),
             counts: DetectionCounts::default(),
@@ -155,8 +162,10 @@ impl Detector {
         self.hanging.clear();
         self.matrix.forget_idle();
         self.waiting.forget();
+        self.steps.forget();
         self.at_once = Continuity::default();
         self.settled = Continuity::default();
+        self.by_steps = Continuity::default();
         self.slow.clear();
     }
 
@@ -176,6 +185,7 @@ impl Detector {
             }
         }
         self.hangs.observe(now, number, observation, &self.members);
+        self.steps.observe(number, &observation.operations, &self.members);
         if !observation.excused {
             let edges = self.bounded(&observation.edges);
             self.matrix.observe(number, edges, &self.members);
@@ -210,11 +220,16 @@ impl Detector {
             self.last_window = Some(now);
             self.matrix.look();
             self.waiting.look(elapsed);
+            self.steps.look(&self.members);
             let findings = self.slow_findings();
             // Who cannot be told now often can be in a few windows, and nobody waits for an answer.
             let certain = settings.settling_windows;
             let settling = Settling { certain, ambiguous: certain.saturating_mul(2) };
             self.slow = self.settled.step(now, findings, settling, &self.members);
+            // These are of several steps already.
+            let by_steps = self.steps.findings(&self.members);
+            let settling = Settling::NONE;
+            self.slow.extend(self.by_steps.step(now, by_steps, settling, &self.members));
         }
         let mut findings = self.silence.findings(now, settings.keep_alive, &self.members);
         findings.extend(self.failures_and_hangs(now, crash_settling));
@@ -246,6 +261,8 @@ impl Detector {
 
     fn slow_findings(&self) -> Vec<Finding> {
         match self.settings.rule {
+            // Steps say who waited for whom, which latencies alone cannot.
+            Rule::OwnHistory if self.steps.any() => Vec::new(),
             Rule::OwnHistory => {
                 let limit = self.limit();
                 let mut findings = slowness::findings(&self.matrix, &self.members, limit);
@@ -287,6 +304,12 @@ impl Detector {
     #[must_use]
     pub fn matrix(&self, wanted: &[NodeName]) -> LatencyMatrix {
         extract::extract(&self.matrix, &self.members, wanted, self.limit())
+    }
+
+    /// Where the time of the job's training steps goes, where it reports any.
+    #[must_use]
+    pub fn steps(&self) -> Option<Arc<StepsView>> {
+        self.steps.view()
     }
 
     /// What was taken and what was not.

@@ -20,13 +20,17 @@ use tokio::sync::Notify;
 
 use crate::agent::AgentFigures;
 use crate::epoch::Epoch;
+use crate::latency::record::{CollectiveEvent, CollectiveRecord, MAX_DURATION_US, Stage};
 use crate::latency::tracker::{Tracker, TrackerCounts};
 use crate::latency::windows::WindowLength;
+use crate::latency::{EdgeKey, WaitKey};
 use crate::message::Assignment;
 use crate::observation::{Observation, WorkerObservation, WorkerState};
 use crate::rank::Rank;
 use crate::readers::{Format, ReaderCounts};
 use crate::vitals::{self, Vitals};
+use crate::work::log::WorkLog;
+use crate::work::{Operation, Work};
 
 use entry::{Entry, Post, PostRefused, Told};
 use machine::Machine;
@@ -134,6 +138,7 @@ struct Running {
     /// The same of senders who are not verified.
     unverified_latest: BTreeMap<Rank, (u64, u64)>,
     usage: workers::Usage,
+    work: WorkLog,
 }
 
 /// A look at what an intake knows, for people.
@@ -217,6 +222,7 @@ impl Intake {
             latest: BTreeMap::new(),
             unverified_latest: BTreeMap::new(),
             usage: workers::Usage::default(),
+            work: WorkLog::default(),
         });
     }
 
@@ -392,10 +398,11 @@ impl Current {
             return;
         }
         match entry.told {
-            Told::Operation(record) => {
-                // What it refuses, it counts.
-                let _ = running.tracker.take(&record);
+            Told::Operation(record) => running.take(&record),
+            Told::Computed { rank, step, name, start_us, end_us } => {
+                running.computed((rank, step), &name, (start_us, end_us));
             }
+            Told::StepEnded { rank, step } => running.step_ended(rank, step),
             Told::Group { group, members } => running.learn(group, members),
             Told::Checkpoint { rank, finished } => {
                 if !running.scope.ranks.contains(&rank.0) {
@@ -465,6 +472,50 @@ impl Running {
         }
     }
 
+    /// Takes a record; what the tracker refuses, it counts. One of a training step that has ended is kept in the log.
+    fn take(&mut self, record: &CollectiveRecord) {
+        let Ok(event) = self.tracker.take(record) else { return };
+        let (Some(step), Stage::Ended { start_us, end_us }) = (record.step, record.stage) else {
+            return;
+        };
+        let (rank, work) = match event {
+            CollectiveEvent::TransferEnded(key, Some(_)) => {
+                let EdgeKey { group, rank, peer, direction, bucket } = key;
+                (rank, Work::Transfer { direction, peer, group, bucket })
+            }
+            CollectiveEvent::CollectiveEnded(key, Some(_)) => {
+                let WaitKey { group, rank, collective, bucket } = key;
+                let members = record.context_size;
+                (rank, Work::Collective { collective, group, members, bucket })
+            }
+            _ => return,
+        };
+        let duration_us = end_us.abs_diff(start_us);
+        self.work.push(Operation { rank, step, work, start_us, duration_us });
+    }
+
+    fn computed(&mut self, (rank, step): (Rank, u64), name: &str, (start_us, end_us): (i64, i64)) {
+        let duration_us = u64::try_from(end_us.saturating_sub(start_us)).ok();
+        let duration_us = duration_us.filter(|duration| *duration <= MAX_DURATION_US);
+        let is_own = self.scope.ranks.contains(&rank.0);
+        let Some(duration_us) = duration_us.filter(|_| is_own) else {
+            self.tracker.refuse(is_own);
+            return;
+        };
+        let Some(name) = self.work.name(name) else { return };
+        let work = Work::Compute(name);
+        self.work.push(Operation { rank, step, work, start_us, duration_us });
+    }
+
+    fn step_ended(&mut self, rank: Rank, step: u64) {
+        if !self.scope.ranks.contains(&rank.0) {
+            self.tracker.refuse(false);
+            return;
+        }
+        let (start_us, duration_us) = (0, 0);
+        self.work.push(Operation { rank, step, work: Work::StepEnd, start_us, duration_us });
+    }
+
     fn observe(&mut self, processes: &[WorkerProcess]) -> Observation {
         let now = Instant::now();
         self.checkpoints.retain(|_, since| now.duration_since(*since) < MAX_CHECKPOINT);
@@ -477,6 +528,7 @@ impl Running {
         remember(&mut self.unverified_latest, &aside);
         self.usage.sample(processes, now);
         let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
+        observation.operations = self.work.report();
         observation.workers = stopped
             .map(|usage| WorkerObservation { rank: usage.rank, state: WorkerState::Stopped })
             .collect();

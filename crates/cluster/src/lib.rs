@@ -34,3 +34,4 @@ pub mod trust;
 pub mod verdict;
 pub mod view;
 pub mod vitals;
+pub mod work;

@@ -4,7 +4,10 @@
 //! A machine without I/O. It decides nothing; whoever drives it carries what it has seen to the
 //! coordinator.
 
+use std::sync::Arc;
+
 use crate::coordinator::Coordinator;
+use crate::detection::steps::StepsView;
 use crate::detection::{DetectionCounts, Detector, LatencyMatrix, Settings};
 use crate::epoch::Epoch;
 use crate::incident::IncidentId;
@@ -68,6 +71,8 @@ pub struct Seen {
     pub matrix: Option<LatencyMatrix>,
     /// What was not taken, since the start.
     pub counts: DetectionCounts,
+    /// Where the time of the job's training steps goes, where it reports any.
+    pub steps: Option<Arc<StepsView>>,
 }
 
 /// Detection, and the epoch that it looks at.
@@ -106,7 +111,15 @@ impl Lookout {
         };
         let figures = figures || !verdicts.is_empty();
         let matrix = figures.then(|| self.detector.matrix(&suspects(&verdicts)));
-        Some(Seen { epoch, at, incident, verdicts, matrix, counts: self.detector.counts() })
+        Some(Seen {
+            epoch,
+            at,
+            incident,
+            verdicts,
+            matrix,
+            counts: self.detector.counts(),
+            steps: self.detector.steps(),
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::group::GroupId;
 use crate::latency::{EdgeWindow, WaitWindow};
 use crate::rank::Rank;
+use crate::work::Operations;
 
 /// Process groups whose progress one report may hold.
 pub const MAX_PROGRESS_PER_REPORT: usize = telltale_wire::cluster::MAX_PROGRESS;
@@ -32,6 +33,8 @@ pub struct Observation {
     /// Whether a worker says that it does something slow on purpose, a checkpoint say: neither its
     /// standing still nor its latencies count meanwhile.
     pub excused: bool,
+    /// Operations of training steps that ended since the last report.
+    pub operations: Operations,
 }
 
 /// One worker.

@@ -227,6 +227,23 @@ pub enum Evidence {
         /// The median of the others as it used to be.
         usual_ns: u64,
     },
+    /// A rank computes, or a link transfers, longer than others that do the same work.
+    SlowSteps {
+        /// The rank; of a link, the one that sends.
+        rank: Rank,
+        /// Of a link, the rank that receives.
+        peer: Option<Rank>,
+        /// How many times as long as the others.
+        ratio: f64,
+        /// What a step would take less without that, in nanoseconds.
+        cost_ns: u64,
+        /// What a step takes, in nanoseconds.
+        step_ns: u64,
+        /// In how many of the latest steps it was slow.
+        slow: u32,
+        /// Of how many.
+        observed: u32,
+    },
     /// The average of a node's latencies against all nodes' (the rule mean + 2σ).
     Outlier {
         /// The node's average, in nanoseconds.

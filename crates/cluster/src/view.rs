@@ -9,6 +9,7 @@ mod incident;
 mod matrix;
 mod node;
 mod status;
+mod steps;
 mod words;
 
 pub use evidence::{EvidenceView, SuspectView, VerdictView};
@@ -16,5 +17,8 @@ pub use incident::{ExplanationView, IncidentView, SignView};
 pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;
+pub use steps::{
+    AnalysisView, JobStepsView, LinkView, LostView, RankView, StageView, StepTimeView,
+};
 pub use words::{age, duration, mode, mode_of};
 pub(crate) use words::{held, waiting};

@@ -14,5 +14,7 @@ mod job;
 mod properties;
 #[path = "detection/slow.rs"]
 mod slow;
+#[path = "detection/steps.rs"]
+mod steps;
 #[path = "detection/workers.rs"]
 mod workers;

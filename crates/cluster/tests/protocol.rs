@@ -24,6 +24,7 @@ use telltale_cluster::protocol::decode::{Told, coordinator_message, node_message
 use telltale_cluster::protocol::encode;
 use telltale_cluster::rank::{Rank, Slot, WorkersPerNode};
 use telltale_cluster::vitals::{DeviceHealth, Vitals, WorkerProcess};
+use telltale_cluster::work::{Operation, Operations, Work};
 use telltale_wire::cluster::decode::Bounded as _;
 use telltale_wire::cluster::message;
 
@@ -44,6 +45,31 @@ fn window(latency_ns: u64) -> Window {
     }
 }
 
+/// Some of each kind, with numbers that do not only grow.
+fn operations(number: u64) -> Operations {
+    let (group, bucket) = (GroupId::new(number), SizeBucket::of(number));
+    let transfer = |direction| Work::Transfer { direction, peer: Rank(4), group, bucket };
+    let collective = Collective::AllGather;
+    let works = [
+        Work::Compute("forward".into()),
+        transfer(Direction::Send),
+        transfer(Direction::Receive),
+        Work::Collective { collective, group: GroupId::WORLD, members: 8, bucket },
+        Work::Compute("backward".into()),
+        Work::Compute("forward".into()),
+        Work::StepEnd,
+    ];
+    let operation = |(place, work): (usize, Work)| Operation {
+        rank: Rank(3),
+        step: if place % 2 == 0 { number } else { 0 },
+        work,
+        start_us: if place % 2 == 0 { i64::MIN } else { i64::MAX },
+        duration_us: number % 1_000_000,
+    };
+    let list = works.into_iter().enumerate().map(operation).collect();
+    Operations { list, dropped: number }
+}
+
 fn report(number: u64, state: WorkerState) -> Report {
     let group = GroupId::new(number);
     let rank = Rank(3);
@@ -58,6 +84,7 @@ fn report(number: u64, state: WorkerState) -> Report {
         edges: vec![EdgeWindow { key: edge, window: window(number % 1_000_000) }],
         waits: vec![WaitWindow { key: wait, window: window(5) }],
         excused: number.is_multiple_of(2),
+        operations: operations(number),
     };
     Report { activity: Activity::Committed(Epoch::new(number)), observation }
 }

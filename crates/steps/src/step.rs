@@ -95,6 +95,12 @@ impl StepBuilder {
         self.operations.push((rank, operation));
     }
 
+    /// How many operations it has.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.operations.len()
+    }
+
     /// Makes the step. `host` says for each rank whose clock it reads; where hosts differ, their clocks are
     /// aligned by what passed between them.
     ///

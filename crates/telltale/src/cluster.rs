@@ -6,12 +6,13 @@ mod explanation;
 mod heat;
 mod lists;
 mod orders;
+mod report;
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use telltale_cluster::operator::{AskError, Operator};
-use telltale_cluster::view::{ExplanationView, IncidentView, NodeView, StatusView};
+use telltale_cluster::view::{ExplanationView, IncidentView, JobStepsView, NodeView, StatusView};
 use telltale_smi::Style;
 use telltale_wire::cluster::CallError;
 use tokio::runtime::Runtime;
@@ -50,6 +51,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
             let incident = explain.incident.as_deref();
             asking.show(None, |asking| asking.explain(incident))
         }
+        ClusterCommand::Report(again) => asking.show(again.watch, Asking::report),
         ClusterCommand::Restart(restart) => orders::restart(&asking, restart.wait),
         ClusterCommand::Drain(of) => orders::drain(&asking, &of.node),
         ClusterCommand::Remove(of) => orders::remove(&asking, &of.node),
@@ -170,6 +172,12 @@ impl Asking {
         let open = views.iter().any(|incident| ["collecting", "held"].contains(&incident.standing));
         let status = if open { Status::Firing } else { Status::Fine };
         Ok(Shown::new(&views, lists::incidents(&views, &self.output.style()), status))
+    }
+
+    fn report(&self) -> Result<Shown, AskError> {
+        let view = JobStepsView::from(&self.ask(async |client| client.steps().await)?);
+        let status = if view.latest.is_some() { Status::Fine } else { Status::Firing };
+        Ok(Shown::new(&view, report::text(&view, &self.output.style()), status))
     }
 
     fn explain(&self, incident: Option<&str>) -> Result<Shown, AskError> {

@@ -15,6 +15,7 @@ use crate::group::GroupId;
 use crate::latency::record::{CollectiveRecord, Operation, Stage, Waited};
 use crate::latency::{Collective, Direction};
 use crate::rank::Rank;
+use crate::work::MAX_SPAN_NAME_BYTES;
 
 /// Entries that one post may hold.
 pub const MAX_ENTRIES_PER_POST: usize = 16_384;
@@ -41,6 +42,26 @@ pub enum Told {
         group: GroupId,
         /// The ranks in the whole job.
         members: Vec<Rank>,
+    },
+    /// A rank has computed in a training step.
+    Computed {
+        /// The rank in the whole job.
+        rank: Rank,
+        /// The training step.
+        step: u64,
+        /// Under which name.
+        name: Box<str>,
+        /// When it began, in microseconds on a clock that only grows.
+        start_us: i64,
+        /// When it ended.
+        end_us: i64,
+    },
+    /// A rank has ended a training step.
+    StepEnded {
+        /// The rank in the whole job.
+        rank: Rank,
+        /// The training step.
+        step: u64,
     },
     /// A rank does something slow on purpose, or has done it.
     Checkpoint {
@@ -181,6 +202,8 @@ struct Fields {
     ranks: Option<Ranks>,
     late: Option<bool>,
     overlapped: Option<bool>,
+    step: Option<Whole>,
+    name: Option<SpanName>,
 }
 
 impl Fields {
@@ -201,6 +224,21 @@ impl Fields {
             Kind::Group => Told::Group {
                 group: self.group.and_then(|name| name.0).ok_or(EntryRefused::Missing("group"))?,
                 members: self.ranks.ok_or(EntryRefused::Missing("ranks"))?.members()?,
+            },
+            Kind::Compute => Told::Computed {
+                rank: Rank(needed(self.global_rank, "global_rank")?),
+                step: needed(self.step, "step")?,
+                name: self
+                    .name
+                    .ok_or(EntryRefused::Missing("name"))?
+                    .0
+                    .ok_or(EntryRefused::OutOfRange("name"))?,
+                start_us: needed(self.start_time, "startTime")?,
+                end_us: needed(self.end_time, "endTime")?,
+            },
+            Kind::StepEnd => Told::StepEnded {
+                rank: Rank(needed(self.global_rank, "global_rank")?),
+                step: needed(self.step, "step")?,
             },
             Kind::Checkpoint => Told::Checkpoint {
                 rank: Rank(needed(self.global_rank, "global_rank")?),
@@ -225,6 +263,7 @@ impl Fields {
             context_size: needed(self.context_size, "context_size")?,
             stage,
             sequence: optional(self.sequence, "sequence")?,
+            step: optional(self.step, "step")?,
             waited: Waited {
                 late: self.late.unwrap_or(false),
                 overlapped: self.overlapped.unwrap_or(false),
@@ -261,7 +300,13 @@ enum Kind {
     Collective(Collective),
     Group,
     Checkpoint,
+    Compute,
+    StepEnd,
 }
+
+/// The name of a computation; nothing where it is empty or too long.
+#[derive(Debug)]
+struct SpanName(Option<Box<str>>);
 
 /// A group's name or number; nothing where the name is empty or the number 0, which mean the group of
 /// all ranks.
@@ -285,6 +330,8 @@ impl Kind {
             "recv" | "irecv" => Self::Transfer(Direction::Receive),
             "group" => Self::Group,
             "checkpoint" => Self::Checkpoint,
+            "compute" => Self::Compute,
+            "step" => Self::StepEnd,
             _ => Self::Collective(Collective::named(name)),
         }
     }
@@ -302,6 +349,25 @@ impl<'json> Deserialize<'json> for Kind {
 
             fn visit_str<E>(self, name: &str) -> Result<Kind, E> {
                 Ok(Kind::of(name))
+            }
+        }
+        json.deserialize_str(Name)
+    }
+}
+
+impl<'json> Deserialize<'json> for SpanName {
+    fn deserialize<D: Deserializer<'json>>(json: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = SpanName;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("the name of a computation")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<SpanName, E> {
+                let fits = (1..=MAX_SPAN_NAME_BYTES).contains(&name.len());
+                Ok(SpanName(fits.then(|| name.into())))
             }
         }
         json.deserialize_str(Name)

@@ -78,6 +78,8 @@ pub struct CollectiveRecord {
     /// the how many-th of its rank in the group; of a transfer, one that grows with each that the rank
     /// begins in the group.
     pub sequence: Option<u64>,
+    /// The training step of its rank that it is of, where the client knows it (`step`).
+    pub step: Option<u64>,
     /// What the time of a transfer holds beside it. A client that does not report this measures the
     /// transfer alone.
     pub waited: Waited,
@@ -252,6 +254,7 @@ mod tests {
             context_size: 3,
             stage: Stage::Ended { start_us, end_us },
             sequence: None,
+            step: None,
             waited: Waited::default(),
         }
     }

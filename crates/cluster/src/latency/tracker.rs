@@ -114,12 +114,22 @@ impl Tracker {
         self.counts.groups_refused += 1;
     }
 
-    /// Takes one record. One of an unknown group is of all ranks if its context has as many.
+    /// Counts a record that is none of an operation and cannot be taken, since its rank is another node's or its duration
+    /// none.
+    pub const fn refuse(&mut self, is_own: bool) {
+        if is_own {
+            self.counts.implausible += 1;
+        } else {
+            self.counts.elsewhere += 1;
+        }
+    }
+
+    /// Takes one record, and says what it means. One of an unknown group is of all ranks if its context has as many.
     ///
     /// # Errors
     /// When its group is unknown, a rank outside its context, its own rank another node's, or its
     /// duration none.
-    pub fn take(&mut self, record: &CollectiveRecord) -> Result<(), RecordError> {
+    pub fn take(&mut self, record: &CollectiveRecord) -> Result<CollectiveEvent, RecordError> {
         let event = match self.event(record) {
             Ok(event) => event,
             Err(error) => {
@@ -145,7 +155,7 @@ impl Tracker {
             | CollectiveEvent::TransferEnded(_, None)
             | CollectiveEvent::CollectiveEnded(_, None) => {}
         }
-        Ok(())
+        Ok(event)
     }
 
     fn event(&self, record: &CollectiveRecord) -> Result<CollectiveEvent, RecordError> {
@@ -212,6 +222,7 @@ mod tests {
             context_size,
             stage,
             sequence: None,
+            step: None,
             waited: Waited::default(),
         }
     }
@@ -248,10 +259,10 @@ mod tests {
             Err(RecordError::Elsewhere { rank: Rank(0) })
         );
         let own = CollectiveRecord { context_rank: 3, ..record(REDUCE, 8, true) };
-        assert_eq!(tracker.take(&own), Ok(()));
+        assert!(tracker.take(&own).is_ok());
         let stranger = GroupId::of_name("a group that nobody has named");
         let own = CollectiveRecord { group: Some(stranger), global_rank: Some(Rank(2)), ..own };
-        assert_eq!(tracker.take(&own), Ok(()));
+        assert!(tracker.take(&own).is_ok());
         let other = CollectiveRecord { global_rank: Some(Rank(4)), ..own };
         assert_eq!(tracker.take(&other), Err(RecordError::Elsewhere { rank: Rank(4) }));
         assert_eq!((tracker.counts().taken, tracker.counts().elsewhere), (2, 2));
@@ -263,7 +274,7 @@ mod tests {
         let smaller = record(SEND, 2, true);
         assert_eq!(tracker.take(&smaller), Err(RecordError::UnknownGroup));
         assert!(tracker.learn_group(GroupId::WORLD, vec![Rank(2), Rank(3)]));
-        assert_eq!(tracker.take(&smaller), Ok(()));
+        assert!(tracker.take(&smaller).is_ok());
         assert!(!tracker.learn_group(GroupId::new(1), vec![Rank(0); MAX_MEMBERS]));
         let counts = tracker.counts();
         assert_eq!((counts.unknown_group, counts.groups_refused), (1, 1));

@@ -1,5 +1,6 @@
 //! From messages to plain data.
 
+mod operations;
 mod order;
 mod report;
 

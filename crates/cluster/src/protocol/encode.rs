@@ -1,7 +1,9 @@
 //! From plain data to messages.
 
 mod incident;
+mod operations;
 mod report;
+mod steps;
 
 use telltale_wire::cluster::message::{self, coordinator_message, node_message};
 
@@ -15,6 +17,7 @@ use crate::vitals::Vitals;
 
 pub(crate) use incident::{hold, incident, matrix, verdict, verdict_kind};
 pub(crate) use report::{nanoseconds, vitals, worker};
+pub(crate) use steps::steps;
 
 /// Bytes of a refusal's reason, what an agent takes.
 const MAX_REASON_BYTES: usize = 512;

@@ -228,6 +228,7 @@ impl Operated {
             context_size: u32::try_from(context_size).ok()?,
             stage: if is_over { self.ended()? } else { Stage::Began },
             sequence: (sequence > 0).then_some(sequence),
+            step: None,
             waited: Waited::default(),
         })
     }

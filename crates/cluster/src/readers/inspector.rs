@@ -51,6 +51,7 @@ pub(super) fn entry(line: &[u8], rank_of: impl Fn(u32) -> Option<Rank>) -> Optio
         stage: Stage::Ended { start_us: 0, end_us: whole_us(coll_perf.coll_exec_time_us)? },
         // The tool's number (`coll_sn`) counts each kind of collective by itself.
         sequence: None,
+        step: None,
         waited: Waited::default(),
     };
     Some(Entry { epoch: None, told: Told::Operation(record) })

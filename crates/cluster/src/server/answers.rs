@@ -125,6 +125,11 @@ impl Engine {
         })
     }
 
+    pub(super) fn steps(&self) -> Option<message::GetStepsResponse> {
+        let steps = self.steps.as_ref().map(|steps| encode::steps(steps)).unwrap_or_default();
+        self.coordinator.leads().then_some(steps)
+    }
+
     pub(super) fn list_incidents(&self, limit: usize) -> Option<message::ListIncidentsResponse> {
         let incidents = self.incidents.list(limit);
         self.coordinator.leads().then_some(message::ListIncidentsResponse { incidents })

@@ -51,6 +51,7 @@ pub(super) enum Question {
     Incidents(usize, Reply<message::ListIncidentsResponse>),
     Incident(String, Reply<message::GetIncidentResponse>),
     RankMap(Reply<message::GetRankMapResponse>),
+    Steps(Reply<message::GetStepsResponse>),
     Decisions(usize, Reply<message::ListDecisionsResponse>),
     Order(OperatorOrder, Reply<message::OrderResponse>),
     Gauges(oneshot::Sender<super::gauges::Gauges>),
@@ -140,6 +141,14 @@ impl Desk {
     /// When this coordinator does not lead, or ends.
     pub async fn rank_map(&self) -> Result<message::GetRankMapResponse, AskError> {
         self.ask(Question::RankMap).await
+    }
+
+    /// How long the job's training steps take, and where the time goes.
+    ///
+    /// # Errors
+    /// When this coordinator does not lead, or ends.
+    pub async fn steps(&self) -> Result<message::GetStepsResponse, AskError> {
+        self.ask(Question::Steps).await
     }
 
     /// The latest decisions, the newest first.

@@ -27,6 +27,7 @@ use crate::coordinator::{
     Coordinator, Input, OperatorOrder, OtherJob, Output, RequestId, check_stored,
 };
 use crate::detection::DetectionCounts;
+use crate::detection::steps::StepsView;
 use crate::epoch::{JobIdentity, Term};
 use crate::incident::{Hold, IncidentId};
 use crate::lookout::{self, Followed, Seen, Work};
@@ -76,6 +77,8 @@ pub(super) struct Engine {
     /// Since when it leads, and in which term.
     pub(super) leading: Option<(Moment, Term)>,
     pub(super) detection_counts: DetectionCounts,
+    /// Where the time of the job's training steps goes, as detection found it last.
+    pub(super) steps: Option<Arc<StepsView>>,
     counters: Arc<Counters>,
     store: Store,
     authority: Authority,
@@ -127,6 +130,7 @@ impl Engine {
             decisions: Decisions::default(),
             leading: None,
             detection_counts: DetectionCounts::default(),
+            steps: None,
             counters,
             authority: store.authority(),
             store,
@@ -304,6 +308,9 @@ impl Engine {
 
     fn take_verdicts(&mut self, seen: Seen) {
         self.detection_counts = seen.counts;
+        if seen.steps.is_some() {
+            self.steps.clone_from(&seen.steps);
+        }
         if let Some(record) = self.incidents.saw(&self.clock, &seen) {
             self.store.keep(record);
         }
@@ -378,6 +385,7 @@ impl Engine {
             Question::Status(reply) => self.reply(reply, Self::status),
             Question::Nodes(reply) => self.reply(reply, Self::nodes),
             Question::RankMap(reply) => self.reply(reply, Self::rank_map),
+            Question::Steps(reply) => self.reply(reply, Self::steps),
             Question::Incidents(limit, reply) => self.reply(reply, |it| it.list_incidents(limit)),
             Question::Decisions(limit, reply) => self.reply(reply, |it| it.list_decisions(limit)),
             Question::Incident(id, reply) => {

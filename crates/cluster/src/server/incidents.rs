@@ -259,6 +259,7 @@ mod tests {
             verdicts: vec![verdict],
             matrix: Some(LatencyMatrix { nodes: vec![node], cells: vec![cell], left_out: 0 }),
             counts: DetectionCounts::default(),
+            steps: None,
         }
     }
 

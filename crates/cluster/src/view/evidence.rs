@@ -3,7 +3,8 @@
 use serde::Serialize;
 use telltale_wire::cluster::message::evidence::Kind;
 use telltale_wire::cluster::message::{
-    BehindEvidence, Evidence, InsideEvidence, Suspect, SuspectKind, Verdict, WaitsLeastEvidence,
+    BehindEvidence, Evidence, InsideEvidence, SlowStepsEvidence, Suspect, SuspectKind, Verdict,
+    WaitsLeastEvidence,
 };
 
 use super::words::{self, duration};
@@ -150,6 +151,7 @@ impl EvidenceView {
                 ("explanations", text)
             }
             Kind::WaitsLeast(waits) => ("waits_least", waits_text(waits)),
+            Kind::SlowSteps(slow) => ("slow_steps", slow_steps_text(slow)),
             Kind::Outlier(outlier) => {
                 let [average, bound] = [outlier.average_ns, outlier.bound_ns].map(duration);
                 ("outlier", format!("its average of {average} is beyond mean + 2 sigma, {bound}"))
@@ -157,6 +159,24 @@ impl EvidenceView {
         };
         Some(Self { kind, text })
     }
+}
+
+fn slow_steps_text(slow: &SlowStepsEvidence) -> String {
+    let SlowStepsEvidence { rank, peer, ratio, cost_ns, step_ns, slow, observed } = slow;
+    let who = match peer {
+        None => {
+            format!("rank {rank} computes {ratio:.2} times as long as ranks that do the same work")
+        }
+        Some(peer) => {
+            format!(
+                "transfers from rank {rank} to {peer} take {ratio:.2} times as long as like ones"
+            )
+        }
+    };
+    let [without, with] = [step_ns.saturating_sub(*cost_ns), *step_ns].map(duration);
+    format!(
+        "{who}, in {slow} of {observed} steps; without that a step takes {without} instead of {with}"
+    )
 }
 
 fn behind_text(behind: &BehindEvidence) -> String {

@@ -26,6 +26,7 @@ Examples:
   telltale cluster status
   telltale cluster nodes --watch
   telltale cluster explain              the newest incident, with the latencies as a map
+  telltale cluster report               training steps: slow ranks, links, stages, data
   telltale cluster drain node-7
   telltale cluster restart --wait 60    until it runs again
   telltale cluster status --coordinator a:9440,b:9440 --authority ca.pem --json";
@@ -79,6 +80,8 @@ pub(crate) enum ClusterCommand {
     Incidents(IncidentsArguments),
     /// Tell all that is known of an incident: signs, verdicts, figures, and the latencies as a map
     Explain(ExplainArguments),
+    /// Report how long the job's training steps take, where the time goes and by whom; also of a finished job
+    Report(WatchArguments),
     /// Restart the job, with the same nodes where they are there; also a job that is over
     Restart(RestartArguments),
     /// Take a node out as soon as a spare can take its slot

@@ -15,6 +15,7 @@ mod lost;
 mod neighbours;
 mod network;
 mod orders;
+mod production;
 mod pytorch;
 mod recovery;
 mod reruns;

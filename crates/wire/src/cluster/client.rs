@@ -9,10 +9,10 @@ use tonic::{Code, Status, Streaming};
 use super::decode::{Bounded, MessageError};
 use super::message::{
     CoordinatorMessage, DrainRequest, GetIncidentRequest, GetIncidentResponse, GetRankMapRequest,
-    GetRankMapResponse, GetStatusRequest, GetStatusResponse, ListDecisionsRequest,
-    ListDecisionsResponse, ListIncidentsRequest, ListIncidentsResponse, ListNodesRequest,
-    ListNodesResponse, NodeMessage, OrderResponse, ReadmitRequest, RemoveRequest, RestartRequest,
-    SetModeRequest,
+    GetRankMapResponse, GetStatusRequest, GetStatusResponse, GetStepsRequest, GetStepsResponse,
+    ListDecisionsRequest, ListDecisionsResponse, ListIncidentsRequest, ListIncidentsResponse,
+    ListNodesRequest, ListNodesResponse, NodeMessage, OrderResponse, ReadmitRequest, RemoveRequest,
+    RestartRequest, SetModeRequest,
 };
 use super::{LEADER_METADATA, MAX_ANSWER_BYTES, SERVICE, TokenTextError};
 use crate::call::{Way, payload};
@@ -124,6 +124,14 @@ impl Client {
     pub async fn incident(&mut self, id: Option<&str>) -> Result<GetIncidentResponse, CallError> {
         let id = id.unwrap_or_default().to_owned();
         self.unary("GetIncident", &GetIncidentRequest { id }).await
+    }
+
+    /// How long the job's training steps take, and where the time goes.
+    ///
+    /// # Errors
+    /// As for all calls.
+    pub async fn steps(&mut self) -> Result<GetStepsResponse, CallError> {
+        self.unary("GetSteps", &GetStepsRequest {}).await
     }
 
     /// Who runs which ranks.

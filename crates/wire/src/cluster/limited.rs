@@ -23,6 +23,18 @@ pub const MAX_MATRIX_CELLS: usize = MAX_MATRIX_NODES * MAX_MATRIX_NODES;
 pub const MAX_NODE_BYTES: usize = 253;
 /// Bytes that one number of a packed list takes at most.
 const MAX_NUMBER_BYTES: usize = 5;
+/// The same of 64 bits.
+const MAX_LONG_NUMBER_BYTES: usize = 10;
+/// Operations that one report may hold.
+pub const MAX_OPERATIONS: usize = 16_384;
+/// Names of computations that one report may hold.
+pub const MAX_SPAN_NAMES: usize = 256;
+/// Process groups of the operations of one report.
+pub const MAX_OPERATION_GROUPS: usize = 4096;
+/// Steps whose times are in one answer.
+pub const MAX_STEP_TIMES: usize = 4096;
+/// Stages, ranks or links of one analysis.
+pub const MAX_SLOW: usize = 256;
 /// Nodes, slots, incidents and decisions in one answer.
 const MAX_ROWS: usize = 1 << 17;
 /// Signs of one incident.
@@ -73,7 +85,33 @@ const REPORT: &[FieldLimit] = &[
     many(4, "windows of transfers", MAX_WINDOWS, &[]),
     many(5, "windows of collectives", MAX_WINDOWS, &[]),
     once(7, "vitals", VITALS),
+    once(8, "operations", OPERATIONS),
 ];
+
+const OPERATIONS: &[FieldLimit] = &[
+    FieldLimit {
+        number: 1,
+        name: "names of computations",
+        max_count: MAX_SPAN_NAMES,
+        max_bytes: MAX_NAME_BYTES,
+        inner: &[],
+    },
+    numbers(2, "groups of operations", MAX_OPERATION_GROUPS),
+    numbers(3, "ranks of operations", MAX_OPERATIONS),
+    numbers(4, "steps of operations", MAX_OPERATIONS),
+    numbers(5, "kinds of operations", MAX_OPERATIONS),
+    numbers(6, "subjects of operations", MAX_OPERATIONS),
+    numbers(7, "places of groups", MAX_OPERATIONS),
+    numbers(8, "sizes of operations", MAX_OPERATIONS),
+    numbers(9, "starts of operations", MAX_OPERATIONS),
+    numbers(10, "durations of operations", MAX_OPERATIONS),
+];
+
+/// Numbers, packed or not.
+const fn numbers(number: u32, name: &'static str, max_count: usize) -> FieldLimit {
+    let max_bytes = max_count * MAX_LONG_NUMBER_BYTES;
+    FieldLimit { number, name, max_count, max_bytes, inner: &[] }
+}
 
 /// Numbers may be packed or not.
 const PROGRESS: &[FieldLimit] = &[FieldLimit {
@@ -145,6 +183,29 @@ pub(super) const INCIDENT_ANSWER: &[FieldLimit] = &[
 const MATRIX: &[FieldLimit] = &[
     many(1, "nodes of a matrix", MAX_MATRIX_NODES, &[]),
     many(2, "cells of a matrix", MAX_MATRIX_CELLS, &[]),
+];
+
+/// Limits of an answer of GetSteps.
+pub(super) const STEPS_ANSWER: &[FieldLimit] = &[
+    once(1, "analyses", ANALYSIS),
+    once(2, "analyses", ANALYSIS),
+    many(3, "times of steps", MAX_STEP_TIMES, &[]),
+];
+
+const ANALYSIS: &[FieldLimit] = &[
+    many(12, "stages", MAX_SLOW, STAGE),
+    many(13, "slow ranks", MAX_SLOW, &[text(2, "node name", MAX_NODE_BYTES)]),
+    many(
+        14,
+        "slow links",
+        MAX_SLOW,
+        &[text(2, "node name", MAX_NODE_BYTES), text(4, "node name", MAX_NODE_BYTES)],
+    ),
+];
+
+const STAGE: &[FieldLimit] = &[
+    many(3, "kinds of computations", MAX_SPAN_NAMES, &[text(1, "name", MAX_NAME_BYTES)]),
+    numbers(5, "ranks of a stage", MAX_AWAITED_RANKS),
 ];
 
 /// Limits of an answer of GetRankMap.

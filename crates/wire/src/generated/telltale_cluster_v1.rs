@@ -105,6 +105,46 @@ pub struct Report {
     /// How the node is; for people, not for detection.
     #[prost(message, optional, tag = "7")]
     pub vitals: ::core::option::Option<Vitals>,
+    /// Operations that ended since the last report, of training steps.
+    #[prost(message, optional, tag = "8")]
+    pub operations: ::core::option::Option<Operations>,
+}
+/// Operations of a node's ranks, in the order in which they were reported. One is at the same place of each list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Operations {
+    /// Names of computations. At most 256.
+    #[prost(string, repeated, tag = "1")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Process groups, as in Progress. At most 4096.
+    #[prost(fixed64, repeated, tag = "2")]
+    pub groups: ::prost::alloc::vec::Vec<u64>,
+    /// Whose each is. At most 16,384.
+    #[prost(uint32, repeated, tag = "3")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// The training step that each is of, less that of the one before.
+    #[prost(sint64, repeated, tag = "4")]
+    pub steps: ::prost::alloc::vec::Vec<i64>,
+    /// What each is.
+    #[prost(enumeration = "OperationKind", repeated, tag = "5")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
+    /// Of a computation the place of its name, of a transfer the other rank, of a collective how many ranks it has.
+    #[prost(uint32, repeated, tag = "6")]
+    pub subjects: ::prost::alloc::vec::Vec<u32>,
+    /// Of transfers and collectives the place of the group; 0 of others.
+    #[prost(uint32, repeated, tag = "7")]
+    pub group_places: ::prost::alloc::vec::Vec<u32>,
+    /// How large each is, as in EdgeWindow; 0 of others.
+    #[prost(uint32, repeated, tag = "8")]
+    pub size_buckets: ::prost::alloc::vec::Vec<u32>,
+    /// When each began, in microseconds of a clock of its host, less the start of the one before.
+    #[prost(sint64, repeated, tag = "9")]
+    pub starts_us: ::prost::alloc::vec::Vec<i64>,
+    /// How long each took.
+    #[prost(uint64, repeated, tag = "10")]
+    pub durations_us: ::prost::alloc::vec::Vec<u64>,
+    /// Operations that were left out since the epoch began.
+    #[prost(uint64, tag = "11")]
+    pub dropped: u64,
 }
 /// One worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -726,16 +766,16 @@ pub struct Suspect {
     pub peer: ::prost::alloc::string::String,
 }
 /// One figure behind a verdict.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Evidence {
     /// Which figure.
-    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
     pub kind: ::core::option::Option<evidence::Kind>,
 }
 /// Nested message and enum types in `Evidence`.
 pub mod evidence {
     /// Which figure.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Kind {
         /// How long a node is not heard.
         #[prost(message, tag = "1")]
@@ -773,7 +813,35 @@ pub mod evidence {
         /// So many of the slow connections were measured while their ranks waited for others, too.
         #[prost(uint32, tag = "12")]
         HeldUp(u32),
+        /// A rank computes, or a link transfers, longer than others that do the same work.
+        #[prost(message, tag = "13")]
+        SlowSteps(super::SlowStepsEvidence),
     }
+}
+/// A rank computes, or a link transfers, longer than others that do the same work.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct SlowStepsEvidence {
+    /// The rank; of a link, the one that sends.
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// Of a link, the rank that receives.
+    #[prost(uint32, optional, tag = "2")]
+    pub peer: ::core::option::Option<u32>,
+    /// How many times as long as the others.
+    #[prost(double, tag = "3")]
+    pub ratio: f64,
+    /// What a step would take less without that.
+    #[prost(uint64, tag = "4")]
+    pub cost_ns: u64,
+    /// What a step takes.
+    #[prost(uint64, tag = "5")]
+    pub step_ns: u64,
+    /// In how many of the latest steps it was slow.
+    #[prost(uint32, tag = "6")]
+    pub slow: u32,
+    /// Of how many.
+    #[prost(uint32, tag = "7")]
+    pub observed: u32,
 }
 /// How long a node is not heard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -950,6 +1018,161 @@ pub struct LatencyCell {
     #[prost(bool, tag = "5")]
     pub is_slow: bool,
 }
+/// What GetSteps is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetStepsRequest {}
+/// The job's training steps.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetStepsResponse {
+    /// The latest steps; not set before there are any.
+    #[prost(message, optional, tag = "1")]
+    pub latest: ::core::option::Option<StepAnalysis>,
+    /// All steps of this epoch, as far as they were analysed.
+    #[prost(message, optional, tag = "2")]
+    pub all: ::core::option::Option<StepAnalysis>,
+    /// How long single steps took, the oldest first. At most 4096.
+    #[prost(message, repeated, tag = "3")]
+    pub times: ::prost::alloc::vec::Vec<StepTime>,
+    /// Steps that were left out, since operations were missing or made no sense.
+    #[prost(uint64, tag = "4")]
+    pub left_out: u64,
+}
+/// How long one step took.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StepTime {
+    /// Its number.
+    #[prost(uint64, tag = "1")]
+    pub step: u64,
+    /// From its first operation to its last.
+    #[prost(uint64, tag = "2")]
+    pub time_ns: u64,
+}
+/// Where the time of steps goes. Times are those of one step on the average.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StepAnalysis {
+    /// How many steps.
+    #[prost(uint64, tag = "1")]
+    pub steps: u64,
+    /// The first of them.
+    #[prost(uint64, tag = "2")]
+    pub first_step: u64,
+    /// The last of them.
+    #[prost(uint64, tag = "3")]
+    pub last_step: u64,
+    /// How many times as long a step takes as if all operations of a kind took equally long: the slow-down S of
+    /// "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI '25).
+    #[prost(double, tag = "4")]
+    pub slowdown: f64,
+    /// What a step takes, without the delays before operations began.
+    #[prost(uint64, tag = "5")]
+    pub actual_ns: u64,
+    /// What it would take if all ranks computed alike and no communication were slow.
+    #[prost(uint64, tag = "6")]
+    pub even_ns: u64,
+    /// What it takes longer since the model's stages differ.
+    #[prost(sint64, tag = "7")]
+    pub stages_ns: i64,
+    /// What it takes longer since ranks of one stage differ for good.
+    #[prost(sint64, tag = "8")]
+    pub ranks_ns: i64,
+    /// What it takes longer since computations vary with the data.
+    #[prost(sint64, tag = "9")]
+    pub data_ns: i64,
+    /// What it takes longer since computations vary otherwise: noise of the hosts.
+    #[prost(sint64, tag = "10")]
+    pub noise_ns: i64,
+    /// What it takes longer since communications do not take what is typical of their kind.
+    #[prost(sint64, tag = "11")]
+    pub links_ns: i64,
+    /// How the stages differ, slowest first; none where all ranks do the same work. At most 256.
+    #[prost(message, repeated, tag = "12")]
+    pub stages: ::prost::alloc::vec::Vec<SlowStage>,
+    /// The slow ranks, costliest first. At most 256.
+    #[prost(message, repeated, tag = "13")]
+    pub ranks: ::prost::alloc::vec::Vec<SlowRank>,
+    /// The slow links, costliest first. At most 256.
+    #[prost(message, repeated, tag = "14")]
+    pub links: ::prost::alloc::vec::Vec<SlowLink>,
+}
+/// Ranks that do the same work, compared with those that do other work.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SlowStage {
+    /// Its place in the flow, from 0.
+    #[prost(uint32, tag = "1")]
+    pub stage: u32,
+    /// How many times as long it computes.
+    #[prost(double, tag = "2")]
+    pub ratio: f64,
+    /// The same for each kind of computation. At most 256.
+    #[prost(message, repeated, tag = "3")]
+    pub work: ::prost::alloc::vec::Vec<StageWork>,
+    /// How many ranks it has.
+    #[prost(uint32, tag = "4")]
+    pub rank_count: u32,
+    /// The lowest of them. At most 64.
+    #[prost(uint32, repeated, tag = "5")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+}
+/// One kind of computation of a stage.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StageWork {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// How many times as long it takes as in other stages.
+    #[prost(double, tag = "2")]
+    pub ratio: f64,
+}
+/// A rank that computes longer than others of its stage.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SlowRank {
+    /// Which.
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// The node that it runs on.
+    #[prost(string, tag = "2")]
+    pub node: ::prost::alloc::string::String,
+    /// How many times as long as is usual of its stage.
+    #[prost(double, tag = "3")]
+    pub ratio: f64,
+    /// What a step would take less without that.
+    #[prost(uint64, tag = "4")]
+    pub cost_ns: u64,
+    /// In how many of the steps it was slow.
+    #[prost(uint32, tag = "5")]
+    pub slow: u32,
+    /// Of how many.
+    #[prost(uint32, tag = "6")]
+    pub observed: u32,
+}
+/// A link whose transfers take longer than like ones.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SlowLink {
+    /// The rank that sends.
+    #[prost(uint32, tag = "1")]
+    pub from: u32,
+    /// Its node.
+    #[prost(string, tag = "2")]
+    pub from_node: ::prost::alloc::string::String,
+    /// The rank that receives.
+    #[prost(uint32, tag = "3")]
+    pub to: u32,
+    /// Its node.
+    #[prost(string, tag = "4")]
+    pub to_node: ::prost::alloc::string::String,
+    /// How many times as long as like transfers.
+    #[prost(double, tag = "5")]
+    pub ratio: f64,
+    /// What a step would take less without that.
+    #[prost(uint64, tag = "6")]
+    pub cost_ns: u64,
+    /// In how many of the steps it was slow.
+    #[prost(uint32, tag = "7")]
+    pub slow: u32,
+    /// Of how many.
+    #[prost(uint32, tag = "8")]
+    pub observed: u32,
+}
 /// What GetRankMap is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetRankMapRequest {}
@@ -1100,6 +1323,69 @@ impl ActivityKind {
             "ACTIVITY_KIND_IDLE" => Some(Self::Idle),
             "ACTIVITY_KIND_PREPARING" => Some(Self::Preparing),
             "ACTIVITY_KIND_COMMITTED" => Some(Self::Committed),
+            _ => None,
+        }
+    }
+}
+/// What an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OperationKind {
+    /// Never sent.
+    Unspecified = 0,
+    /// The rank has ended the step.
+    StepEnd = 1,
+    /// It computes.
+    Compute = 2,
+    /// It sends.
+    Send = 3,
+    /// It receives.
+    Receive = 4,
+    /// Collectives, as in CollectiveKind.
+    AllReduce = 5,
+    Broadcast = 6,
+    AllGather = 7,
+    Reduce = 8,
+    ReduceScatter = 9,
+    Barrier = 10,
+    OtherCollective = 11,
+}
+impl OperationKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPERATION_KIND_UNSPECIFIED",
+            Self::StepEnd => "OPERATION_KIND_STEP_END",
+            Self::Compute => "OPERATION_KIND_COMPUTE",
+            Self::Send => "OPERATION_KIND_SEND",
+            Self::Receive => "OPERATION_KIND_RECEIVE",
+            Self::AllReduce => "OPERATION_KIND_ALL_REDUCE",
+            Self::Broadcast => "OPERATION_KIND_BROADCAST",
+            Self::AllGather => "OPERATION_KIND_ALL_GATHER",
+            Self::Reduce => "OPERATION_KIND_REDUCE",
+            Self::ReduceScatter => "OPERATION_KIND_REDUCE_SCATTER",
+            Self::Barrier => "OPERATION_KIND_BARRIER",
+            Self::OtherCollective => "OPERATION_KIND_OTHER_COLLECTIVE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPERATION_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPERATION_KIND_STEP_END" => Some(Self::StepEnd),
+            "OPERATION_KIND_COMPUTE" => Some(Self::Compute),
+            "OPERATION_KIND_SEND" => Some(Self::Send),
+            "OPERATION_KIND_RECEIVE" => Some(Self::Receive),
+            "OPERATION_KIND_ALL_REDUCE" => Some(Self::AllReduce),
+            "OPERATION_KIND_BROADCAST" => Some(Self::Broadcast),
+            "OPERATION_KIND_ALL_GATHER" => Some(Self::AllGather),
+            "OPERATION_KIND_REDUCE" => Some(Self::Reduce),
+            "OPERATION_KIND_REDUCE_SCATTER" => Some(Self::ReduceScatter),
+            "OPERATION_KIND_BARRIER" => Some(Self::Barrier),
+            "OPERATION_KIND_OTHER_COLLECTIVE" => Some(Self::OtherCollective),
             _ => None,
         }
     }

@@ -311,7 +311,7 @@ impl Job {
             window: window(count, self.steps / STEPS * count, mean_ns),
         };
         let waits = collectives.map(wait).into();
-        Observation { workers: Vec::new(), progress, edges, waits, excused: false }
+        Observation { progress, edges, waits, ..Observation::default() }
     }
 
     /// How far a rank is in each of its groups: whether it is within a collective of all, of its mesh, and

@@ -167,6 +167,7 @@ impl Transfers {
             context_size: self.ranks,
             stage: Stage::Ended { start_us: 0, end_us: measured_us.max(1.0) as i64 },
             sequence: None,
+            step: None,
             waited: Waited::default(),
         };
         let entry = Entry { epoch: None, told: Told::Operation(record) };

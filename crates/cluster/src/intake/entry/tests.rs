@@ -36,6 +36,7 @@ fn the_original_s_records_are_read_unchanged() {
         context_size: 4,
         stage: Stage::Ended { start_us: 1_702_339_200_000_000, end_us: 1_702_339_200_000_250 },
         sequence: None,
+        step: None,
         waited: Waited::default(),
     };
     assert_eq!(record(&parse(SEND).entries[0]), expected);

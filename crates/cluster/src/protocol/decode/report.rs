@@ -5,6 +5,7 @@ use std::time::Duration;
 use telltale_wire::cluster::message;
 
 use super::super::ProtocolError;
+use super::operations::operations;
 use super::{activity, rank};
 use crate::group::GroupId;
 use crate::latency::record::MAX_DURATION_US;
@@ -26,6 +27,7 @@ pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), 
         edges: all(from.edges, edge)?,
         waits: all(from.waits, wait)?,
         excused: from.excused,
+        operations: from.operations.map(operations).transpose()?.unwrap_or_default(),
     };
     let vitals = from.vitals.map(vitals).transpose()?;
     Ok((Report { activity, observation }, vitals))
@@ -128,7 +130,7 @@ fn wait(from: message::WaitWindow) -> Result<WaitWindow, ProtocolError> {
     Ok(WaitWindow { key, window: window(from.window)? })
 }
 
-fn bucket(number: u32) -> Result<SizeBucket, ProtocolError> {
+pub(super) fn bucket(number: u32) -> Result<SizeBucket, ProtocolError> {
     let bucket = u8::try_from(number).ok().and_then(SizeBucket::new);
     let (field, range) = ("a size", "0 to 64");
     bucket.ok_or(ProtocolError::OutOfRange { field, value: number.into(), range })

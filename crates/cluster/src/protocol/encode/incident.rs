@@ -169,6 +169,17 @@ fn evidence(from: &Evidence) -> message::Evidence {
                 usual_ns: *usual_ns,
             })
         }
+        Evidence::SlowSteps { rank, peer, ratio, cost_ns, step_ns, slow, observed } => {
+            Kind::SlowSteps(message::SlowStepsEvidence {
+                rank: rank.0,
+                peer: peer.map(|peer| peer.0),
+                ratio: *ratio,
+                cost_ns: *cost_ns,
+                step_ns: *step_ns,
+                slow: *slow,
+                observed: *observed,
+            })
+        }
         Evidence::Outlier { average_ns, bound_ns } => {
             Kind::Outlier(message::OutlierEvidence { average_ns: *average_ns, bound_ns: *bound_ns })
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use telltale_wire::cluster::message;
 
-use super::activity;
+use super::{activity, operations};
 use crate::latency::{Collective, Direction, EdgeWindow, WaitWindow, Window};
 use crate::message::Report;
 use crate::observation::{Progress, WorkerEnd, WorkerObservation, WorkerState};
@@ -20,6 +20,7 @@ pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
         waits: observation.waits.iter().map(wait).collect(),
         excused: observation.excused,
         vitals: told.map(vitals),
+        operations: operations::operations(&observation.operations),
     }
 }
 

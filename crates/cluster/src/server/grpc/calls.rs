@@ -21,6 +21,7 @@ pub(super) enum Method {
     ListIncidents,
     GetIncident,
     GetRankMap,
+    GetSteps,
     ListDecisions,
     Restart,
     Drain,
@@ -43,6 +44,7 @@ impl Method {
             "ListIncidents" => Self::ListIncidents,
             "GetIncident" => Self::GetIncident,
             "GetRankMap" => Self::GetRankMap,
+            "GetSteps" => Self::GetSteps,
             "ListDecisions" => Self::ListDecisions,
             "Restart" => Self::Restart,
             "Drain" => Self::Drain,
@@ -88,6 +90,10 @@ async fn answer(desk: &Desk, method: Method, bytes: &[u8]) -> Result<Payload, St
         Method::GetRankMap => {
             let message::GetRankMapRequest {} = asked(bytes)?;
             return Ok(payload(&desk.rank_map().await?));
+        }
+        Method::GetSteps => {
+            let message::GetStepsRequest {} = asked(bytes)?;
+            return Ok(payload(&desk.steps().await?));
         }
         Method::ListDecisions => {
             let message::ListDecisionsRequest { limit } = asked(bytes)?;

@@ -1,0 +1,273 @@
+//! Training steps from what all ranks report, and where their time goes.
+//!
+//! Operations are gathered until every rank has ended the step, put together, and let go: what stays are the latest
+//! steps and a summary of each.
+
+mod analysis;
+mod findings;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use telltale_steps::{Kind, Kinds, Nature, Partners, Step, StepBuilder};
+
+use crate::detection::finding::Finding;
+use crate::detection::members::Members;
+use crate::detection::steps::analysis::Summary;
+pub use crate::detection::steps::analysis::{
+    Analysis, LinkCost, RankCost, StageWork, StepTime, StepsView,
+};
+use crate::latency::{Collective, Direction, SizeBucket};
+use crate::rank::Rank;
+use crate::work::{Operation, Operations, Work};
+
+/// By so many steps reports of ranks of one job may be apart.
+const MOST_AHEAD: u64 = 256;
+/// A rank that is this many steps behind most, and has reported none for [`LOOKS_TO_BEGIN`], is not waited for.
+const MOST_BEHIND: u64 = 32;
+/// Operations of the open steps together.
+const MAX_OPEN_OPERATIONS: usize = 1 << 22;
+/// Steps that are looked at together.
+const STEPS_TOGETHER: usize = 10;
+/// The same number, of steps that are new.
+const FULL: u64 = STEPS_TOGETHER as u64;
+/// Fewer are enough if each rank has done this much in them.
+const ENOUGH_OPERATIONS: usize = 200;
+/// In this many looks every rank that does report operations has begun to.
+const LOOKS_TO_BEGIN: u32 = 30;
+/// So many operations are analysed in each look; of more, steps are analysed less often.
+const OPERATIONS_PER_LOOK: usize = 100_000;
+
+/// What operations are compared by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum KindKey {
+    Compute(Arc<str>),
+    Transfer(Direction, SizeBucket),
+    Collective(Collective, SizeBucket),
+}
+
+/// What one rank has reported.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reported {
+    /// The first step that it has not ended.
+    next: u64,
+    /// In which look it was heard last.
+    heard: u32,
+}
+
+/// Gathers the steps of one epoch.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Steps {
+    kinds: Kinds,
+    kind_of: HashMap<KindKey, Kind>,
+    open: BTreeMap<u64, StepBuilder>,
+    open_operations: usize,
+    /// What each rank has reported.
+    ranks: BTreeMap<Rank, Reported>,
+    /// The first step that is not over.
+    next: u64,
+    looks: u32,
+    latest: VecDeque<Step>,
+    /// Steps since the last analysis, and looks.
+    fresh: u64,
+    looks_since: u32,
+    summary: Summary,
+    view: Option<Arc<StepsView>>,
+}
+
+impl Steps {
+    /// A new epoch: steps begin again.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Takes the operations of one node's report.
+    pub(super) fn observe(&mut self, node: u32, operations: &Operations, members: &Members) {
+        for one in &operations.list {
+            if members.of_rank(one.rank) != Some(node) {
+                continue;
+            }
+            let reported = self.ranks.entry(one.rank).or_default();
+            reported.heard = self.looks;
+            reported.next = reported.next.max(match one.work {
+                Work::StepEnd => one.step.saturating_add(1),
+                _ => one.step,
+            });
+            // What comes after its step was over is not kept; its step went without it. Nor is what is far ahead of the
+            // others: no job's ranks are so far apart.
+            let first = self.open.first_key_value().map_or(one.step, |(step, _)| *step);
+            let is_now = one.step >= self.next && one.step.saturating_sub(first) < MOST_AHEAD;
+            if !is_now || matches!(one.work, Work::StepEnd) {
+                continue;
+            }
+            let Some(operation) = self.operation(one) else { continue };
+            if self.open_operations >= MAX_OPEN_OPERATIONS {
+                self.drop_oldest();
+            }
+            self.open_operations += 1;
+            let step = self.open.entry(one.step).or_insert_with(|| StepBuilder::new(one.step));
+            step.add(one.rank.0, operation);
+        }
+    }
+
+    /// Whether this job reports steps, so that its slow nodes and links are found by them.
+    pub(super) fn any(&self) -> bool {
+        !self.latest.is_empty()
+    }
+
+    /// Puts together the steps that are over, and looks where their time goes if enough is new.
+    pub(super) fn look(&mut self, members: &Members) {
+        if self.ranks.is_empty() {
+            return;
+        }
+        self.looks = self.looks.saturating_add(1);
+        self.looks_since = self.looks_since.saturating_add(1);
+        let all_report = members.ranks().all(|rank| self.ranks.contains_key(&rank));
+        if !all_report && self.looks < LOOKS_TO_BEGIN {
+            return;
+        }
+        let over = self.over();
+        while self.open.first_key_value().is_some_and(|(step, _)| *step < over) {
+            if let Some((_, step)) = self.open.pop_first() {
+                self.close(step, members);
+            }
+            // Each step is analysed, however many end in one look.
+            if self.fresh >= FULL {
+                self.analyse(members);
+            }
+        }
+        self.next = self.next.max(over);
+        if self.is_due() {
+            self.analyse(members);
+        }
+    }
+
+    /// What is slow by the latest steps.
+    pub(super) fn findings(&self, members: &Members) -> Vec<Finding> {
+        self.view.iter().flat_map(|view| findings::findings(&view.latest, members)).collect()
+    }
+
+    /// Where the time of the latest and of all steps goes.
+    pub(super) fn view(&self) -> Option<Arc<StepsView>> {
+        self.view.clone()
+    }
+
+    /// The first step that is not over: that some rank has not ended, of those that are waited for.
+    fn over(&self) -> u64 {
+        let mut next: Vec<u64> = self.ranks.values().map(|one| one.next).collect();
+        let middle = next.len() / 2;
+        let (_, most, _) = next.select_nth_unstable(middle);
+        let least = most.saturating_sub(MOST_BEHIND);
+        let is_waited_for = |one: &&Reported| {
+            one.next >= least || self.looks.saturating_sub(one.heard) < LOOKS_TO_BEGIN
+        };
+        self.ranks.values().filter(is_waited_for).map(|one| one.next).min().unwrap_or(0)
+    }
+
+    fn close(&mut self, step: StepBuilder, members: &Members) {
+        self.open_operations = self.open_operations.saturating_sub(step.count());
+        let host = |rank| members.of_rank(Rank(rank)).unwrap_or(u32::MAX);
+        match step.build(host) {
+            Ok(step) => {
+                self.summary.took(&step);
+                self.fresh += 1;
+                self.latest.push_back(step);
+                if self.latest.len() > STEPS_TOGETHER {
+                    self.latest.pop_front();
+                }
+            }
+            Err(_) => self.summary.left_out(),
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some((number, step)) = self.open.pop_first() {
+            self.open_operations = self.open_operations.saturating_sub(step.count());
+            self.next = self.next.max(number.saturating_add(1));
+            self.summary.left_out();
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let operations: usize = self.latest.iter().map(|step| step.operations().len()).sum();
+        let of_each = operations / self.ranks.len().max(1);
+        let enough = self.latest.len() >= STEPS_TOGETHER
+            || (self.latest.len() >= 2 && of_each >= ENOUGH_OPERATIONS);
+        let pause = u32::try_from(operations / OPERATIONS_PER_LOOK).unwrap_or(u32::MAX);
+        enough && self.fresh > 0 && self.looks_since > pause
+    }
+
+    fn analyse(&mut self, members: &Members) {
+        let steps = self.latest.make_contiguous();
+        let latest = Analysis::of(steps, &self.kinds, members);
+        self.summary.add(&latest, self.fresh);
+        (self.fresh, self.looks_since) = (0, 0);
+        self.view = Some(Arc::new(self.summary.view(latest)));
+    }
+
+    /// The operation as steps have it; `None` when there are too many kinds.
+    fn operation(&mut self, one: &Operation) -> Option<telltale_steps::Operation> {
+        let (key, partners) = match &one.work {
+            Work::StepEnd => return None,
+            Work::Compute(name) => (KindKey::Compute(Arc::clone(name)), Partners::None),
+            Work::Transfer { direction, peer, group, bucket } => {
+                let (rank, group) = (peer.0, group.number());
+                let partners = match direction {
+                    Direction::Send => Partners::To { rank, group },
+                    Direction::Receive => Partners::From { rank, group },
+                };
+                (KindKey::Transfer(*direction, *bucket), partners)
+            }
+            Work::Collective { collective, group, members, bucket } => {
+                let partners = Partners::All { group: group.number(), members: *members };
+                (KindKey::Collective(*collective, *bucket), partners)
+            }
+        };
+        let kind = match self.kind_of.get(&key) {
+            Some(kind) => *kind,
+            None => {
+                let kind = self.kinds.kind(&name(&key), nature(&key))?;
+                *self.kind_of.entry(key).or_insert(kind)
+            }
+        };
+        let start_ns = one.start_us.saturating_mul(1000);
+        let duration_ns = i64::try_from(one.duration_us).unwrap_or(i64::MAX).saturating_mul(1000);
+        let end_ns = start_ns.saturating_add(duration_ns);
+        Some(telltale_steps::Operation { kind, start_ns, end_ns, partners })
+    }
+}
+
+const fn nature(key: &KindKey) -> Nature {
+    match key {
+        KindKey::Compute(_) => Nature::Compute,
+        KindKey::Transfer(..) | KindKey::Collective(..) => Nature::Communication,
+    }
+}
+
+/// What people read: `forward`, `send 16 MiB`, `all_reduce 1 KiB`.
+fn name(key: &KindKey) -> String {
+    match key {
+        KindKey::Compute(name) => name.to_string(),
+        KindKey::Transfer(Direction::Send, bucket) => format!("send {}", size(*bucket)),
+        KindKey::Transfer(Direction::Receive, bucket) => format!("recv {}", size(*bucket)),
+        KindKey::Collective(collective, bucket) => {
+            let name = match collective {
+                Collective::AllReduce => "all_reduce",
+                Collective::Broadcast => "broadcast",
+                Collective::AllGather => "all_gather",
+                Collective::Reduce => "reduce",
+                Collective::ReduceScatter => "reduce_scatter",
+                Collective::Barrier => "barrier",
+                Collective::Other => "collective",
+            };
+            format!("{name} {}", size(*bucket))
+        }
+    }
+}
+
+/// The most that falls into a bucket.
+fn size(bucket: SizeBucket) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let exponent = bucket.number();
+    format!("{} {}", 1_u32 << (exponent % 10), units[usize::from(exponent / 10)])
+}

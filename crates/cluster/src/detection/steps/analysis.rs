@@ -1,0 +1,289 @@
+//! Where the time of a job's steps goes, with the names of nodes: for verdicts and for people.
+
+use std::collections::VecDeque;
+
+use telltale_steps::attribution::Attribution;
+use telltale_steps::{Kinds, Roles, Step, Typical, what_if};
+
+use crate::detection::members::Members;
+use crate::node::NodeName;
+use crate::rank::Rank;
+
+/// Steps whose times are kept.
+pub(super) const MAX_TIMES: usize = telltale_wire::cluster::MAX_STEP_TIMES;
+/// Stages, ranks or links that one analysis names.
+const MAX_NAMED: usize = telltale_wire::cluster::MAX_SLOW;
+/// Ranks of one stage that are named.
+const MAX_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
+
+/// All that is known of a job's steps in one epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepsView {
+    /// The latest steps.
+    pub latest: Analysis,
+    /// All that were analysed.
+    pub all: Analysis,
+    /// How long single steps took, the oldest first: the latest 4,096.
+    pub times: Vec<StepTime>,
+    /// Steps that were left out, since operations were missing or made no sense.
+    pub left_out: u64,
+}
+
+/// How long one step took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepTime {
+    /// Its number.
+    pub step: u64,
+    /// From its first operation to its last, in nanoseconds.
+    pub time_ns: u64,
+}
+
+/// Where the time of some steps goes. Times are of one step on the average, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Analysis {
+    /// How many.
+    pub steps: u64,
+    /// The first of them.
+    pub first_step: u64,
+    /// The last of them.
+    pub last_step: u64,
+    /// What a step takes with each operation at what is typical of its kind over all ranks and stages.
+    pub typical_ns: f64,
+    /// What a step takes, without the delays before operations began.
+    pub actual_ns: f64,
+    /// What it would take if all ranks computed alike and no communication were slow.
+    pub even_ns: f64,
+    /// The parts of the difference: the model's stages,
+    pub stages_ns: f64,
+    /// slow ranks,
+    pub ranks_ns: f64,
+    /// the data,
+    pub data_ns: f64,
+    /// noise of the hosts,
+    pub noise_ns: f64,
+    /// and slow communication.
+    pub links_ns: f64,
+    /// How the stages differ, slowest first.
+    pub stages: Vec<StageWork>,
+    /// The slow ranks, costliest first.
+    pub ranks: Vec<RankCost>,
+    /// The slow links, costliest first.
+    pub links: Vec<LinkCost>,
+}
+
+/// What a stage computes in comparison with the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageWork {
+    /// Its place in the flow.
+    pub stage: u32,
+    /// How many times as long it computes.
+    pub ratio: f64,
+    /// The same by kind.
+    pub kinds: Vec<(Box<str>, f64)>,
+    /// How many ranks it has.
+    pub rank_count: usize,
+    /// The lowest of them.
+    pub ranks: Vec<Rank>,
+}
+
+/// A rank that computes longer than others of its stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankCost {
+    /// Which.
+    pub rank: Rank,
+    /// The node that it runs on.
+    pub node: Option<NodeName>,
+    /// How many times as long as is usual of its stage.
+    pub ratio: f64,
+    /// What a step would take less without that.
+    pub cost_ns: f64,
+    /// In how many of the steps it was slow,
+    pub slow_steps: u32,
+    /// of how many.
+    pub steps: u32,
+}
+
+/// A link whose transfers take longer than like ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkCost {
+    /// The rank that sends.
+    pub from: Rank,
+    /// Its node.
+    pub from_node: Option<NodeName>,
+    /// The rank that receives.
+    pub to: Rank,
+    /// Its node.
+    pub to_node: Option<NodeName>,
+    /// How many times as long as like transfers.
+    pub ratio: f64,
+    /// What a step would take less without that.
+    pub cost_ns: f64,
+    /// In how many of the steps it was slow,
+    pub slow_steps: u32,
+    /// of how many.
+    pub steps: u32,
+}
+
+/// What is kept of all steps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Summary {
+    times: VecDeque<StepTime>,
+    left_out: u64,
+    all: Analysis,
+}
+
+// === impl Analysis ===
+
+impl Analysis {
+    /// Where the time of these steps goes; there is one at least.
+    pub(super) fn of(steps: &[Step], kinds: &Kinds, members: &Members) -> Self {
+        let roles = Roles::of(&steps[0], kinds);
+        let typical = Typical::of(steps, kinds);
+        let typical_ns = what_if::slowdown(steps, &typical).typical_ns;
+        let found = Attribution::of(steps, kinds, &roles);
+        let node = |rank| members.of_rank(Rank(rank)).map(|node| members.name(node).clone());
+        let stages = found.roles.iter().take(MAX_NAMED).map(|one| StageWork {
+            stage: one.role.0,
+            ratio: one.ratio,
+            kinds: one.kinds.clone(),
+            rank_count: roles.ranks(one.role).len(),
+            ranks: roles.ranks(one.role).iter().take(MAX_RANKS).map(|rank| Rank(*rank)).collect(),
+        });
+        let ranks = found.ranks.iter().take(MAX_NAMED).map(|one| RankCost {
+            rank: Rank(one.rank),
+            node: node(one.rank),
+            ratio: one.ratio,
+            cost_ns: one.cost_ns,
+            slow_steps: one.slow_steps,
+            steps: one.steps,
+        });
+        let links = found.links.iter().take(MAX_NAMED).map(|one| LinkCost {
+            from: Rank(one.from),
+            from_node: node(one.from),
+            to: Rank(one.to),
+            to_node: node(one.to),
+            ratio: one.ratio,
+            cost_ns: one.cost_ns,
+            slow_steps: one.slow_steps,
+            steps: one.steps,
+        });
+        Self {
+            steps: u64::try_from(steps.len()).unwrap_or(u64::MAX),
+            first_step: steps.first().map_or(0, Step::number),
+            last_step: steps.last().map_or(0, Step::number),
+            typical_ns,
+            actual_ns: found.actual_ns,
+            even_ns: found.even_ns,
+            stages_ns: found.roles_ns,
+            ranks_ns: found.ranks_ns,
+            data_ns: found.data_ns,
+            noise_ns: found.noise_ns,
+            links_ns: found.links_ns,
+            stages: stages.collect(),
+            ranks: ranks.collect(),
+            links: links.collect(),
+        }
+    }
+
+    /// How many times as long a step takes as a typical one; 1 where nothing is known.
+    #[must_use]
+    pub fn slowdown(&self) -> f64 {
+        if self.typical_ns > 0.0 { self.actual_ns / self.typical_ns } else { 1.0 }
+    }
+}
+
+// === impl Summary ===
+
+impl Summary {
+    pub(super) fn took(&mut self, step: &Step) {
+        let time_ns = u64::try_from(step.time_ns()).unwrap_or(0);
+        self.times.push_back(StepTime { step: step.number(), time_ns });
+        if self.times.len() > MAX_TIMES {
+            self.times.pop_front();
+        }
+    }
+
+    pub(super) const fn left_out(&mut self) {
+        self.left_out = self.left_out.saturating_add(1);
+    }
+
+    /// Adds what is known of `fresh` steps, which are the last of those analysed: they count as these do on the
+    /// average.
+    pub(super) fn add(&mut self, latest: &Analysis, fresh: u64) {
+        let all = &mut self.all;
+        let first_step = if all.steps == 0 { latest.first_step } else { all.first_step };
+        let part = fresh as f64 / (all.steps + fresh).max(1) as f64;
+        let mix = |before: f64, now: f64| before + (now - before) * part;
+        *all = Analysis {
+            steps: all.steps + fresh,
+            first_step,
+            last_step: latest.last_step,
+            typical_ns: mix(all.typical_ns, latest.typical_ns),
+            actual_ns: mix(all.actual_ns, latest.actual_ns),
+            even_ns: mix(all.even_ns, latest.even_ns),
+            stages_ns: mix(all.stages_ns, latest.stages_ns),
+            ranks_ns: mix(all.ranks_ns, latest.ranks_ns),
+            data_ns: mix(all.data_ns, latest.data_ns),
+            noise_ns: mix(all.noise_ns, latest.noise_ns),
+            links_ns: mix(all.links_ns, latest.links_ns),
+            stages: latest.stages.clone(),
+            ranks: std::mem::take(&mut all.ranks),
+            links: std::mem::take(&mut all.links),
+        };
+        for one in &latest.ranks {
+            let known = all.ranks.iter().position(|known| known.rank == one.rank);
+            match known {
+                Some(place) => add_rank(&mut all.ranks[place], one, fresh),
+                None if all.ranks.len() < MAX_NAMED => all.ranks.push(one.clone()),
+                None => {}
+            }
+        }
+        for one in &latest.links {
+            let known =
+                all.links.iter().position(|known| (known.from, known.to) == (one.from, one.to));
+            match known {
+                Some(place) => add_link(&mut all.links[place], one, fresh),
+                None if all.links.len() < MAX_NAMED => all.links.push(one.clone()),
+                None => {}
+            }
+        }
+    }
+
+    pub(super) fn view(&self, latest: Analysis) -> StepsView {
+        StepsView {
+            latest,
+            all: self.all.clone(),
+            times: self.times.iter().copied().collect(),
+            left_out: self.left_out,
+        }
+    }
+}
+
+/// Adds some steps to those in which a rank was slow.
+fn add_rank(all: &mut RankCost, latest: &RankCost, fresh: u64) {
+    let fresh = u32::try_from(fresh).unwrap_or(u32::MAX);
+    let (slow, steps) = added(latest.slow_steps, latest.steps, fresh);
+    let part = f64::from(steps) / f64::from(all.steps.saturating_add(steps).max(1));
+    all.ratio += (latest.ratio - all.ratio) * part;
+    all.cost_ns += (latest.cost_ns - all.cost_ns) * part;
+    all.slow_steps = all.slow_steps.saturating_add(slow);
+    all.steps = all.steps.saturating_add(steps);
+}
+
+/// The same of a link.
+fn add_link(all: &mut LinkCost, latest: &LinkCost, fresh: u64) {
+    let fresh = u32::try_from(fresh).unwrap_or(u32::MAX);
+    let (slow, steps) = added(latest.slow_steps, latest.steps, fresh);
+    let part = f64::from(steps) / f64::from(all.steps.saturating_add(steps).max(1));
+    all.ratio += (latest.ratio - all.ratio) * part;
+    all.cost_ns += (latest.cost_ns - all.cost_ns) * part;
+    all.slow_steps = all.slow_steps.saturating_add(slow);
+    all.steps = all.steps.saturating_add(steps);
+}
+
+/// How many of the fresh steps were slow, as far as those analysed tell.
+fn added(slow: u32, steps: u32, fresh: u32) -> (u32, u32) {
+    let fresh = fresh.min(steps);
+    let not_slow = (steps - slow).min(fresh);
+    (fresh - not_slow, fresh)
+}

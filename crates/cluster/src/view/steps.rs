@@ -1,0 +1,296 @@
+//! A job's training steps and where their time goes, as people and scripts read it.
+
+use serde::Serialize;
+use telltale_wire::cluster::message::{
+    GetStepsResponse, SlowLink, SlowRank, SlowStage, StepAnalysis,
+};
+
+use super::words::duration;
+
+/// A part of the lost time that is smaller is not mentioned.
+const LEAST_PART: f64 = 0.05;
+/// What a step takes longer by less is not called slow.
+const LEAST_LOSS: f64 = 0.02;
+
+/// The job's training steps.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobStepsView {
+    /// What is slow now and why, in sentences.
+    pub text: Vec<String>,
+    /// The latest steps; none before there are enough.
+    pub latest: Option<AnalysisView>,
+    /// All steps of the epoch that were analysed.
+    pub all: Option<AnalysisView>,
+    /// How long single steps took, the oldest first.
+    pub times: Vec<StepTimeView>,
+    /// Steps that were left out, since operations were missing or made no sense.
+    pub left_out: u64,
+}
+
+/// How long one step took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StepTimeView {
+    /// Its number.
+    pub step: u64,
+    /// From its first operation to its last.
+    pub seconds: f64,
+}
+
+/// Where the time of some steps goes. Seconds are those of one step on the average.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AnalysisView {
+    /// How many.
+    pub steps: u64,
+    /// The first of them.
+    pub first_step: u64,
+    /// The last of them.
+    pub last_step: u64,
+    /// How many times as long a step takes as with each operation at what is typical of its kind.
+    pub slowdown: f64,
+    /// What a step takes, without the delays before operations began.
+    pub actual_seconds: f64,
+    /// What it would take if all ranks computed alike and no communication were slow.
+    pub even_seconds: f64,
+    /// What it takes longer, by what.
+    pub lost_seconds: LostView,
+    /// How the stages differ, slowest first.
+    pub stages: Vec<StageView>,
+    /// The slow ranks, costliest first.
+    pub ranks: Vec<RankView>,
+    /// The slow links, costliest first.
+    pub links: Vec<LinkView>,
+}
+
+/// What a step takes longer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LostView {
+    /// Since the model's stages differ.
+    pub stages: f64,
+    /// Since ranks of one stage differ for good.
+    pub ranks: f64,
+    /// Since computations vary with the data.
+    pub data: f64,
+    /// Since they vary otherwise.
+    pub noise: f64,
+    /// Since communications do not take what is typical of them.
+    pub links: f64,
+}
+
+/// One stage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageView {
+    /// Its place in the flow, from 0.
+    pub stage: u32,
+    /// How many times as long it computes as the others.
+    pub ratio: f64,
+    /// The same by kind of computation.
+    pub kinds: Vec<(String, f64)>,
+    /// How many ranks it has.
+    pub rank_count: u32,
+    /// The lowest of them.
+    pub ranks: Vec<u32>,
+}
+
+/// A slow rank.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankView {
+    /// Which.
+    pub rank: u32,
+    /// The node that it runs on.
+    pub node: String,
+    /// How many times as long as is usual of its stage.
+    pub ratio: f64,
+    /// What a step would take less without that.
+    pub cost_seconds: f64,
+    /// In how many of the steps it was slow.
+    pub slow_steps: u32,
+    /// Of how many.
+    pub steps: u32,
+}
+
+/// A slow link.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinkView {
+    /// The rank that sends.
+    pub from: u32,
+    /// Its node.
+    pub from_node: String,
+    /// The rank that receives.
+    pub to: u32,
+    /// Its node.
+    pub to_node: String,
+    /// How many times as long as like transfers.
+    pub ratio: f64,
+    /// What a step would take less without that.
+    pub cost_seconds: f64,
+    /// In how many of the steps it was slow.
+    pub slow_steps: u32,
+    /// Of how many.
+    pub steps: u32,
+}
+
+impl From<&GetStepsResponse> for JobStepsView {
+    fn from(steps: &GetStepsResponse) -> Self {
+        let latest = steps.latest.as_ref().map(AnalysisView::from);
+        let times = steps
+            .times
+            .iter()
+            .map(|one| StepTimeView { step: one.step, seconds: seconds(one.time_ns) });
+        Self {
+            text: latest.iter().flat_map(AnalysisView::sentences).collect(),
+            latest,
+            all: steps.all.as_ref().map(AnalysisView::from),
+            times: times.collect(),
+            left_out: steps.left_out,
+        }
+    }
+}
+
+impl From<&StepAnalysis> for AnalysisView {
+    fn from(from: &StepAnalysis) -> Self {
+        Self {
+            steps: from.steps,
+            first_step: from.first_step,
+            last_step: from.last_step,
+            slowdown: from.slowdown,
+            actual_seconds: seconds(from.actual_ns),
+            even_seconds: seconds(from.even_ns),
+            lost_seconds: LostView {
+                stages: from.stages_ns as f64 / 1e9,
+                ranks: from.ranks_ns as f64 / 1e9,
+                data: from.data_ns as f64 / 1e9,
+                noise: from.noise_ns as f64 / 1e9,
+                links: from.links_ns as f64 / 1e9,
+            },
+            stages: from.stages.iter().map(stage).collect(),
+            ranks: from.ranks.iter().map(rank).collect(),
+            links: from.links.iter().map(link).collect(),
+        }
+    }
+}
+
+impl AnalysisView {
+    /// What a step takes longer than it would if all computed alike, in seconds.
+    #[must_use]
+    pub fn lost(&self) -> f64 {
+        self.actual_seconds - self.even_seconds
+    }
+
+    /// What is slow and why: first how long a step takes, then a sentence for each cause, the largest first.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let [actual, even] = [self.actual_seconds, self.even_seconds].map(in_words);
+        let of = match self.steps {
+            1 => format!("step {}", self.last_step),
+            _ => format!("steps {} to {}", self.first_step, self.last_step),
+        };
+        let lost = self.lost();
+        if lost < LEAST_LOSS * self.even_seconds {
+            return vec![format!("A step takes {actual} ({of}). Nothing slows it down.")];
+        }
+        let mut text = vec![format!(
+            "A step takes {actual} ({of}); {even} if all ranks computed alike and no communication \
+             were slow."
+        )];
+        let mut causes: Vec<(f64, String)> = Vec::new();
+        for one in &self.ranks {
+            let without = in_words(self.actual_seconds - one.cost_seconds);
+            let text = format!(
+                "Rank {} on {} computes {:.2} times as long as ranks that do the same work; without \
+                 that a step takes {without} instead of {actual}.",
+                one.rank, one.node, one.ratio
+            );
+            causes.push((one.cost_seconds, text));
+        }
+        for one in &self.links {
+            let without = in_words(self.actual_seconds - one.cost_seconds);
+            let text = format!(
+                "Transfers from rank {} on {} to rank {} on {} take {:.1} times as long as like \
+                 ones; without that a step takes {without} instead of {actual}.",
+                one.from, one.from_node, one.to, one.to_node, one.ratio
+            );
+            causes.push((one.cost_seconds, text));
+        }
+        if let Some(slowest) = self.stages.first() {
+            causes.push((self.lost_seconds.stages, stage_text(slowest, self.stages.len())));
+        }
+        let data = "Computations vary from step to step with their data: no node is at fault.";
+        causes.push((self.lost_seconds.data, data.to_owned()));
+        let noise =
+            "Computations vary by themselves: noise of the hosts, such as garbage collection.";
+        causes.push((self.lost_seconds.noise, noise.to_owned()));
+        if self.links.is_empty() {
+            let links = "Communication varies; no link stands out.";
+            causes.push((self.lost_seconds.links, links.to_owned()));
+        }
+        causes.retain(|(cost, _)| *cost >= LEAST_PART * lost);
+        causes.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let part = |cost: f64| (100.0 * cost / lost).min(100.0);
+        text.extend(
+            causes
+                .into_iter()
+                .map(|(cost, cause)| format!("{cause} ({:.0} % of the loss)", part(cost))),
+        );
+        text
+    }
+}
+
+fn stage_text(slowest: &StageView, stages: usize) -> String {
+    let which = match usize::try_from(slowest.stage) {
+        Ok(place) if place + 1 == stages => "The last stage".to_owned(),
+        _ => format!("Stage {}", slowest.stage),
+    };
+    let kinds: Vec<String> =
+        slowest.kinds.iter().map(|(name, ratio)| format!("{name} {ratio:.2}")).collect();
+    let kinds = match kinds.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", kinds.join(", ")),
+    };
+    let why = match slowest.rank_count {
+        1 => "one rank alone does its work, so the model's partition or its node is slow",
+        _ => "all its ranks do, so it is the model's partition and no node",
+    };
+    format!("{which} computes {:.2} times as long as the others{kinds}; {why}.", slowest.ratio)
+}
+
+fn stage(from: &SlowStage) -> StageView {
+    StageView {
+        stage: from.stage,
+        ratio: from.ratio,
+        kinds: from.work.iter().map(|one| (one.name.clone(), one.ratio)).collect(),
+        rank_count: from.rank_count,
+        ranks: from.ranks.clone(),
+    }
+}
+
+fn rank(from: &SlowRank) -> RankView {
+    RankView {
+        rank: from.rank,
+        node: from.node.clone(),
+        ratio: from.ratio,
+        cost_seconds: seconds(from.cost_ns),
+        slow_steps: from.slow,
+        steps: from.observed,
+    }
+}
+
+fn link(from: &SlowLink) -> LinkView {
+    LinkView {
+        from: from.from,
+        from_node: from.from_node.clone(),
+        to: from.to,
+        to_node: from.to_node.clone(),
+        ratio: from.ratio,
+        cost_seconds: seconds(from.cost_ns),
+        slow_steps: from.slow,
+        steps: from.observed,
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn in_words(seconds: f64) -> String {
+    duration((seconds.max(0.0) * 1e9) as u64)
+}

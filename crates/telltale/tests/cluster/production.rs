@@ -1,0 +1,258 @@
+//! Production jobs, replayed through agents and a coordinator: what was published about them is reported.
+//!
+//! The traces are those of crates/steps/tests/data/stragglers. What a rank did in a step is posted to its agent as a
+//! client posts it (docs/cluster-clients.md), by the clock of its trace and not in its time.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use serde_json::{Value, json};
+use telltale_harness::wait_until;
+
+use crate::job::{Job, PATIENCE};
+
+const WORKER: [&str; 3] = ["bash", "-c", "until test -e $STATE/finish; do sleep 0.2; done"];
+/// What passes between stages and replicas; the traces do not say how much.
+const BYTES: u64 = 1 << 24;
+
+/// Steps that are posted together.
+const TOGETHER: usize = 8;
+
+/// One operation of a trace.
+struct Line {
+    step: u64,
+    stage: u64,
+    replica: u64,
+    kind: String,
+    start_us: i64,
+    duration_us: i64,
+}
+
+/// A job: its operations, and how many stages and replicas it has.
+struct Trace {
+    lines: Vec<Line>,
+    stages: u64,
+    replicas: u64,
+}
+
+impl Trace {
+    fn read(name: &str) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steps/tests/data/stragglers");
+        let file = File::open(root.join(format!("{name}.csv.gz"))).expect("the trace is there");
+        let text = BufReader::new(GzDecoder::new(file)).lines().skip(1);
+        let lines: Vec<Line> = text.map(|line| Line::parse(&line.expect("it is text"))).collect();
+        let most = |of: fn(&Line) -> u64| lines.iter().map(of).max().expect("it has lines") + 1;
+        Self { stages: most(|one| one.stage), replicas: most(|one| one.replica), lines }
+    }
+
+    fn ranks(&self) -> u64 {
+        self.stages * self.replicas
+    }
+
+    fn rank(&self, line: &Line) -> u64 {
+        line.replica * self.stages + line.stage
+    }
+
+    /// The operation as a client posts it.
+    fn record(&self, line: &Line, number: u64) -> Value {
+        let rank = self.rank(line);
+        let (stage, stages) = (line.stage, self.stages);
+        let (first, last) = (stage == 0, stage + 1 == stages);
+        // Each host has a clock of its own.
+        let start = line.start_us + i64::try_from(rank * 3_600_000_000).expect("some hours");
+        let mut record = json!({
+            "global_rank": rank, "step": number, "finished": true,
+            "startTime": start, "endTime": start + line.duration_us,
+        });
+        let mut add = |more: Value| {
+            let more = more.as_object().expect("an object").clone();
+            record.as_object_mut().expect("an object").extend(more);
+        };
+        let transfer = |kind: &str, peer: u64| {
+            let direction = if kind.ends_with("send") { "send" } else { "recv" };
+            json!({ "opType": direction, "remoteRank": peer, "bytes": BYTES,
+                    "context_rank": rank, "context_size": self.ranks() })
+        };
+        let collective = |name: &str, group: String, place: u64, size: u64| {
+            json!({ "opType": name, "group": group, "bytes": BYTES, "context_rank": place,
+                    "context_size": size })
+        };
+        match line.kind.as_str() {
+            kind @ ("forward-send" | "backward-recv") if !last => add(transfer(kind, rank + 1)),
+            kind @ ("forward-recv" | "backward-send") if !first => add(transfer(kind, rank - 1)),
+            "params-all-gather" => {
+                add(collective("all_gather", format!("dp{stage}"), line.replica, self.replicas));
+            }
+            "grads-reduce-scatter" => {
+                add(collective(
+                    "reduce_scatter",
+                    format!("dp{stage}"),
+                    line.replica,
+                    self.replicas,
+                ));
+            }
+            "embedding-grads-all-reduce" => {
+                let group = format!("embedding{}", line.replica);
+                add(collective("all_reduce", group, u64::from(last), 2));
+            }
+            "optimizer-clip-main-grad" => {
+                add(collective("all_reduce", String::new(), rank, self.ranks()))
+            }
+            kind => add(json!({ "opType": "compute", "name": kind })),
+        }
+        record
+    }
+
+    /// What each rank posts of the next `steps` steps, numbered from `first`.
+    fn posts(&self, first: u64, steps: u64) -> BTreeMap<u64, String> {
+        let mut posts: BTreeMap<u64, String> = BTreeMap::new();
+        let of_steps = self.lines.chunk_by(|one, next| one.step == next.step);
+        for (number, lines) in (0_u64..).zip(of_steps) {
+            if !(first..first + steps).contains(&number) {
+                continue;
+            }
+            for line in lines {
+                let post = posts.entry(self.rank(line)).or_default();
+                *post += &(self.record(line, number).to_string() + "\n");
+            }
+            for rank in 0..self.ranks() {
+                let end = json!({ "opType": "step", "global_rank": rank, "step": number });
+                *posts.entry(rank).or_default() += &(end.to_string() + "\n");
+            }
+        }
+        posts
+    }
+}
+
+impl Line {
+    fn parse(line: &str) -> Self {
+        let fields: Vec<&str> = line.split(',').collect();
+        let number = |place: usize| fields[place].parse::<i64>().expect("a number");
+        let whole = |place: usize| u64::try_from(number(place)).expect("it is not negative");
+        Self {
+            step: whole(0),
+            stage: whole(2),
+            replica: whole(3),
+            kind: fields[4].to_owned(),
+            start_us: number(7),
+            duration_us: number(8),
+        }
+    }
+}
+
+/// Posts lines to an agent's socket.
+fn post(socket: &Path, body: &str) {
+    let mut stream = UnixStream::connect(socket).expect("the agent listens");
+    let head = format!(
+        "POST /log_ccl HTTP/1.1\r\nhost: agent\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(body.as_bytes()))
+        .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers, and closes");
+    assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("refused"), "{answer}");
+}
+
+/// A job whose ranks are those of a trace, and the node of each.
+fn start(trace: &Trace) -> (Job, Vec<String>) {
+    let nodes = u32::try_from(trace.ranks()).expect("few ranks");
+    // So many agents on one machine may not be heard for seconds.
+    let mut job = Job::with_policy(nodes, &WORKER, "keep_alive_seconds = 60.0\n");
+    let names: Vec<String> = (0..nodes).map(|node| format!("n{node:02}")).collect();
+    names.iter().for_each(|name| job.add(name, &[]));
+    let mut node_of = BTreeMap::new();
+    wait_until("the job to run", PATIENCE, || {
+        let nodes = job.json(&["nodes"]);
+        let found = nodes.as_array().into_iter().flatten().filter_map(|node| {
+            let started =
+                node["worker_states"].as_array().is_some_and(|workers| !workers.is_empty());
+            let rank = node["first_rank"].as_u64().filter(|_| started)?;
+            Some((rank, node["name"].as_str()?.to_owned()))
+        });
+        node_of = found.collect();
+        u64::try_from(node_of.len()) == Ok(trace.ranks())
+    });
+    (job, node_of.into_values().collect())
+}
+
+/// Replays `steps` steps from number `first`, and returns what is reported once they were analysed.
+fn replay(job: &Job, trace: &Trace, nodes: &[String], (first, steps): (u64, u64)) -> Value {
+    // All ranks are about as far.
+    for begin in (first..first + steps).step_by(TOGETHER) {
+        let count = (first + steps - begin).min(TOGETHER as u64);
+        for (rank, body) in trace.posts(begin, count) {
+            let node = &nodes[usize::try_from(rank).expect("few ranks")];
+            post(&job.path(node).join("agent.sock"), &body);
+        }
+    }
+    let mut report = Value::Null;
+    wait_until("the steps to be analysed", PATIENCE, || {
+        report = job.json(&["report"]);
+        report["all"]["last_step"].as_u64() == Some(first + steps - 1)
+    });
+    report
+}
+
+fn assert_near(what: &str, ours: &Value, published: f64, within: f64) {
+    let ours = ours.as_f64().unwrap_or_else(|| panic!("{what}: {ours}"));
+    assert!((ours / published - 1.0).abs() <= within, "{what}: {ours}, published {published}");
+}
+
+#[test]
+fn a_worker_that_was_slow_from_the_start_is_named_by_the_end_of_its_second_step() {
+    let trace = Trace::read("AR");
+    let (job, nodes) = start(&trace);
+    let report = replay(&job, &trace, &nodes, (0, 2));
+    let slow = &report["latest"]["ranks"];
+    assert_eq!(slow.as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!((&slow[0]["rank"], &slow[0]["node"]), (&json!(0), &json!(nodes[0])), "{slow}");
+    assert_eq!(report["latest"]["links"], json!([]), "{report}");
+    let text = report["text"][1].as_str().unwrap_or_default();
+    assert!(text.starts_with(&format!("Rank 0 on {} computes 2.", nodes[0])), "{report}");
+    wait_until("the node to be suspected", PATIENCE, || {
+        let incidents = job.json(&["incidents"]);
+        let signs = incidents[0]["signs"].as_array().cloned().unwrap_or_default();
+        signs.iter().any(|sign| sign["text"].as_str().is_some_and(|text| text.contains(&nodes[0])))
+    });
+    // All of the trace: the slow-down is the published one.
+    let report = replay(&job, &trace, &nodes, (2, 42));
+    assert_near("S", &report["all"]["slowdown"], 1.973, 0.01);
+    job.finish();
+}
+
+#[test]
+fn a_stage_with_more_to_do_is_reported_and_nobody_is_at_fault() {
+    let trace = Trace::read("ST");
+    let (job, nodes) = start(&trace);
+    let report = replay(&job, &trace, &nodes, (0, 32));
+    let (latest, all) = (&report["latest"], &report["all"]);
+    assert_near("S", &all["slowdown"], 1.179, 0.01);
+    assert_eq!((&latest["ranks"], &latest["links"]), (&json!([]), &json!([])), "{report}");
+    assert_eq!(latest["stages"][0]["stage"], 3, "{report}");
+    let text = report["text"][1].as_str().unwrap_or_default();
+    assert!(text.starts_with("The last stage computes 1.6"), "{report}");
+    assert!(text.contains("no node"), "{report}");
+    assert_eq!(job.json(&["incidents"]), json!([]));
+    job.finish();
+}
+
+#[test]
+fn a_job_whose_data_vary_has_nobody_at_fault() {
+    let trace = Trace::read("SE");
+    let (job, nodes) = start(&trace);
+    let report = replay(&job, &trace, &nodes, (0, 43));
+    assert_near("S", &report["all"]["slowdown"], 1.537, 0.01);
+    let latest = &report["latest"];
+    assert_eq!((&latest["ranks"], &latest["links"]), (&json!([]), &json!([])), "{report}");
+    let text = report["text"][1].as_str().unwrap_or_default();
+    assert!(text.contains("with their data: no node is at fault"), "{report}");
+    assert_eq!(job.json(&["incidents"]), json!([]));
+    job.finish();
+}
