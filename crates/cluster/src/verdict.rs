@@ -228,22 +228,7 @@ pub enum Evidence {
         usual_ns: u64,
     },
     /// A rank computes, or a link transfers, longer than others that do the same work.
-    SlowSteps {
-        /// The rank; of a link, the one that sends.
-        rank: Rank,
-        /// Of a link, the rank that receives.
-        peer: Option<Rank>,
-        /// How many times as long as the others.
-        ratio: f64,
-        /// What a step would take less without that, in nanoseconds.
-        cost_ns: u64,
-        /// What a step takes, in nanoseconds.
-        step_ns: u64,
-        /// In how many of the latest steps it was slow.
-        slow: u32,
-        /// Of how many.
-        observed: u32,
-    },
+    SlowSteps(SlowSteps),
     /// The average of a node's latencies against all nodes' (the rule mean + 2σ).
     Outlier {
         /// The node's average, in nanoseconds.
@@ -251,6 +236,25 @@ pub enum Evidence {
         /// The bound, in nanoseconds.
         bound_ns: u64,
     },
+}
+
+/// A rank computes, or a link transfers, longer than others that do the same work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowSteps {
+    /// The rank; of a link, the one that sends.
+    pub rank: Rank,
+    /// Of a link, the rank that receives.
+    pub peer: Option<Rank>,
+    /// How many times as long as the others.
+    pub ratio: f64,
+    /// What a step would take less without that, in nanoseconds.
+    pub cost_ns: u64,
+    /// What a step takes, in nanoseconds.
+    pub step_ns: u64,
+    /// In how many of the latest steps it was slow.
+    pub slow: u32,
+    /// Of how many.
+    pub observed: u32,
 }
 
 /// What was found.

@@ -7,7 +7,7 @@ use crate::detection::finding::Finding;
 use crate::detection::members::Members;
 use crate::detection::suspicion::Culprit;
 use crate::rank::Rank;
-use crate::verdict::{Evidence, VerdictKind};
+use crate::verdict::{Evidence, SlowSteps, VerdictKind};
 
 /// What costs a smaller part of the step is not reported as a fault.
 const LEAST_COST: f64 = 0.05;
@@ -89,7 +89,7 @@ fn evidence(
     (ratio, cost_ns, step_ns): (f64, f64, f64),
     (slow, observed): (u32, u32),
 ) -> Evidence {
-    Evidence::SlowSteps {
+    Evidence::SlowSteps(SlowSteps {
         rank,
         peer,
         ratio,
@@ -97,5 +97,5 @@ fn evidence(
         step_ns: step_ns.max(0.0) as u64,
         slow,
         observed,
-    }
+    })
 }

@@ -8,7 +8,7 @@ use super::report::{nanoseconds, worker_end};
 use crate::detection::LatencyMatrix;
 use crate::incident::{Hold, Incident, Sign, Standing};
 use crate::time::Moment;
-use crate::verdict::{Evidence, Side, Suspect, Suspects, Verdict, VerdictKind};
+use crate::verdict::{Evidence, Side, SlowSteps, Suspect, Suspects, Verdict, VerdictKind};
 
 /// The time of day of a moment, in milliseconds since the Unix epoch.
 pub(crate) type UnixMs<'a> = &'a dyn Fn(Moment) -> u64;
@@ -169,22 +169,24 @@ fn evidence(from: &Evidence) -> message::Evidence {
                 usual_ns: *usual_ns,
             })
         }
-        Evidence::SlowSteps { rank, peer, ratio, cost_ns, step_ns, slow, observed } => {
-            Kind::SlowSteps(message::SlowStepsEvidence {
-                rank: rank.0,
-                peer: peer.map(|peer| peer.0),
-                ratio: *ratio,
-                cost_ns: *cost_ns,
-                step_ns: *step_ns,
-                slow: *slow,
-                observed: *observed,
-            })
-        }
+        Evidence::SlowSteps(slow) => Kind::SlowSteps(slow_steps(slow)),
         Evidence::Outlier { average_ns, bound_ns } => {
             Kind::Outlier(message::OutlierEvidence { average_ns: *average_ns, bound_ns: *bound_ns })
         }
     };
     message::Evidence { kind: Some(kind) }
+}
+
+fn slow_steps(from: &SlowSteps) -> message::SlowStepsEvidence {
+    message::SlowStepsEvidence {
+        rank: from.rank.0,
+        peer: from.peer.map(|peer| peer.0),
+        ratio: from.ratio,
+        cost_ns: from.cost_ns,
+        step_ns: from.step_ns,
+        slow: from.slow,
+        observed: from.observed,
+    }
 }
 
 /// A part of the matrix of latencies; `None` when nothing is in it.
