@@ -33,7 +33,7 @@ use telltale_schema::memory::MemoryKind;
 pub use self::error::{CompileError, GlobalSemaphoreError, OpenAcceleratorError};
 pub use self::memory::{Buffer, BufferError};
 pub use self::program::CompiledProgram;
-pub use self::timeout::KERNEL_TIMEOUT_VARIABLE;
+pub use self::timeout::{KERNEL_TIMEOUT_VARIABLE, PROGRAM_TIMEOUT_VARIABLE};
 
 use self::commands::{Command, SpareWords, Worker};
 use self::memory::{LiveBuffers, OpenChip};
@@ -42,11 +42,11 @@ use self::program::LoadedProgram;
 use self::queue::{Given, Queue};
 use self::reach::Memories;
 use self::residence::Residents;
-use self::timeout::{Watch, kernel_timeout};
+use self::timeout::{Watch, timeouts};
 use crate::client::DeviceClient;
 use crate::kernels::{
     BuiltKernel, ExecutionError, Executor, GLOBAL_SEMAPHORE_BYTES, KernelBuilder, KernelCounters,
-    Progress, SourceFiles,
+    Progress, SourceFiles, Timeouts,
 };
 use crate::machine::ChipDescription;
 
@@ -68,6 +68,11 @@ pub struct AcceleratorOptions {
     /// stopped; none for what `TELLTALE_KERNEL_TIMEOUT` says (seconds, or `off` for no limit), else
     /// 60 seconds.
     pub kernel_timeout: Option<Duration>,
+    /// How much of a processor's time all kernels of a program may use together before it is stopped:
+    /// kernels that wait for each other again and again never use up their own. None for what
+    /// `TELLTALE_PROGRAM_TIMEOUT` says (as above), else ten times the time of a kernel, and no limit
+    /// if that has none.
+    pub program_timeout: Option<Duration>,
 }
 
 /// What a kernel's code counts as in the chip's memory.
@@ -93,7 +98,7 @@ pub struct Accelerator {
     progress: Arc<Progress>,
     spare: Arc<SpareWords>,
     prints: Prints,
-    kernel_timeout: Option<Duration>,
+    timeouts: Timeouts,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Disconnected when the thread ends.
     ended: Mutex<Receiver<()>>,
@@ -115,7 +120,7 @@ impl Accelerator {
             return Err(OpenAcceleratorError::NoSuchChip { ordinal, chip, chips });
         };
         let builder = kernel_builder(options)?;
-        let kernel_timeout = kernel_timeout(options.kernel_timeout)?;
+        let timeouts = timeouts(options)?;
         let place = u32::try_from(chip).unwrap_or(u32::MAX);
         let device = runtime.open_device(DeviceDescription {
             identity,
@@ -138,7 +143,7 @@ impl Accelerator {
                 (Arc::clone(&chip), Arc::clone(&queue), Arc::clone(&progress), Arc::clone(&spare));
             std::thread::Builder::new().name("accelerator".to_owned()).spawn(move || {
                 let _ending = ending;
-                let executor = Executor::new(grid, printers, Arc::clone(&progress), kernel_timeout);
+                let executor = Executor::new(grid, printers, Arc::clone(&progress), timeouts);
                 let executor = match executor {
                     Ok(executor) => executor,
                     Err(error) => {
@@ -163,7 +168,7 @@ impl Accelerator {
             progress,
             spare,
             prints,
-            kernel_timeout,
+            timeouts,
             thread: Mutex::new(Some(thread)),
             ended: Mutex::new(ended),
         }))
@@ -404,7 +409,7 @@ impl Accelerator {
         if let Some(damage) = self.progress.damage() {
             return Err(damage);
         }
-        let mut watch = Watch::new(&self.progress, self.kernel_timeout);
+        let mut watch = Watch::new(&self.progress, self.timeouts);
         let mut command = command;
         loop {
             command = match self.queue.give(command, watch.period) {
@@ -417,7 +422,7 @@ impl Accelerator {
     }
 
     fn wait_for<T>(&self, answer: &Receiver<T>) -> Result<T, ExecutionError> {
-        let mut watch = Watch::new(&self.progress, self.kernel_timeout);
+        let mut watch = Watch::new(&self.progress, self.timeouts);
         loop {
             match answer.recv_timeout(watch.period) {
                 Ok(answer) => return Ok(answer),
@@ -437,7 +442,7 @@ impl Drop for Accelerator {
     fn drop(&mut self) {
         self.queue.end();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut watch = Watch::new(&self.progress, self.kernel_timeout);
+        let mut watch = Watch::new(&self.progress, self.timeouts);
         while matches!(ended.recv_timeout(watch.period), Err(RecvTimeoutError::Timeout)) {
             if watch.look().is_err() {
                 // A kernel that does not end keeps its thread; the process's end ends both.

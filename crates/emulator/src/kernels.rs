@@ -22,6 +22,7 @@ mod run;
 mod source;
 mod source_files;
 mod stack;
+mod timeouts;
 mod trap;
 
 pub use build::{BuildKernelError, KernelCounters};
@@ -43,6 +44,7 @@ pub(crate) use plan::{
     PlannedSemaphore, Words,
 };
 pub(crate) use printing::Printer;
-pub(crate) use progress::{Mark, Progress};
+pub(crate) use progress::{Look, Mark, ProgramRun, Progress};
 pub(crate) use run::Executor;
 pub(crate) use source_files::SourceFiles;
+pub(crate) use timeouts::Timeouts;

@@ -25,6 +25,7 @@ mod socket;
 pub use accelerator::{
     Accelerator, AcceleratorOptions, Buffer, BufferError, CompileError, CompiledProgram,
     GlobalSemaphoreError, KERNEL_TIMEOUT_VARIABLE, KernelUse, OpenAcceleratorError,
+    PROGRAM_TIMEOUT_VARIABLE,
 };
 pub use chip::{AllocateError, Chip, FreeError, KindUsage, Usage};
 pub use client::{DeviceClient, DeviceError, DeviceUsage, OpenDeviceError};

@@ -1,8 +1,9 @@
 //! Runs kernels from files: `run_kernel ROOT CACHE KERNELS [MODE]`.
 //!
-//! Each line of standard input names a file under KERNELS. It is dispatched as an operation on core
-//! (1, 2) of device 0 of the machine under ROOT, with the address of a number as argument 0 and
-//! circular buffer 0 of one page of 4 KiB. One line says what the number is then, or what failed.
+//! Each line of standard input names files under KERNELS, with blanks between them. Together they are
+//! dispatched as an operation on core (1, 2) of device 0 of the machine under ROOT, each with the
+//! address of a number as argument 0; circular buffer 0 has one page of 4 KiB. One line says what the
+//! number is then, or what failed.
 //! Compiled kernels are kept in CACHE; MODE is that of the program cache.
 #![forbid(unsafe_code)]
 
@@ -20,27 +21,30 @@ use telltale_program_cache::{
 };
 use telltale_runtime::{Options, Runtime};
 
-/// A kernel from a file.
+/// Kernels from files.
 struct FromFile;
 
 #[derive(ProgramKey)]
-struct File {
-    source: KernelSource,
+struct Files {
+    sources: Vec<KernelSource>,
 }
 
 impl Operation for FromFile {
     const NAME: &'static str = "from_file";
-    type Attributes = File;
+    type Attributes = Files;
 
     fn create(
-        file: &File,
+        files: &Files,
         _operands: OperandSpecs<'_>,
     ) -> Result<ProgramDescriptor<Argument>, FactoryError> {
         let core = CoreCoord::new(1, 2);
-        let config = KernelConfig::Compute(ComputeConfig::default());
-        let mut kernel = KernelDescriptor::new("from_file", file.source.clone(), core, config);
-        let address = Argument::Address { operand: OperandIndex(0), offset_bytes: 0 };
-        kernel.runtime_arguments.push(core, &[address]);
+        let kernels = files.sources.iter().map(|source| {
+            let config = KernelConfig::Compute(ComputeConfig::default());
+            let mut kernel = KernelDescriptor::new("from_file", source.clone(), core, config);
+            let address = Argument::Address { operand: OperandIndex(0), offset_bytes: 0 };
+            kernel.runtime_arguments.push(core, &[address]);
+            kernel
+        });
         let format = CircularBufferFormat {
             buffer_index: 0,
             data_format: DataFormat::Float32,
@@ -48,7 +52,7 @@ impl Operation for FromFile {
             tile: None,
         };
         Ok(ProgramDescriptor {
-            kernels: [kernel].into_iter().collect(),
+            kernels: kernels.collect(),
             circular_buffers: [CircularBufferDescriptor::own(core, 1, format)]
                 .into_iter()
                 .collect(),
@@ -74,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let session = Session::new(ProgramCache::new(accelerator, options));
     let number = session.zeros(&row_major(&[1, 1], DataFormat::Float32))?;
     for line in std::io::stdin().lock().lines() {
-        match run(&session, &number, line?) {
+        match run(&session, &number, &line?) {
             Ok(value) => println!("{value}"),
             Err(error) => println!("{}", with_causes(&error)),
         }
@@ -82,9 +86,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn run(session: &Session, number: &Tensor, file: String) -> Result<f32, OperationError> {
-    let file = File { source: KernelSource::Path(file.into()) };
-    session.dispatch::<FromFile>(&file, &[Some(number)], &[])?;
+fn run(session: &Session, number: &Tensor, files: &str) -> Result<f32, OperationError> {
+    let source = |file: &str| KernelSource::Path(file.to_owned().into());
+    let files = Files { sources: files.split_whitespace().map(source).collect() };
+    session.dispatch::<FromFile>(&files, &[Some(number)], &[])?;
     Ok(session.read(number)?[0])
 }
 

@@ -9,7 +9,6 @@ use telltale_program_cache::slots::ArgumentsError;
 use telltale_schema::memory::MemoryKind;
 
 use super::memory::BufferError;
-use super::timeout::KERNEL_TIMEOUT_VARIABLE;
 use crate::chip::AllocateError;
 use crate::client::{DeviceError, OpenDeviceError};
 use crate::kernels::{BuildKernelError, ExecutionError, KernelCacheError};
@@ -57,12 +56,14 @@ pub enum OpenAcceleratorError {
         "cannot handle the faults of kernels: raise the limits of memory and of pending signals"
     )]
     Protection(#[source] io::Error),
-    /// The variable for how long a kernel may run means nothing.
+    /// The variable for how long a kernel or a program may run means nothing.
     #[error(
-        "{KERNEL_TIMEOUT_VARIABLE} is {found:?}: set it to a number of seconds above 0, or to `off` \
-         for no limit, or unset it"
+        "{variable} is {found:?}: set it to a number of seconds above 0, or to `off` for no limit, \
+         or unset it"
     )]
-    KernelTimeout {
+    Timeout {
+        /// Its name.
+        variable: &'static str,
         /// Its value.
         found: String,
     },

@@ -1,95 +1,148 @@
-//! How long a kernel may run without ending or waiting: what the options and the environment say,
-//! and noticing one that cannot be stopped.
+//! How long a kernel may run without ending or waiting, and a program altogether: what the options
+//! and the environment say, and noticing one that cannot be stopped.
 
 use std::time::{Duration, Instant};
 
+use super::AcceleratorOptions;
 use super::error::OpenAcceleratorError;
-use crate::kernels::{ExecutionError, Mark, Progress};
+use crate::kernels::{ExecutionError, Look, Mark, ProgramRun, Progress, Timeouts};
 
 /// The variable that says how many seconds a kernel may run; `off` for ever.
 pub const KERNEL_TIMEOUT_VARIABLE: &str = "TELLTALE_KERNEL_TIMEOUT";
-/// If nothing is said.
+/// The same for all kernels of a program together.
+pub const PROGRAM_TIMEOUT_VARIABLE: &str = "TELLTALE_PROGRAM_TIMEOUT";
+/// How long a kernel may run if nothing is said.
 const DEFAULT: Duration = Duration::from_secs(60);
-/// Looks at a thread that is waited for, within the time that a kernel may run.
+/// How many times as long as a kernel a program may run if nothing is said.
+const KERNEL_TIMES: u32 = 10;
+/// Looks at a thread that is waited for, within the shortest time that is limited.
 const LOOKS: u32 = 4;
 /// Looks are no further apart than this: a thread that stays where it is cannot wake who waits.
 const LONGEST_PERIOD: Duration = Duration::from_millis(250);
 
-/// The time that a kernel may run; none for ever.
-pub(super) fn kernel_timeout(
-    explicit: Option<Duration>,
-) -> Result<Option<Duration>, OpenAcceleratorError> {
-    let variable = std::env::var_os(KERNEL_TIMEOUT_VARIABLE).unwrap_or_default();
-    if explicit.is_some() { Ok(explicit) } else { parse(&variable.to_string_lossy()) }
+/// The times that kernels and programs may run.
+pub(super) fn timeouts(options: &AcceleratorOptions) -> Result<Timeouts, OpenAcceleratorError> {
+    let kernel = timeout(options.kernel_timeout, KERNEL_TIMEOUT_VARIABLE, Some(DEFAULT))?;
+    let usual = kernel.map(|kernel| kernel.saturating_mul(KERNEL_TIMES));
+    let program = timeout(options.program_timeout, PROGRAM_TIMEOUT_VARIABLE, usual)?;
+    Ok(Timeouts { kernel, program })
 }
 
-/// What the variable's value means; an empty one is none.
-fn parse(found: &str) -> Result<Option<Duration>, OpenAcceleratorError> {
+fn timeout(
+    explicit: Option<Duration>,
+    variable: &'static str,
+    usual: Option<Duration>,
+) -> Result<Option<Duration>, OpenAcceleratorError> {
+    let found = std::env::var_os(variable).unwrap_or_default();
+    if explicit.is_some() { Ok(explicit) } else { parse(variable, &found.to_string_lossy(), usual) }
+}
+
+/// What the variable's value means; an empty one the usual.
+fn parse(
+    variable: &'static str,
+    found: &str,
+    usual: Option<Duration>,
+) -> Result<Option<Duration>, OpenAcceleratorError> {
     if found.is_empty() {
-        return Ok(Some(DEFAULT));
+        return Ok(usual);
     }
     if found == "off" {
         return Ok(None);
     }
     let seconds = found.parse().ok().filter(|seconds| *seconds > 0.0);
     let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let wrong = || OpenAcceleratorError::KernelTimeout { found: found.to_owned() };
+    let wrong = || OpenAcceleratorError::Timeout { variable, found: found.to_owned() };
     timeout.map(Some).ok_or_else(wrong)
 }
 
-/// Notices a kernel that neither ends nor waits and cannot be stopped: it sleeps in a call of the
-/// system, or loops in a library. What takes long because the machine is busy is neither.
+/// Notices a kernel that neither ends nor waits, and a program that does not end, where they cannot be
+/// stopped: they sleep in calls of the system, or loop in a library. What takes long because the machine
+/// is busy does neither.
+///
+/// A kernel or a program is named once it has slept for its time, or computed for twice its time: within
+/// three times its time by the clock, if the machine is not busy.
 pub(super) struct Watch<'a> {
     progress: &'a Progress,
-    timeout: Option<Duration>,
+    timeouts: Timeouts,
     /// How long is waited between two looks.
     pub(super) period: Duration,
-    seen: Option<Seen>,
+    last_look: Instant,
+    kernel: Option<Since<Mark>>,
+    program: Option<Since<ProgramRun>>,
 }
 
-/// A kernel at the first look.
-struct Seen {
-    mark: Mark,
-    since: Instant,
+/// What a look found first, and what the thread did from then on.
+struct Since<T> {
+    found: T,
+    start: Instant,
+    /// Processor time that the thread had used before.
     used: Duration,
-    /// It has slept at every look since.
-    sleeps: bool,
+    /// How long it slept. Each look stands for the time before it.
+    slept: Duration,
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(progress: &'a Progress, timeout: Option<Duration>) -> Self {
-        let period = timeout.map_or(LONGEST_PERIOD, |timeout| timeout / LOOKS);
+    pub(super) fn new(progress: &'a Progress, timeouts: Timeouts) -> Self {
+        let period = timeouts.shortest().map_or(LONGEST_PERIOD, |timeout| timeout / LOOKS);
         let period = period.clamp(Duration::from_millis(1), LONGEST_PERIOD);
-        Self { progress, timeout, period, seen: None }
+        let last_look = Instant::now();
+        Self { progress, timeouts, period, last_look, kernel: None, program: None }
     }
 
     pub(super) fn look(&mut self) -> Result<(), ExecutionError> {
         if let Some(damage) = self.progress.damage() {
             return Err(damage);
         }
-        let Some(timeout) = self.timeout else { return Ok(()) };
-        let Some((mark, activity)) = self.progress.look() else {
-            self.seen = None;
+        if self.timeouts.shortest().is_none() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let passed = now.saturating_duration_since(std::mem::replace(&mut self.last_look, now));
+        // If it is longer, this process was stopped as well, and the thread may have been kept from running.
+        let passed = passed.min(2 * self.period);
+        let Some(look) = self.progress.look() else {
+            (self.kernel, self.program) = (None, None);
             return Ok(());
         };
-        let seen = self.seen.take().filter(|seen| seen.mark == mark);
-        let mut seen = seen.unwrap_or_else(|| Seen {
-            mark,
-            since: Instant::now(),
-            used: activity.used,
-            sleeps: true,
+        let kernel = Since::follow(&mut self.kernel, look.mark, &look, passed);
+        let kernel = kernel.is_over(&look, self.timeouts.kernel);
+        let program = Since::follow(&mut self.program, look.run, &look, passed);
+        let program = program.is_over(&look, self.timeouts.program);
+        let error = if let Some(seconds) = kernel {
+            let endless = |kernel, x, y| ExecutionError::Endless { kernel, x, y, seconds };
+            self.progress.error(look.run, Some(look.mark), endless)
+        } else if let Some(seconds) = program {
+            let endless = |kernel, x, y| ExecutionError::EndlessProgram { kernel, x, y, seconds };
+            self.progress.error(look.run, None, endless)
+        } else {
+            None
+        };
+        error.map_or(Ok(()), Err)
+    }
+}
+
+impl<T: PartialEq> Since<T> {
+    /// Adds what a look found; begins again if it is something else than before.
+    fn follow<'s>(seen: &'s mut Option<Self>, found: T, look: &Look, passed: Duration) -> &'s Self {
+        let before = seen.take().filter(|seen| seen.found == found).map(|mut seen| {
+            seen.slept += if look.activity.sleeps { passed } else { Duration::ZERO };
+            seen
         });
-        seen.sleeps &= activity.sleeps;
-        let elapsed = seen.since.elapsed();
+        seen.insert(before.unwrap_or_else(|| Self {
+            found,
+            start: Instant::now(),
+            used: look.activity.used,
+            slept: Duration::ZERO,
+        }))
+    }
+
+    /// For how many seconds it has been there, if it has slept or computed for too long.
+    fn is_over(&self, look: &Look, timeout: Option<Duration>) -> Option<u64> {
+        let timeout = timeout?;
         // Twice, for a kernel that uses the processor is stopped after once if it can be.
-        let is_stuck = activity.used.saturating_sub(seen.used) >= 2 * timeout;
-        if (is_stuck || (seen.sleeps && elapsed >= timeout))
-            && let Some((kernel, x, y)) = self.progress.named(mark)
-        {
-            return Err(ExecutionError::Endless { kernel, x, y, seconds: elapsed.as_secs() });
-        }
-        self.seen = Some(seen);
-        Ok(())
+        let used = look.activity.used.saturating_sub(self.used);
+        let is_over = used >= timeout.saturating_mul(2) || self.slept >= timeout;
+        is_over.then(|| self.start.elapsed().as_secs())
     }
 }
 
@@ -97,12 +150,13 @@ impl<'a> Watch<'a> {
 mod tests {
     use std::time::Duration;
 
-    use super::parse;
+    use super::{KERNEL_TIMEOUT_VARIABLE, parse};
 
     #[test]
     fn a_timeout_is_a_number_of_seconds_or_off() {
+        let parse = |found| parse(KERNEL_TIMEOUT_VARIABLE, found, Some(Duration::from_secs(7)));
         for (found, expected) in [
-            ("", Some(Duration::from_secs(60))),
+            ("", Some(Duration::from_secs(7))),
             ("0.25", Some(Duration::from_millis(250))),
             ("3600", Some(Duration::from_secs(3_600))),
             ("off", None),

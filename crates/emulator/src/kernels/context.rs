@@ -425,10 +425,12 @@ pub(super) fn global_value(at: *const u32) -> u32 {
 // === The calls ===
 
 extern "C" fn wait_for_room(core: &Core, buffer: u32, pages: u32) {
+    core.check_call();
     core.wait(Waiting::Room { buffer, pages });
 }
 
 extern "C" fn wait_for_pages(core: &Core, buffer: u32, pages: u32) {
+    core.check_call();
     core.wait(Waiting::Pages { buffer, pages });
 }
 

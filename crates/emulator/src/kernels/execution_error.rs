@@ -65,6 +65,22 @@ pub enum ExecutionError {
         /// For how long.
         seconds: u64,
     },
+    /// The kernels of a program have run for long and wait for each other again and again. They
+    /// cannot be stopped, so the accelerator is of no use until they end.
+    #[error(
+        "the program has run for {seconds} s without ending, and cannot be stopped; it is in kernel \
+         {kernel} on core ({x}, {y}): end the process, or wait if it is merely slow"
+    )]
+    EndlessProgram {
+        /// The name of the kernel that ran at that moment.
+        kernel: Arc<str>,
+        /// The core's column.
+        x: u16,
+        /// The core's row.
+        y: u16,
+        /// For how long.
+        seconds: u64,
+    },
     /// A kernel was stopped in a library, which may hold a lock there, of the allocator or of a
     /// file. Nobody can say, so the accelerator's thread stays there, and the accelerator is of no
     /// use any more. Other threads may come to wait for the lock.

@@ -174,6 +174,17 @@ pub enum KernelFault {
         /// How long a kernel may run.
         milliseconds: u64,
     },
+    /// It ran when the time of its program was over, whose kernels wait for each other again and
+    /// again.
+    #[error(
+        "its program ran for {} s without ending: end the loops of its kernels, or give the \
+         program more time with TELLTALE_PROGRAM_TIMEOUT if it is merely slow",
+        *milliseconds as f64 / 1_000.0
+    )]
+    ProgramEndless {
+        /// How long the kernels of a program may run together.
+        milliseconds: u64,
+    },
 }
 
 /// How a kernel's own C used memory.

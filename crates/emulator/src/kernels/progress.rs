@@ -21,6 +21,8 @@ const MAX_TRIES: u32 = 1_000;
 pub(crate) struct Progress {
     /// Switches so far, the kernel's number, the core's place in the grid.
     mark: AtomicU64,
+    /// How often a program began or ended: odd while one runs.
+    programs: AtomicU64,
     running: Mutex<Option<Running>>,
     /// What the kernel did in which the thread stays for ever.
     damage: OnceLock<KernelFault>,
@@ -49,6 +51,18 @@ pub(crate) struct Activity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
+/// Which run of a program it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProgramRun(u64);
+
+/// The thread at one moment at which a program ran.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) run: ProgramRun,
+    pub(crate) mark: Mark,
+    pub(crate) activity: Activity,
+}
+
 impl Progress {
     /// Says that this is the device's thread.
     pub(super) fn is_of_this_thread(&self) {
@@ -66,7 +80,11 @@ impl Progress {
     }
 
     fn set(&self, running: Option<Running>) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
+        // Only this thread writes it.
+        let programs = self.programs.load(Ordering::Relaxed).wrapping_add(1);
+        let mut guarded = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        self.programs.store(programs, Ordering::Relaxed);
+        *guarded = running;
     }
 
     /// Says that the thread stays where it is for ever. It is said once, by the device's thread, so
@@ -82,14 +100,12 @@ impl Progress {
 
     #[cold]
     fn damaged_by(&self, source: KernelFault) -> Option<ExecutionError> {
-        let (kernel, x, y) = self.named(self.switch())?;
-        let error = ExecutionError::Damaged { kernel, x, y, source };
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let operation = running.as_ref().and_then(|running| running.operation);
-        drop(running);
-        Some(match operation {
-            Some(operation) => ExecutionError::Operation { operation, source: Arc::new(error) },
-            None => error,
+        running.as_ref()?.error(self.switch(), |kernel, x, y| ExecutionError::Damaged {
+            kernel,
+            x,
+            y,
+            source,
         })
     }
 
@@ -106,13 +122,18 @@ impl Progress {
         Mark(self.mark.load(Ordering::Relaxed))
     }
 
+    /// The run of a program that is going on, if one is. Takes no lock.
+    pub(super) fn run(&self) -> Option<ProgramRun> {
+        let programs = self.programs.load(Ordering::Relaxed);
+        (programs % 2 == 1).then_some(ProgramRun(programs))
+    }
+
     /// Where the thread is now, and what it does; none while no program runs.
-    pub(crate) fn look(&self) -> Option<(Mark, Activity)> {
+    pub(crate) fn look(&self) -> Option<Look> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.as_ref()?;
-        let mark = self.switch();
+        let (run, mark) = (self.run()?, self.switch());
         drop(running);
-        Some((mark, self.activity()))
+        Some(Look { run, mark, activity: self.activity() })
     }
 
     /// Of a thread that the system says nothing about it is thought that it sleeps: then elapsed
@@ -125,11 +146,19 @@ impl Progress {
             .unwrap_or(Activity { used: Duration::ZERO, sleeps: true })
     }
 
-    /// The kernel and the core's column and row that a mark stands for, if its program still runs.
-    pub(crate) fn named(&self, mark: Mark) -> Option<(Arc<str>, u16, u16)> {
+    /// What `error` makes of the kernel that is switched to and of its core's column and row, as an
+    /// error of its operation. None if this run is over by now, or if another kernel than that of `mark`
+    /// was switched to.
+    pub(crate) fn error(
+        &self,
+        run: ProgramRun,
+        mark: Option<Mark>,
+        error: impl FnOnce(Arc<str>, u16, u16) -> ExecutionError,
+    ) -> Option<ExecutionError> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let (kernel, x, y) = running.as_ref()?.named(mark)?;
-        Some((Arc::clone(kernel), x, y))
+        let now = self.switch();
+        let is_there = self.run() == Some(run) && mark.is_none_or(|mark| mark == now);
+        running.as_ref().filter(|_| is_there)?.error(now, error)
     }
 
     /// Tells where the thread is, if that can be said soon: a handler of a signal waits for no lock for
@@ -144,6 +173,19 @@ impl Progress {
 }
 
 impl Running {
+    fn error(
+        &self,
+        mark: Mark,
+        error: impl FnOnce(Arc<str>, u16, u16) -> ExecutionError,
+    ) -> Option<ExecutionError> {
+        let (kernel, x, y) = self.named(mark)?;
+        let error = error(Arc::clone(kernel), x, y);
+        Some(match self.operation {
+            Some(operation) => ExecutionError::Operation { operation, source: Arc::new(error) },
+            None => error,
+        })
+    }
+
     fn named(&self, mark: Mark) -> Option<(&Arc<str>, u16, u16)> {
         let kernel = usize::try_from(mark.0 >> KERNEL_SHIFT & PLACE_MASK).ok()?;
         let place = usize::try_from(mark.0 & PLACE_MASK).ok()?;

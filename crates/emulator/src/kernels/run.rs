@@ -8,7 +8,6 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use corosensei::Coroutine;
 
@@ -24,6 +23,7 @@ use super::plan::{CircularBufferPlace, KERNELS_OF_CORE, Plan, PlannedCore};
 use super::printing::Printer;
 use super::progress::Progress;
 use super::stack::KernelStack;
+use super::timeouts::Timeouts;
 use super::trap::{Exit, Guard};
 
 /// Where a core's memory for circular buffers begins: a cache line of the host.
@@ -84,12 +84,12 @@ struct Run<'a> {
 
 impl Executor {
     /// For a grid of cores that each have a printer, row by row. It runs on this thread alone, which
-    /// is protected from what kernels do; a kernel may run for `timeout` without ending or waiting.
+    /// is protected from what kernels do, and kernels are stopped when their time is over.
     pub(crate) fn new(
         grid: (u16, u16),
         printers: Box<[Printer]>,
         progress: Arc<Progress>,
-        timeout: Option<Duration>,
+        timeouts: Timeouts,
     ) -> io::Result<Self> {
         let cores = usize::from(grid.0) * usize::from(grid.1);
         assert_eq!(printers.len(), cores, "each core has a printer");
@@ -98,7 +98,7 @@ impl Executor {
             grid,
             idle: Vec::new(),
             stacks: Vec::new(),
-            guard: Guard::new(progress, timeout)?,
+            guard: Guard::new(progress, timeouts)?,
             semaphores,
             printers,
             has_semaphores: false,

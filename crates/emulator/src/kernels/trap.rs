@@ -22,7 +22,6 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::time::Duration;
 
 use corosensei::trap::CoroutineTrapHandler;
 use corosensei::{Coroutine, Yielder};
@@ -36,6 +35,7 @@ use super::floating_point::FloatingPoint;
 use super::memory::{GUARD_BYTES, Memory};
 use super::progress::Progress;
 use super::stack::{KernelStack, STACK_BYTES};
+use super::timeouts::Timeouts;
 
 /// The stack that handlers run on: a kernel that has filled its own leaves them none. A frame of a
 /// signal takes up to 12 KiB with the processor's widest registers, and an earlier handler may be
@@ -81,9 +81,8 @@ pub(super) struct Exit {
 // === impl Guard ===
 
 impl Guard {
-    /// Protects this thread. A kernel may run for `timeout` of processor time without ending or
-    /// waiting; for ever if there is none.
-    pub(super) fn new(progress: Arc<Progress>, timeout: Option<Duration>) -> io::Result<Self> {
+    /// Protects this thread. Kernels are stopped when their time is over.
+    pub(super) fn new(progress: Arc<Progress>, timeouts: Timeouts) -> io::Result<Self> {
         progress.is_of_this_thread();
         handlers::install()?;
         // A new thread has what the one has set that opened the accelerator.
@@ -103,7 +102,9 @@ impl Guard {
         // SAFETY: the call succeeded, so it wrote it.
         let stack_before = unsafe { before.assume_init() };
         let signals = handlers::let_through();
-        let budget = timeout.map(|timeout| Budget::start(Arc::clone(&progress), timeout));
+        let budget = timeouts
+            .shortest()
+            .map(|shortest| Budget::start(Arc::clone(&progress), timeouts, shortest));
         let shared = budget.transpose().map(|budget| {
             let running = AtomicPtr::new(ptr::null_mut());
             Box::new(Shared { running, progress, budget, signals })
@@ -256,8 +257,8 @@ fn can_be_left(
 /// What a kernel of this thread did whose time is over.
 pub(super) fn endless() -> KernelFault {
     let budget = Shared::of_this_thread().and_then(|shared| shared.budget.as_ref());
-    let milliseconds = budget.map(Budget::timeout).unwrap_or_default().as_millis();
-    KernelFault::Endless { milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX) }
+    // A tick that found another kernel since would have another one refused.
+    budget.and_then(Budget::spent).unwrap_or(KernelFault::Endless { milliseconds: 0 })
 }
 
 /// What the parent link of a fibre holds: where the scheduler goes on.

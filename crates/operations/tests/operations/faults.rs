@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 use telltale_harness::compile_c;
@@ -12,6 +13,9 @@ use crate::kernel_process::Kernels;
 
 /// A small budget, so that tests need not wait for the usual one.
 const BUDGET: (&str, &str) = ("TELLTALE_KERNEL_TIMEOUT", "0.2");
+
+/// The same for the kernels of a program together.
+const PROGRAM_BUDGET: (&str, &str) = ("TELLTALE_PROGRAM_TIMEOUT", "0.5");
 
 /// What a kernel does, and what is said of it.
 const FAULTS: [(&str, &str, &str); 17] = [
@@ -68,6 +72,7 @@ fn write(kernels: &Kernels, name: &str, body: &str) -> String {
     let file = format!("{name}.c");
     let text = format!(
         "#include <stdlib.h>
+#include <unistd.h>
 static __attribute__((noinline)) float deep(int depth, volatile float *value) {{
   volatile float own[64];
   own[depth % 64] = *value;
@@ -138,6 +143,86 @@ fn an_endless_kernel_is_stopped_when_its_time_is_over() {
         assert!(said.contains(BUDGET.0), "{name}: {said}");
         assert_eq!(process.run("good.c"), "7", "after {name}");
     }
+    process.ends_well();
+}
+
+/// The two ends of circular buffer 0, for ever.
+const PRODUCER: &str = "for (;;) { cb_reserve_back(0, 1); cb_push_back(0, 1); }";
+const CONSUMER: &str = "for (;;) { cb_wait_front(0, 1); cb_pop_front(0, 1); }";
+
+#[test]
+fn two_endless_kernels_that_exchange_pages_are_stopped_when_the_programs_time_is_over() {
+    let kernels = Kernels::new();
+    kernels.write_value("good.c", "", "7");
+    let copy = "static char bytes[1 << 16]; memcpy(bytes + zero, bytes + (1 << 15), 1 << 15);";
+    let copying = |end: &str| end.replace("for (;;) {", &format!("for (;;) {{ {copy}"));
+    for (name, producer, consumer) in [
+        ("exchange", PRODUCER.to_owned(), CONSUMER.to_owned()),
+        // Most of the time they are not in their own code.
+        ("exchange_copies", copying(PRODUCER), copying(CONSUMER)),
+    ] {
+        let files =
+            [write(&kernels, "producer", &producer), write(&kernels, "consumer", &consumer)];
+        let mut process = kernels.start_with("on", |command| {
+            command.envs([BUDGET, PROGRAM_BUDGET]);
+        });
+        for _ in 0..2 {
+            let said = process.run(&files.join(" "));
+            let expected = "operation from_file failed: kernel from_file on core (1, 2) was stopped: \
+                            its program ran for 0.5 s without ending";
+            assert!(said.contains(expected), "{name}: {said}");
+            assert!(said.contains(PROGRAM_BUDGET.0), "{name}: {said}");
+            assert_eq!(process.run("good.c"), "7", "after {name}");
+        }
+        process.ends_well();
+    }
+}
+
+#[test]
+fn a_program_may_run_ten_times_as_long_as_a_kernel() {
+    let kernels = Kernels::new();
+    let files = [write(&kernels, "producer", PRODUCER), write(&kernels, "consumer", CONSUMER)];
+    let mut process = kernels.start_with("on", |command| {
+        command.envs([BUDGET]);
+    });
+    let said = process.run(&files.join(" "));
+    assert!(said.contains("its program ran for 2 s without ending"), "{said}");
+    process.ends_well();
+}
+
+#[test]
+fn a_kernel_that_sleeps_again_and_again_is_named_with_its_operation_soon() {
+    let kernels = Kernels::new();
+    let timeout = Duration::from_secs(2);
+    let sleeper = write(&kernels, "sleeper", "for (;;) usleep(100);");
+    let mut process = kernels.start_with("on", |command| {
+        command.env(BUDGET.0, timeout.as_secs().to_string());
+    });
+    let start = Instant::now();
+    let said = process.run(&sleeper);
+    let elapsed = start.elapsed();
+    assert!(
+        said.contains("operation from_file failed: kernel from_file on core (1, 2) has run for"),
+        "{said}"
+    );
+    // Three times is the promise; the rest is for compiling it on a busy machine.
+    assert!(elapsed < 5 * timeout, "{elapsed:?}");
+    process.ends_well();
+}
+
+#[test]
+fn two_kernels_that_exchange_pages_and_sleep_are_named() {
+    let kernels = Kernels::new();
+    let sleeping = |end: &str| end.replace("for (;;) {", "for (;;) { usleep(100);");
+    let ends = [("producer", PRODUCER), ("consumer", CONSUMER)];
+    let files = ends.map(|(name, end)| write(&kernels, name, &sleeping(end)));
+    let mut process = kernels.start_with("on", |command| {
+        command.envs([BUDGET, PROGRAM_BUDGET]);
+    });
+    let said = process.run(&files.join(" "));
+    let expected = "operation from_file failed: the program has run for";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("it is in kernel from_file on core (1, 2)"), "{said}");
     process.ends_well();
 }
 

@@ -89,11 +89,12 @@ impl Kernels {
 }
 
 impl KernelProcess {
-    /// Runs a kernel: what its number is then, or what failed. Empty if the process ended.
-    pub(crate) fn run(&mut self, file: &str) -> String {
+    /// Runs a kernel, or several with blanks between their files: what its number is then, or what
+    /// failed. Empty if the process ended.
+    pub(crate) fn run(&mut self, files: &str) -> String {
         let mut input = self.input.as_ref().unwrap();
         // A process that has ended says so by saying nothing.
-        let _ = writeln!(input, "{file}");
+        let _ = writeln!(input, "{files}");
         self.next_line()
     }
 

@@ -1,8 +1,8 @@
-//! How long a kernel may run: a timer of the thread's processor time, so that a machine under load
-//! or a stopped process takes nothing of it.
+//! How long a kernel, and all kernels of a program together, may run: a timer of the thread's
+//! processor time, so that a machine under load or a stopped process takes nothing of it.
 //!
 //! It runs for as long as the thread does and costs nothing between its ticks, which look whether
-//! another kernel was switched to since.
+//! another kernel was switched to, or another program began, since.
 
 use std::cell::Cell;
 use std::io;
@@ -11,10 +11,14 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::handlers;
-use crate::kernels::progress::{Mark, Progress};
+use rustix::time::{ClockId, clock_gettime};
 
-/// Ticks within the time that a kernel may run.
+use super::handlers;
+use crate::kernels::fault::KernelFault;
+use crate::kernels::progress::{Mark, ProgramRun, Progress};
+use crate::kernels::timeouts::Timeouts;
+
+/// Ticks within the shortest time that is limited.
 const TICKS: u32 = 8;
 /// Ticks are no further apart than this, and no closer.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -24,13 +28,17 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(super) struct Budget {
     progress: Arc<Progress>,
     timer: libc::timer_t,
-    timeout: Duration,
+    timeouts: Timeouts,
     period: Duration,
-    /// The kernel that ran at the last tick, and for how many ticks it has.
-    seen: Cell<(Option<Mark>, u32)>,
-    /// The kernel's time is over, and it is to be met in its own code.
-    is_urgent: Cell<bool>,
+    kernel: Since<Mark>,
+    program: Since<ProgramRun>,
+    /// Whose time was over at the last tick: the kernel is to be met in its own code.
+    spent: Cell<Option<KernelFault>>,
 }
+
+/// What ran at the last tick, and how much processor time the thread had used when a tick first
+/// found it.
+struct Since<T>(Cell<Option<(T, Duration)>>);
 
 /// What the signals of these timers carry, and nobody else's.
 pub(super) fn value() -> libc::sigval {
@@ -40,7 +48,11 @@ pub(super) fn value() -> libc::sigval {
 
 impl Budget {
     /// Starts a timer of this thread.
-    pub(super) fn start(progress: Arc<Progress>, timeout: Duration) -> io::Result<Self> {
+    pub(super) fn start(
+        progress: Arc<Progress>,
+        timeouts: Timeouts,
+        shortest: Duration,
+    ) -> io::Result<Self> {
         // SAFETY: all zeros is a valid event; what matters is set.
         let mut event: libc::sigevent = unsafe { MaybeUninit::zeroed().assume_init() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -56,31 +68,38 @@ impl Budget {
         }
         // SAFETY: the call succeeded, so it wrote it.
         let timer = unsafe { timer.assume_init() };
-        let period = (timeout / TICKS).clamp(SHORTEST, LONGEST);
-        let seen = Cell::new((None, 0));
-        let budget = Self { progress, timer, timeout, period, seen, is_urgent: Cell::new(false) };
+        let period = (shortest / TICKS).clamp(SHORTEST, LONGEST);
+        let (kernel, program) = (Since(Cell::new(None)), Since(Cell::new(None)));
+        let spent = Cell::new(None);
+        let budget = Self { progress, timer, timeouts, period, kernel, program, spent };
         budget.set(period)?;
         Ok(budget)
     }
 
-    /// Whether the kernel that runs at this tick has run for its whole time. If so, ticks follow
-    /// each other closely until it is stopped.
-    pub(super) fn is_spent(&self) -> bool {
-        let mark = self.progress.switch();
-        let (before, ticks) = self.seen.get();
-        let ticks = if before == Some(mark) { ticks.saturating_add(1) } else { 0 };
-        self.seen.set((Some(mark), ticks));
-        let is_spent = ticks > 0 && (self.is_urgent.get() || self.period * ticks >= self.timeout);
-        if self.is_urgent.replace(is_spent) != is_spent {
+    /// What the kernel does wrong that runs at this tick, if its time or its program's is over. Then
+    /// ticks follow each other closely until one meets it in its own code.
+    pub(super) fn tick(&self) -> Option<KernelFault> {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        let now = Duration::try_from(now).unwrap_or_default();
+        let run = self.progress.run();
+        let mark = run.map(|_| self.progress.switch());
+        let (kernel, program) = (self.kernel.used(mark, now), self.program.used(run, now));
+        let is_over = |used, timeout: Option<Duration>| timeout.filter(|timeout| used >= *timeout);
+        let kernel = is_over(kernel, self.timeouts.kernel)
+            .map(|timeout| KernelFault::Endless { milliseconds: milliseconds(timeout) });
+        let program = is_over(program, self.timeouts.program)
+            .map(|timeout| KernelFault::ProgramEndless { milliseconds: milliseconds(timeout) });
+        let spent = kernel.or(program);
+        if self.spent.replace(spent).is_some() != spent.is_some() {
             // A timer that was made can be set; if not, the next tick is a period away.
-            let _ = self.set(if is_spent { SHORTEST } else { self.period });
+            let _ = self.set(if spent.is_some() { SHORTEST } else { self.period });
         }
-        is_spent
+        spent
     }
 
-    /// How long a kernel may run.
-    pub(super) fn timeout(&self) -> Duration {
-        self.timeout
+    /// What the last tick found.
+    pub(super) fn spent(&self) -> Option<KernelFault> {
+        self.spent.get()
     }
 
     fn set(&self, period: Duration) -> io::Result<()> {
@@ -95,6 +114,20 @@ impl Budget {
             _ => Err(io::Error::last_os_error()),
         }
     }
+}
+
+impl<T: Copy + PartialEq> Since<T> {
+    /// How much processor time was used since a tick first found this.
+    fn used(&self, found: Option<T>, now: Duration) -> Duration {
+        let before = self.0.get().filter(|(before, _)| found == Some(*before));
+        let since = before.map_or(now, |(_, since)| since);
+        self.0.set(found.map(|found| (found, since)));
+        now.saturating_sub(since)
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Drop for Budget {

@@ -182,17 +182,16 @@ extern "C" fn on_tick(signal: c_int, info: *mut libc::siginfo_t, context: *mut c
     let error = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let saved = unsafe { *error };
-    let kernel = shared.kernel();
-    if let Some(kernel) = kernel
+    if let Some(fault) = budget.tick()
+        && let Some(kernel) = shared.kernel()
         && let Some(exit) = kernel.exit.get()
-        && budget.is_spent()
     {
         // SAFETY: the system gave this handler the context.
         let mut interrupted = unsafe { Interrupted::of(context) };
         // Elsewhere a lock may be held. The timer soon comes again, and the next call is refused.
         kernel.lowest_call.set(usize::MAX);
         if (exit.code.0..exit.code.1).contains(&interrupted.instruction()) {
-            shared.stop(kernel, &mut interrupted, super::endless());
+            shared.stop(kernel, &mut interrupted, fault);
         }
     }
     // SAFETY: as above.
