@@ -164,6 +164,14 @@ pub enum KernelFault {
     /// It called `abort`, or an assertion failed.
     #[error("it called abort, or an assertion of its own failed")]
     Aborted,
+    /// It called `exit` or a function like it.
+    #[error(
+        "it called exit with the status {status}, which ends a process: return from it instead"
+    )]
+    Exited {
+        /// The status.
+        status: i32,
+    },
     /// It ran for longer than a kernel may.
     #[error(
         "it ran for {} s without ending or waiting: end its loop, or give it more time with \

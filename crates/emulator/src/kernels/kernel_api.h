@@ -43,6 +43,9 @@ enum telltale_fault {
   TELLTALE_FAULT_FAILED = 8
 };
 
+/* With the status of `exit` in its lower half, what the signal carries that stands for it: see cause.rs. */
+#define TELLTALE_EXIT 0x74656c6c00000000u
+
 struct telltale_calls {
   void (*wait_for_room)(core_t *core, uint32_t buffer, uint32_t pages);
   void (*wait_for_pages)(core_t *core, uint32_t buffer, uint32_t pages);
@@ -248,18 +251,21 @@ static inline void telltale_write_page(core_t *core, uint32_t address, uint32_t 
 
 /* --- Giving up ---
  *
- * `abort` and a failed assertion end the program with an error. They are here in the place of the
+ * `abort`, a failed assertion and `exit` end the program with an error. They are here in the place of the
  * library's, because the kernel can be left in its own code: trap.rs cannot know whether a library that
- * calls its `abort` holds a lock. */
+ * calls its `abort` holds a lock, and nothing comes after the library's `exit`. Most have another name in
+ * C, so that only the headers of those who use them declare them. */
 
-#define TELLTALE_HIDDEN(name) __attribute__((noreturn, visibility("hidden"), section(".text." name)))
+#define TELLTALE_PLACED(name) visibility("hidden"), section(".text." name)
+#define TELLTALE_HIDDEN(name) __attribute__((noreturn, TELLTALE_PLACED(name)))
 
-static inline long telltale_system(long number, long first, long second, long third) {
+static inline long telltale_system(long number, long first, long second, long third, long fourth) {
 #if defined __x86_64__
   long result;
+  register long r10 __asm__("r10") = fourth;
   __asm__ volatile("syscall"
                    : "=a"(result)
-                   : "a"(number), "D"(first), "S"(second), "d"(third)
+                   : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10)
                    : "rcx", "r11", "memory");
   return result;
 #else
@@ -267,17 +273,40 @@ static inline long telltale_system(long number, long first, long second, long th
   register long x0 __asm__("x0") = first;
   register long x1 __asm__("x1") = second;
   register long x2 __asm__("x2") = third;
-  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+  register long x3 __asm__("x3") = fourth;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
   return x0;
 #endif
 }
 
 TELLTALE_HIDDEN("telltale_abort") void abort(void) {
   /* SIGABRT, to this thread. */
-  long process = telltale_system(__NR_getpid, 0, 0, 0), thread = telltale_system(__NR_gettid, 0, 0, 0);
-  telltale_system(__NR_tgkill, process, thread, 6);
+  long process = telltale_system(__NR_getpid, 0, 0, 0, 0), thread = telltale_system(__NR_gettid, 0, 0, 0, 0);
+  telltale_system(__NR_tgkill, process, thread, 6, 0);
   __builtin_trap();
 }
+
+/* The same, with the status and a mark that cause.rs knows. */
+TELLTALE_HIDDEN("telltale_exit") void telltale_exit(int status) __asm__("exit");
+void telltale_exit(int status) {
+  struct {
+    int signal, error, code, padding, process, user;
+    uint64_t value;
+    char rest[96];
+  } information = {6, 0, -1, 0, 0, 0, TELLTALE_EXIT | (uint32_t)status, {0}};
+  long process = telltale_system(__NR_getpid, 0, 0, 0, 0), thread = telltale_system(__NR_gettid, 0, 0, 0, 0);
+  telltale_system(__NR_rt_tgsigqueueinfo, process, thread, 6, (long)&information);
+  __builtin_trap();
+}
+
+TELLTALE_HIDDEN("telltale_exit_1") void telltale_exit_1(int status) __asm__("_exit");
+void telltale_exit_1(int status) { telltale_exit(status); }
+TELLTALE_HIDDEN("telltale_exit_2") void telltale_exit_2(int status) __asm__("_Exit");
+void telltale_exit_2(int status) { telltale_exit(status); }
+TELLTALE_HIDDEN("telltale_exit_3") void telltale_exit_3(int status) __asm__("quick_exit");
+void telltale_exit_3(int status) { telltale_exit(status); }
+TELLTALE_HIDDEN("telltale_exit_4") void telltale_exit_4(void *result) __asm__("pthread_exit");
+void telltale_exit_4(void *result) { telltale_exit((int)(intptr_t)result); }
 
 extern int telltale_print_to(int file, const char *format, ...) __asm__("dprintf");
 
@@ -285,6 +314,40 @@ TELLTALE_HIDDEN("telltale_assert") void __assert_fail(const char *expression, co
                                                       const char *function) {
   telltale_print_to(2, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, expression);
   abort();
+}
+
+/* --- Signals ---
+ *
+ * A fault whose signal is blocked ends the process, and a kernel is stopped by a signal of real time. So
+ * what these two functions block and unblock is anything but the signals of faults and of real time, which
+ * stay as they are. */
+
+#define TELLTALE_KEPT_SIGNALS 0xffffffff800004f8u /* 32 to 64; 4 to 8 and 11: see handlers.rs */
+
+static inline int telltale_mask(int how, const uint64_t *signals, uint64_t *before) {
+  uint64_t now, wanted;
+  long error = telltale_system(__NR_rt_sigprocmask, 0, 0, (long)&now, sizeof now);
+  if (signals && !error) {
+    wanted = how == 0 ? now | *signals : how == 1 ? now & ~*signals : *signals;
+    wanted = (wanted & ~TELLTALE_KEPT_SIGNALS) | (now & TELLTALE_KEPT_SIGNALS);
+    error = how < 0 || how > 2 ? -22 : telltale_system(__NR_rt_sigprocmask, 2, (long)&wanted, 0, sizeof wanted);
+  }
+  if (before && !error) *before = now;
+  return (int)-error;
+}
+
+__attribute__((TELLTALE_PLACED("telltale_mask_1"))) int telltale_mask_1(int how, const void *signals,
+                                                                        void *before) __asm__("pthread_sigmask");
+int telltale_mask_1(int how, const void *signals, void *before) { return telltale_mask(how, signals, before); }
+
+extern int *telltale_error(void) __asm__("__errno_location");
+
+__attribute__((TELLTALE_PLACED("telltale_mask_2"))) int telltale_mask_2(int how, const void *signals,
+                                                                        void *before) __asm__("sigprocmask");
+int telltale_mask_2(int how, const void *signals, void *before) {
+  int error = telltale_mask(how, signals, before);
+  if (error) *telltale_error() = error;
+  return error ? -1 : 0;
 }
 
 /* --- Numbers ---

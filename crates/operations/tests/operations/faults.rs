@@ -18,7 +18,7 @@ const BUDGET: (&str, &str) = ("TELLTALE_KERNEL_TIMEOUT", "0.2");
 const PROGRAM_BUDGET: (&str, &str) = ("TELLTALE_PROGRAM_TIMEOUT", "0.5");
 
 /// What a kernel does, and what is said of it.
-const FAULTS: [(&str, &str, &str); 17] = [
+const FAULTS: [(&str, &str, &str); 24] = [
     ("null_read", "value = *(volatile float *)zero;", "it reads memory at a null pointer"),
     ("null_write", "*(volatile float *)zero = 1;", "it writes to memory at a null pointer"),
     ("null_member", "((volatile float *)zero)[1000] = 1;", "at a null pointer"),
@@ -66,12 +66,32 @@ const FAULTS: [(&str, &str, &str); 17] = [
     ("trap", "__builtin_trap();", "an instruction that is none"),
     ("jump", "((void (*)(void))(get_write_ptr(0)))();", "it jumps to memory"),
     ("failed_assertion", "abort();", "it called abort"),
+    ("exit", "exit(3);", "it called exit with the status 3"),
+    ("exit_at_once", "_exit(-1);", "it called exit with the status -1"),
+    ("exit_of_c11", "_Exit(0);", "it called exit with the status 0"),
+    ("exit_quickly", "quick_exit(4);", "it called exit with the status 4"),
+    ("exit_of_thread", "pthread_exit(0);", "it called exit with the status 0"),
+    (
+        "blocked",
+        "sigset_t all, before; sigfillset(&all); if (sigprocmask(SIG_BLOCK, &all, &before)) value = 1; \
+         if (sigismember(&before, SIGSEGV)) value = 2; \
+         *(volatile float *)zero = 1;",
+        "it writes to memory at a null pointer",
+    ),
+    (
+        "blocked_by_mask",
+        "sigset_t all; sigfillset(&all); if (pthread_sigmask(SIG_SETMASK, &all, 0)) value = 1; \
+         value = 100 / (int)zero;",
+        "it divides a whole number by zero",
+    ),
 ];
 
 fn write(kernels: &Kernels, name: &str, body: &str) -> String {
     let file = format!("{name}.c");
     let text = format!(
-        "#include <stdlib.h>
+        "#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 static __attribute__((noinline)) float deep(int depth, volatile float *value) {{
   volatile float own[64];
@@ -135,6 +155,10 @@ fn an_endless_kernel_is_stopped_when_its_time_is_over() {
         // Most of the time it is not in its own code.
         ("endless_calls", "for (;;) value += (float)get_arg_count() + sinf(value);"),
         ("endless_reads", "for (;;) { float own; noc_read_bytes(get_arg_val(0), 0, 4, &own); }"),
+        (
+            "endless_blocked",
+            "sigset_t all; sigfillset(&all); sigprocmask(SIG_BLOCK, &all, 0); for (;;) value++;",
+        ),
     ] {
         let said = process.run(&write(&kernels, name, body));
         let expected = "kernel from_file on core (1, 2) was stopped: it ran for 0.2 s without \

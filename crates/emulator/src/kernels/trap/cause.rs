@@ -16,6 +16,8 @@ const FROM_PROCESSOR: c_int = 0x80;
 const NOT_MAPPED: c_int = 1;
 /// A whole number was divided by zero.
 const DIVIDED: c_int = 1;
+/// What the upper half of a signal's value holds that stands for `exit`: see kernel_api.h.
+const EXIT: u64 = 0x7465_6c6c;
 
 /// What the kernel did; none if the signal is nothing of its own.
 pub(super) fn of(
@@ -26,7 +28,11 @@ pub(super) fn of(
 ) -> Option<KernelFault> {
     if signal == libc::SIGABRT {
         // Its own `abort`, or that of a library that it called, is sent by the thread itself.
-        return (info.si_code == libc::SI_TKILL).then_some(KernelFault::Aborted);
+        return match info.si_code {
+            libc::SI_TKILL => Some(KernelFault::Aborted),
+            libc::SI_QUEUE => exited(info),
+            _ => None,
+        };
     }
     if info.si_code <= 0 {
         return None;
@@ -37,6 +43,15 @@ pub(super) fn of(
         libc::SIGFPE => Some(KernelFault::FloatingPoint),
         _ => Some(KernelFault::Instruction),
     }
+}
+
+fn exited(info: &libc::siginfo_t) -> Option<KernelFault> {
+    // SAFETY: the system sets a value for signals with this code.
+    let value = unsafe { info.si_value() }.sival_ptr.addr() as u64;
+    let is_exit = value >> 32 == EXIT;
+    // The lower half is the status.
+    let status = u32::try_from(value & u64::from(u32::MAX)).unwrap_or_default().cast_signed();
+    is_exit.then_some(KernelFault::Exited { status })
 }
 
 fn memory(
