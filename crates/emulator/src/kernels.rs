@@ -7,6 +7,7 @@
 mod build;
 mod compiler;
 mod context;
+mod directives;
 mod disk_cache;
 mod elf;
 mod execution_error;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use telltale_program_cache::KernelDescriptor;
 
 use super::compiler::{Compiler, CompilerError};
-use super::disk_cache::{DiskCache, KernelCacheError};
+use super::disk_cache::{DiskCache, KernelCacheError, Workshop};
 use super::includes;
 use super::loaded::{LoadKernelError, LoadedKernel};
 use super::source::{KernelSourceError, KernelText};
@@ -153,33 +153,64 @@ impl KernelBuilder {
         mut files: SourceFiles,
     ) -> Result<BuiltKernel, BuildKernelError> {
         let mut text = Arc::new(text);
-        if text.may_include() {
+        if text.may_include() || compiler.adds_files() {
+            if !text.may_include() {
+                // Where the compiler is started otherwise: its options may name files by paths from there.
+                let here = std::env::current_dir().unwrap_or_else(|_| self.root.clone());
+                text = Arc::new(text.in_directory(here));
+            }
             let expanded = includes::expand(compiler, &text)?;
             files.add_all(&expanded.files);
             text = expanded.text;
+            if expanded.reads_in_assembly {
+                return self.build_once(compiler, &text, files);
+            }
             if let Some(code) = find(&text, compiler.identity()) {
                 self.found_loaded.fetch_add(1, Ordering::Relaxed);
                 return Ok(BuiltKernel { code, files });
             }
         }
         let key = text.key(compiler.identity());
-        let unusable = |source| {
-            let directory = self.directory().to_path_buf();
-            BuildKernelError::Directory { directory, source }
-        };
-        let entry = self.disk.obtain(&key, unusable, |workshop| {
-            let files = workshop.source.try_clone().and_then(|source| {
-                let log = workshop.log.try_clone()?;
-                Ok((source, log))
-            });
-            let (source, log) = files.map_err(unusable)?;
-            Ok(compiler.compile(&text, source, log, &workshop.library)?)
-        })?;
+        let unusable = |source| self.unusable(source);
+        let entry =
+            self.disk.obtain(&key, unusable, |workshop| self.compile(compiler, &text, workshop))?;
         let counter = if entry.fresh { &self.compiled } else { &self.found_on_disk };
         counter.fetch_add(1, Ordering::Relaxed);
         let kernel = Arc::new(LoadedKernel::open(&entry.path, entry.code)?);
         let text = Arc::unwrap_or_clone(text);
         Ok(BuiltKernel { code: keep(text, compiler.identity(), kernel), files })
+    }
+
+    /// Compiles a kernel that is not kept, because its text does not say all of what is compiled.
+    fn build_once(
+        &self,
+        compiler: &Compiler,
+        text: &KernelText,
+        files: SourceFiles,
+    ) -> Result<BuiltKernel, BuildKernelError> {
+        let unusable = |source| self.unusable(source);
+        let code = self.disk.make_once(
+            unusable,
+            |workshop| self.compile(compiler, text, workshop),
+            |library, size| Ok(LoadedKernel::open(library, size)?),
+        )?;
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        Ok(BuiltKernel { code: Arc::new(code), files })
+    }
+
+    fn compile(
+        &self,
+        compiler: &Compiler,
+        text: &KernelText,
+        workshop: &mut Workshop,
+    ) -> Result<(), BuildKernelError> {
+        let source = workshop.source.try_clone().map_err(|source| self.unusable(source))?;
+        let log = workshop.log.try_clone().map_err(|source| self.unusable(source))?;
+        Ok(compiler.compile(text, source, log, &workshop.library)?)
+    }
+
+    fn unusable(&self, source: io::Error) -> BuildKernelError {
+        BuildKernelError::Directory { directory: self.directory().to_path_buf(), source }
     }
 }
 

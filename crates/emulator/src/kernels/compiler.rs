@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, MemfdFlags, access, memfd_create};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::includes::{Included, included};
 use super::source::{KERNEL_API, KernelText};
 
 /// How long a compiler may take.
@@ -53,6 +54,8 @@ const FLAGS: [&str; 19] = [
 /// What makes a library of it, without those of the API's functions that it does not use.
 const LINK_FLAGS: [&str; 5] =
     ["-shared", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,--gc-sections"];
+/// Where the system has its headers.
+const SYSTEM_HEADERS: &str = "/usr/include";
 /// Makes code for the processor that this is.
 const NATIVE: &str = "-march=native";
 
@@ -65,6 +68,10 @@ pub(crate) struct Compiler {
     /// Stands for the compiler, the processor it makes code for, the flags and the kernel API with
     /// the system's headers that it includes.
     identity: [u64; 2],
+    /// Where its own headers are, if it says so.
+    own_headers: Option<PathBuf>,
+    /// Its options, or the environment, give each kernel files that are not the system's.
+    adds_files: bool,
 }
 
 /// What is installed as the compiler: another one, or another version in its place, is not equal.
@@ -149,7 +156,10 @@ impl Compiler {
                     (KERNEL_API, &output.stdout).hash(&mut hasher);
                     hasher.finish()
                 });
-                return Ok(Self { words, native, identity });
+                let own_headers = own_headers(&words);
+                let mut found = Self { words, native, identity, own_headers, adds_files: false };
+                found.adds_files = included(&output.stdout).any(|file| !found.owns(&file));
+                return Ok(found);
             }
         }
         Err(CompilerError::Broken { command: shown(&words) })
@@ -158,6 +168,26 @@ impl Compiler {
     /// See the field.
     pub(crate) fn identity(&self) -> [u64; 2] {
         self.identity
+    }
+
+    /// Whether a kernel that includes nothing may have files of others in it.
+    pub(crate) fn adds_files(&self) -> bool {
+        self.adds_files
+    }
+
+    /// Whether there may be files that a preprocessed text does not name.
+    pub(crate) fn hides_files(&self) -> bool {
+        self.words.iter().any(|word| {
+            let word = word.as_encoded_bytes();
+            word.starts_with(b"-imacros") || word.starts_with(b"--imacros")
+        })
+    }
+
+    /// Whether a file came with the compiler or the system, so that it does not change while a process
+    /// runs. One that is named in quotes is not meant, wherever it is.
+    pub(super) fn owns(&self, file: &Included) -> bool {
+        let own = [Some(Path::new(SYSTEM_HEADERS)), self.own_headers.as_deref()];
+        file.is_of_system && own.into_iter().flatten().any(|own| file.path.starts_with(own))
     }
 
     /// Compiles a kernel to the library `to`. `source` and `log` are files for this alone.
@@ -238,6 +268,18 @@ impl Compiler {
         command.args(arguments).env("LC_ALL", "C");
         command
     }
+}
+
+/// The directory in which a compiler has the headers that are its own. Options are left out: some give it
+/// another one.
+fn own_headers(words: &[OsString]) -> Option<PathBuf> {
+    let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
+    let program: Vec<_> = words.iter().take_while(|word| !is_option(word)).cloned().collect();
+    let output = Compiler::command(&program).arg("-print-file-name=include").output().ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim_end());
+    let parent = path.parent().filter(|_| path.is_absolute() && path.ends_with("include"));
+    // There is `include-fixed` as well.
+    parent.map(Path::to_path_buf)
 }
 
 fn missing(words: &[OsString], source: io::Error) -> CompilerError {

@@ -170,6 +170,25 @@ impl DiskCache {
         Ok(Entry { path, code, fresh: true })
     }
 
+    /// What `take` makes of a library that `make` makes and that is removed afterwards.
+    ///
+    /// # Errors
+    /// As [`Self::obtain`], and what `take` says.
+    pub(crate) fn make_once<R, E>(
+        &self,
+        unusable: impl Fn(io::Error) -> E,
+        make: impl FnOnce(&mut Workshop) -> Result<(), E>,
+        take: impl FnOnce(&Path, CodeSize) -> Result<R, E>,
+    ) -> Result<R, E> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let lock = NEXT.fetch_add(1, Ordering::Relaxed) % LOCKS;
+        let _locked = self.lock(lock).map_err(&unusable)?;
+        let mut workshop = self.workshop(lock).map_err(&unusable)?;
+        make(&mut workshop)?;
+        let size = CodeSize::of(&read(&workshop.library).map_err(&unusable)?);
+        take(&workshop.library, size)
+    }
+
     fn lock(&self, lock: u64) -> io::Result<File> {
         let path = self.directory.join(format!("{lock:02}.lock"));
         let file =

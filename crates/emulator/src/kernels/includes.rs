@@ -1,7 +1,8 @@
 //! What a kernel's text includes: its preprocessed text, and the files that went into it.
 //!
 //! Only the compiler knows where an include is found, so it is asked. What it gives is compiled and
-//! is the key of the compiled kernel, so that nothing can change between the two.
+//! is the key of the compiled kernel, so that nothing can change between the two. Where it cannot say
+//! what would be included later, the text is preprocessed at each dispatch.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::compiler::{Compiler, CompilerError};
+use super::directives::{self, Includes};
 use super::source::KernelText;
 use super::source_files::SourceFiles;
 
@@ -27,6 +29,16 @@ const SYSTEM: &str = "3";
 pub(super) struct Expanded {
     pub(super) text: Arc<KernelText>,
     pub(super) files: SourceFiles,
+    /// The assembler may read files, which are not in the text.
+    pub(super) reads_in_assembly: bool,
+}
+
+/// A file that a line marker names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Included {
+    pub(super) path: PathBuf,
+    /// The compiler found it where headers of a system are.
+    pub(super) is_of_system: bool,
 }
 
 type Remembered = HashMap<(KernelText, [u64; 2]), Expanded>;
@@ -64,51 +76,66 @@ fn expand_anew(compiler: &Compiler, text: &KernelText) -> Result<Expanded, Compi
         let is_last = attempts.next().is_none();
         // A file that changed while the compiler read it may not be what it read. It reads again:
         // what changes from here on is found changed by the next dispatch.
-        let is_sure = !add_files(&mut files, &body, text, started);
-        if is_sure || is_last {
-            if !is_sure {
+        let found = add_files(&mut files, &body, text, compiler, started);
+        if !found.is_young || is_last {
+            let reads_in_assembly = directives::reads_in_assembly(&body);
+            if found.is_young || found.has_unknown || reads_in_assembly {
                 files.distrust();
             }
-            return Ok(Expanded { text: Arc::new(text.expanded(body)), files });
+            let text = Arc::new(text.expanded(body));
+            return Ok(Expanded { text, files, reads_in_assembly });
         }
     }
 }
 
-/// Adds what a preprocessed text was made from. Whether a file among it may have changed since
-/// `started`.
-fn add_files(files: &mut SourceFiles, body: &[u8], text: &KernelText, started: SystemTime) -> bool {
-    let included: Vec<PathBuf> = included(body).map(|path| text.directory.join(path)).collect();
+/// What is to be known of the files that were added.
+struct Added {
+    /// One of them may have changed since the compiler began to read.
+    is_young: bool,
+    /// Others may be included later that are not among them.
+    has_unknown: bool,
+}
+
+/// Adds what a preprocessed text was made from, and where a new file would be included instead of one
+/// that was found, or where none was found: beside the file that includes it, or at the root.
+fn add_files(
+    files: &mut SourceFiles,
+    body: &[u8],
+    text: &KernelText,
+    compiler: &Compiler,
+    started: SystemTime,
+) -> Added {
+    let mut added = Added { is_young: false, has_unknown: compiler.hides_files() };
+    let mut add_beside = |files: &mut SourceFiles, found: Includes, directory: &Path| {
+        added.has_unknown |= found.has_unknown;
+        for name in found.names {
+            for directory in [directory, &text.root] {
+                added.is_young |= files.add(directory.join(&name), started);
+            }
+        }
+    };
+    add_beside(files, directives::includes(&text.body), &text.directory);
     let mut is_young = false;
-    let mut names = quoted_names(&text.body);
-    let mut directories = vec![text.directory.clone(), text.root.clone()];
-    for path in included {
+    for included in included(body).filter(|included| !compiler.owns(included)) {
+        let path = text.directory.join(included.path);
         let content = std::fs::read(&path).unwrap_or_default();
-        names.extend(quoted_names(&content));
-        directories.extend(path.parent().map(Path::to_path_buf));
+        add_beside(files, directives::includes(&content), path.parent().unwrap_or(&text.root));
         is_young |= files.add(path, started);
     }
-    names.sort();
-    names.dedup();
-    directories.sort();
-    directories.dedup();
-    // Where a new file would be included instead of one that was found, or where none was found.
-    for name in &names {
-        for directory in &directories {
-            is_young |= files.add(directory.join(name), started);
-        }
-    }
-    is_young
+    added.is_young |= is_young;
+    added
 }
 
-/// The files that line markers say were included, but for the system's.
-fn included(body: &[u8]) -> impl Iterator<Item = PathBuf> {
+/// The files that line markers say were included.
+pub(super) fn included(body: &[u8]) -> impl Iterator<Item = Included> {
     body.split(|byte| *byte == b'\n').filter_map(|line| {
         let (_number, rest) = split_at(line.strip_prefix(b"# ")?, b" \"")?;
         let end = rest.iter().rposition(|byte| *byte == b'"')?;
         let (name, flags) = (&rest[..end], String::from_utf8_lossy(&rest[end + 1..]));
         let mut flags = flags.split_whitespace();
         let is_entered = flags.next() == Some(ENTERED);
-        (is_entered && !flags.any(|flag| flag == SYSTEM)).then(|| PathBuf::from(unescaped(name)))
+        let is_of_system = flags.any(|flag| flag == SYSTEM);
+        is_entered.then(|| Included { path: PathBuf::from(unescaped(name)), is_of_system })
     })
 }
 
@@ -131,25 +158,6 @@ fn unescaped(name: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// The names in quotes behind `include` and its like, wherever they stand: a few too many do no
-/// harm.
-fn quoted_names(text: &[u8]) -> Vec<OsString> {
-    let mut names = Vec::new();
-    let mut left = text;
-    while let Some((_, rest)) = split_at(left, b"include") {
-        left = rest;
-        let rest = rest.strip_prefix(b"_next").unwrap_or(rest);
-        let spaces = rest.iter().take_while(|byte| b" \t(".contains(byte)).count();
-        if let Some(rest) = rest[spaces..].strip_prefix(b"\"")
-            && let Some((name, _)) = split_at(rest, b"\"")
-            && !name.iter().any(|byte| b"\n\0".contains(byte))
-        {
-            names.push(OsString::from_vec(name.to_vec()));
-        }
-    }
-    names
-}
-
 /// What is before and behind the first `mark`.
 fn split_at<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let place = bytes.windows(mark.len()).position(|found| found == mark)?;
@@ -158,10 +166,7 @@ fn split_at<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    use super::{included, quoted_names};
+    use super::{Included, included};
 
     #[test]
     fn included_files_are_read_from_line_markers() {
@@ -170,14 +175,9 @@ mod tests {
         // A byte that is no text does not hide the next line.
         let body = [&b"\xE9\n"[..], body.as_bytes()].concat();
         let found: Vec<_> = included(&body).collect();
-        assert_eq!(found, ["x \"1\".h", "\u{e9}.h"].map(std::path::PathBuf::from));
-    }
-
-    #[test]
-    fn names_in_quotes_are_found() {
-        let text = "#include \"a.h\"\n # include_next\t\"b/c.h\"\n#if __has_include(\"d.h\")\n\
-            #include <math.h>\n// include \"\n\"";
-        assert_eq!(quoted_names(text.as_bytes()), ["a.h", "b/c.h", "d.h"]);
-        assert_eq!(quoted_names(b"include \"\xE9.h\""), [OsStr::from_bytes(b"\xE9.h")]);
+        let expected = [("/usr/include/math.h", true), ("x \"1\".h", false), ("\u{e9}.h", false)];
+        let expected =
+            expected.map(|(path, is_of_system)| Included { path: path.into(), is_of_system });
+        assert_eq!(found, expected);
     }
 }

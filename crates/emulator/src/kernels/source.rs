@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use telltale_program_cache::{KernelDescriptor, KernelSource, OptimisationLevel};
 
+use super::directives;
 use super::source_files::SourceFiles;
 
 /// What every kernel's source begins with.
@@ -110,7 +111,7 @@ impl KernelText {
             }
         }
         let optimisation = level(kernel.optimisation_level);
-        if !may_include(&body) {
+        if !directives::may_include(&body) {
             (directory, root) = (PathBuf::new(), PathBuf::new());
         }
         Ok((Self { body, is_expanded: false, optimisation, directory, root }, files))
@@ -118,7 +119,12 @@ impl KernelText {
 
     /// Whether other files may belong to it.
     pub(super) fn may_include(&self) -> bool {
-        !self.is_expanded && may_include(&self.body)
+        !self.is_expanded && directives::may_include(&self.body)
+    }
+
+    /// The same as a text that may include something: its own directory is this one.
+    pub(super) fn in_directory(&self, directory: PathBuf) -> Self {
+        Self { root: directory.clone(), directory, ..self.clone() }
     }
 
     /// The same with all that it includes.
@@ -137,16 +143,6 @@ impl KernelText {
         key.extend_from_slice(&self.body);
         key
     }
-}
-
-/// Whether a text may have a directive that reads another file. Lines that go on do not hide one.
-fn may_include(body: &[u8]) -> bool {
-    // Bytes that are no text become others here, but words stay.
-    let body = String::from_utf8_lossy(body);
-    let reads = |text: &str| ["include", "embed", "import"].iter().any(|word| text.contains(word));
-    reads(&body)
-        || (body.contains('\\')
-            && reads(&body.replace("\\\r\n", "").replace("\\\n", "").replace("??/\n", "")))
 }
 
 fn put(body: &mut Vec<u8>, line: std::fmt::Arguments<'_>) {

@@ -136,3 +136,128 @@ fn every_byte_of_a_file_counts_whether_it_is_text_or_not() {
         process.ends_well();
     }
 }
+
+/// A file that the assembler puts in is in no text that the compiler shows.
+#[test]
+fn a_file_that_the_assembler_puts_in_is_read_at_each_dispatch() {
+    let kernels = Kernels::new();
+    let bytes = kernels.path("bytes.bin");
+    let directives = kernels.path("directives.s");
+    let includes = |directive: &str| {
+        format!(
+            "__asm__(\".pushsection .rodata\\n{directive}\\n.popsection\");\n\
+             extern const char bytes[] __attribute__((visibility(\"hidden\")));\n\
+             #define VALUE bytes[0]"
+        )
+    };
+    fs::write(&directives, format!("bytes: .byte 0\n.INCBIN \"{}\"\n", bytes.display())).unwrap();
+    let direct = includes(&format!("bytes: .incbin \\\"{}\\\"", bytes.display()));
+    let by_a_file = includes(&format!(".include \\\"{}\\\"", directives.display()));
+    kernels.write_value("direct.c", &direct, "VALUE");
+    kernels.write_value("by_a_file.c", &by_a_file, "bytes[1]");
+    kernels.write("header.h", &direct);
+    kernels.write_value("by_a_header.c", "#include \"header.h\"", "VALUE");
+    for file in ["direct.c", "by_a_file.c", "by_a_header.c"] {
+        for mode in MODES {
+            let mut process = kernels.start(mode);
+            for value in [1, 2, 2, 1] {
+                fs::write(&bytes, [value; 2]).unwrap();
+                assert_eq!(process.run(file), value.to_string(), "{file}, mode {mode}");
+            }
+            process.ends_well();
+            fs::write(&bytes, [3; 2]).unwrap();
+            assert_eq!(kernels.run_once(file), "3", "{file}, the next process");
+        }
+    }
+    let left = fs::read_dir(kernels.path("../cache")).unwrap().map(|entry| entry.unwrap().path());
+    let left: Vec<_> =
+        left.filter(|path| path.extension().is_some_and(|end| end == "so")).collect();
+    assert!(left.is_empty(), "none of them is kept: {left:?}");
+}
+
+#[test]
+fn an_edited_header_that_the_compilers_options_or_variables_name_is_compiled_anew() {
+    let kernels = Kernels::new();
+    let directory = kernels.path("library");
+    kernels.write("library/value.h", "");
+    let header = kernels.path("library/value.h");
+    let named = directory.display();
+    kernels.write_value("includes.c", "#include <value.h>", "VALUE");
+    kernels.write_value("plain.c", "", "VALUE");
+    for (variable, value, file, modes) in [
+        ("CC", format!("cc -isystem {named}"), "includes.c", &MODES[..]),
+        ("CC", format!("cc -I{named}"), "includes.c", &MODES[..1]),
+        ("CC", format!("cc -idirafter {named}"), "includes.c", &MODES[1..2]),
+        ("CC", format!("cc -include {}", header.display()), "plain.c", &MODES[..]),
+        ("CC", format!("cc -imacros {}", header.display()), "plain.c", &MODES[..1]),
+        ("C_INCLUDE_PATH", named.to_string(), "includes.c", &MODES[..1]),
+        ("CPATH", named.to_string(), "includes.c", &MODES[2..]),
+    ] {
+        for mode in modes {
+            let start = || {
+                kernels.start_with(mode, |command| {
+                    command.env(variable, &value);
+                })
+            };
+            let mut process = start();
+            for number in ["1", "2", "2", "1"] {
+                fs::write(&header, format!("#define VALUE {number}\n")).unwrap();
+                assert_eq!(process.run(file), number, "{variable}={value}, mode {mode}");
+            }
+            process.ends_well();
+            fs::write(&header, "#define VALUE 3\n").unwrap();
+            let mut process = start();
+            assert_eq!(process.run(file), "3", "{variable}={value}, the next process");
+            process.ends_well();
+        }
+    }
+}
+
+#[test]
+fn an_edited_header_of_the_system_that_an_option_puts_before_it_is_compiled_anew() {
+    let kernels = Kernels::new();
+    // The kernel API includes it.
+    let write = |value: &str| {
+        let text = format!("#include_next <math.h>\n#define VALUE {value}\n");
+        kernels.write("library/math.h", &text);
+    };
+    write("1");
+    kernels.write_value("kernel.c", "", "VALUE");
+    let command = format!("cc -isystem {}", kernels.path("library").display());
+    let mut process = kernels.start_with("on", |process| {
+        process.env("CC", command);
+    });
+    for value in ["1", "2", "1"] {
+        write(value);
+        assert_eq!(process.run("kernel.c"), value);
+    }
+    process.ends_well();
+}
+
+#[test]
+fn a_header_whose_name_is_a_macro_is_looked_for_at_each_dispatch() {
+    let kernels = Kernels::new();
+    let named = "#define HEADER \"value.h\"\n#include HEADER";
+    let made =
+        "#define TEXT(name) #name\n#define HEADER(name) TEXT(name.h)\n # include HEADER(value)";
+    kernels.write("outer.h", &format!("/* first */ {made}\n"));
+    for (name, before) in
+        [("named", named), ("made", made), ("in_a_header", "#include \"outer.h\"")]
+    {
+        let file = format!("deep/{name}.c");
+        kernels.write_value(&file, before, "VALUE");
+        kernels.write("value.h", "#define VALUE 1\n");
+        for mode in MODES {
+            let mut process = kernels.start(mode);
+            assert_eq!(process.run(&file), "1", "{name}, mode {mode}");
+            // In a header, "beside it" is beside the header.
+            let nearer = if name == "in_a_header" { "value.h" } else { "deep/value.h" };
+            kernels.write(nearer, "#define VALUE 2\n");
+            assert_eq!(process.run(&file), "2", "{name}, mode {mode}");
+            kernels.write("value.h", "#define VALUE 1\n");
+            let _ = fs::remove_file(kernels.path("deep/value.h"));
+            assert_eq!(process.run(&file), "1", "{name}, mode {mode}");
+            process.ends_well();
+        }
+    }
+}
