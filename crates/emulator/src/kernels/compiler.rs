@@ -72,6 +72,8 @@ pub(crate) struct Compiler {
     own_headers: Option<PathBuf>,
     /// Its options, or the environment, give each kernel files that are not the system's.
     adds_files: bool,
+    /// A text that it has preprocessed may not name all files that it was made from.
+    hides_files: bool,
 }
 
 /// What is installed as the compiler: another one, or another version in its place, is not equal.
@@ -157,8 +159,19 @@ impl Compiler {
                     hasher.finish()
                 });
                 let own_headers = own_headers(&words);
-                let mut found = Self { words, native, identity, own_headers, adds_files: false };
-                found.adds_files = included(&output.stdout).any(|file| !found.owns(&file));
+                let mut found = Self {
+                    words,
+                    native,
+                    identity,
+                    own_headers,
+                    adds_files: false,
+                    hides_files: false,
+                };
+                // The kernel API includes some.
+                let names_none = included(&output.stdout).next().is_none();
+                found.hides_files = names_none || found.words.iter().any(may_hide);
+                found.adds_files =
+                    found.hides_files || included(&output.stdout).any(|file| !found.owns(&file));
                 return Ok(found);
             }
         }
@@ -177,10 +190,7 @@ impl Compiler {
 
     /// Whether there may be files that a preprocessed text does not name.
     pub(crate) fn hides_files(&self) -> bool {
-        self.words.iter().any(|word| {
-            let word = word.as_encoded_bytes();
-            word.starts_with(b"-imacros") || word.starts_with(b"--imacros")
-        })
+        self.hides_files
     }
 
     /// Whether a file came with the compiler or the system, so that it does not change while a process
@@ -268,6 +278,14 @@ impl Compiler {
         command.args(arguments).env("LC_ALL", "C");
         command
     }
+}
+
+/// Whether an option may have a preprocessed text name fewer files than were read: `-imacros` does, `-P`
+/// does, and some hand others on.
+fn may_hide(option: &OsString) -> bool {
+    let option = option.as_encoded_bytes();
+    let begins = [&b"-imacros"[..], b"--imacros", b"--no-line", b"-Wp,", b"-Xpreprocessor", b"@"];
+    option == b"-P" || begins.into_iter().any(|beginning| option.starts_with(beginning))
 }
 
 /// The directory in which a compiler has the headers that are its own. Options are left out: some give it

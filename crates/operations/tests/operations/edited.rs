@@ -187,6 +187,7 @@ fn an_edited_header_that_the_compilers_options_or_variables_name_is_compiled_ane
     for (variable, value, file, modes) in [
         ("CC", format!("cc -isystem {named}"), "includes.c", &MODES[..]),
         ("CC", format!("cc -I{named}"), "includes.c", &MODES[..1]),
+        ("CC", format!("cc -P -I{named}"), "includes.c", &MODES[2..]),
         ("CC", format!("cc -idirafter {named}"), "includes.c", &MODES[1..2]),
         ("CC", format!("cc -include {}", header.display()), "plain.c", &MODES[..]),
         ("CC", format!("cc -imacros {}", header.display()), "plain.c", &MODES[..1]),

@@ -229,8 +229,8 @@ fn a_kernel_that_sleeps_again_and_again_is_named_with_its_operation_soon() {
         said.contains("operation from_file failed: kernel from_file on core (1, 2) has run for"),
         "{said}"
     );
-    // Three times is the promise; the rest is for compiling it on a busy machine.
-    assert!(elapsed < 5 * timeout, "{elapsed:?}");
+    // Three times on a machine that is not busy; the rest is for one that is.
+    assert!(elapsed < 8 * timeout, "{elapsed:?}");
     process.ends_well();
 }
 
