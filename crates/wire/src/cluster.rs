@@ -9,7 +9,14 @@ pub mod decode;
 #[path = "generated/cluster_descriptors.rs"]
 mod descriptors;
 mod limited;
-#[allow(unreachable_pub, missing_docs, clippy::pedantic, clippy::enum_variant_names)]
+// Nearly all messages of agents are reports, which are also the largest.
+#[allow(
+    unreachable_pub,
+    missing_docs,
+    clippy::pedantic,
+    clippy::enum_variant_names,
+    clippy::large_enum_variant
+)]
 #[path = "generated/telltale_cluster_v1.rs"]
 pub mod message;
 

@@ -1,6 +1,8 @@
 //! Three production jobs, and what was published about them: how much slower they were than they might
 //! have been, and by what (tests/data/stragglers/README.md).
 
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
 mod trace;
 
 use std::collections::BTreeMap;

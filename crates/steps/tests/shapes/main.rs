@@ -1,5 +1,7 @@
 //! Jobs of several shapes with one rank or link that is slow from the first step, each host with a clock of its own.
 
+#![allow(clippy::unwrap_used, reason = "in a test, the panic is the report")]
+
 mod program;
 
 use telltale_steps::attribution::Attribution;
