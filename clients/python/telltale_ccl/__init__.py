@@ -6,10 +6,10 @@ not fit into the queue, or does not reach the agent, is dropped and counted (`fi
 
 import contextlib as _contextlib
 
-from . import _patches, _record
+from . import _patches, _record, _spans, _steps
 
 __version__ = "0.1.0"
-__all__ = ["checkpoint", "figures", "flush", "install", "install_on_import"]
+__all__ = ["checkpoint", "compute", "figures", "flush", "install", "install_on_import", "step"]
 
 
 def install():
@@ -33,6 +33,17 @@ def checkpoint():
         yield
     finally:
         _record.recorder().checkpoint_ends(True)
+
+
+def compute(name):
+    """Posts the time within as compute of this name, without the waits for other ranks: for code
+    that is neither a module's call, a backward pass nor an optimizer's step."""
+    return _spans.Named(name)
+
+
+def step():
+    """Marks the end of a step. From the first call on no step ends without one."""
+    _steps.steps().explicit()
 
 
 def figures():

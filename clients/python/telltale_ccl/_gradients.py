@@ -9,10 +9,11 @@ once before and once behind DistributedDataParallel's own last step.
 import functools
 import time
 
-from . import _patches, _record
+from . import _patches, _record, _spans
 from ._record import END_NS, TIMED_OF
 
 MOST_DEPTH = 4
+MOST_AGREEMENTS = 8
 SUMS = "_telltale_sums"
 
 
@@ -50,6 +51,29 @@ def patch():
 
     setattr(observed, _patches.WRAPPED, forward)
     DistributedDataParallel.forward = observed
+    # A forward pass waits for buffers that rank 0 sends.
+    _patches.cut_waits(DistributedDataParallel, "_distributed_broadcast_coalesced")
+
+
+def _cut_agreement(reducer):
+    """Has spans leave out that a module's ranks agree on the order of its gradients, once, when one
+    of the next forward passes begins."""
+    original, left = getattr(reducer, "_rebuild_buckets", None), MOST_AGREEMENTS
+    original = getattr(original, _patches.WRAPPED, original)
+    if original is None:
+        return
+
+    def agreed(*arguments, **named):
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            reducer._rebuild_buckets = original
+        spans = _spans.spans()
+        mark = None if spans.top is None else spans.mark()
+        return _patches.waiting(original, arguments, named, mark)
+
+    setattr(agreed, _patches.WRAPPED, original)
+    reducer._rebuild_buckets = agreed
 
 
 def _tensors(tensor_type, outputs, depth):
@@ -81,10 +105,13 @@ class _Sums:
         module.__dict__[SUMS] = self
         parameters = [one for one in module.parameters() if one.requires_grad]
         group = _patches._group(module.process_group)
-        if group is None or group.is_hooked or not parameters:
+        if group is not None and group.is_hooked:
+            group = None
+        if not parameters or (group is None and not _spans.spans().is_on()):
             return
         queue_callback = torch.autograd.Variable._execution_engine.queue_callback
         began = self._callbacks(recorder, group, _patches._size(parameters), queue_callback)
+        _cut_agreement(torch.distributed.Reducer)
         # Each pass comes to each parameter, unless they may be left out. A hook that stays costs a
         # tenth of one for each pass.
         if module.find_unused_parameters or getattr(module, "static_graph", False):
@@ -94,7 +121,8 @@ class _Sums:
 
     def _callbacks(self, recorder, group, size_bytes, queue_callback):
         """What is called in a pass: once there is a gradient, when all of this rank's are there, and
-        when their sums are."""
+        when their sums are. Without a group the pass's span is cut and nothing else told."""
+        spans = _spans.spans()
         timer, timed, left = recorder.timer, recorder.timed, TIMED_OF
         append, monotonic_ns, entry = recorder.queue.append, time.monotonic_ns, None
 
@@ -116,10 +144,16 @@ class _Sums:
             left -= 1
             began_ns = 0 if left else timer()
             try:
-                group.collectives = number = group.collectives + 1
                 start_ns = monotonic_ns()
-                entry = [group, "allreduce", None, size_bytes, number, start_ns, 0, None, 0, False, 0]
-                append(entry)
+                if group is not None:
+                    group.collectives = number = group.collectives + 1
+                    entry = [
+                        group, "allreduce", None, size_bytes, number, start_ns, 0, None, 0, False, 0,
+                        spans.step,
+                    ]  # fmt: skip
+                    append(entry)
+                if spans.top is not None:
+                    spans.pause(start_ns)
                 # Behind the step that waits for the sums, which is queued by now.
                 queue_callback(added)
             except Exception:
@@ -129,8 +163,15 @@ class _Sums:
                 timed(began_ns)
 
         def added():
-            recorder.met(group, "allreduce")
-            entry[END_NS] = monotonic_ns()
+            try:
+                end_ns = monotonic_ns()
+                if group is not None:
+                    recorder.met(group, "allreduce")
+                    entry[END_NS] = end_ns
+                if spans.top is not None:
+                    spans.resume(end_ns)
+            except Exception:
+                recorder.error()
 
         # For a module that is stored as a whole.
         began.__torch_unserializable__ = True

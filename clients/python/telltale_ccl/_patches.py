@@ -18,7 +18,7 @@ import sys
 import time
 import weakref
 
-from . import _hooks, _record
+from . import _hooks, _record, _spans
 from ._record import END_NS, GROUP, MEETINGS, NAME, PEER, TIMED_OF, WAITS, WORK, Group
 
 MODULE = "torch.distributed"
@@ -159,13 +159,20 @@ def _patch_wait(c10d):
     wait = getattr(work, "wait", None)
     if wait is None:
         return
-    recorder = _record.recorder()
+    recorder, spans = _record.recorder(), _spans.spans()
     works, monotonic_ns, left = recorder.works, time.monotonic_ns, TIMED_OF
 
     @functools.wraps(wait)
     def waited(self, *arguments, **named):
         nonlocal left
-        outcome = wait(self, *arguments, **named)
+        mark = None if spans.top is None else spans.mark()
+        end_ns = 0
+        try:
+            outcome = wait(self, *arguments, **named)
+        except BaseException:
+            if mark is not None:
+                spans.cut(mark)
+            raise
         if works:
             left -= 1
             began_ns = 0 if left else recorder.timer()
@@ -177,10 +184,12 @@ def _patch_wait(c10d):
                 recorder.waits = waits + 1
                 if entry[PEER] is None and entry[NAME] in MEETINGS:
                     entry[GROUP].met = waits + 1
-                entry[END_NS] = monotonic_ns()
+                entry[END_NS] = end_ns = monotonic_ns()
             if began_ns:
                 left = TIMED_OF
                 recorder.timed(began_ns)
+        if mark is not None:
+            spans.cut(mark, end_ns)
         return outcome
 
     try:
@@ -291,7 +300,7 @@ def _size(argument):
 def _observed(original, place):
     """A function around the collective `original`, of which `place` says where its arguments are."""
     argument_at, argument, group_at = place
-    recorder = _record.recorder()
+    recorder, spans = _record.recorder(), _spans.spans()
     timer, timed, follow, left = recorder.timer, recorder.timed, recorder.follow, TIMED_OF
     append, monotonic_ns = recorder.queue.append, time.monotonic_ns
     name, tensor_type = original.__name__, _tensor_type()
@@ -301,7 +310,7 @@ def _observed(original, place):
         nonlocal left
         left -= 1
         began_ns = 0 if left else timer()
-        entry = None
+        entry, start_ns = None, 0
         try:
             given = len(arguments)
             group = arguments[group_at] if group_at < given else named.get("group")
@@ -316,7 +325,10 @@ def _observed(original, place):
                         size_bytes = _size(tensor)
                 group.collectives = number = group.collectives + 1
                 start_ns = monotonic_ns()
-                entry = [group, name, None, size_bytes, number, start_ns, 0, None, 0, False, 0]
+                entry = [
+                    group, name, None, size_bytes, number, start_ns, 0, None, 0, False, 0,
+                    spans.step,
+                ]  # fmt: skip
                 append(entry)
         except Exception:
             # What is wrong with the arguments is for the original to say.
@@ -324,19 +336,26 @@ def _observed(original, place):
         if began_ns:
             left = TIMED_OF
             timed(began_ns)
+        mark = None if spans.top is None else spans.mark(start_ns)
         if entry is None:
-            return original(*arguments, **named)
+            return waiting(original, arguments, named, mark)
         try:
             outcome = original(*arguments, **named)
         except BaseException:
             recorder.failed(entry)
+            if mark is not None:
+                spans.cut(mark)
             raise
         if outcome is None:
             recorder.waits = waits = recorder.waits + 1
             if is_meeting:
                 group.met = waits
-            entry[END_NS] = monotonic_ns()
+            entry[END_NS] = end_ns = monotonic_ns()
+            if mark is not None:
+                spans.cut(mark, end_ns)
         else:
+            if mark is not None:
+                spans.unmark(mark)
             follow(outcome, entry, began_ns)
         return outcome
 
@@ -348,7 +367,7 @@ def _transfer(original):
     is_send = name in SENDS
     global_name, local_name = ("dst", "group_dst") if is_send else ("src", "group_src")
     name, has_work = name.lstrip("i"), name.startswith("i")
-    recorder = _record.recorder()
+    recorder, spans = _record.recorder(), _spans.spans()
     timer, timed, follow, left = recorder.timer, recorder.timed, recorder.follow, TIMED_OF
     append, monotonic_ns = recorder.queue.append, time.monotonic_ns
 
@@ -356,7 +375,7 @@ def _transfer(original):
         nonlocal left
         left -= 1
         began_ns = 0 if left else timer()
-        entry = None
+        entry, start_ns = None, 0
         try:
             given = len(arguments)
             group = arguments[2] if given > 2 else named.get("group")
@@ -374,19 +393,25 @@ def _transfer(original):
                 world = _world[0] if _world else None
                 late = waits != group.met and (world is None or waits != world.met)
                 start_ns = monotonic_ns()
-                entry = [group, name, peer, size_bytes, number, start_ns, 0, None, 0, late, waits]
+                entry = [
+                    group, name, peer, size_bytes, number, start_ns, 0, None, 0, late, waits,
+                    spans.step,
+                ]  # fmt: skip
                 append(entry)
         except Exception:
             recorder.error()
         if began_ns:
             left = TIMED_OF
             timed(began_ns)
+        mark = None if has_work or spans.top is None else spans.mark(start_ns)
         if entry is None:
-            return original(*arguments, **named)
+            return waiting(original, arguments, named, mark)
         try:
             outcome = original(*arguments, **named)
         except BaseException:
             recorder.failed(entry)
+            if mark is not None:
+                spans.cut(mark)
             raise
         if has_work:
             follow(outcome, entry, began_ns)
@@ -394,10 +419,44 @@ def _transfer(original):
             waits = recorder.waits
             entry[WAITS] = waits - entry[WAITS]
             recorder.waits = waits + 1
-            entry[END_NS] = monotonic_ns()
+            entry[END_NS] = end_ns = monotonic_ns()
+            if mark is not None:
+                spans.cut(mark, end_ns)
         return outcome
 
     return wrapper
+
+
+def waiting(original, arguments, named, mark):
+    """Calls a function of which nothing is posted, and which may wait."""
+    if mark is None:
+        return original(*arguments, **named)
+    spans, has_waited = _spans.spans(), True
+    try:
+        outcome = original(*arguments, **named)
+        # An asynchronous operation has a work, and waits later; some report that there was nothing.
+        has_waited = outcome is not False and not hasattr(outcome, "wait")
+    finally:
+        if has_waited:
+            spans.cut(mark)
+        else:
+            spans.unmark(mark)
+    return outcome
+
+
+def cut_waits(owner, name):
+    """Has spans of compute leave out what a function in C++ may wait for other ranks."""
+    original, spans = getattr(owner, name, None), _spans.spans()
+    if original is None or hasattr(original, WRAPPED):
+        return
+
+    @functools.wraps(original)
+    def wrapper(*arguments, **named):
+        mark = None if spans.top is None else spans.mark()
+        return waiting(original, arguments, named, mark)
+
+    setattr(wrapper, WRAPPED, original)
+    setattr(owner, name, wrapper)
 
 
 def _tensor_type():
@@ -423,9 +482,10 @@ def _initialized(original):
         try:
             del _world[:]
             _group(None)
-            from . import _gradients
+            from . import _compute, _gradients
 
             _gradients.patch()
+            _compute.start(sys.modules[MODULE].get_rank())
         except Exception:
             recorder.error()
         return outcome

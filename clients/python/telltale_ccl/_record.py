@@ -38,8 +38,10 @@ TIMED_OF = 61
 # it began, when it ended (0 while it has not), a weak reference to its work if that is followed, when
 # its being under way is reported again (0 while it was not), and of a transfer whether another rank
 # had held this one up before it began, and the recorder's waits when it began; once it has ended, how
-# many others ended in between.
-GROUP, NAME, PEER, BYTES, NUMBER, START_NS, END_NS, WORK, AGAIN_NS, LATE, WAITS = range(11)
+# many others ended in between; and the job's step when it began, `None` where steps are not counted.
+# A span of compute is a tuple of its name, its begin and end and the step; where a device measures it
+# and the two are not known yet, another object.
+GROUP, NAME, PEER, BYTES, NUMBER, START_NS, END_NS, WORK, AGAIN_NS, LATE, WAITS, STEP = range(12)
 # Instead of the end of an operation that failed, or that is not followed to its end.
 FORGOTTEN = -1
 # Collectives that no rank leaves before all have entered: the ranks go on from there together.
@@ -81,6 +83,8 @@ class Recorder:
         self.waits = 0
         self.queue = collections.deque(maxlen=MOST_QUEUED)
         self.works = {}
+        self.measured = None  # the spans of compute
+        self.devices = None  # the devices' clocks, where spans are measured with these
         self.forgets = []  # called where groups that were told of are not any more
         self._reset()
 
@@ -105,7 +109,8 @@ class Recorder:
         self._explicit = 0
         self._saving_since = None
         self._is_excused = False
-        self._rank = self._epoch = None
+        self._rank = self._epoch = self._span_rank = None
+        self._left_out = 0
 
     # ---- on the job's threads ----
 
@@ -128,7 +133,10 @@ class Recorder:
         else:
             group.transfers = number = group.transfers + 1
         began_ns = time.monotonic_ns()
-        entry = [group, name, peer, size_bytes, number, began_ns, 0, None, 0, False, self.waits]
+        entry = [
+            group, name, peer, size_bytes, number, began_ns, 0, None, 0, False, self.waits,
+            getattr(self.measured, "step", None),
+        ]  # fmt: skip
         self.queue.append(entry)
         return entry
 
@@ -185,6 +193,14 @@ class Recorder:
         """Adds what a call cost that was measured, and what those cost that were not."""
         self.overhead_ns += TIMED_OF * (time.thread_time_ns() - began_ns)
 
+    def dropped(self):
+        """Counts what will not be posted."""
+        self._dropped += 1
+
+    def left_out(self):
+        """A span turned out to be too short to be posted."""
+        self._left_out += 1
+
     def error(self):
         """Counts a mistake of ours; after many, nothing more is told."""
         self._errors += 1
@@ -217,10 +233,12 @@ class Recorder:
     # ---- for the job's owner ----
 
     def figures(self):
-        told = sum(group.collectives + group.transfers for group in list(self._numbered.values()))
+        groups, spans = list(self._numbered.values()), getattr(self.measured, "count", 0)
+        told = sum(group.collectives + group.transfers for group in groups) + spans
         unseen = max(told - self._taken - len(self.queue), 0)
         return {
-            "told": told,
+            "told": told - self._left_out,
+            "spans": spans - self._left_out,
             "posted": self._posted,
             "dropped": self._dropped + unseen,
             "failed_posts": self._failed_posts,
@@ -241,6 +259,16 @@ class Recorder:
         return True
 
     # ---- on our own thread ----
+
+    def start_spans(self, rank):
+        """Starts the thread, and reports whether there is a rank that spans can be posted of: `RANK`,
+        or else `rank`."""
+        self.start()
+        rank = rank if self._rank is None else self._rank
+        if rank is not None and rank != self._span_rank:
+            self._span_rank = rank
+            self._heads.clear()
+        return self.is_working and self._span_rank is not None
 
     def start(self):
         """Starts the thread if it does not run."""
@@ -281,10 +309,14 @@ class Recorder:
     def _look(self, connection):
         """Tells what there is. Says whether the agent could be reached."""
         entries, queue = self._living, self.queue
+        pieces = []
         for _ in range(len(queue)):
-            entries.append(queue.popleft())
+            entry = queue.popleft()
+            (entries if type(entry) in (list, tuple) else pieces).append(entry)
             self._taken += 1
         self._living = []
+        if self.devices is not None:
+            entries.extend(self.devices.resolve(pieces, self))
         reached = True
         for first in range(0, max(len(entries), 1), MOST_LINES_PER_POST):
             part = entries[first:first + MOST_LINES_PER_POST]
@@ -296,8 +328,16 @@ class Recorder:
         now_ns = time.monotonic_ns()
         excuses = self._excuse_lines() if is_first else []
         lines, ended, living = list(excuses), [], []
-        heads = self._heads
+        heads, spans = self._heads, 0
         for entry in entries:
+            if type(entry) is tuple:
+                spans += 1
+                name, start_ns, end_ns, step = entry
+                lines.append(
+                    f'{heads.get(name) or self._span_head(name)}{_step(step)},"startTime":'
+                    f'{start_ns // 1000},"endTime":{end_ns // 1000},"finished":true}}'
+                )
+                continue
             if not entry[END_NS] and entry[WORK] is not None:
                 self._end_if_complete(entry)
             # Another thread may write the end at any time.
@@ -317,7 +357,7 @@ class Recorder:
             head = heads.get(key) or self._head(key)
             waited = _waited(entry) if end_ns and peer is not None else ""
             lines.append(
-                f'{head}{number},"startTime":{start_ns // 1000},"endTime":{end_ns // 1000},'
+                f'{head}{number}{_step(entry[STEP])},"startTime":{start_ns // 1000},"endTime":{end_ns // 1000},'
                 f'"finished":{"true" if end_ns else "false"}{waited}}}'
             )
         self._living.extend(living)
@@ -326,7 +366,7 @@ class Recorder:
         self._unfollow_ended()
         status = self._post(connection, lines)
         if status is not None and status < 300:
-            self._posted += len(ended)
+            self._posted += len(ended) + spans
             again_ns = now_ns + int(AGAIN_SECONDS * 1e9)
             for entry in living:
                 if entry[AGAIN_NS] <= now_ns:
@@ -337,7 +377,7 @@ class Recorder:
             self._is_excused = None  # said again with the next post
         # The end of what was told to be under way is owed.
         owed = [entry for entry in ended if entry[AGAIN_NS]]
-        self._dropped += len(ended) - len(owed)
+        self._dropped += len(ended) - len(owed) + spans
         self._living.extend(owed)
         return status is not None
 
@@ -415,6 +455,13 @@ class Recorder:
             '{"opType":"%s","bytes":%d%s,"context_rank":%d,"context_size":%d%s%s%s,'
             '"filename":"telltale_ccl","sequence":'
         ) % (name, size_bytes, remote, group.rank, group.size, named, known, self._common())
+        return self._keep_head(key, head)
+
+    def _span_head(self, name):
+        head = '{"opType":"compute","name":%s,"global_rank":%d%s'
+        return self._keep_head(name, head % (json.dumps(name), self._span_rank, self._common()))
+
+    def _keep_head(self, key, head):
         if len(self._heads) >= MOST_HEADS:
             self._heads.clear()
         self._heads[key] = head
@@ -428,6 +475,10 @@ def _waited(entry):
     """What is said of a transfer whose time holds more than the transfer."""
     late = ',"late":true' if entry[LATE] else ""
     return late + (',"overlapped":true' if entry[WAITS] else "")
+
+
+def _step(step):
+    return "" if step is None else f',"step":{step}'
 
 
 def _number(variable):

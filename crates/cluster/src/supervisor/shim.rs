@@ -26,11 +26,15 @@ const AUTOLOAD: &str = "autoload";
 const FILES: &[(&str, &str)] = files![
     "autoload/sitecustomize.py",
     "telltale_ccl/__init__.py",
+    "telltale_ccl/_compute.py",
+    "telltale_ccl/_cuda.py",
     "telltale_ccl/_gradients.py",
     "telltale_ccl/_hooks.py",
     "telltale_ccl/_patches.py",
     "telltale_ccl/_post.py",
     "telltale_ccl/_record.py",
+    "telltale_ccl/_spans.py",
+    "telltale_ccl/_steps.py",
 ];
 
 /// Why a command's workers cannot be given the module.
