@@ -86,6 +86,43 @@ def gradients(rank, size):
         optimizer.step()
 
 
+class Slow(torch.nn.Module):
+    """A layer that takes 60 ms on rank 1."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 64)
+        self.rank = rank
+
+    def forward(self, numbers):
+        if self.rank == 1:
+            time.sleep(0.06)
+        return self.layer(numbers)
+
+
+def slow(rank, size):
+    """Rank 0 is slow between passes and rank 1 in its forward pass, and each waits for the other: in
+    the sums of gradients, and for the buffers that rank 0 sends when the forward pass begins."""
+    layers = [torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), Slow(rank)]
+    model = DistributedDataParallel(torch.nn.Sequential(*layers))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(10):
+        if rank == 0:
+            with compute("data"):
+                time.sleep(0.04)
+        optimizer.zero_grad()
+        model(torch.randn(8, 64)).sum().backward()
+        optimizer.step()
+
+
+def compute(name):
+    if "telltale_ccl" not in sys.modules:
+        return _nothing()
+    import telltale_ccl
+
+    return telltale_ccl.compute(name)
+
+
 def _nothing():
     import contextlib
 

@@ -28,6 +28,9 @@ class Shim:
     def __init__(self):
         places = [(dist, name) for name in ("all_reduce", "isend", "irecv")]
         places += [(DistributedDataParallel, "forward"), (dist.distributed_c10d.Work, "wait")]
+        places += [(torch.nn.Module, "__call__"), (torch.autograd, "backward")]
+        places += [(torch.optim.SGD, "step")]
+        places += [(DistributedDataParallel, "_distributed_broadcast_coalesced")]
         self.places = [(place, name, getattr(place, name)) for place, name in places]
 
     def put(self, is_there):

@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from telltale_ccl import _hooks, _post, _record  # noqa: E402
+from telltale_ccl import _cuda, _hooks, _post, _record, _spans, _steps  # noqa: E402
 
 
 class Agent(http.server.ThreadingHTTPServer):
@@ -274,6 +274,268 @@ class Hooks(unittest.TestCase):
 
     def test_a_group_without_hooks_is_left(self):
         self.assertFalse(_hooks.register(object(), everybody(), len))
+
+
+def opened(spans, name, keeps, clock=None):
+    span = _spans.Span(name, keeps)
+    spans.begin(span, clock)
+    return span
+
+
+class Spans(unittest.TestCase):
+    def test_a_span_has_the_rank_the_step_and_no_field_of_operations(self):
+        with Agent() as agent:
+            told = recorder(agent.place())
+            spans = _spans.Spans(told)
+            steps = _steps.Steps(told, spans)
+            spans.start(0)
+            steps.explicit()
+            spans.end(opened(spans, 'a "b"', True))
+            self.assertTrue(told.flush(5))
+            figures = told.figures()
+        (line,) = agent.lines
+        self.assertLessEqual(line.pop("startTime"), line.pop("endTime"))
+        expected = {
+            "opType": "compute", "name": 'a "b"', "global_rank": 2, "epoch": 5, "step": 1,
+            "finished": True,
+        }  # fmt: skip
+        self.assertEqual(line, expected)
+        self.assertEqual((figures["told"], figures["spans"], figures["posted"]), (1, 1, 1))
+
+    def test_without_a_rank_there_are_no_spans_and_that_of_the_group_will_do(self):
+        with Agent() as agent:
+            told = recorder(agent.place(), rank="")
+            spans = _spans.Spans(told)
+            self.assertIsNone(spans.begin_named("early", None))
+            spans.start(7)
+            spans.end(spans.begin_named("late", None))
+            self.assertTrue(told.flush(5))
+        self.assertEqual([(line["name"], line["global_rank"]) for line in agent.lines], [("late", 7)])
+
+    def test_spans_that_do_not_fit_into_the_queue_are_dropped_and_counted(self):
+        with Agent() as agent:
+            gone = agent.place()
+        told = recorder(gone)
+        spans = _spans.Spans(told)
+        spans.start(0)
+        for _ in range(_record.MOST_QUEUED + 5):
+            spans.end(opened(spans, "x", True))
+        self.assertTrue(told.flush(30))
+        figures = told.figures()
+        self.assertEqual(figures["posted"], 0)
+        self.assertEqual(figures["dropped"], _record.MOST_QUEUED + 5)
+        self.assertEqual(figures["spans"], _record.MOST_QUEUED + 5)
+
+    def test_spans_that_are_closed_out_of_order_leave_nothing_open(self):
+        told = recorder("127.0.0.1:1")
+        spans = _spans.Spans(told)
+        spans.start(0)
+        outer = opened(spans, "outer", False)
+        inner = opened(spans, "inner", True)
+        self.assertTrue(spans.keeps)
+        spans.end(outer)
+        self.assertIsNone(spans.top)
+        self.assertFalse(spans.keeps)
+        spans.end(inner)
+        self.assertIsNone(spans.top)
+        self.assertEqual(told.figures()["errors"], 0)
+
+
+    def test_of_short_steps_those_are_measured_that_a_power_of_two_divides(self):
+        def measured(*durations_ms):
+            """The steps that are measured; of each in `durations_ms` there are a hundred."""
+            now, chosen = [10**12], []
+            spans = _spans.Spans(recorder("127.0.0.1:1"))
+            spans.start(0)
+            spans.now = lambda: now[0]
+            for step in range(100 * len(durations_ms)):
+                if not spans.skips:
+                    chosen.append(step)
+                self.assertEqual(spans.keeps, spans.skips)
+                now[0] += int(1e6 * durations_ms[step // 100])
+                spans.next_step()
+            return chosen
+
+        many = _spans.MANY_STEPS
+        self.assertEqual(measured(50, 50), list(range(200)))
+        short = measured(12, 12)
+        self.assertEqual(short[:many], list(range(many)))
+        self.assertEqual(short[-10:], list(range(160, 200, 4)))
+        # Ranks that differ measure the same steps of those that the slower ones do.
+        self.assertLess(set(measured(5, 5)[many:]), set(short))
+        # When steps become long, each is measured again.
+        self.assertEqual(measured(12, 100)[-50:], list(range(150, 200)))
+
+
+class FakeStream:
+    """A stream whose events are over `lag_ns` after they were recorded."""
+
+    def __init__(self, _index=0, lag_ns=0):
+        self.lag_ns = lag_ns
+
+
+class FakeEvent:
+    def __init__(self, cuda):
+        self.cuda, self.at_ns = cuda, None
+
+    def record(self, stream):
+        self.cuda.asked()
+        self.at_ns = time.monotonic_ns() + stream.lag_ns
+
+    def query(self):
+        self.cuda.asked()
+        return time.monotonic_ns() >= self.at_ns
+
+    def elapsed_time(self, end):
+        assert self.query() and end.query()
+        return (end.at_ns - self.at_ns) / 1e6
+
+
+class FakeCuda:
+    """As much of `torch.cuda` as is used, with a device that is `lag_ns` behind its host."""
+
+    def __init__(self, lag_ns=0):
+        cuda = self
+        self.stream, self.is_captured, self.is_broken = FakeStream(0, lag_ns), False, False
+
+        class CUDAGraph:
+            def capture_begin(self):
+                cuda.is_captured = True
+
+            def capture_end(self):
+                cuda.is_captured = False
+
+        self.CUDAGraph, self.Stream = CUDAGraph, FakeStream
+
+    def Event(self, enable_timing):
+        assert enable_timing
+        return FakeEvent(self)
+
+    def current_stream(self, index):
+        assert index == 3
+        return self.stream
+
+    def asked(self):
+        assert not self.is_captured, "an event was asked for within a capture"
+        if self.is_broken:
+            raise RuntimeError("CUDA error")
+
+
+class FakeTensor:
+    def __init__(self, index=None):
+        self.is_cuda = index is not None
+        self.device = types.SimpleNamespace(index=index)
+
+
+class Devices(unittest.TestCase):
+    def begin(self, agent, lag_ns=0):
+        """A recorder, its spans, a CUDA and the clock of its device, which has a base by now."""
+        told = recorder(agent.place())
+        spans, cuda = _spans.Spans(told), FakeCuda(lag_ns)
+        told.devices = devices = _cuda.Devices(cuda, FakeTensor)
+        devices.patch_captures()
+        spans.start(0)
+        clock = devices.clock(([FakeTensor()], {"x": FakeTensor(3)}))
+        self.assertTrue(told.flush(5))
+        return told, spans, cuda, clock
+
+    def test_a_span_has_the_times_of_the_device_on_the_host_s_clock(self):
+        lag_ns = 50_000_000
+        with Agent() as agent:
+            told, spans, _, clock = self.begin(agent, lag_ns)
+            began_ns = time.monotonic_ns()
+            span = opened(spans, "forward", True, clock)
+            time.sleep(0.02)
+            spans.end(span)
+            ended_ns = time.monotonic_ns()
+            self.assertTrue(told.flush(5))
+            self.assertEqual(agent.lines, [])
+            time.sleep(0.05)
+            self.assertTrue(told.flush(5))
+            figures = told.figures()
+        (line,) = agent.lines
+        error_us = _cuda.BASE_ERROR_NS // 1000
+        self.assertGreaterEqual(line["startTime"], (began_ns + lag_ns) // 1000 - error_us)
+        self.assertLessEqual(line["endTime"], (ended_ns + lag_ns) // 1000 + error_us)
+        self.assertGreaterEqual(line["endTime"] - line["startTime"], 20_000 - 1)
+        self.assertEqual((figures["posted"], figures["dropped"], figures["errors"]), (1, 0, 0))
+
+    def test_waits_cut_a_device_s_spans_and_events_are_used_again(self):
+        with Agent() as agent:
+            told, spans, _, clock = self.begin(agent)
+            for _ in range(3):
+                span = opened(spans, "backward", True, clock)
+                time.sleep(0.001)
+                spans.cut(spans.mark())
+                time.sleep(0.001)
+                spans.unmark(spans.mark())
+                spans.pause(0)
+                self.assertIsNone(spans.mark())
+                time.sleep(0.001)
+                spans.resume(0)
+                spans.end(span)
+                self.assertTrue(told.flush(5))
+            figures = told.figures()
+        # What follows the sums is too short.
+        self.assertEqual([line["name"] for line in agent.lines], ["backward"] * 6)
+        self.assertEqual((figures["told"], figures["posted"], figures["dropped"]), (6, 6, 0))
+        self.assertLessEqual(len(clock._free), 8)
+
+    def test_nothing_is_asked_for_while_a_graph_is_captured(self):
+        with Agent() as agent:
+            told, spans, cuda, clock = self.begin(agent)
+            before, graph = opened(spans, "before", True, clock), cuda.CUDAGraph()
+            spans.end(before)
+            graph.capture_begin()
+            spans.end(opened(spans, "within", True, clock))
+            self.assertTrue(told.flush(5))
+            self.assertEqual(agent.lines, [])
+            graph.capture_end()
+            self.assertTrue(told.flush(5))
+            figures = told.figures()
+        self.assertEqual([line["name"] for line in agent.lines], ["before"])
+        self.assertEqual((figures["posted"], figures["dropped"], figures["errors"]), (1, 1, 0))
+
+    def test_spans_before_there_is_a_base_and_those_that_never_end_are_dropped(self):
+        with Agent() as agent:
+            told = recorder(agent.place())
+            spans = _spans.Spans(told)
+            told.devices = devices = _cuda.Devices(FakeCuda(10**12), FakeTensor)
+            spans.start(0)
+            clock = devices.clock([FakeTensor(3)])
+            spans.end(opened(spans, "early", True, clock))
+            self.assertTrue(told.flush(5))
+            self.assertEqual(told.figures()["dropped"], 1)
+            for _ in range(_cuda.MOST_PENDING + 2):
+                spans.end(opened(spans, "x", True, clock))
+            self.assertTrue(told.flush(5))
+            figures = told.figures()
+        self.assertEqual((figures["posted"], figures["dropped"], figures["errors"]), (0, 3, 0))
+        self.assertEqual(agent.lines, [])
+
+    def test_an_error_of_the_device_is_counted_raises_nothing_and_ends_its_spans(self):
+        with Agent() as agent:
+            told, spans, cuda, clock = self.begin(agent)
+            spans.end(opened(spans, "x", True, clock))
+            cuda.is_broken = True
+            for _ in range(200):
+                spans.end(opened(spans, "y", True, clock))
+            self.assertTrue(told.flush(5))
+            cuda.is_broken = False
+            spans.end(opened(spans, "host", True))
+            self.assertTrue(told.flush(5))
+            figures = told.figures()
+        self.assertEqual([line["name"] for line in agent.lines], ["host"])
+        self.assertEqual(figures["errors"], 1)
+        self.assertEqual(figures["told"], figures["posted"] + figures["dropped"])
+
+    def test_the_device_is_that_of_the_first_tensor_that_is_on_one(self):
+        devices = _cuda.Devices(FakeCuda(), FakeTensor)
+        self.assertIsNone(devices.clock((), {}))
+        clock = devices.clock((FakeTensor(), [1, FakeTensor(3)]), {"x": FakeTensor(4)})
+        self.assertIs(devices.clock((), {"x": {"y": FakeTensor(3)}}), clock)
+        self.assertIs(devices.clock(("no tensor",), {}), clock)
+        self.assertIsNone(devices.clock((FakeTensor(),), {}))
 
 
 if __name__ == "__main__":

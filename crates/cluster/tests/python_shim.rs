@@ -236,3 +236,15 @@ fn its_own_tests_pass() {
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn its_own_tests_with_pytorch_pass() {
+    if !has_torch("its_own_tests_with_pytorch_pass") {
+        return;
+    }
+    let mut command = Command::new(PYTHON);
+    command.arg(client().join("tests/test_spans.py"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("OMP_NUM_THREADS", "1");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
