@@ -19,7 +19,7 @@ LEAST_PIECE_NS = 10_000
 LEAST_REST_NS = 100_000
 # After so many steps not all are measured if they are short, but as many as are so far apart.
 MANY_STEPS = 64
-LEAST_STEP_NS = 40_000_000
+LEAST_STEP_NS = 100_000_000
 MOST_MASK = 1023
 
 
@@ -128,8 +128,9 @@ class Spans:
             self._mask = 0
         elif apart_ns < LEAST_STEP_NS:
             self._mask = min(2 * self._mask + 1, MOST_MASK)
-        elif apart_ns > 4 * LEAST_STEP_NS:
+        while apart_ns >= 2 * LEAST_STEP_NS and self._mask:
             self._mask >>= 1
+            apart_ns >>= 1
 
     def begin(self, span, clock):
         """Opens a span on a device's clock, or the host's where that is `None`."""

@@ -357,14 +357,14 @@ class Spans(unittest.TestCase):
             return chosen
 
         many = _spans.MANY_STEPS
-        self.assertEqual(measured(50, 50), list(range(200)))
+        self.assertEqual(measured(100, 100), list(range(200)))
         short = measured(12, 12)
         self.assertEqual(short[:many], list(range(many)))
-        self.assertEqual(short[-10:], list(range(160, 200, 4)))
+        self.assertEqual(short[-8:], list(range(80, 200, 16)))
         # Ranks that differ measure the same steps of those that the slower ones do.
         self.assertLess(set(measured(5, 5)[many:]), set(short))
         # When steps become long, each is measured again.
-        self.assertEqual(measured(12, 100)[-50:], list(range(150, 200)))
+        self.assertEqual(measured(12, 100)[-80:], list(range(120, 200)))
 
 
 class FakeStream:
