@@ -41,7 +41,7 @@ use crate::vitals::DeviceHealth;
 use connection::{Brought, Target};
 use planned_end::PlannedEnd;
 
-pub use ending::{Ending, Signals, SignalsError};
+pub use ending::{Ending, Signals, SignalsError, is_hang_up_ignored};
 
 /// How often workers are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -119,6 +119,7 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending,
         instance: random::draw(),
         job: plan.job.unwrap_or_default(),
         start,
+        grace,
         agent,
         supervisor,
         intake,
@@ -142,10 +143,14 @@ pub async fn attend(mut plan: AgentPlan, mut signals: Signals) -> Result<Ending,
         planned_end.leave();
     }
     tokio::select! {
-        () = driver.supervisor.stop(grace) => {}
-        () = signals.next() => ending = Ending::AtOnce,
+        killed = driver.supervisor.stop(grace) => {
+            killed.into_iter().for_each(|killed| warn_of_killed(killed, grace));
+        }
+        () = signals.at_once() => ending = Ending::AtOnce,
     }
-    driver.supervisor.stop(Duration::ZERO).await;
+    for (epoch, rank) in driver.supervisor.stop(Duration::ZERO).await {
+        log::warn(&format!("epoch {epoch}: a second signal: rank {rank} is killed"));
+    }
     // Whoever still posts is told that nobody listens any more.
     let _ = stop.send(true);
     let _ = serving.await;
@@ -159,6 +164,8 @@ struct Driver {
     /// The job that it is for, or nothing.
     job: String,
     start: Instant,
+    /// How long a worker may take to end.
+    grace: Duration,
     agent: Agent,
     supervisor: Supervisor,
     intake: Intake,
@@ -423,11 +430,9 @@ impl Driver {
                 }
                 AgentOutput::Terminate { epoch, local } => self.supervisor.terminate(epoch, local),
                 AgentOutput::Kill { epoch, local } => {
-                    log::warn(&format!(
-                        "epoch {epoch}: kills worker {}, which did not stop",
-                        local.0
-                    ));
-                    self.supervisor.kill(epoch, local);
+                    if let Some(rank) = self.supervisor.kill(epoch, local) {
+                        warn_of_killed((epoch, rank), self.grace);
+                    }
                 }
                 AgentOutput::HoldPort(ports) => {
                     // The one before is held until then, so that this is another.
@@ -478,6 +483,14 @@ impl Driver {
     fn now(&self) -> Moment {
         Moment::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
+}
+
+/// Logs that what a rank has not saved within its time is lost.
+fn warn_of_killed((epoch, rank): (Epoch, Rank), grace: Duration) {
+    log::warn(&format!(
+        "epoch {epoch}: rank {rank} is killed: it had not ended {} s after SIGTERM (--stop-grace)",
+        grace.as_secs_f64()
+    ));
 }
 
 fn told(outcome: Outcome) -> &'static str {

@@ -37,6 +37,7 @@ use tokio::sync::mpsc;
 use crate::agent::{Exit, LocalRank};
 use crate::epoch::Epoch;
 use crate::node::{Incarnation, NodeName};
+use crate::rank::Rank;
 use guard::Guard;
 use leftovers::Record;
 use lifetime::{Lifetime, Lifetimes};
@@ -193,6 +194,14 @@ struct Running {
     gate: Option<UnixStream>,
 }
 
+impl Running {
+    /// Kills it, and returns which rank in which epoch that was unless it was killed before.
+    fn kill(&self) -> Option<(Epoch, Rank)> {
+        let place = self.name.get();
+        self.lifetime.kill().then_some(place).flatten().map(|place| (place.epoch, Rank(place.rank)))
+    }
+}
+
 /// Runs workers.
 #[derive(Debug)]
 pub struct Supervisor {
@@ -298,12 +307,13 @@ impl Supervisor {
     /// Asks a worker to end, also one that was stopped. What it has started is asked when it has.
     pub fn terminate(&mut self, epoch: Epoch, local: LocalRank) {
         self.warm_after = Instant::now() + WARM_REST;
-        self.seated((epoch, local)).for_each(Lifetime::terminate);
+        self.seated((epoch, local)).for_each(|running| running.lifetime.terminate());
     }
 
-    /// Kills a worker; what it has started soon follows.
-    pub fn kill(&mut self, epoch: Epoch, local: LocalRank) {
-        self.seated((epoch, local)).for_each(Lifetime::kill);
+    /// Kills a worker; what it has started soon follows. Returns its rank unless it was killed before.
+    pub fn kill(&mut self, epoch: Epoch, local: LocalRank) -> Option<Rank> {
+        let killed = self.seated((epoch, local)).filter_map(Running::kill);
+        killed.last().map(|(_, rank)| rank)
     }
 
     /// The next thing that happens. Nothing is lost if this is given up half-way.
@@ -355,20 +365,22 @@ impl Supervisor {
     }
 
     /// Ends every worker: asks them to, and kills those that have not ended within `grace`. What they
-    /// have printed is written out.
-    pub async fn stop(&mut self, grace: Duration) {
+    /// have printed is written out. Returns the ranks that it had to kill, and their epochs.
+    pub async fn stop(&mut self, grace: Duration) -> Vec<(Epoch, Rank)> {
         for running in self.running.values_mut() {
             // Those that wait at a gate end when nobody is left to open it.
             running.gate = None;
         }
         self.running.values().for_each(|running| running.lifetime.terminate());
+        let mut killed = Vec::new();
         if tokio::time::timeout(grace, self.all_ended()).await.is_err() {
-            self.running.values().for_each(|running| running.lifetime.kill());
+            killed.extend(self.running.values().filter_map(Running::kill));
             // What cannot be killed is in the kernel's hands; the guard goes on trying.
             let _ = tokio::time::timeout(KILL_PATIENCE, self.all_ended()).await;
         }
         // A disk or a reader that stands still does not keep the agent.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.output.flush()).await;
+        killed
     }
 
     async fn all_ended(&mut self) {
@@ -481,9 +493,8 @@ impl Supervisor {
         }
     }
 
-    fn seated(&self, seat: (Epoch, LocalRank)) -> impl Iterator<Item = &Lifetime> {
-        let running = self.running.values().filter(move |running| running.seat == Some(seat));
-        running.map(|running| &*running.lifetime)
+    fn seated(&self, seat: (Epoch, LocalRank)) -> impl Iterator<Item = &Running> {
+        self.running.values().filter(move |running| running.seat == Some(seat))
     }
 
     /// Takes dead orphans of workers off the system's table.

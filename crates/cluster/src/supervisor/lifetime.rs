@@ -120,16 +120,16 @@ impl Lifetime {
         self.signal_group(Signal::CONT);
     }
 
-    /// Kills the worker itself; what it has started as well if that did not end it.
-    pub(super) fn kill(&self) {
-        let is_second = self.is_overdue.swap(true, Ordering::Relaxed);
-        if self.is_gone.load(Ordering::Relaxed) {
-            return;
+    /// Kills the worker itself; what it has started as well if that did not end it. Says whether that is the first time.
+    pub(super) fn kill(&self) -> bool {
+        let is_first = !self.is_overdue.swap(true, Ordering::Relaxed);
+        if !self.is_gone.load(Ordering::Relaxed) {
+            let _ = kill_process(self.origin.leader, Signal::KILL);
+            if !is_first {
+                self.signal_group(Signal::KILL);
+            }
         }
-        let _ = kill_process(self.origin.leader, Signal::KILL);
-        if is_second {
-            self.signal_group(Signal::KILL);
-        }
+        is_first
     }
 
     fn signal_group(&self, signal: Signal) {

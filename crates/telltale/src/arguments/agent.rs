@@ -22,14 +22,16 @@ use super::seconds;
 pub(super) const AGENT_HELP: &str = "\
 Each worker runs COMMAND with the variables that torchrun would set (RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR, MASTER_PORT and the others), TELLTALE_EPOCH, and TELLTALE_LOG_CCL, which says where to
-post to /log_ccl. Nothing of a worker outlives it, its epoch or the agent. What workers print goes
-to the agent's own output with [RANK] in front, and to DIR/logs/epoch-N/RANK.log.
+post to /log_ccl. What a worker has started is ended with it, at the latest by SIGKILL; what other
+services start for it, or what runs as another user, can be left (docs/cluster.md). What workers
+print goes to the agent's own output with [RANK] in front, and to DIR/logs/epoch-N/RANK.log.
 
 A COMMAND that cannot be executed ends the agent at once. Workers that end by themselves within ten
 seconds, again and again, are started ever later, up to 16 seconds.
 
-When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM and Ctrl-C
-stop the workers, then the agent; a second one kills them.
+When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM, Ctrl-C and
+SIGHUP stop the workers, then the agent: each worker gets SIGTERM once, and SIGKILL after the grace.
+A second Ctrl-C, or a SIGTERM at least a second after the first signal, kills them at once.
 
 Exit status: 0 every rank has finished, or a signal ended the agent; 1 the job was given up,
 restarted too often; 2 the agent cannot run, or not the command; 64 wrong usage.
@@ -92,7 +94,7 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(MIN_OUTPUT_BYTES..))]
     pub(crate) output_bytes: u64,
-    /// How long a worker that was asked to stop may take
+    /// How long a worker may take to end after SIGTERM, before SIGKILL
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     stop_grace: Option<Duration>,
     /// How often to report

@@ -4,6 +4,7 @@ mod behind;
 mod commands;
 mod crowds;
 mod devices;
+mod endings;
 mod escapes;
 mod etcd;
 mod files;
