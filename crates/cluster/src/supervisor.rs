@@ -228,7 +228,9 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Takes the state directory, and becomes the one to whom the orphans of workers fall. To be
-    /// called on the thread that does all of the rest, within its event loop.
+    /// called on the thread that does all of the rest, within its event loop, in a process that has no children
+    /// of other kinds in other sessions and is not the first one of a container: what falls to those would be
+    /// taken for the workers'.
     ///
     /// # Errors
     /// When the directory cannot be used or is in use, or the system refuses a process or thread.

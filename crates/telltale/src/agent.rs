@@ -1,6 +1,7 @@
 //! `telltale agent`: supervises a node's workers as a coordinator orders.
 
 mod devices;
+mod init;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -39,6 +40,9 @@ const RESOLVE_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) fn run(arguments: AgentArguments) -> Result<Status, Failure> {
     if arguments.end_with_parent.is_some_and(|parent| !parent::tie_to(parent)) {
         return Ok(Status::Fine);
+    }
+    if init::is_needed() {
+        return init::run();
     }
     log::set_level(arguments.log_level);
     can_be_run(&arguments.command).map_err(|error| Failure::because(&error))?;

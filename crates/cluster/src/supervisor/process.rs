@@ -164,10 +164,6 @@ impl Table {
     /// what descends from them. `is_known` are the agent's own children; one that bears a mark is its
     /// worker's.
     pub(super) fn strays(&self, agent: Pid, is_known: impl Fn(Pid) -> bool) -> Vec<Process> {
-        // To the first process of a container, others' orphans fall as well.
-        if agent == Pid::INIT {
-            return Vec::new();
-        }
         let Some(session) =
             self.processes.iter().find(|one| one.pid == agent).map(|one| one.session)
         else {

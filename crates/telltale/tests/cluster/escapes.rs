@@ -1,9 +1,11 @@
 //! What a worker has started in sessions of its own and with a clean environment does not outlive it.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use rustix::process::Signal;
-use telltale_harness::wait_until;
+use rustix::process::{Pid, Signal, kill_process};
+use telltale_harness::{needs_pid_namespaces, wait_until};
 
 use crate::job::{Job, PATIENCE, signal};
 
@@ -101,4 +103,119 @@ fn a_running_worker_keeps_what_it_has_started_when_another_ends() {
     job.worker("a", 2, 0);
     assert_eq!(left(&[stays, goes].concat()), [0; 0]);
     job.stop_agent("a");
+}
+
+/// A process that a test started through another, and ends with it.
+struct Bystander(Pid);
+
+impl Bystander {
+    /// The one that writes its number into this file.
+    fn of(path: &Path) -> Self {
+        let mut pid = None;
+        wait_until("a bystander to be there", PATIENCE, || {
+            pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+            pid.is_some()
+        });
+        Self(pid.and_then(Pid::from_raw).expect("a process has such a number"))
+    }
+
+    fn is_there(&self) -> bool {
+        let pid = self.0.as_raw_nonzero().get();
+        left(&[pid.try_into().expect("a number")]).len() == 1
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        if self.is_there() {
+            let _ = kill_process(self.0, Signal::KILL);
+        }
+    }
+}
+
+/// Becomes what is given behind it, and has started a process of its own before. That starts another one
+/// whenever a file asks for it, whose parent ends at once.
+const BECOMES: &str = "\
+setsid bash -c '
+    echo $$ > $STATE/sidecar
+    while sleep 0.05; do
+        test -e $STATE/spawn || continue
+        rm $STATE/spawn
+        (setsid bash -c \"echo \\$\\$ > $STATE/daemon; exec sleep 600\" &)
+    done' > /dev/null 2>&1 &
+exec \"$@\"";
+
+#[test]
+fn what_ran_before_the_agent_is_nobody_s_leftover() {
+    let mut job = Job::start(1, &["bash", "-c", WORKER]);
+    let by = ["bash", "-c", BECOMES, "bash"].map(str::to_owned);
+    job.add_by(&by, "127.0.0.1", "a", &["--stop-grace", "2"]);
+    let sidecar = Bystander::of(&job.path("sidecar"));
+    let first = started(&job, 1, 0);
+    fs::write(job.path("spawn"), "").expect("a scratch file");
+    let daemon = Bystander::of(&job.path("daemon"));
+    assert!(job.cluster(&["restart"]).status.success());
+    let second = started(&job, 2, 0);
+    assert_eq!(left(&first), [0; 0], "what workers start is cleared away");
+    assert!(sidecar.is_there() && daemon.is_there(), "nothing else is");
+    // Long enough for the guard to note what it takes for the workers'.
+    let note = job.path("a").join("workers.strays");
+    wait_until("what has escaped to be noted", PATIENCE, || {
+        let noted = fs::read_to_string(&note).unwrap_or_default();
+        second.iter().all(|pid| noted.contains(&format!(" {pid} ")))
+    });
+    job.kill_agent("a");
+    wait_until("all of it to be gone", PATIENCE, || left(&second).is_empty());
+    assert!(sidecar.is_there() && daemon.is_there(), "the guard takes neither for a worker's");
+}
+
+/// The number by which this namespace knows a process of an agent that is process 1 of another.
+fn outer(job: &Job, inner: u32) -> u32 {
+    let tree = job.tree("a").into_iter().map(|pid| pid.as_raw_nonzero().get());
+    let mut found = tree.filter(|pid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.and_then(|numbers| numbers.split_whitespace().nth(1)) == Some(&inner.to_string())
+    });
+    let pid = found.next().expect("all of the namespace descends from its first process");
+    pid.try_into().expect("a number")
+}
+
+#[test]
+fn nothing_outlives_a_restart_where_the_agent_is_process_1() {
+    if !needs_pid_namespaces("cluster::escapes::process_1") {
+        return;
+    }
+    // The numbers that workers write are of the namespace.
+    let of = |job: &Job, epoch| {
+        job.worker("a", epoch, 0);
+        let pid = |kind: &str| {
+            let text = fs::read_to_string(job.path(&format!("epoch-{epoch}-0-{kind}")));
+            let inner = text.expect("the worker waits for it").trim().parse();
+            outer(job, inner.expect("a number"))
+        };
+        KINDS.map(pid)
+    };
+    let mut job = Job::start(1, &["bash", "-c", WORKER]);
+    job.add_as_process_1("a", &["--stop-grace", "2"]);
+    let first = of(&job, 1);
+    let process_1 = job.tree("a")[1];
+    // As `kubectl exec` does: an orphan there is no worker's.
+    let mut enters = Command::new("nsenter");
+    enters.args(["--target", &process_1.to_string(), "--pid", "--mount", "bash", "-c"]);
+    enters.arg("(setsid sh -c 'echo $$ > $0; exec sleep 600' $0 > /dev/null 2>&1 &)");
+    let path = job.path("entered");
+    assert!(enters.arg(&path).status().expect("nsenter is there").success());
+    wait_until("the orphan", PATIENCE, || path.metadata().is_ok_and(|file| file.len() > 0));
+    let entered = fs::read_to_string(&path).expect("it was waited for");
+    let entered = outer(&job, entered.trim().parse().expect("a number"));
+    assert!(job.cluster(&["restart"]).status.success());
+    let second = of(&job, 2);
+    assert_eq!(left(&first), [0; 0], "the next epoch begins when nothing is left");
+    assert_eq!(left(&[entered]), [entered], "it is no worker's");
+    // The signal is passed on, and so is how the agent ends.
+    signal(process_1, Signal::TERM);
+    let status = job.wait_ended("a");
+    assert_eq!(status.code(), Some(0), "{}", job.agent_log("a"));
+    assert_eq!(left(&second), [0; 0], "the namespace ends with its first process");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use telltale_harness::{ChildGuard, EtcdCluster, Scratch, wait_until};
+use telltale_harness::{ChildGuard, EtcdCluster, ProcMount, Scratch, in_pid_namespace, wait_until};
 
 /// How long anything may take on a machine that is busy with other tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
@@ -189,13 +189,24 @@ impl Job {
     pub(crate) fn add_by(&mut self, by: &[String], address: &str, node: &str, options: &[&str]) {
         let mut words = by.iter().map(String::as_str).chain([TELLTALE]);
         let mut command = Command::new(words.next().expect("the agent itself is always there"));
-        command.args(words).args(["agent", "--node", node, "--address", address]);
+        command.args(words).arg("agent").args(end_with_this());
+        self.spawn_agent(command, address, node, options);
+    }
+
+    /// Starts a node's agent as process 1 of a namespace, as a container does.
+    pub(crate) fn add_as_process_1(&mut self, node: &str, options: &[&str]) {
+        let mut command = in_pid_namespace(TELLTALE, ProcMount::Own);
+        command.arg("agent");
+        self.spawn_agent(command, "127.0.0.1", node, options);
+    }
+
+    fn spawn_agent(&mut self, mut command: Command, address: &str, node: &str, options: &[&str]) {
+        command.args(["--node", node, "--address", address]);
         for index in 0..self.coordinators.len() {
             command.arg("--coordinator").arg(self.coordinator_address(index));
         }
         command.args(["--workers", &self.workers.to_string()]);
         command.arg("--state").arg(self.path(node)).args(options);
-        command.args(end_with_this());
         command.arg("--").args(&self.command);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let [output, log] = ["out", "log"].map(|kind| log(&self.path(&format!("{node}.{kind}"))));
