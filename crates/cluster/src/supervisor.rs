@@ -14,6 +14,7 @@ mod ports;
 mod process;
 mod python;
 mod shim;
+mod shutdown;
 mod warm;
 mod worker;
 
@@ -306,10 +307,11 @@ impl Supervisor {
         }
     }
 
-    /// Asks a worker to end, also one that was stopped. What it has started is asked when it has.
+    /// Asks a worker to end, also one that was stopped. What it has started is asked when it has. One that was
+    /// asked before is not asked again.
     pub fn terminate(&mut self, epoch: Epoch, local: LocalRank) {
         self.warm_after = Instant::now() + WARM_REST;
-        self.seated((epoch, local)).for_each(|running| running.lifetime.terminate());
+        self.seated((epoch, local)).for_each(|running| running.lifetime.terminate(&self.lifetimes));
     }
 
     /// Kills a worker; what it has started soon follows. Returns its rank unless it was killed before.
@@ -373,7 +375,7 @@ impl Supervisor {
             // Those that wait at a gate end when nobody is left to open it.
             running.gate = None;
         }
-        self.running.values().for_each(|running| running.lifetime.terminate());
+        self.running.values().for_each(|running| running.lifetime.terminate(&self.lifetimes));
         let mut killed = Vec::new();
         if tokio::time::timeout(grace, self.all_ended()).await.is_err() {
             killed.extend(self.running.values().filter_map(Running::kill));

@@ -1,12 +1,13 @@
 //! The life of a worker: how it is asked to stop, and when nothing of it is left.
 //!
-//! `SIGTERM` goes to the worker itself. What it has started gets it when the worker has ended, and is
-//! killed when its time is over: the processes that a script loads its data with are needed until it
-//! has saved.
+//! `SIGTERM` goes to the worker itself. What it has started gets it when the worker has ended, each process when
+//! its parent has ([`super::shutdown`]), and is killed when its time is over: the processes that a script loads its
+//! data with are needed until it has saved. No process gets `SIGTERM` twice, as a second one may end a script that
+//! saves.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -16,7 +17,8 @@ use tokio::signal::unix::Signal as ChildEnds;
 use tokio::time::sleep;
 
 use super::leftovers::Record;
-use super::process::{Origin, Process, Table};
+use super::process::{Key, Origin, Process, Table};
+use super::shutdown::Shutdown;
 
 /// How long what a worker has left may take to end by `SIGTERM`, if the worker was not asked to stop
 /// or its own time is over.
@@ -24,13 +26,18 @@ const LEFTOVER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The first and the longest pause between two looks at what is left.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
 
+/// How old a look at the processes may be that says what has lost its parent: one is for all workers that are asked
+/// together.
+const ORPHANS_AGE: Duration = Duration::from_millis(100);
+
 /// One worker, as the supervisor and the task that watches it both see it.
 #[derive(Debug)]
 pub(super) struct Lifetime {
     pub(super) origin: Origin,
     /// Whether it has a rank; one that was started ahead has none yet.
     has_rank: AtomicBool,
-    is_asked: AtomicBool,
+    /// Set when it is asked to end: what had fallen to this process by then.
+    orphans: OnceLock<HashSet<Key>>,
     is_overdue: AtomicBool,
     /// Set once its number may be given to another process.
     is_gone: AtomicBool,
@@ -50,7 +57,7 @@ impl Lifetimes {
         let lifetime = Arc::new(Lifetime {
             origin,
             has_rank: has_rank.into(),
-            is_asked: false.into(),
+            orphans: OnceLock::new(),
             is_overdue: false.into(),
             is_gone: false.into(),
         });
@@ -72,8 +79,8 @@ impl Lifetimes {
         table
     }
 
-    /// What `one`, which has ended, has left, at a moment that is not before `since`. When no worker with a rank
-    /// runs any more, that is also every orphan that fell to this process: nobody else can have started it.
+    /// What `one`, which has ended, has left, at a moment that is not before `since`. When nothing of another worker
+    /// with a rank is left, that is also every orphan that fell to this process: no other can have started it.
     fn left_by(&self, one: &Lifetime, since: Instant, record: &Record) -> Vec<Process> {
         let origin = std::slice::from_ref(&one.origin);
         let table = self.table(since);
@@ -83,14 +90,21 @@ impl Lifetimes {
         noted.retain(|stray| stray.mark == one.origin.mark);
         left.extend(table.still(&noted));
         let (leaders, is_last) = self.with(|all| {
-            let mut living = all.iter().filter(|other| table.has_living_leader(&other.origin));
-            let is_last = !living.any(|other| other.has_rank.load(Ordering::Relaxed));
+            let mut others = all.iter().filter(|other| !std::ptr::eq(Arc::as_ptr(other), one));
+            let is_last = !others.any(|other| other.has_rank.load(Ordering::Relaxed));
             (all.iter().map(|other| other.origin.leader).collect::<HashSet<Pid>>(), is_last)
         });
         if is_last {
             left.extend(table.strays(getpid(), |pid| leaders.contains(&pid)));
         }
         left
+    }
+
+    /// The children of this process: all that has fallen to it is among them.
+    fn orphans(&self) -> HashSet<Key> {
+        let now = Instant::now();
+        let table = self.table(now.checked_sub(ORPHANS_AGE).unwrap_or(now));
+        table.children(getpid()).map(Process::key).collect()
     }
 
     fn end(&self, one: &Lifetime) {
@@ -109,14 +123,19 @@ impl Lifetime {
         self.has_rank.store(true, Ordering::Relaxed);
     }
 
-    /// Asks the worker itself to end. All of its group goes on, should it be stopped.
-    pub(super) fn terminate(&self) {
-        self.is_asked.store(true, Ordering::Relaxed);
+    /// Asks the worker itself to end, once. All of its group goes on, should it be stopped.
+    pub(super) fn terminate(&self, all: &Lifetimes) {
+        let is_first = self.orphans.get().is_none();
+        if is_first {
+            let _ = self.orphans.set(all.orphans());
+        }
         if self.is_gone.load(Ordering::Relaxed) {
             return;
         }
-        // What has ended is reported elsewhere.
-        let _ = kill_process(self.origin.leader, Signal::TERM);
+        if is_first {
+            // What has ended is reported elsewhere.
+            let _ = kill_process(self.origin.leader, Signal::TERM);
+        }
         self.signal_group(Signal::CONT);
     }
 
@@ -167,9 +186,9 @@ impl Lifetime {
 
     /// Asks what the worker has left to end, and kills it when its time is over, until nothing is left.
     async fn clear(&self, all: &Lifetimes, record: &Record) {
-        let was_asked = self.is_asked.load(Ordering::Relaxed);
+        let orphans = self.orphans.get();
+        let mut shutdown = Shutdown::new(orphans.cloned().unwrap_or_default());
         let ended = Instant::now();
-        let mut asked = HashSet::new();
         let mut others = HashSet::new();
         let mut pause = PAUSES.0;
         let mut since = ended;
@@ -178,16 +197,20 @@ impl Lifetime {
             // What belongs to another user cannot be ended by this one.
             left.retain(|process| !others.contains(&process.key()));
             if left.is_empty() {
+                // That look misses what was started during it by a process that ended during it.
+                self.signal_group(Signal::KILL);
                 return;
             }
-            let has_time = was_asked && !self.is_overdue.load(Ordering::Relaxed);
+            let has_time = orphans.is_some() && !self.is_overdue.load(Ordering::Relaxed);
             let is_over = !has_time && ended.elapsed() >= LEFTOVER_TIMEOUT;
-            for process in left {
-                let signals: &[Signal] = match asked.insert(process.key()) {
-                    _ if is_over => &[Signal::KILL],
-                    true => &[Signal::TERM, Signal::CONT],
-                    false => &[],
-                };
+            let (due, signals): (_, &[Signal]) = if is_over {
+                // A process that starts the next one and ends may be gone before a signal of its own.
+                self.signal_group(Signal::KILL);
+                (left, &[Signal::KILL])
+            } else {
+                (shutdown.due(&left, Instant::now()), &[Signal::TERM, Signal::CONT])
+            };
+            for process in due {
                 if signals.iter().any(|signal| !process.signal(*signal)) {
                     others.insert(process.key());
                 }

@@ -27,13 +27,16 @@ const MAX_ENVIRONMENT_BYTES: u64 = 1 << 20;
 /// Dead orphans that are taken off the system's table at once.
 const MAX_REAPED_AT_ONCE: usize = 64;
 
+/// What no other process has as well, as long as the machine runs: a number and when its process began.
+pub(super) type Key = (Pid, u64);
+
 /// One process, as `/proc/<pid>/stat` tells of it (proc(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     /// `R`, `S`, `D`, `Z`, `T`, `t` and so on.
     pub(super) state: u8,
-    parent: i32,
+    pub(super) parent: i32,
     session: i32,
     /// When it began, in clock ticks since the machine did.
     pub(super) started_ticks: u64,
@@ -71,6 +74,12 @@ impl Process {
         })
     }
 
+    /// One that is not there.
+    #[cfg(test)]
+    pub(super) const fn made_up(pid: Pid, parent: i32) -> Self {
+        Self { pid, state: b'S', parent, session: 0, started_ticks: 1 }
+    }
+
     const fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }
@@ -95,8 +104,8 @@ impl Process {
         Origin { leader, started_ticks, mark: mark.to_owned() }
     }
 
-    /// What no other process has as well, as long as the machine runs.
-    pub(super) const fn key(&self) -> (Pid, u64) {
+    /// Its key.
+    pub(super) const fn key(&self) -> Key {
         (self.pid, self.started_ticks)
     }
 
@@ -179,6 +188,12 @@ impl Table {
         })
     }
 
+    /// The children of `agent`.
+    pub(super) fn children(&self, agent: Pid) -> impl Iterator<Item = &Process> {
+        let agent = agent.as_raw_nonzero().get();
+        self.processes.iter().filter(move |process| process.parent == agent)
+    }
+
     /// Those of `noted` that are still there, and what descends from them.
     pub(super) fn still(&self, noted: &[Origin]) -> Vec<Process> {
         self.with_descendants(|process| noted.iter().any(|one| one.key() == process.key()))
@@ -193,11 +208,6 @@ impl Table {
         };
         hidden.retain(|process| process.session != leader && !has_mark(process));
         hidden
-    }
-
-    /// Whether a worker itself runs.
-    pub(super) fn has_living_leader(&self, origin: &Origin) -> bool {
-        self.processes.iter().any(|process| process.key() == origin.key() && !process.is_dead())
     }
 
     /// The living ones among the roots and all that descends from them.
@@ -225,7 +235,7 @@ impl Table {
 
 impl Origin {
     /// As of [`Process::key`].
-    const fn key(&self) -> (Pid, u64) {
+    const fn key(&self) -> Key {
         (self.leader, self.started_ticks)
     }
 }

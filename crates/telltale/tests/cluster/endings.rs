@@ -112,6 +112,26 @@ fn an_agent_under_nohup_outlives_its_terminal() {
 }
 
 #[test]
+fn an_agent_that_ends_while_scripts_save_asks_none_of_them_twice() {
+    for order in ["restart", "drain"] {
+        let Some(mut job) = job("3") else { return };
+        job.add_patiently("a", &GRACE);
+        job.worker("a", 1, 0);
+        if order == "drain" {
+            job.add_patiently("b", &GRACE);
+            job.wait_attends("b");
+        }
+        let arguments = if order == "drain" { &["drain", "a"][..] } else { &["restart"] };
+        let ordered = job.cluster(arguments);
+        assert!(ordered.status.success(), "{ordered:?}");
+        job.wait_printed("a", 1, 0, "asked 1");
+        job.stop_agent("a");
+        let printed = job.printed("a", 1, 0);
+        assert!(printed.ends_with("\nasked 1\nsaved\n"), "{order}: {printed}");
+    }
+}
+
+#[test]
 fn a_script_whose_save_outlasts_the_grace_is_named() {
     let Some(mut job) = job(FOR_EVER) else { return };
     job.add("a", &[]);

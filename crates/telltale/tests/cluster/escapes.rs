@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use telltale_harness::{needs_pid_namespaces, wait_until};
 
 use crate::job::{Job, PATIENCE, signal};
+use crate::training::PYTHON;
 
 /// A worker that starts what neither a session nor the environment gives away: one as its child, one
 /// whose parent has gone, and one that ignores `SIGTERM`. `THEN` is what it does then.
@@ -218,4 +219,41 @@ fn nothing_outlives_a_restart_where_the_agent_is_process_1() {
     let status = job.wait_ended("a");
     assert_eq!(status.code(), Some(0), "{}", job.agent_log("a"));
     assert_eq!(left(&second), [0; 0], "the namespace ends with its first process");
+}
+
+/// A process that ends as soon as it has started the next one, again and again.
+const CHAIN: &str = "\
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    open(os.environ['STATE'] + '/chain', 'w').close()
+    while True:
+        time.sleep(0.003)
+        if os.fork():
+            os._exit(0)
+print('pid', os.getpid(), flush=True)
+signal.pause()
+";
+
+#[test]
+fn a_chain_of_processes_does_not_outlive_the_agent_s_end() {
+    let mut job = Job::start(1, &[PYTHON, "-c", CHAIN]);
+    job.add("a", &[]);
+    let worker = job.worker("a", 1, 0).as_raw_nonzero().get().to_string();
+    wait_until("the chain", PATIENCE, || job.path("chain").exists());
+    // Whatever its number is, it is of the worker's session.
+    let is_there = || {
+        let entries = fs::read_dir("/proc").expect("a list of processes").flatten();
+        let stats = entries.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
+        let mut sessions = stats.filter_map(|stat| {
+            let mut fields = stat.rsplit(") ").next()?.split(' ').map(str::to_owned);
+            (fields.next()? != "Z").then_some(fields.nth(2)?)
+        });
+        sessions.any(|session| session == worker)
+    };
+    job.stop_agent("a");
+    // It is missed by a look of a time.
+    for _ in 0..50 {
+        assert!(!is_there(), "the chain goes on");
+    }
 }

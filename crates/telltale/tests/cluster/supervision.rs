@@ -1,6 +1,7 @@
 //! The supervisor with real processes: nothing is lost of how a worker ends, and nothing of it stays.
 
 mod python;
+mod wrappers;
 
 use std::ffi::OsString;
 use std::fs;
