@@ -169,7 +169,7 @@ impl Steps {
         let host = |rank| members.of_rank(Rank(rank)).unwrap_or(u32::MAX);
         match step.build(host) {
             Ok(step) => {
-                self.summary.took(&step);
+                self.summary.took(&step, &self.kinds);
                 self.fresh += 1;
                 self.latest.push_back(step);
                 if self.latest.len() > STEPS_TOGETHER {

@@ -84,6 +84,15 @@ impl Job {
         job
     }
 
+    /// As `of_workers` has it, of nodes that may not be heard for a minute.
+    pub(crate) fn unhurried(nodes: u32, workers: u32, command: &[&str]) -> Self {
+        let mut job = Self::new(command);
+        (job.workers, job.policy) = (workers, "keep_alive_seconds = 60.0\n".into());
+        let journal = format!("journal = {:?}\n", job.path("journal"));
+        job.add_coordinator(nodes, &journal);
+        job
+    }
+
     /// The same with the ports that rank 0 may use, which other jobs use as well.
     pub(crate) fn among_others(workers: u32, ports: (u16, u16), command: &[&str]) -> Self {
         let mut job = Self::new(command);

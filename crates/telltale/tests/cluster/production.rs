@@ -15,7 +15,7 @@ use telltale_harness::wait_until;
 
 use crate::job::{Job, PATIENCE};
 
-const WORKER: [&str; 3] = ["bash", "-c", "until test -e $STATE/finish; do sleep 0.2; done"];
+const WORKER: [&str; 3] = ["bash", "-c", "until test -e $STATE/finish; do sleep 1; done"];
 /// What passes between stages and replicas; the traces do not say how much.
 const BYTES: u64 = 1 << 24;
 
@@ -32,21 +32,22 @@ struct Line {
     duration_us: i64,
 }
 
-/// A job: its operations, and how many stages and replicas it has.
+/// A job: its operations, how many stages and replicas it has, and how many ranks are on one node.
 struct Trace {
     lines: Vec<Line>,
     stages: u64,
     replicas: u64,
+    workers: u64,
 }
 
 impl Trace {
-    fn read(name: &str) -> Self {
+    fn read(name: &str, workers: u64) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steps/tests/data/stragglers");
         let file = File::open(root.join(format!("{name}.csv.gz"))).expect("the trace is there");
         let text = BufReader::new(GzDecoder::new(file)).lines().skip(1);
         let lines: Vec<Line> = text.map(|line| Line::parse(&line.expect("it is text"))).collect();
         let most = |of: fn(&Line) -> u64| lines.iter().map(of).max().expect("it has lines") + 1;
-        Self { stages: most(|one| one.stage), replicas: most(|one| one.replica), lines }
+        Self { stages: most(|one| one.stage), replicas: most(|one| one.replica), workers, lines }
     }
 
     fn ranks(&self) -> u64 {
@@ -62,8 +63,9 @@ impl Trace {
         let rank = self.rank(line);
         let (stage, stages) = (line.stage, self.stages);
         let (first, last) = (stage == 0, stage + 1 == stages);
-        // Each host has a clock of its own.
-        let start = line.start_us + i64::try_from(rank * 3_600_000_000).expect("some hours");
+        // Each node has a clock of its own.
+        let start =
+            line.start_us + i64::try_from(rank / self.workers * 3_600_000_000).expect("some hours");
         let mut record = json!({
             "global_rank": rank, "step": number, "finished": true,
             "startTime": start, "endTime": start + line.duration_us,
@@ -160,11 +162,11 @@ fn post(socket: &Path, body: &str) {
     assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("refused"), "{answer}");
 }
 
-/// A job whose ranks are those of a trace, and the node of each.
+/// A job whose ranks are those of a trace, and its nodes in the order of their ranks.
 fn start(trace: &Trace) -> (Job, Vec<String>) {
-    let nodes = u32::try_from(trace.ranks()).expect("few ranks");
-    // So many agents on one machine may not be heard for seconds.
-    let mut job = Job::with_policy(nodes, &WORKER, "keep_alive_seconds = 60.0\n");
+    let [nodes, workers] = [trace.ranks() / trace.workers, trace.workers]
+        .map(|count| u32::try_from(count).expect("few ranks"));
+    let mut job = Job::unhurried(nodes, workers, &WORKER);
     let names: Vec<String> = (0..nodes).map(|node| format!("n{node:02}")).collect();
     names.iter().for_each(|name| job.add(name, &[]));
     let mut node_of = BTreeMap::new();
@@ -177,7 +179,7 @@ fn start(trace: &Trace) -> (Job, Vec<String>) {
             Some((rank, node["name"].as_str()?.to_owned()))
         });
         node_of = found.collect();
-        u64::try_from(node_of.len()) == Ok(trace.ranks())
+        u64::try_from(node_of.len()) == Ok(trace.ranks() / trace.workers)
     });
     (job, node_of.into_values().collect())
 }
@@ -188,7 +190,7 @@ fn replay(job: &Job, trace: &Trace, nodes: &[String], (first, steps): (u64, u64)
     for begin in (first..first + steps).step_by(TOGETHER) {
         let count = (first + steps - begin).min(TOGETHER as u64);
         for (rank, body) in trace.posts(begin, count) {
-            let node = &nodes[usize::try_from(rank).expect("few ranks")];
+            let node = &nodes[usize::try_from(rank / trace.workers).expect("few ranks")];
             post(&job.path(node).join("agent.sock"), &body);
         }
     }
@@ -207,7 +209,7 @@ fn assert_near(what: &str, ours: &Value, published: f64, within: f64) {
 
 #[test]
 fn a_worker_that_was_slow_from_the_start_is_named_by_the_end_of_its_second_step() {
-    let trace = Trace::read("AR");
+    let trace = Trace::read("AR", 1);
     let (job, nodes) = start(&trace);
     let report = replay(&job, &trace, &nodes, (0, 2));
     let slow = &report["latest"]["ranks"];
@@ -229,7 +231,7 @@ fn a_worker_that_was_slow_from_the_start_is_named_by_the_end_of_its_second_step(
 
 #[test]
 fn a_stage_with_more_to_do_is_reported_and_nobody_is_at_fault() {
-    let trace = Trace::read("ST");
+    let trace = Trace::read("ST", 1);
     let (job, nodes) = start(&trace);
     let report = replay(&job, &trace, &nodes, (0, 32));
     let (latest, all) = (&report["latest"], &report["all"]);
@@ -245,7 +247,7 @@ fn a_stage_with_more_to_do_is_reported_and_nobody_is_at_fault() {
 
 #[test]
 fn a_job_whose_data_vary_has_nobody_at_fault() {
-    let trace = Trace::read("SE");
+    let trace = Trace::read("SE", 8);
     let (job, nodes) = start(&trace);
     let report = replay(&job, &trace, &nodes, (0, 43));
     assert_near("S", &report["all"]["slowdown"], 1.537, 0.01);

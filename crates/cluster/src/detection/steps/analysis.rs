@@ -130,6 +130,10 @@ pub(super) struct Summary {
     times: VecDeque<StepTime>,
     left_out: u64,
     all: Analysis,
+    /// How many steps were taken, and the means of what they took and would take.
+    taken: f64,
+    actual_ns: f64,
+    typical_ns: f64,
 }
 
 // === impl Analysis ===
@@ -195,7 +199,14 @@ impl Analysis {
 // === impl Summary ===
 
 impl Summary {
-    pub(super) fn took(&mut self, step: &Step) {
+    /// Takes a step. What all steps take together is exact: of durations that are typical of their steps the mean time is that
+    /// of durations that are typical of all.
+    pub(super) fn took(&mut self, step: &Step, kinds: &Kinds) {
+        let typical = Typical::of(std::slice::from_ref(step), kinds);
+        let slowdown = what_if::slowdown(std::slice::from_ref(step), &typical);
+        self.taken += 1.0;
+        self.actual_ns += (slowdown.actual_ns - self.actual_ns) / self.taken;
+        self.typical_ns += (slowdown.typical_ns - self.typical_ns) / self.taken;
         let time_ns = u64::try_from(step.time_ns()).unwrap_or(0);
         self.times.push_back(StepTime { step: step.number(), time_ns });
         if self.times.len() > MAX_TIMES {
@@ -218,8 +229,8 @@ impl Summary {
             steps: all.steps + fresh,
             first_step,
             last_step: latest.last_step,
-            typical_ns: mix(all.typical_ns, latest.typical_ns),
-            actual_ns: mix(all.actual_ns, latest.actual_ns),
+            typical_ns: self.typical_ns,
+            actual_ns: self.actual_ns,
             even_ns: mix(all.even_ns, latest.even_ns),
             stages_ns: mix(all.stages_ns, latest.stages_ns),
             ranks_ns: mix(all.ranks_ns, latest.ranks_ns),
