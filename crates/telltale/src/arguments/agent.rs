@@ -29,8 +29,8 @@ print goes to the agent's own output with [RANK] in front, and to DIR/logs/epoch
 A COMMAND that cannot be executed ends the agent at once. Workers that end by themselves within ten
 seconds, again and again, are started ever later, up to 16 seconds.
 
-When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM, Ctrl-C and
-SIGHUP stop the workers, then the agent: each worker gets SIGTERM once, and SIGKILL after the grace.
+When the way to the coordinator is lost, workers go on and the agent tries again. SIGTERM, Ctrl-C
+and SIGHUP stop the workers, then the agent: each worker gets SIGTERM, and SIGKILL after the grace.
 A second Ctrl-C, or a SIGTERM at least a second after the first signal, kills them at once.
 
 Exit status: 0 every rank has finished, or a signal ended the agent; 1 the job was given up,
