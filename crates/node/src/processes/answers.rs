@@ -217,7 +217,8 @@ impl Asking<'_> {
         let dead = self.ledgers.dead(*number);
         let mut entries = Vec::new();
         let mut seen = BTreeMap::new();
-        for entry in &listing.endpoints {
+        // A process that was restored from a checkpoint listens by its first name again (CRIU).
+        for entry in listing.endpoints.iter().chain(&listing.temporaries) {
             let before = known.get(&entry.name).copied();
             let mut one = match before.filter(|_| unchanged) {
                 Some(before) => before,

@@ -1,13 +1,12 @@
 //! Which files of the runtime directory are a dead process's, and removing those.
 
-use std::collections::BTreeSet;
+mod sockets;
+
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, statat};
 use rustix::process::geteuid;
 use telltale_ledger::directory::{Entry, EntryKind, EntryStatus, RuntimeDirectory};
 use telltale_ledger::{FileNumber, LedgerReader, OpenError, WriterLock, is_locked};
-use telltale_schema::clock::Clock;
 use telltale_schema::text::with_causes;
 
 use super::EndpointUse;
@@ -17,9 +16,9 @@ use super::identity::{Checks, Standing};
 use super::listings::Listed;
 use super::{Holders, Processes};
 use crate::clean::{CleanReport, Cleaned};
-use crate::clock::since_boot_ns;
 use crate::observation::RowOwner;
 use crate::report::Report;
+use sockets::Owners;
 
 /// What is to be done with a file.
 enum Verdict {
@@ -34,7 +33,7 @@ enum Verdict {
 /// An entry of a runtime directory, and what is to be done with it.
 struct Judged {
     directory: Arc<RuntimeDirectory>,
-    entry: Entry,
+    name: String,
     status: EntryStatus,
     verdict: Verdict,
     /// In which regions its process is.
@@ -51,6 +50,54 @@ impl Judged {
         };
         if counts { self.kept.clone() } else { Vec::new() }
     }
+
+    /// Removes the entry if it is a dead process's, and notes what was done.
+    fn carry_out(self, cleaned: &mut CleanReport) {
+        let path = self.directory.path().join(&self.name).display().to_string();
+        let why = match &self.verdict {
+            Verdict::Alive => {
+                cleaned.alive += 1;
+                return;
+            }
+            Verdict::Left(why) => {
+                cleaned.left.push(Cleaned { path, why: why.clone() });
+                return;
+            }
+            Verdict::Dead(why) => why.clone(),
+        };
+        if !may_remove(&self.directory, &self.status) {
+            let why = format!(
+                "{why}; it belongs to user {}, who, the directory's owner or root can remove it",
+                self.status.uid
+            );
+            cleaned.left.push(Cleaned { path, why });
+            return;
+        }
+        // The name may have been given to a new file since it was judged.
+        if self.directory.entry_status(&self.name).ok() != Some(self.status) {
+            return;
+        }
+        if self.is_in_use() {
+            let why = "a process uses it that was not there a moment ago".to_owned();
+            cleaned.left.push(Cleaned { path, why });
+            return;
+        }
+        match self.directory.remove(&self.name) {
+            Ok(()) => cleaned.removed.push(Cleaned { path, why }),
+            Err(error) => {
+                let why = format!("{why}; cannot remove it: {error}");
+                cleaned.left.push(Cleaned { path, why });
+                cleaned.failed += 1;
+            }
+        }
+    }
+
+    /// Whether its process was restored since it was judged, which may be a while ago: regions have been
+    /// waited for.
+    fn is_in_use(&self) -> bool {
+        (self.status.is_regular_file && is_locked(&self.directory, &self.name))
+            || (self.status.is_socket && is_listening(&self.directory, &self.name) == Some(true))
+    }
 }
 
 impl Processes {
@@ -60,45 +107,15 @@ impl Processes {
         let mut report = Report::default();
         let listed = self.list_main(&mut report);
         let checks = Checks::new(&self.procfs, &self.standpoint, holders.pids.iter().copied());
-        let mut judged = Vec::new();
-        for Listed { directory, listing, .. } in listed {
-            // The pids of ledgers that were found dead here, with their users.
-            let mut dead = BTreeSet::new();
-            for entry in
-                listing.ledgers.iter().chain(&listing.endpoints).chain(&listing.temporaries)
-            {
-                let Ok(status) = directory.entry_status(&entry.name) else { continue };
-                let mut kept = Vec::new();
-                let verdict = match entry.kind {
-                    EntryKind::Ledger { start_time_ticks } => {
-                        let (verdict, found) =
-                            ledger(&directory, entry, start_time_ticks, &status, &checks);
-                        kept = found;
-                        verdict
-                    }
-                    EntryKind::Endpoint => {
-                        let paired = dead.contains(&(entry.pid, status.uid));
-                        endpoint(&directory, entry, &status, paired, &checks, &*self.clock)
-                    }
-                    EntryKind::Temporary { start_time_ticks } => {
-                        temporary(entry, start_time_ticks, &status, &checks)
-                    }
-                };
-                if matches!(verdict, Verdict::Dead(_)) {
-                    dead.insert((entry.pid, status.uid));
-                }
-                let (directory, entry) = (Arc::clone(&directory), entry.clone());
-                judged.push(Judged { directory, entry, status, verdict, kept });
-            }
-        }
+        let judged: Vec<Judged> =
+            listed.iter().flat_map(|listed| self.judge(listed, &checks)).collect();
         let kept: Vec<Kept> = judged.iter().flat_map(Judged::counted).collect();
         let regions = self.clear_regions(&kept, holders, &mut cleaned);
-        for Judged { directory, entry, status, verdict, kept } in judged {
-            let verdict = match (verdict, regions.why_kept(&kept)) {
-                (Verdict::Dead(why), Some(stays)) => Verdict::Left(format!("{why}; {stays}")),
-                (verdict, _) => verdict,
-            };
-            carry_out(&directory, &entry, &status, verdict, &mut cleaned);
+        for mut one in judged {
+            if let (Verdict::Dead(why), Some(stays)) = (&one.verdict, regions.why_kept(&one.kept)) {
+                one.verdict = Verdict::Left(format!("{why}; {stays}"));
+            }
+            one.carry_out(&mut cleaned);
         }
         for error in report.into_errors() {
             cleaned.failed += 1;
@@ -106,6 +123,43 @@ impl Processes {
         }
         self.tell_ghosts(holders, &regions, &mut cleaned);
         cleaned
+    }
+
+    /// Judges what is in one directory.
+    fn judge(&self, listed: &Listed, checks: &Checks<'_>) -> Vec<Judged> {
+        let Listed { directory, listing, .. } = listed;
+        let mut judged = Vec::new();
+        let mut owners = Owners::default();
+        let mut add = |name: &str, status, verdict, kept| {
+            let (directory, name) = (Arc::clone(directory), name.to_owned());
+            judged.push(Judged { directory, name, status, verdict, kept });
+        };
+        for entry in listing.ledgers.iter().chain(&listing.endpoints).chain(&listing.temporaries) {
+            let Ok(status) = directory.entry_status(&entry.name) else { continue };
+            let mut kept = Vec::new();
+            let verdict = match entry.kind {
+                EntryKind::Ledger { start_time_ticks: start } => {
+                    let (verdict, found) = ledger(directory, entry, start, &status, checks);
+                    owners.note(entry, status.uid, start, &verdict);
+                    kept = found;
+                    verdict
+                }
+                EntryKind::Endpoint => {
+                    sockets::endpoint(directory, entry, &status, &owners, checks, &*self.clock)
+                }
+                EntryKind::Temporary { start_time_ticks: start } => {
+                    sockets::temporary(directory, entry, start, &status, &owners, checks)
+                }
+            };
+            add(&entry.name, status, verdict, kept);
+        }
+        for name in sockets::OF_A_SERVICE {
+            let Ok(status) = directory.entry_status(name) else { continue };
+            if let Some(verdict) = sockets::of_a_service(directory, name, &status) {
+                add(name, status, verdict, Vec::new());
+            }
+        }
+        judged
     }
 
     /// Says which regions still have rows of the dead, and why.
@@ -214,104 +268,39 @@ fn what_it_is(error: &OpenError) -> String {
     }
 }
 
-/// Judges an endpoint: nobody listens there, and nobody lives who can have made it.
-fn endpoint(
-    directory: &Arc<RuntimeDirectory>,
-    entry: &Entry,
-    status: &EntryStatus,
-    paired: bool,
-    checks: &Checks<'_>,
-    clock: &dyn Clock,
-) -> Verdict {
-    if !status.is_socket {
-        return Verdict::Left("it is not a socket".to_owned());
-    }
-    match is_listening(directory, &entry.name) {
-        Some(true) => return Verdict::Alive,
-        Some(false) => {}
-        None => return Verdict::Left("whether anybody listens there cannot be told".to_owned()),
-    }
-    // Nobody can listen at it again, and the ledger beside it is a dead process's.
-    if paired {
-        return Verdict::Dead("nobody listens there, and its process has ended".to_owned());
-    }
-    let made_ns = made_ns(directory, &entry.name, clock);
-    match checks.namesake_lives(entry.pid, status.uid, made_ns) {
-        Some(true) => {
-            let pid = entry.pid;
-            Verdict::Left(format!("nobody listens there, but a process {pid} of that user lives"))
-        }
-        None => {
-            Verdict::Left("nobody listens there, but its process may live out of our sight".into())
-        }
-        Some(false) => Verdict::Dead("nobody listens there, and its process has ended".to_owned()),
-    }
-}
-
-/// Judges a socket that has no endpoint's name: its process was killed before it could give one,
-/// or is just about to.
-fn temporary(
-    entry: &Entry,
-    start_time_ticks: u64,
-    status: &EntryStatus,
-    checks: &Checks<'_>,
-) -> Verdict {
-    if !status.is_socket {
-        return Verdict::Left("it is not a socket".to_owned());
-    }
-    match checks.starter_lives(entry.pid, start_time_ticks, status.uid, None) {
-        Some(true) => Verdict::Alive,
-        Some(false) => Verdict::Dead("the process that began to make it has ended".to_owned()),
-        None => Verdict::Left("its process may live out of our sight".to_owned()),
-    }
-}
-
-/// When a socket was made, in nanoseconds since boot; now, if that cannot be told.
-fn made_ns(directory: &RuntimeDirectory, name: &str, clock: &dyn Clock) -> u64 {
-    let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
-        return since_boot_ns();
-    };
-    let seconds = u64::try_from(stat.st_mtime).unwrap_or(u64::MAX);
-    let age_ns = clock.now().0.saturating_sub(seconds.saturating_mul(1_000_000_000));
-    since_boot_ns().saturating_sub(age_ns)
-}
-
 /// Whether we may remove an entry: a sticky directory lets its owner, too, remove any.
 fn may_remove(directory: &RuntimeDirectory, status: &EntryStatus) -> bool {
     [0, status.uid, directory.owner()].contains(&geteuid().as_raw())
 }
 
-fn carry_out(
-    directory: &RuntimeDirectory,
-    entry: &Entry,
-    status: &EntryStatus,
-    verdict: Verdict,
-    cleaned: &mut CleanReport,
-) {
-    let path = directory.path().join(&entry.name).display().to_string();
-    match verdict {
-        Verdict::Alive => cleaned.alive += 1,
-        Verdict::Left(why) => cleaned.left.push(Cleaned { path, why }),
-        Verdict::Dead(why) => {
-            if !may_remove(directory, status) {
-                let why = format!(
-                    "{why}; it belongs to user {}, who, the directory's owner or root can remove it",
-                    status.uid
-                );
-                cleaned.left.push(Cleaned { path, why });
-                return;
-            }
-            // The name may have been given to a new file since it was judged.
-            let same = directory.entry_status(&entry.name).is_ok_and(|now| now == *status);
-            match same.then(|| directory.remove(&entry.name)) {
-                Some(Ok(())) => cleaned.removed.push(Cleaned { path, why }),
-                Some(Err(error)) => {
-                    let why = format!("{why}; cannot remove it: {error}");
-                    cleaned.left.push(Cleaned { path, why });
-                    cleaned.failed += 1;
-                }
-                None => {}
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telltale_harness::Scratch;
+    use telltale_ledger::directory::Purpose;
+    use telltale_ledger::{Ledger, LedgerOwner};
+
+    #[test]
+    fn a_ledger_that_is_in_use_again_is_not_removed() {
+        let place = Scratch::new();
+        place.set_mode(0o700);
+        let directory = Arc::new(RuntimeDirectory::open(place.path(), Purpose::Writing).unwrap());
+        let owner = LedgerOwner::of_this_process("test", telltale_schema::clock::Timestamp(1));
+        let ledger = Ledger::create(&directory, owner.unwrap()).unwrap();
+        let name = directory.list().unwrap().ledgers.remove(0).name;
+        let judged_dead = || Judged {
+            directory: Arc::clone(&directory),
+            name: name.clone(),
+            status: directory.entry_status(&name).unwrap(),
+            verdict: Verdict::Dead("its process has ended".to_owned()),
+            kept: Vec::new(),
+        };
+        let mut cleaned = CleanReport::default();
+        judged_dead().carry_out(&mut cleaned);
+        assert_eq!((cleaned.removed.len(), cleaned.left.len()), (0, 1), "{cleaned:?}");
+        drop(ledger);
+        std::fs::write(place.join(&name), "a leftover").unwrap();
+        judged_dead().carry_out(&mut cleaned);
+        assert_eq!((cleaned.removed.len(), cleaned.left.len()), (1, 1), "{cleaned:?}");
     }
 }

@@ -33,7 +33,9 @@ impl Closed {
         }
         let start = match entry.kind {
             EntryKind::Ledger { start_time_ticks } => Some(start_time_ticks),
-            EntryKind::Endpoint | EntryKind::Temporary { .. } => None,
+            EntryKind::Endpoint => None,
+            // Its process has a ledger or an endpoint's name besides.
+            EntryKind::Temporary { .. } => return true,
         };
         if checks.may_live(entry.pid, start, owner) {
             let (ledgers, endpoints) = self.files.entry((number, owner, entry.pid)).or_default();

@@ -136,15 +136,22 @@ impl Mapped {
     /// From a line: `from-to rights offset major:minor inode path`.
     fn of(line: &[u8]) -> Option<Self> {
         let (inode, device, path) = fields(line)?;
-        Some(Self { inode, device, named: Named::of(path) })
+        Some(Self { inode, device, named: Named::of(path, inode) })
     }
 }
 
 impl Named {
-    fn of(path: &[u8]) -> Option<Self> {
+    /// What a path names. A file that got its name by a link after it was made (`O_TMPFILE`), as a ledger
+    /// does, keeps the path `/#<inode>` here.
+    fn of(path: &[u8], inode: u64) -> Option<Self> {
         let path = path.strip_suffix(REMOVED).unwrap_or(path);
+        let is_linked_later = || {
+            let name = path.rsplit(|byte| *byte == b'/').next()?.strip_prefix(b"#")?;
+            Some(std::str::from_utf8(name).ok()?.parse() == Ok(inode))
+        };
         match path {
             _ if path.ends_with(b".tt") => Some(Self::Ledger),
+            _ if is_linked_later() == Some(true) => Some(Self::Ledger),
             _ if path.ends_with(b"_memory") => Some(Self::Region),
             _ => None,
         }
@@ -209,6 +216,11 @@ mod tests {
             (true, line("fe:01", 77, "/tmp/a b/x")),
             (true, line("00:2a", 77, "/tmp/a b/ledger_1_2.tt")),
             (true, line("00:2a", 77, "/ledger_1_2.tt (deleted)")),
+            // It was made without a name and linked.
+            (true, line("00:2a", 77, "/run/tt/#77 (deleted)")),
+            (false, line("00:2a", 77, "/run/tt/#78 (deleted)")),
+            (false, line("00:2a", 77, "/run/tt#77/x (deleted)")),
+            (false, line("00:2a", 77, "/run/tt/# (deleted)")),
             (false, line("00:2a", 77, "/usr/lib/libc.so")),
             // Another file system counts its inodes from one as well.
             (false, line("00:2a", 77, "/dev/shm/tt_device_1_memory")),

@@ -180,7 +180,8 @@ impl Ledgers {
         let Listed { number, directory, listing } = listed;
         let before = self.refreshed.insert(*number, Arc::clone(listing));
         let unchanged = before.is_some_and(|before| Arc::ptr_eq(&before, listing));
-        let entries = listing.ledgers.iter().chain(&listing.endpoints).filter(|_| !unchanged);
+        let entries = listing.ledgers.iter().chain(&listing.endpoints).chain(&listing.temporaries);
+        let entries = entries.filter(|_| !unchanged);
         let names: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
         self.retain(|(of, name), one| {
             // A file that was cut short fails to be read.

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use serde_json::Value;
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
-use crate::command::{PATIENCE, Running, emulate, smi, snapshot, telltale};
+use crate::command::{PATIENCE, Running, emulate, said, smi, snapshot, telltale};
+use crate::serve::{Serving, serve};
 
 /// Lets a process record below `root` and kills it.
 fn kill_one(root: &Path) {
@@ -66,6 +68,29 @@ fn what_the_killed_left_is_removed_and_named() {
     );
     assert_eq!(told.err.matches("removed ").count(), 2, "{told:?}");
     assert_eq!(files(&root), of_the_living);
+}
+
+#[test]
+fn the_sockets_of_a_killed_service_are_removed_and_those_of_a_living_one_stay() {
+    let place = Scratch::new();
+    let mut service = Serving::start(&mut serve(&place));
+    service.says("collecting");
+    let directory = place.join("run");
+    drop(UnixListener::bind(directory.join("legacy-clients.sock")).unwrap());
+    // Of nobody whom a service knows.
+    drop(UnixListener::bind(directory.join("others.sock")).unwrap());
+    let clean = || said(telltale().args(["smi", "-c", "--runtime-dir"]).arg(&directory));
+    let gone = |name: &str| !directory.join(name).exists();
+    wait_until("the one that is not served to go", PATIENCE, || {
+        clean();
+        gone("legacy-clients.sock")
+    });
+    assert!(!gone("telemetry.sock") && !gone("http.sock"));
+    service.kill();
+    let told = clean();
+    assert!(gone("telemetry.sock") && gone("http.sock"), "{told:?}");
+    assert_eq!(told.out.matches("sock: no service listens there\n").count(), 2, "{told:?}");
+    assert!(!gone("others.sock") && told.status == Some(0), "{told:?}");
 }
 
 #[test]

@@ -157,9 +157,10 @@ fn a_socket_stays_whose_process_began_before_the_cleaners_clock() {
 }
 
 /// What CRIU leaves when it restores a process: one with the same pid in its PID namespace, which is a
-/// new one, and another start, that maps the same file and holds its lock.
+/// new one, and another start, that maps the same file and holds its lock. `argv[3]`, where there is one, is
+/// where it binds a socket, and `argv[4]` that it listens there.
 const RESTORED: &str = "
-import ctypes, fcntl, os, struct, sys
+import ctypes, fcntl, os, socket, struct, sys
 file = os.open(sys.argv[1], os.O_RDWR)
 if sys.argv[2] == 'locked':
     lock = struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0)
@@ -170,13 +171,23 @@ length = ctypes.c_size_t(524288)
 libc.mmap(None, length, 3, 1, file, ctypes.c_long(0))
 if sys.argv[2] != 'locked':
     os.close(file)
+if sys.argv[3:]:
+    endpoint = socket.socket(socket.AF_UNIX)
+    os.chdir(os.path.dirname(sys.argv[3]))
+    endpoint.bind(os.path.basename(sys.argv[3]))
+    if sys.argv[4:]:
+        endpoint.listen()
 print('mapped', flush=True)
 sys.stdin.read()
 ";
 
 fn restored(options: &[&str], ledger: &Path, how: &str) -> ChildGuard {
+    restored_with(options, ledger, &[OsStr::new(how)])
+}
+
+fn restored_with(options: &[&str], ledger: &Path, how: &[&OsStr]) -> ChildGuard {
     let mut program = Command::new("python3");
-    program.args(["-c", RESTORED]).arg(ledger).arg(how);
+    program.args(["-c", RESTORED]).arg(ledger).args(how);
     let mut command = within(options, &program);
     let mut guard = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut said = [0; 7];
@@ -218,6 +229,54 @@ fn a_restored_process_keeps_its_ledger_and_is_shown_as_living() {
             names(directory).is_empty()
         });
     }
+}
+
+#[test]
+fn a_restored_process_keeps_its_sockets() {
+    if !needs_pid_namespaces("cli::namespaces::a_restored_process_keeps_its_sockets") {
+        return;
+    }
+    let container: &[&str] = &["--pid", "--mount-proc"];
+    for more in [&["listening"][..], &[]] {
+        let place = Scratch::new();
+        let directory = place.path();
+        Workload::start(container, directory).kill();
+        let ledger = ledger(directory);
+        let of_ledger = ledger.file_stem().unwrap().to_str().unwrap();
+        let of_process = of_ledger.strip_prefix("ledger_").unwrap();
+        // CRIU binds the socket again by the name under which it was first bound.
+        let bound = directory.join(format!(".metrics_{of_process}_0123456789abcdef.new"));
+        let mut how = vec![OsStr::new("locked"), bound.as_os_str()];
+        how.extend(more.iter().map(OsStr::new));
+        let restored = restored_with(container, &ledger, &how);
+        let before = names(directory);
+        assert_eq!(before.len(), 3, "a ledger, the endpoint's name and the socket: {before:?}");
+        let cleaned = smi(&[], directory, &["-c"]);
+        assert_eq!(names(directory), before, "{more:?}: {cleaned:?}");
+        assert!(!cleaned.out.contains("removed "), "{more:?}: {cleaned:?}");
+        drop(restored);
+        wait_until("its leftover to go", PATIENCE, || {
+            smi(&[], directory, &["-c"]);
+            names(directory).is_empty()
+        });
+    }
+}
+
+#[test]
+fn an_endpoint_is_asked_at_the_name_by_which_it_was_first_bound() {
+    let place = Scratch::new();
+    let directory = place.join("run");
+    fs::create_dir(&directory).unwrap();
+    let workload = Workload::start(&[], &directory);
+    let named = directory.join(format!("metrics_{}.sock", workload.pid));
+    let bound = format!(".metrics_{}_7_0123456789abcdef.new", workload.pid);
+    fs::rename(named, directory.join(bound)).unwrap();
+    let shown = Shown::by_service(&place);
+    wait_until("what the endpoint alone reports", PATIENCE, || {
+        shown.snapshot().processes.iter().any(|process| !process.metrics.is_empty())
+    });
+    shown.service.end();
+    workload.kill();
 }
 
 /// What a service for an empty machine shows of the only process with a ledger.
@@ -309,22 +368,26 @@ fn an_endpoint_that_answers_is_believed_and_not_a_ledger_that_nobody_has() {
     shown.service.end();
 }
 
-/// Gives a copy of a ledger the identity of this process, as if it recorded there: it locks the file, maps it
-/// and closes all descriptors.
-const WITHOUT_DESCRIPTORS: &str = "
+/// Gives a copy of a ledger the identity of this process, as if it recorded there: it makes the file without a
+/// name and links it, as a ledger is made, locks it and maps it. `argv[3]`: `closed`, and it closes all
+/// descriptors; `restored`, and it has another start than the ledger says.
+const ON_OVERLAY: &str = "
 import ctypes, fcntl, os, struct, sys
 bytes = bytearray(open(sys.argv[1], 'rb').read())
 stat = open('/proc/self/stat').read()
-start = int(stat[stat.rindex(')') + 2:].split()[19])
+start = int(stat[stat.rindex(')') + 2:].split()[19]) - 500 * (sys.argv[3] == 'restored')
 struct.pack_into('<Q', bytes, 56, start)
 struct.pack_into('<I', bytes, 64, os.getpid())
-file = os.open(f'{sys.argv[2]}/ledger_{os.getpid()}_{start}.tt', os.O_RDWR | os.O_CREAT, 0o600)
+file = os.open(sys.argv[2], os.O_RDWR | os.O_TMPFILE, 0o600)
 os.write(file, bytes)
-fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0))
 libc = ctypes.CDLL(None)
+name = f'{sys.argv[2]}/ledger_{os.getpid()}_{start}.tt'
+assert libc.linkat(-100, f'/proc/self/fd/{file}'.encode(), -100, name.encode(), 0x400) == 0
+fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0))
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap(None, ctypes.c_size_t(len(bytes)), 3, 1, file, ctypes.c_long(0))
-os.close(file)
+if sys.argv[3] == 'closed':
+    os.close(file)
 print('mapped', flush=True)
 sys.stdin.read()
 ";
@@ -336,40 +399,45 @@ const OVERLAY: &str = "cd \"$1\" && shift && mkdir lower upper merged && mount -
     mkdir -m 700 merged/tt && exec \"$@\"";
 
 #[test]
-fn a_process_that_closed_its_descriptors_on_overlayfs_keeps_its_ledger() {
-    if !needs_pid_namespaces("cli::namespaces::a_process_that_closed_its_descriptors") {
+fn a_living_process_on_overlayfs_keeps_its_ledger() {
+    if !needs_pid_namespaces("cli::namespaces::a_living_process_on_overlayfs") {
         return;
     }
-    let (place, other) = (Scratch::new(), Scratch::new());
+    let other = Scratch::new();
     let recorded = Workload::start(&[], other.path());
-    let directory = place.join("merged/tt");
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--", "sh", "-c", OVERLAY, "sh"]).arg(place.path());
-    command.args(["python3", "-c", WITHOUT_DESCRIPTORS]).arg(ledger(other.path())).arg(&directory);
-    let mut mapping = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-    mapping.child().stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
+    for how in ["closed", "restored"] {
+        let place = Scratch::new();
+        let directory = place.join("merged/tt");
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--", "sh", "-c", OVERLAY, "sh"]).arg(place.path());
+        command.args(["python3", "-c", ON_OVERLAY]).arg(ledger(other.path()));
+        command.arg(&directory).arg(how).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut mapping = ChildGuard::spawn(&mut command);
+        mapping.child().stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
+        // Who has the directory in sight: a process of that mount namespace. This one stays to look.
+        let mut sleeper = Command::new("nsenter");
+        let target = mapping.id().to_string();
+        sleeper.args(["--mount", "--target", &target, "sleep", "600"]);
+        let sleeper = ChildGuard::spawn(&mut sleeper);
+        let clean = || {
+            let mut command = Command::new("nsenter");
+            command.args(["--mount", "--target", &sleeper.id().to_string()]);
+            command.arg(env!("CARGO_BIN_EXE_telltale")).args(["smi", "-c", "--runtime-dir"]);
+            said(command.arg(&directory))
+        };
+        wait_until("its mount namespace to be entered", PATIENCE, || {
+            let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/mnt")).unwrap();
+            namespace(sleeper.id()) == namespace(mapping.id())
+        });
+        let cleaned = clean();
+        assert!(cleaned.out.contains("python3 -c"), "{how}: {cleaned:?}");
+        assert!(!cleaned.out.contains("(ended"), "{how}: {cleaned:?}");
+        assert!(cleaned.out.ends_with("nothing to clean\n"), "{how}: {cleaned:?}");
+        mapping.kill();
+        let cleaned = clean();
+        assert_eq!(cleaned.out.matches("removed ").count(), 1, "{how}: {cleaned:?}");
+    }
     recorded.kill();
-    // Who has the directory in sight: a process of that mount namespace. This one stays to look.
-    let mut sleeper = Command::new("nsenter");
-    let target = mapping.id().to_string();
-    sleeper.args(["--mount", "--target", &target, "sleep", "600"]);
-    let sleeper = ChildGuard::spawn(&mut sleeper);
-    let clean = || {
-        let mut command = Command::new("nsenter");
-        command.args(["--mount", "--target", &sleeper.id().to_string()]);
-        command.arg(env!("CARGO_BIN_EXE_telltale")).args(["smi", "-c", "--runtime-dir"]);
-        said(command.arg(&directory))
-    };
-    wait_until("its mount namespace to be entered", PATIENCE, || {
-        let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/mnt")).unwrap();
-        namespace(sleeper.id()) == namespace(mapping.id())
-    });
-    let cleaned = clean();
-    assert!(cleaned.out.contains("python3 -c") && !cleaned.out.contains("(ended"), "{cleaned:?}");
-    assert!(cleaned.out.ends_with("nothing to clean\n"), "{cleaned:?}");
-    mapping.kill();
-    let cleaned = clean();
-    assert_eq!(cleaned.out.matches("removed ").count(), 1, "{cleaned:?}");
 }
 
 #[test]

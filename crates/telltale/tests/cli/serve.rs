@@ -45,6 +45,11 @@ impl Serving {
         kill_process(pid, Signal::HUP).unwrap();
     }
 
+    /// Ends it so that it can clean up nothing.
+    pub(crate) fn kill(mut self) {
+        self.child.kill();
+    }
+
     #[track_caller]
     pub(crate) fn end(mut self) {
         self.child.terminate();
