@@ -202,7 +202,8 @@ impl Processes {
 
         let started_ns = self.clock.monotonic_ns();
         let known = gather(&self.ledgers, believed);
-        self.answered.keep(|identity| known.contains_key(identity), started_ns);
+        let lives = |known: &Known| known.standing != Standing::Dead;
+        self.answered.keep(|identity| known.get(identity).is_some_and(lives), started_ns);
         let living = known.values().filter_map(|one| one.standing.pid());
         let pids = living.chain(holders.pids.iter().copied());
         self.descriptions.prepare(pids, &self.procfs, now);

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use telltale_schema::process::ProcessIdentity;
-use telltale_schema::snapshot::MetricSample;
+use telltale_schema::snapshot::{MetricSample, MetricValue};
 use telltale_wire::Report;
 
 use super::claims::described;
 use super::told;
 use crate::observation::Described;
 
-/// How long the last answer stands in for one that does not come.
+/// How long the last answer stands in for one that does not come. From then on only what counts up is
+/// kept of it: that cannot have become less, and would in the sum over a row.
 const BELIEVED_NS: u64 = 60_000_000_000;
 
 /// One answer.
@@ -24,6 +25,8 @@ pub(crate) struct Answer {
     uptime_ns: Option<u64>,
     /// When it came, on the monotonic clock.
     at_ns: u64,
+    /// Nothing is left of it but what counts up.
+    is_old: bool,
 }
 
 /// The last answers of processes that live.
@@ -36,7 +39,18 @@ impl Answer {
     /// Takes what is not memory from a report that came at `at_ns`.
     pub(crate) fn of(report: &mut Report, at_ns: u64) -> Self {
         let measured = report.devices.iter().map(described).collect();
-        Self { uptime_ns: report.uptime_ns, metrics: told::metrics(report).into(), measured, at_ns }
+        let (uptime_ns, metrics) = (report.uptime_ns, told::metrics(report).into());
+        Self { metrics, measured, uptime_ns, at_ns, is_old: false }
+    }
+
+    /// Drops what may be another value by now: all but counters and histograms.
+    fn grow_old(&mut self) {
+        let counts_up = |sample: &&MetricSample| match sample.value {
+            MetricValue::Counter(_) | MetricValue::Histogram { .. } => true,
+            MetricValue::Gauge(_) => false,
+        };
+        self.metrics = self.metrics.iter().filter(counts_up).cloned().collect();
+        (self.uptime_ns, self.is_old) = (None, true);
     }
 
     /// How long the process has been recording, as it told, by now.
@@ -48,22 +62,33 @@ impl Answer {
 // === impl Answered ===
 
 impl Answered {
-    /// Takes an answer. One that is not `whole` was asked for memory alone and replaces nothing.
+    /// Takes an answer. One that is not `whole` was asked for memory alone and replaces nothing but how
+    /// long the process has been recording, where that is known no more.
     pub(crate) fn note(
         &mut self,
         identity: ProcessIdentity,
         whole: bool,
         answer: impl FnOnce() -> Answer,
     ) {
-        if whole || !self.0.contains_key(&identity) {
-            self.0.insert(identity, answer());
+        match self.0.get_mut(&identity) {
+            Some(known) if !whole => {
+                if known.is_old {
+                    let Answer { uptime_ns, at_ns, .. } = answer();
+                    (known.uptime_ns, known.at_ns) = (uptime_ns, at_ns);
+                }
+            }
+            _ => _ = self.0.insert(identity, answer()),
         }
     }
 
-    /// Lets go of processes that `known` does not want, and of answers that are too old.
-    pub(crate) fn keep(&mut self, known: impl Fn(&ProcessIdentity) -> bool, now_ns: u64) {
+    /// Lets go of processes that do not `live`, and of what may have changed since they answered.
+    pub(crate) fn keep(&mut self, live: impl Fn(&ProcessIdentity) -> bool, now_ns: u64) {
         self.0.retain(|identity, answer| {
-            known(identity) && now_ns.saturating_sub(answer.at_ns) < BELIEVED_NS
+            let live = live(identity);
+            if live && now_ns.saturating_sub(answer.at_ns) >= BELIEVED_NS && !answer.is_old {
+                answer.grow_old();
+            }
+            live
         });
     }
 
@@ -77,25 +102,58 @@ impl Answered {
 mod tests {
     use super::{Answer, Answered, BELIEVED_NS};
     use telltale_schema::process::ProcessIdentity;
+    use telltale_schema::snapshot::{MetricSample, MetricValue};
 
     fn identity(pid: u32) -> ProcessIdentity {
         ProcessIdentity { boot_id: [0; 16], pid_namespace: 1, pid, start_time_ticks: 7 }
     }
 
     fn answer(uptime_ns: u64) -> Answer {
-        Answer { metrics: [].into(), measured: [].into(), uptime_ns: Some(uptime_ns), at_ns: 10 }
+        let sample = |name: &str, value| MetricSample {
+            name: name.to_owned(),
+            help: String::new(),
+            unit: String::new(),
+            labels: Vec::new(),
+            value,
+        };
+        let (bounds, counts, sum) = (Vec::new(), vec![1], 0.5);
+        let metrics = vec![
+            sample("steps", MetricValue::Counter(5)),
+            sample("loss", MetricValue::Gauge(0.5)),
+            sample("seconds", MetricValue::Histogram { bounds, counts, sum }),
+        ];
+        Answer {
+            metrics: metrics.into(),
+            measured: [].into(),
+            uptime_ns: Some(uptime_ns),
+            at_ns: 10,
+            is_old: false,
+        }
+    }
+
+    fn names(answered: &Answered) -> Vec<&str> {
+        let metrics = &answered.of(&identity(1)).unwrap().metrics;
+        metrics.iter().map(|sample| sample.name.as_str()).collect()
     }
 
     #[test]
-    fn a_whole_answer_stays_until_the_next_one_and_not_for_ever() {
+    fn a_whole_answer_stays_until_the_next_one_and_its_gauges_not_for_ever() {
         let mut answered = Answered::default();
         answered.note(identity(1), true, || answer(5));
         answered.note(identity(1), false, || answer(7));
         assert_eq!(answered.of(&identity(1)).unwrap().uptime_ns(30), Some(25));
         answered.keep(|_| true, 10 + BELIEVED_NS - 1);
-        assert!(answered.of(&identity(1)).is_some());
-        answered.keep(|_| true, 10 + BELIEVED_NS);
-        assert!(answered.of(&identity(1)).is_none());
+        assert_eq!(names(&answered), ["steps", "loss", "seconds"]);
+        for _ in 0..2 {
+            answered.keep(|_| true, 10 + BELIEVED_NS);
+            assert_eq!(names(&answered), ["steps", "seconds"]);
+            assert_eq!(answered.of(&identity(1)).unwrap().uptime_ns(30), None);
+        }
+        answered.note(identity(1), false, || Answer { metrics: [].into(), ..answer(7) });
+        assert_eq!(names(&answered), ["steps", "seconds"]);
+        assert_eq!(answered.of(&identity(1)).unwrap().uptime_ns(30), Some(27));
+        answered.note(identity(1), true, || answer(5));
+        assert_eq!(names(&answered), ["steps", "loss", "seconds"]);
     }
 
     #[test]

@@ -14,5 +14,6 @@ mod pods;
 mod regions;
 mod reopening;
 mod serving;
+mod stopped;
 mod users;
 mod workload;
