@@ -47,7 +47,7 @@ pub struct SampleOptions {
     pub process_series: usize,
     /// Series that processes themselves register, all together.
     pub application_series: usize,
-    /// Series that one process may have of these.
+    /// Series that a row may have of these, for each of its processes.
     pub application_series_per_process: usize,
     /// Whether processes have the label `pid`, and a row each. Every process that ever ran is then
     /// a set of series of its own in whatever keeps them.

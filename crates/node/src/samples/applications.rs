@@ -1,6 +1,9 @@
 //! Metrics that processes register themselves. Their names, labels and values are whatever a
 //! process chooses, so each is checked, names get a prefix of ours, and labels that mean something
 //! to us or to Prometheus another one.
+//!
+//! What is beyond the limits is left out by the series of a row, with all its processes: a part of them
+//! would look like a counter that fell. Rows come in an order in which nothing but their labels counts.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -33,6 +36,41 @@ pub(super) struct Applications<'a> {
     series: usize,
 }
 
+/// A sample as a process registers it. Those of one series are equal by all but the sample.
+struct Registered<'a> {
+    name: &'a str,
+    kind: u8,
+    labels: Cow<'a, [(String, String)]>,
+    sample: &'a MetricSample,
+}
+
+impl<'a> Registered<'a> {
+    fn of(sample: &'a MetricSample) -> Self {
+        let kind = match sample.value {
+            MetricValue::Counter(_) => 0,
+            MetricValue::Gauge(_) => 1,
+            MetricValue::Histogram { .. } => 2,
+        };
+        let mut labels = Cow::Borrowed(sample.labels.as_slice());
+        if !labels.is_sorted() {
+            labels.to_mut().sort();
+        }
+        Self { name: &sample.name, kind, labels, sample }
+    }
+
+    fn series(&self) -> (&str, u8, &[(String, String)]) {
+        (self.name, self.kind, &self.labels)
+    }
+
+    /// How many series of Prometheus it is.
+    fn size(&self) -> usize {
+        match &self.sample.value {
+            MetricValue::Histogram { counts, .. } => counts.len() + 2,
+            MetricValue::Counter(_) | MetricValue::Gauge(_) => 1,
+        }
+    }
+}
+
 /// The endings that lines of a family may have.
 fn endings(kind: MetricKind) -> &'static [&'static str] {
     match kind {
@@ -43,53 +81,60 @@ fn endings(kind: MetricKind) -> &'static [&'static str] {
 }
 
 impl<'a> Applications<'a> {
-    /// Adds what `process` has registered, as far as the limits allow.
+    /// Adds what the processes of one row have registered, each series with all of them or with none, as
+    /// far as the limits allow. Returns whether they left nothing out.
     pub(super) fn entries(
         &mut self,
         samples: &mut Samples<'a>,
-        process: &'a Process,
+        members: &[&'a Process],
         options: &SampleOptions,
         entries: &mut Vec<Entry<'a>>,
-    ) {
-        if process.state == ProcessState::Dead {
-            return;
-        }
-        let mut room = options.application_series_per_process;
-        for sample in process.metrics.iter().filter(|sample| !is_ours(&sample.name)) {
-            let size = match &sample.value {
-                MetricValue::Histogram { counts, .. } => counts.len() + 2,
-                MetricValue::Counter(_) | MetricValue::Gauge(_) => 1,
-            };
-            if size > room || self.series.saturating_add(size) > options.application_series {
-                samples.dropped.application += 1;
-                continue;
+    ) -> bool {
+        let living = || members.iter().filter(|process| process.state != ProcessState::Dead);
+        let own = living().flat_map(|process| process.metrics.iter());
+        let own = own.filter(|sample| !is_ours(&sample.name));
+        let mut registered: Vec<Registered<'a>> = own.map(Registered::of).collect();
+        registered.sort_by(|one, other| one.series().cmp(&other.series()));
+        let mut room = options.application_series_per_process.saturating_mul(living().count());
+        let mut is_whole = true;
+        for same in registered.chunk_by(|one, other| one.series() == other.series()) {
+            let size = same.iter().map(Registered::size).max().unwrap_or_default();
+            let number = u64::try_from(same.len()).unwrap_or(u64::MAX);
+            if size > room || !self.has_room(size, options) {
+                samples.dropped.application += number;
+                is_whole = false;
+            } else if let Some((family, third)) = self.place(samples, same[0].sample) {
+                room -= size;
+                self.series += size;
+                entries.extend(same.iter().map(|one| entry(family, third, one.sample)));
+            } else {
+                samples.dropped.malformed += number;
             }
-            match self.entry(samples, sample) {
-                Some(entry) => {
-                    room -= size;
-                    self.series += size;
-                    entries.push(entry);
-                }
-                None => samples.dropped.malformed += 1,
-            }
         }
+        is_whole
     }
 
-    /// The entry of one sample; none where it is malformed, or its name is another metric's.
-    fn entry(&mut self, samples: &mut Samples<'a>, sample: &'a MetricSample) -> Option<Entry<'a>> {
+    fn has_room(&self, size: usize, options: &SampleOptions) -> bool {
+        self.series.saturating_add(size) <= options.application_series
+    }
+
+    /// Takes room for a series of this size that no living process has. Returns whether there was any.
+    pub(super) fn take_room(&mut self, size: usize, options: &SampleOptions) -> bool {
+        let has_room = self.has_room(size, options);
+        if has_room {
+            self.series += size;
+        }
+        has_room
+    }
+
+    /// The family and the labels of a series; none where it is malformed, or its name is another metric's.
+    fn place(
+        &mut self,
+        samples: &mut Samples<'a>,
+        sample: &'a MetricSample,
+    ) -> Option<(usize, SetId)> {
         let third = labels(samples, sample)?;
-        let family = self.family(samples, sample)?;
-        let value = match &sample.value {
-            MetricValue::Counter(count) => Value::Number(Number::Whole(*count)),
-            MetricValue::Gauge(value) => Value::Number(Number::Float(*value)),
-            MetricValue::Histogram { bounds, counts, sum } => {
-                let bounds = Cow::Borrowed(bounds.as_slice());
-                let counts = Cow::Borrowed(counts.as_slice());
-                Value::Buckets(Box::new(BucketCounts { bounds, counts, sum: Total::of(*sum) }))
-            }
-        };
-        let (second, joining) = (SetId::default(), Joining::Sum);
-        Some(Entry { family, second, third, value: Some(value), joining })
+        Some((self.family(samples, sample)?, third))
     }
 
     /// The family of this name and kind, made by the first that registers it.
@@ -139,6 +184,21 @@ impl<'a> Applications<'a> {
     pub(super) fn place_of(samples: &Samples<'_>, shown: &str) -> Option<usize> {
         samples.families.iter().position(|family| family.name == shown)
     }
+}
+
+/// The entry of one process's sample in its series.
+fn entry(family: usize, third: SetId, sample: &MetricSample) -> Entry<'_> {
+    let value = match &sample.value {
+        MetricValue::Counter(count) => Value::Number(Number::Whole(*count)),
+        MetricValue::Gauge(value) => Value::Number(Number::Float(*value)),
+        MetricValue::Histogram { bounds, counts, sum } => {
+            let bounds = Cow::Borrowed(bounds.as_slice());
+            let counts = Cow::Borrowed(counts.as_slice());
+            Value::Buckets(Box::new(BucketCounts { bounds, counts, sum: Total::of(*sum) }))
+        }
+    };
+    let (second, joining) = (SetId::default(), Joining::Sum);
+    Entry { family, second, third, value: Some(value), joining }
 }
 
 /// The labels of a sample, sorted; none where one of them cannot be.

@@ -6,7 +6,7 @@
 //! counts it from there on. A row without living processes is forgotten with all it had.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use telltale_schema::metric::{DEFINITIONS, MetricKind};
@@ -35,7 +35,7 @@ pub(super) enum Place {
 }
 
 /// A series within a row, by its names and values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Series {
     family: String,
     second: Vec<(String, String)>,
@@ -53,7 +53,7 @@ pub(super) struct Carry {
 
 #[derive(Debug, Default)]
 struct CarriedRow {
-    series: HashMap<Series, Carried>,
+    series: BTreeMap<Series, Carried>,
     numbers: usize,
 }
 
@@ -98,17 +98,22 @@ impl Carry {
         self.carried.retain(|place, _| places.values().any(|other| other == place));
     }
 
-    /// Adds it to the row's entries, which are sorted and one for each series.
+    /// Adds it to the row's entries, which are sorted and one for each series. Registered series that no
+    /// entry has are added only if they find room, by their size.
     pub(super) fn apply<'a>(
         &self,
         place: &Place,
         samples: &mut Samples<'a>,
         entries: &mut Vec<Entry<'a>>,
+        mut find_room: impl FnMut(usize) -> bool,
     ) {
         let sorted = entries.len();
         let row = self.carried.get(place).map(|row| &row.series);
         for (series, carried) in row.into_iter().flatten() {
             let Some(family) = family(samples, &series.family) else { continue };
+            if samples.families[family].kind != carried.kind() {
+                continue;
+            }
             let mut set = |pairs: &Vec<(String, String)>| {
                 let pairs = pairs.iter().cloned();
                 samples.sets.of(pairs.map(|(name, value)| (name.into(), value.into())))
@@ -122,6 +127,10 @@ impl Carry {
                     }
                 }
                 Err(_) => {
+                    let is_registered = samples.families[family].definition.is_none();
+                    if is_registered && !find_room(carried.numbers()) {
+                        continue;
+                    }
                     let value = Some(carried.alone());
                     entries.push(Entry { family, second, third, value, joining: Joining::Sum });
                 }
@@ -164,6 +173,13 @@ impl Carried {
                 sum: counted.sum,
             }),
             Value::Number(_) => None,
+        }
+    }
+
+    fn kind(&self) -> MetricKind {
+        match self {
+            Self::Count(_) => MetricKind::Counter,
+            Self::Buckets { .. } => MetricKind::Histogram,
         }
     }
 
@@ -261,11 +277,17 @@ fn counters(
     options: &SampleOptions,
 ) -> Vec<(Series, Carried)> {
     let mut samples = Samples::empty();
+    // Whatever found room in the row, it is carried with all that the process had.
+    let options = &SampleOptions {
+        application_series: usize::MAX,
+        application_series_per_process: usize::MAX,
+        ..*options
+    };
     let mut making = Making::new(&mut samples, snapshot, *options);
     let mut entries = Vec::new();
     making.entries(process, &mut entries);
     let Making { samples, applications, .. } = &mut making;
-    applications.entries(samples, process, options, &mut entries);
+    applications.entries(samples, &[process], options, &mut entries);
     let pairs = |set: SetId| {
         let pairs = samples.sets.pairs(set);
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

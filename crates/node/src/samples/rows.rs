@@ -85,18 +85,22 @@ pub(super) fn add<'a>(
     let mut rows = rows(snapshot, options);
     let others = rows.split_off(shown(&rows, options.process_series));
     carry.turn(snapshot, places(&rows, &others), options);
+    // What finds room must not depend on who has how much memory just now.
+    rows.sort_by(|one, other| one.key.cmp(&other.key));
     let mut making = Making::new(samples, snapshot, *options);
     let mut entries = Vec::new();
     for row in rows {
         for process in &row.members {
             making.entries(process, &mut entries);
-            let Making { samples, applications, .. } = &mut making;
-            applications.entries(samples, process, options, &mut entries);
         }
+        let Making { samples, applications, .. } = &mut making;
+        let is_whole = applications.entries(samples, &row.members, options, &mut entries);
         let place = Place::Row(row.key.to_owned());
         // One process may say one thing twice, too.
         fold(&mut entries);
-        carry.apply(&place, making.samples, &mut entries);
+        // Where some are left out, the living may have what was left by others.
+        let find_room = |size| is_whole && applications.take_room(size, options);
+        carry.apply(&place, samples, &mut entries, find_room);
         let set = making.samples.sets.of(row.key.into_pairs());
         put(making.samples, set, &mut entries);
     }
@@ -111,7 +115,7 @@ pub(super) fn add<'a>(
     if !others.is_empty() {
         making.without_identities(&mut entries);
         fold(&mut entries);
-        carry.apply(&Place::Other, making.samples, &mut entries);
+        carry.apply(&Place::Other, making.samples, &mut entries, |_| false);
         let set = making.samples.sets.one("process", OTHER);
         put(making.samples, set, &mut entries);
     }

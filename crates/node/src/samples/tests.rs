@@ -327,7 +327,7 @@ fn a_hostile_process_steers_no_series_but_its_own() {
     assert_eq!(dropped.malformed, 15);
     let own: Vec<&str> =
         families.iter().filter_map(|family| family.name.strip_prefix(APPLICATION_PREFIX)).collect();
-    assert_eq!(own, ["wait", "steps_total", "kept"]);
+    assert_eq!(own, ["kept", "steps_total", "wait"]);
     let kept = families.iter().find(|family| family.name.ends_with("kept")).unwrap();
     let labels = &kept.samples[0].labels;
     assert_eq!(labels["user"], "eve");
@@ -355,6 +355,62 @@ fn what_processes_register_is_bounded() {
     let series = text.lines().filter(|line| line.starts_with("telltale_application_n_total{"));
     assert_eq!(series.count(), SampleOptions::default().application_series);
     assert_eq!(dropped.application, 20 * 300 - 2000);
+}
+
+/// A process that registers counters of these names, each with its pid as the value.
+fn registering(pid: u32, name: &str, live_bytes: u64, counters: &[String]) -> Process {
+    let mut process = process(pid, name, "ada", live_bytes);
+    let counter = |name: &String| metric(name, &[], MetricValue::Counter(pid.into()));
+    process.metrics = counters.iter().map(counter).collect();
+    process
+}
+
+#[test]
+fn what_finds_room_depends_on_nobodys_memory() {
+    let options = SampleOptions { application_series: 25, ..SampleOptions::default() };
+    let mut sampler = Sampler::new(options);
+    let counters: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
+    let mut shown = |bytes: [u64; 3]| {
+        let mut processes = Vec::new();
+        for (pid, (name, bytes)) in (1..).zip(["a", "b", "c"].into_iter().zip(bytes)) {
+            processes.push(registering(pid, name, bytes, &counters));
+            processes.push(registering(pid + 10, name, bytes, &counters));
+        }
+        let (text, dropped) = text(&mut sampler, &snapshot(vec![device(1)], processes));
+        let lines = text.lines().filter(|line| line.starts_with(APPLICATION_PREFIX));
+        (lines.map(str::to_owned).collect::<Vec<_>>(), dropped.application)
+    };
+    let (before, dropped) = shown([1, 2, 3]);
+    assert_eq!((before.len(), dropped), (25, 10));
+    // Each line is of both processes of its row.
+    let sums = [(10, "\"a\"", " 12"), (10, "\"b\"", " 14"), (5, "\"c\"", " 16")];
+    for (count, row, sum) in sums {
+        let of_row = before.iter().filter(|line| line.contains(row));
+        assert_eq!(of_row.filter(|line| line.ends_with(sum)).count(), count, "{before:?}");
+    }
+    for bytes in [[3, 2, 1], [1, 9, 1], [0, 0, 0], [5, 0, 7]] {
+        assert_eq!(shown(bytes), (before.clone(), dropped), "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_series_beyond_the_limit_is_shown_with_none_of_its_processes() {
+    let options = SampleOptions { application_series_per_process: 2, ..SampleOptions::default() };
+    let mut sampler = Sampler::new(options);
+    let mut shown = |processes: Vec<Process>| {
+        let (text, _) = text(&mut sampler, &snapshot(vec![device(1)], processes));
+        let lines = text.lines().filter_map(|line| line.strip_prefix(APPLICATION_PREFIX));
+        lines.filter(|line| line.starts_with("last")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = ["a", "b", "c", "d", "last"].map(str::to_owned);
+    let one = |pid, counters: &[String]| registering(pid, "train", 1, counters);
+    let (few, many) = (&all[4..], &all[..]);
+    let both = "last_total{process=\"train\",user=\"ada\"} 3";
+    assert_eq!(shown(vec![one(1, few), one(2, few)]), [both]);
+    assert!(shown(vec![one(1, few), one(2, many)]).is_empty());
+    // What those had who ended is not shown alone either.
+    assert!(shown(vec![one(2, many)]).is_empty());
+    assert_eq!(shown(vec![one(2, few)]), [both]);
 }
 
 #[test]
