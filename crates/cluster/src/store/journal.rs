@@ -21,7 +21,7 @@ use crate::epoch::{Revision, Term};
 use crate::stored::{Decision, StoreOutcome, StoredState};
 
 pub(super) use actor::run;
-use directory::Medium;
+use directory::{Medium, Place};
 
 /// Bytes from which on a journal is written anew, without what has been overtaken.
 const LEAST_COMPACTED_BYTES: usize = 1 << 20;
@@ -99,6 +99,14 @@ pub enum JournalError {
         #[source]
         source: StateError,
     },
+    /// The path does not lead to what this coordinator wrote.
+    #[error("{} is not the journal that this coordinator writes: {displaced}", path.display())]
+    Displaced {
+        /// The file.
+        path: PathBuf,
+        /// What is there.
+        displaced: Displaced,
+    },
     /// Something cannot be written.
     #[error("cannot write the journal {}; make room on its disk, or mend it", path.display())]
     Write {
@@ -108,6 +116,26 @@ pub enum JournalError {
         #[source]
         source: io::Error,
     },
+}
+
+/// What is in the way of a journal, and what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Displaced {
+    /// The file has another inode.
+    #[error("another file has its name; move that away, and the journal is written there again")]
+    File,
+    /// The directory has another inode.
+    #[error(
+        "another directory has the name of its directory; put the right one back, or move the other \
+         away, and the journal is written there again"
+    )]
+    Directory,
+    /// The directory is gone, and the one above it is gone or on another file system.
+    #[error(
+        "its directory is gone with the file system that it was on; put that back before this \
+         coordinator ends"
+    )]
+    FileSystem,
 }
 
 /// A journal that this coordinator has alone.
@@ -156,7 +184,7 @@ impl<M: Medium> Journal<M> {
     fn begin_term(&mut self) -> Result<(), JournalError> {
         let term = self.term.number() + 1;
         let opened = record(Content::Opened(term));
-        self.write(&opened).map_err(|failure| self.failed(failure.cause))?;
+        self.write(&opened).map_err(|failure| failure.error)?;
         self.term = Term::new(term);
         Ok(())
     }
@@ -216,7 +244,7 @@ impl<M: Medium> Journal<M> {
         if let Err(failure) = self.write(&payload) {
             let outcome =
                 if failure.certain { StoreOutcome::Failed } else { StoreOutcome::Unknown };
-            return (outcome, Some(self.failed(failure.cause)));
+            return (outcome, Some(failure.error));
         }
         let record = DecisionRecord::of(decision, count);
         self.adopt(StoredDecision { record, state: decision.state.clone() }, payload);
@@ -226,7 +254,7 @@ impl<M: Medium> Journal<M> {
     /// Keeps an incident.
     fn keep(&mut self, incident: IncidentRecord) -> Result<(), JournalError> {
         let payload = record(Content::Incident(encode::incident(&incident)));
-        self.write(&payload).map_err(|failure| self.failed(failure.cause))?;
+        self.write(&payload).map_err(|failure| failure.error)?;
         self.kept.keep(incident);
         Ok(())
     }
@@ -253,26 +281,45 @@ impl<M: Medium> Journal<M> {
         JournalError::Write { path: self.medium.path(), source }
     }
 
+    /// Makes sure that what is added is found again at the journal's path.
+    fn look_for_it(&mut self) -> Result<(), JournalError> {
+        let path = self.medium.path();
+        match self.medium.place().map_err(|source| self.failed(source))? {
+            Place::Kept => Ok(()),
+            // Whatever removed it, the whole of it is known here.
+            Place::Empty => {
+                self.unsure = true;
+                Ok(())
+            }
+            Place::Other(displaced) => Err(JournalError::Displaced { path, displaced }),
+            Place::Taken => {
+                let directory = path.parent().map(PathBuf::from).unwrap_or_default();
+                Err(JournalError::Taken { directory })
+            }
+        }
+    }
+
     /// Adds a record. When this fails, the file is as it was, or is put in order before the next.
     fn write(&mut self, payload: &[u8]) -> Result<(), WriteFailure> {
+        self.look_for_it().map_err(|error| WriteFailure { error, certain: true })?;
         if self.unsure || self.length >= self.compacted.max(LEAST_COMPACTED_BYTES / GROWTH) * GROWTH
         {
             let rewritten = self.rewrite();
             // A journal that is merely long can go on being so.
             if let (true, Err(cause)) = (self.unsure, rewritten) {
-                return Err(WriteFailure { cause, certain: true });
+                return Err(WriteFailure { error: self.failed(cause), certain: true });
             }
         }
         let frame = frames::frame(payload);
         if let Err(cause) = self.medium.append(&frame) {
             let cut = self.medium.cut(self.length);
             self.unsure = cut.is_err();
-            return Err(WriteFailure { cause, certain: cut.is_ok() });
+            return Err(WriteFailure { error: self.failed(cause), certain: cut.is_ok() });
         }
         if let Err(cause) = self.medium.sync() {
             // What a failed sync has left on the disk, nobody knows (fsync(2)).
             self.unsure = true;
-            return Err(WriteFailure { cause, certain: false });
+            return Err(WriteFailure { error: self.failed(cause), certain: false });
         }
         self.length += frame.len();
         Ok(())
@@ -303,7 +350,7 @@ impl<M: Medium> Journal<M> {
 /// Why a record was not written.
 #[derive(Debug)]
 struct WriteFailure {
-    cause: io::Error,
+    error: JournalError,
     /// Whether it is certainly not in the file, now and after a crash.
     certain: bool,
 }

@@ -3,22 +3,39 @@
 //! The lock is on the directory (flock(2)): the system lets go of it when the process ends, however it
 //! ends, and the file in it may be replaced.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+
+use super::Displaced;
 
 /// The journal's name in its directory.
 const FILE_NAME: &str = "journal";
 /// What it is called until it is whole.
 const NEW_NAME: &str = "journal.new";
 
+/// Where a journal's path leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// To what was written, or nothing ever was.
+    Kept,
+    /// Nowhere: all bytes can be put there again.
+    Empty,
+    /// To something else.
+    Other(Displaced),
+    /// To a directory that another process has.
+    Taken,
+}
+
 /// What holds a journal's bytes.
 pub(super) trait Medium {
     /// What a person knows it by.
     fn path(&self) -> PathBuf;
+    /// Where its path leads now. A directory that was removed is made again.
+    fn place(&mut self) -> io::Result<Place>;
     /// All bytes, at most `limit`; none where nothing was ever written.
     fn read(&mut self, limit: u64) -> io::Result<Vec<u8>>;
     /// Adds bytes at the end. When this fails, any part of them may be there.
@@ -55,6 +72,29 @@ impl JournalDirectory {
         }
     }
 
+    /// What has become of the directory: `Empty` where it was made again.
+    fn directory_place(&mut self) -> io::Result<Place> {
+        let own = self.directory.metadata()?;
+        match self.path.metadata() {
+            Ok(found) if is_same(&found, &own) => return Ok(Place::Kept),
+            Ok(_) => return Ok(Place::Other(Displaced::Directory)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // What an unmounted disk leaves is not the place: its journal would come back with it.
+        let above = self.path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = above.unwrap_or(Path::new(".")).metadata();
+        if !above.is_ok_and(|above| above.dev() == own.dev()) {
+            return Ok(Place::Other(Displaced::FileSystem));
+        }
+        let Some(again) = Self::lock(&self.path)? else { return Ok(Place::Taken) };
+        if again.path().exists() {
+            return Ok(Place::Other(Displaced::Directory));
+        }
+        *self = again;
+        Ok(Place::Empty)
+    }
+
     fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let flags = i32::try_from(flags.bits()).expect("flags of open(2) fit in its argument");
@@ -73,6 +113,20 @@ impl JournalDirectory {
 impl Medium for JournalDirectory {
     fn path(&self) -> PathBuf {
         self.path.join(FILE_NAME)
+    }
+
+    fn place(&mut self) -> io::Result<Place> {
+        match self.directory_place()? {
+            Place::Kept => {}
+            other => return Ok(other),
+        }
+        let Some(file) = &self.file else { return Ok(Place::Kept) };
+        match self.path().symlink_metadata() {
+            Ok(found) if is_same(&found, &file.metadata()?) => Ok(Place::Kept),
+            Ok(_) => Ok(Place::Other(Displaced::File)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Place::Empty),
+            Err(error) => Err(error),
+        }
     }
 
     fn read(&mut self, limit: u64) -> io::Result<Vec<u8>> {
@@ -126,4 +180,8 @@ impl Medium for JournalDirectory {
         self.file = Some(file);
         Ok(())
     }
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

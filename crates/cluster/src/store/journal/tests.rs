@@ -38,6 +38,10 @@ impl Medium for Disk {
         "/state/journal".into()
     }
 
+    fn place(&mut self) -> io::Result<Place> {
+        Ok(Place::Kept)
+    }
+
     fn read(&mut self, _limit: u64) -> io::Result<Vec<u8>> {
         Ok(self.bytes.clone())
     }
