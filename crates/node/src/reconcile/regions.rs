@@ -3,6 +3,8 @@
 //! A killed process stays in a region, in its row or in the totals alone, until somebody takes it
 //! out. Where its ledger is still there, we know better: such bytes are no ghosts.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use telltale_ledger::RegionMirror;
 use telltale_schema::chip::{AsicId, BoardId, ChipIdentity};
 use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
@@ -21,10 +23,25 @@ impl Bench {
                 placed.push((index, region));
             }
         }
-        let indices: Vec<usize> = placed.iter().map(|(index, _)| *index).collect();
+        let mut of_devices: BTreeMap<usize, (Vec<RowOwner>, u32)> = BTreeMap::new();
+        for (index, region) in &mut placed {
+            self.devices[*index].reported = true;
+            let (owners, references) = of_devices.entry(*index).or_default();
+            // Bytes without a reference are of somebody who accounts for nothing.
+            let is_strangers = region.references == 0 && region.totals.iter().any(|it| it.1 > 0);
+            let more = if is_strangers { u32::MAX } else { region.references };
+            *references = references.saturating_add(more);
+            for row in std::mem::take(&mut region.rows) {
+                owners.push(row.owner);
+                self.add_row(*index, row, region.owner_uid);
+            }
+        }
+        let accounted = of_devices.into_iter().filter(|(index, (owners, references))| {
+            self.accounts_for_all(*index, owners, *references)
+        });
+        let accounted: BTreeSet<usize> = accounted.map(|(index, _)| index).collect();
         for (index, region) in placed {
-            let is_only = indices.iter().filter(|other| **other == index).count() == 1;
-            self.add_region(index, region, is_only);
+            self.add_totals(index, region, accounted.contains(&index));
         }
     }
 
@@ -46,14 +63,8 @@ impl Bench {
         Some(self.devices.len() - 1)
     }
 
-    fn add_region(&mut self, index: usize, region: RegionObservation, is_only: bool) {
-        self.devices[index].reported = true;
-        let RegionObservation { totals, rows, references, owner_uid, .. } = region;
-        let owners: Vec<RowOwner> = rows.iter().map(|row| row.owner).collect();
-        for row in rows {
-            self.add_row(index, row, owner_uid);
-        }
-        let is_ours = is_only && self.accounts_for_all(index, &owners, references);
+    fn add_totals(&mut self, index: usize, region: RegionObservation, is_ours: bool) {
+        let RegionObservation { totals, owner_uid, .. } = region;
         for (kind, bytes) in totals {
             if bytes > self.devices[index].most_bytes(kind) {
                 self.refuse(owner_uid, "regions", "a total is more than a device can have");
@@ -63,12 +74,13 @@ impl Bench {
         }
     }
 
-    /// Whether a region of this device holds nothing but what processes account for themselves,
-    /// the living and the dead: each row is one of theirs, and as many are in it as it has
-    /// references. A dead process that had a row is in it as long as the row is; one that had none
+    /// Whether the regions of this device hold nothing but what processes account for themselves,
+    /// the living and the dead: each row is one of theirs, and as many are in them as they have
+    /// references. A dead process that had a row is in one as long as the row is; one that had none
     /// for ever, since nothing in the region says that it was there.
     ///
-    /// Other regions of the device are not allowed, because a process does not say in which it is.
+    /// They are counted together (there is one for each layout), because a process does not say in which
+    /// of them it is.
     fn accounts_for_all(&self, index: usize, owners: &[RowOwner], references: u32) -> bool {
         let claim = |draft: &ProcessDraft| {
             let claimed = draft.claimed.iter().find(|claimed| claimed.device == index);

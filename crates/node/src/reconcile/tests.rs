@@ -272,7 +272,17 @@ fn a_dead_process_whose_row_was_taken_out_is_in_the_region_no_more() {
     // With two regions nothing tells in which of them a process is.
     let one = RegionObservation { references: 1, ..region(3, &[(DRAM, 60)], vec![]) };
     let alive = with_ledger(10, ProcessState::Alive, vec![claim(3, TOTALS, &[(DRAM, 60)])]);
-    let input = observed(vec![chip(3, &[])], vec![alive], vec![one.clone(), one]);
+    let input = observed(vec![chip(3, &[])], vec![alive.clone()], vec![one.clone(), one.clone()]);
+    assert_eq!(parts(&reconcile(input), DRAM), (120, 60, 60, 0));
+    // As many processes as both regions have references: each is in one of them.
+    let other = with_ledger(12, ProcessState::Dead, vec![claim(3, TOTALS, &[(DRAM, 60)])]);
+    let both = vec![alive, other];
+    let input = observed(vec![chip(3, &[])], both.clone(), vec![one.clone(), one.clone()]);
+    assert_eq!(parts(&reconcile(input), DRAM), (60, 60, 0, 0));
+    // Bytes to which nobody refers are nobody's of them.
+    let two = RegionObservation { references: 2, ..one.clone() };
+    let strangers = RegionObservation { references: 0, ..one };
+    let input = observed(vec![chip(3, &[])], both, vec![two, strangers]);
     assert_eq!(parts(&reconcile(input), DRAM), (120, 60, 60, 0));
 }
 

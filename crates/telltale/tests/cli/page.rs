@@ -9,6 +9,7 @@ mod living;
 mod looks;
 mod many;
 mod operated;
+mod refused;
 mod scene;
 mod shown;
 mod withheld;

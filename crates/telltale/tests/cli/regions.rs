@@ -247,6 +247,18 @@ fn cleaning_takes_the_killed_out_of_the_regions_that_they_kept() {
 }
 
 #[test]
+fn what_the_killed_had_in_two_layouts_of_one_chip_is_theirs() {
+    let bench = Bench::new();
+    for layout in ["1", "3"] {
+        let variables = [("TELLTALE_SHM_LAYOUT", layout), ("TT_METAL_SHM_STATS_PER_PID", "0")];
+        bench.workload(&variables).child.kill();
+    }
+    let rows = bench.regions().iter().map(|one| one["rows"].as_array().map(Vec::len)).max();
+    assert_eq!(rows.flatten(), Some(0), "{:?}", bench.regions());
+    assert_eq!((bench.of_nobody(), bench.regions().len(), bench.ledgers()), (0, 2, 2));
+}
+
+#[test]
 fn the_living_keep_what_they_have_in_a_region_that_is_cleaned() {
     for layout in ["1", "3", "4"] {
         let bench = Bench::new();

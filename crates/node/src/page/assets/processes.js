@@ -32,10 +32,15 @@ function peak({ held }) {
   return held?.kinds.find((kind) => kind.kind === "dram")?.peak_bytes;
 }
 
+// Why a row has no figures of memory: what was claimed is not believed, or else `otherwise`.
+function untold({ held }, otherwise) {
+  return held?.refused ? `refused: it ${held.refused}` : otherwise;
+}
+
 function memory(bytesOf, why) {
   return (row) => {
     const known = bytesOf(row);
-    return known === undefined ? text(undefined, why) : text(bytes(known));
+    return known === undefined ? text(undefined, untold(row, why)) : text(bytes(known));
   };
 }
 
@@ -83,15 +88,17 @@ export const columns = [
   { name: "dram", title: "DRAM", number: true, cell: memory(live("dram"), UNTRACKED), sort: live("dram") },
   { name: "peak", title: "DRAM peak", number: true, cell: memory(peak, "nobody recorded it"), sort: peak },
   { name: "l1", title: "L1", number: true, cell: memory(live("l1"), UNTRACKED), sort: live("l1") },
-  { name: "buffers", title: "Buffers", number: true, cell: ({ held }) => text(held?.live_buffers, "nobody recorded them"), sort: ({ held }) => held?.live_buffers },
+  { name: "buffers", title: "Buffers", number: true, cell: (row) => text(row.held?.live_buffers, untold(row, "nobody recorded them")), sort: ({ held }) => held?.live_buffers },
   { name: "uptime", title: "Up", number: true, cell: ({ process }) => reading(process.uptime_seconds, duration), sort: ({ process }) => value(process.uptime_seconds) },
   { name: "state", title: "State", cell: ({ process }) => text(process.state), sort: ({ process }) => process.state },
 ];
 
 /** Facts of one process beside its plots, as pairs of words. */
 export function facts(process, devices) {
+  const named = (held) => devices[held.device]?.id ?? held.device;
+  const refused = process.devices.filter((held) => held.refused).map((held) => [`${named(held)} refused`, `it ${held.refused}`]);
   const parts = process.devices.flatMap((held) => held.kinds.map((kind) => [
-    `${devices[held.device]?.id ?? held.device} ${kind.kind}`,
+    `${named(held)} ${kind.kind}`,
     `${bytes(kind.live_bytes)} live` + (kind.peak_bytes === undefined ? "" : `, ${bytes(kind.peak_bytes)} at most, ${kind.live_buffers} buffers, ${kind.allocations} allocations, ${kind.failed_allocations} failed`),
   ]));
   const metrics = process.metrics
@@ -101,7 +108,7 @@ export function facts(process, devices) {
     ["command", value(process.command) ?? reason(process.command)],
     ...(process.container ? [["container", described(process.container).join("; ")]] : []),
     ["known by", process.known_by ?? "the driver alone"],
-    ...parts, ...metrics,
+    ...refused, ...parts, ...metrics,
   ];
 }
 
