@@ -10,6 +10,7 @@ mod explanation;
 mod extract;
 mod finding;
 mod hang;
+mod held_back;
 mod held_up;
 mod history;
 mod late;
@@ -30,6 +31,7 @@ use crate::detection::crash::Crashes;
 pub use crate::detection::extract::{LatencyCell, LatencyMatrix, MAX_EXTRACT_NODES};
 use crate::detection::finding::{Continuity, Finding, Settling};
 use crate::detection::hang::{Hangs, Patience};
+use crate::detection::held_back::HeldBack;
 pub use crate::detection::matrix::MatrixCounts;
 use crate::detection::matrix::{Matrix, SlowFrom};
 use crate::detection::members::Members;
@@ -38,6 +40,7 @@ use crate::detection::steps::{Steps, StepsView};
 use crate::detection::waiting::Waiting;
 use crate::node::NodeName;
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, WorkerState};
+use crate::policy::overdue_after;
 use crate::rank::RankMap;
 use crate::time::Moment;
 use crate::verdict::Verdict;
@@ -121,6 +124,7 @@ pub struct Detector {
     matrix: Matrix,
     waiting: Waiting,
     steps: Steps,
+    held_back: HeldBack,
     at_once: Continuity,
     settled: Continuity,
     by_steps: Continuity,
@@ -143,6 +147,7 @@ impl Detector {
             matrix: Matrix::default(),
             waiting: Waiting::default(),
             steps: Steps::default(),
+            held_back: HeldBack::default(),
             at_once: Continuity::default(),
             settled: Continuity::default(),
             by_steps: Continuity::default(),
@@ -163,6 +168,7 @@ impl Detector {
         self.matrix.forget_idle();
         self.waiting.forget();
         self.steps.forget();
+        self.held_back.forget();
         self.at_once = Continuity::default();
         self.settled = Continuity::default();
         self.by_steps = Continuity::default();
@@ -178,6 +184,10 @@ impl Detector {
             return false;
         };
         self.silence.heard(now, number);
+        let workers = &observation.workers;
+        if !workers.is_empty() && workers.iter().all(|one| one.state == WorkerState::Finished) {
+            self.silence.finished(number);
+        }
         for worker in &observation.workers {
             let is_its_own = self.members.of_rank(worker.rank) == Some(number);
             if let (WorkerState::Failed { end, age }, true) = (worker.state, is_its_own) {
@@ -193,6 +203,13 @@ impl Detector {
             self.waiting.observe(number, waits, &self.members);
         }
         true
+    }
+
+    /// A node's connection was closed at its end: its agent is gone, or comes back by another.
+    pub fn closed(&mut self, node: &NodeName) {
+        if let Some(number) = self.members.number(node) {
+            self.silence.closed(number);
+        }
     }
 
     fn bounded<'a, T>(&mut self, windows: &'a [T]) -> &'a [T] {
@@ -238,47 +255,41 @@ impl Detector {
         verdicts
     }
 
-    /// Who is suspected of failures and standstills. Where a hang is known, or a silent node, survivors fail because
-    /// they have waited for too long: none of them is the cause for having been the first.
+    /// Who is suspected of failures and standstills. Where a hang is known, or a node is missed, survivors fail because
+    /// of it, or have waited for too long: none of them is the cause for having been the first.
     fn failures_and_hangs(&mut self, now: Moment, crash_settling: Duration) -> Vec<Finding> {
         let settings = self.settings;
-        let unheard = |allowed| self.silence.unheard(now, allowed, &self.members);
         let Some(first) = self.crashes.first() else {
             let patience =
                 Patience { after: settings.hang_after, at_start: settings.hang_at_start };
             // Whose report is overdue may be about to be silent, and what its ranks do is not known.
-            let unheard = unheard(settings.keep_alive / 2);
+            let unheard = self.silence.unheard(now, settings.keep_alive / 2, &self.members);
             self.hanging = self.hangs.findings(now, patience, &unheard, &self.members);
             return self.hanging.clone();
         };
-        let is_silent = unheard(settings.keep_alive).iter().any(|(_, last)| *last < first);
-        if self.hanging.is_empty() && !is_silent {
+        let overdue = overdue_after(settings.keep_alive);
+        let is_any_missed = self.silence.is_any_missed(now, overdue, &self.members, first);
+        if self.hanging.is_empty() && !is_any_missed {
             return self.crashes.findings(now, crash_settling);
         }
         let certain = self.crashes.certain();
         if certain.is_empty() { self.hanging.clone() } else { certain }
     }
 
-    fn slow_findings(&self) -> Vec<Finding> {
+    fn slow_findings(&mut self) -> Vec<Finding> {
         match self.settings.rule {
             // Steps say who waited for whom, which latencies alone cannot.
             Rule::OwnHistory if self.steps.any() => Vec::new(),
             Rule::OwnHistory => {
                 let limit = self.limit();
                 let mut findings = slowness::findings(&self.matrix, &self.members, limit);
+                let held_up = held_up::findings(&self.matrix, &self.members, limit);
                 let mut late = self.waiting.findings(&self.members, limit.meaningful);
-                late.retain(|one| !findings.iter().any(|slow| slow.is_link_of(one)));
+                self.held_back.take_out(&mut late, &findings, &held_up, &self.matrix);
                 // What is named for certain may well be what holds the others up.
-                let held_up = if findings.is_empty() {
-                    held_up::findings(&self.matrix, &self.members, limit)
-                } else {
-                    Vec::new()
-                };
-                // Of several who come late to collectives, all but one may have been held up.
-                if late.len() > 1 {
-                    late.retain(|one| !held_up.iter().any(|slow| slow.holds(one)));
+                if findings.is_empty() {
+                    findings.extend(held_up);
                 }
-                findings.extend(held_up);
                 findings.extend(late);
                 findings
             }

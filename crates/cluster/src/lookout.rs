@@ -40,6 +40,11 @@ pub enum Work {
         /// What it tells.
         observation: Observation,
     },
+    /// A node's connection was closed at its end.
+    Closed {
+        /// Whose.
+        node: NodeName,
+    },
     /// See what is wrong, and add the figures behind it if they are wanted or something is.
     Look {
         /// When.
@@ -99,6 +104,10 @@ impl Lookout {
             }
             Work::Observed { now, node, observation } => {
                 self.detector.observe(*now, node, observation);
+                return None;
+            }
+            Work::Closed { node } => {
+                self.detector.closed(node);
                 return None;
             }
             Work::Look { now, figures } => (*now, None, *figures),

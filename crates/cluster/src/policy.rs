@@ -135,6 +135,11 @@ impl Default for Policy {
     }
 }
 
+/// How long a node may be unheard before it is overdue: three fifths of the keep-alive.
+pub(crate) fn overdue_after(keep_alive: Duration) -> Duration {
+    keep_alive * 3 / 5
+}
+
 /// Why a job and a policy cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PolicyError {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::detection::matrix::Matrix;
 use crate::detection::members::Members;
 use crate::detection::suspicion::Culprit;
 use crate::time::Moment;
@@ -52,14 +53,12 @@ impl Finding {
         other.culprits.iter().all(|culprit| self.culprits.contains(culprit))
     }
 
-    /// Whether this is about a link at whose end the only culprit of another is: whoever waits for a slow
-    /// transfer comes late to the next collective, and is not the cause.
-    pub(super) fn is_link_of(&self, other: &Self) -> bool {
-        let [Culprit::Node(late)] = other.culprits[..] else { return false };
-        self.culprits.iter().any(|culprit| match *culprit {
-            Culprit::BothWays(one, two) | Culprit::OneWay(one, two) => one == late || two == late,
-            Culprit::Node(_) | Culprit::Sender(_) | Culprit::Receiver(_) => false,
-        })
+    /// Whether another than a node has a hand in transfers of this node: it may have waited for a slow one.
+    pub(super) fn has_slowed(&self, node: u32, matrix: &Matrix) -> bool {
+        let others = self.culprits.iter().filter(|culprit| !culprit.is_of(node));
+        others
+            .copied()
+            .any(|culprit| matrix.cells_of(node).any(|cell| culprit.touches(cell.from, cell.to)))
     }
 }
 

@@ -502,6 +502,17 @@ impl Matrix {
         self.all_cells_of(node).filter(|cell| !cell.is_held_up)
     }
 
+    /// Whether transfers of a node are held up by others, and what is usual for some of them is not known yet.
+    pub(super) fn learns_held_up(&self, node: u32) -> bool {
+        self.keys.iter().any(|key| {
+            let cell = &self.cells[place(key.cell)];
+            cell.is_held_up
+                && [cell.from, cell.to].contains(&node)
+                && key.level.centre().is_none()
+                && key.cadence.is_kept(self.looks)
+        })
+    }
+
     /// Whether the cell says something about the present.
     pub(super) fn is_present(&self, cell: &Cell) -> bool {
         cell.change.last().is_some() && cell.cadence.is_kept(self.looks)

@@ -30,6 +30,14 @@ pub(super) enum Culprit {
 }
 
 impl Culprit {
+    /// Whether it is a node, or one side of it.
+    pub(super) const fn is_of(self, of: u32) -> bool {
+        match self {
+            Self::Node(node) | Self::Sender(node) | Self::Receiver(node) => node == of,
+            Self::BothWays(..) | Self::OneWay(..) => false,
+        }
+    }
+
     /// Whether it has a hand in what passes from one node to another.
     pub(super) const fn touches(self, from: u32, to: u32) -> bool {
         match self {

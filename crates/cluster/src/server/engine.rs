@@ -220,6 +220,8 @@ impl Engine {
                 // A process that dies without a word breaks its connections off as its kernel closes them.
                 let is_gone = matches!(ending, Ending::ByAgent | Ending::Broken);
                 if let Some(node) = speaker.filter(|_| is_gone) {
+                    // Without room it is missed when its next report is overdue.
+                    let _ = self.detection.tell(Work::Closed { node: node.clone() });
                     self.step(Input::Closed { node });
                 }
             }

@@ -110,3 +110,47 @@ fn a_failure_before_a_silence_is_named() {
     let verdicts = job.second(|node| (node != 1).then(|| without_c(node)));
     assert!(said(&verdicts).contains(&crash), "{verdicts:?}");
 }
+
+#[test]
+fn who_fails_while_another_is_missed_is_not_named() {
+    let crash = [certain(VerdictKind::Crash, "node d")];
+    let silent = [certain(VerdictKind::NodeSilent, "node c")];
+    // For how many seconds c is not heard before d fails, and whether its connection was closed at its end.
+    for (before, closed) in [(3, false), (0, true)] {
+        for comes_back in [true, false] {
+            let mut job = running();
+            for _ in 0..before {
+                job.second(|node| (node != 2).then(|| without_c(node)));
+            }
+            if closed {
+                let node = job.names[2].clone();
+                job.detector.closed(&node);
+            }
+            let report = |node| if node == 3 { gives_up(3) } else { without_c(node) };
+            for second in before..5 {
+                let verdicts = job.second(|node| (node != 2).then(|| report(node)));
+                assert_eq!(said(&verdicts), [], "{before} {closed}, {second} s");
+            }
+            let verdicts = job.second(|node| (comes_back || node != 2).then(|| report(node)));
+            let expected = if comes_back { &crash } else { &silent };
+            assert_eq!(said(&verdicts), expected, "{before} {closed}");
+        }
+    }
+    // Neither is who has not been missed for long, nor who has nothing left to do.
+    for finished in [false, true] {
+        let mut job = running();
+        if finished {
+            let over = |node| match node {
+                2 => failed(2, WorkerState::Finished),
+                _ => without_c(node),
+            };
+            job.second(|node| Some(over(node)));
+            let node = job.names[2].clone();
+            job.detector.closed(&node);
+        }
+        let report = |node| if node == 3 { gives_up(3) } else { without_c(node) };
+        job.second(|node| (node != 2).then(|| report(node)));
+        let verdicts = job.second(|node| (node != 2).then(|| report(node)));
+        assert_eq!(said(&verdicts), crash, "finished: {finished}");
+    }
+}

@@ -1,12 +1,13 @@
 //! A ring of ranks that send to the next and receive from the one before: what is slow at one link makes each
 //! of them wait, and what they measure then is not their own.
 
-use telltale_cluster::latency::{EdgeWindow, SizeBucket};
+use telltale_cluster::group::GroupId;
+use telltale_cluster::latency::{EdgeWindow, SizeBucket, WaitWindow};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::{Evidence, VerdictKind};
 
-use crate::job::{Job, Said, certain, received, said, sent};
+use crate::job::{Job, Said, certain, received, said, sent, waited};
 
 const NODES: u32 = 4;
 /// The link that becomes slow.
@@ -105,6 +106,125 @@ fn what_was_measured_alone_names_the_link_though_the_rest_was_held_up() {
         (45..60).map(|second| job.second(|node| report(node, second, times, sends_overlapped)));
     let verdicts = verdicts.last().expect("there are seconds");
     assert_eq!(said(&verdicts), [certain(VerdictKind::SlowLink, "link from b to c")]);
+}
+
+/// The stages a, b and c, d: each of the first sends to one of the second, and each stage meets in collectives of its
+/// own. So all transfers begin late.
+fn stages(node: u32, second: u32, times: Times) -> Observation {
+    let edge =
+        if node < 2 { sent(node, node + 2, 200_000) } else { received(node - 2, node, 200_000) };
+    let mut edges = vec![noisy(edge, second, times(node % 2))];
+    edges.iter_mut().for_each(all_late);
+    Observation { edges, waits: vec![in_stage(node, second, 300_000)], ..Observation::default() }
+}
+
+fn noisy(mut edge: EdgeWindow, second: u32, times: f64) -> EdgeWindow {
+    let noise = 1.0 + f64::from((edge.key.rank.0 + 5 * second) % 7) / 100.0;
+    edge.window.median_ns = (edge.window.median_ns as f64 * noise * times) as u64;
+    edge
+}
+
+/// A node's time in the collectives of its stage.
+fn in_stage(node: u32, second: u32, mean_ns: u64) -> WaitWindow {
+    let noise_ns = u64::from((node * 3 + second) % 5) * 2_000;
+    let mut waited = waited(node, mean_ns + noise_ns);
+    waited.key.group = GroupId::new(u64::from(1 + node / 2));
+    waited
+}
+
+/// The same, with what b sends to d slow, so that c waits for d.
+fn d_is_late(node: u32, second: u32) -> Observation {
+    let mut observation = stages(node, second, |from| if from == 1 { 50.0 } else { 1.0 });
+    if node == 2 {
+        observation.waits = vec![in_stage(node, second, 5_000_000)];
+    }
+    observation
+}
+
+#[test]
+fn one_who_is_late_is_not_named_while_its_transfers_are_held_up() {
+    let mut job = Job::of(4);
+    (0..45).for_each(|second| {
+        let verdicts = job.second(|node| Some(stages(node, second, as_usual)));
+        assert_eq!(said(&verdicts), [], "{second} s");
+    });
+    let names = ["node b", "node d"].map(str::to_owned).to_vec();
+    let held_up = [(VerdictKind::SlowLink, false, names)];
+    let mut told = 0;
+    for second in 45..120 {
+        let verdicts = said(&job.second(|node| Some(d_is_late(node, second))));
+        assert!(verdicts.is_empty() || verdicts == held_up, "{second} s: {verdicts:?}");
+        told += verdicts.len();
+    }
+    assert!(told > 60, "{told}");
+}
+
+#[test]
+fn one_who_is_late_is_not_named_though_something_else_is_slow_for_certain() {
+    // Beside them e sends to f, which nobody holds up.
+    let report = |node, second, is_slow: bool| {
+        let times = if is_slow { 3.0 } else { 1.0 };
+        Some(match node {
+            0..4 if is_slow => d_is_late(node, second),
+            0..4 => stages(node, second, as_usual),
+            4 => Observation::default(),
+            _ => {
+                let edges = vec![noisy(received(4, 5, 200_000), second, times)];
+                Observation { edges, ..Observation::default() }
+            }
+        })
+    };
+    let mut job = Job::of(6);
+    (0..45).for_each(|second| drop(job.second(|node| report(node, second, false))));
+    let verdicts = (45..90).map(|second| said(&job.second(|node| report(node, second, true))));
+    let verdicts: Vec<_> = verdicts.filter(|said| !said.is_empty()).collect();
+    assert!(verdicts.len() > 30);
+    let names = verdicts.iter().flatten().flat_map(|(_, _, names)| names);
+    assert!(names.clone().any(|name| name.contains('f')), "{verdicts:?}");
+    assert!(verdicts.iter().flatten().all(|(_, _, names)| *names != ["node d"]), "{verdicts:?}");
+}
+
+#[test]
+fn one_who_is_late_before_its_transfers_are_known_is_not_named() {
+    let mut job = Job::of(4);
+    for second in 0..150 {
+        let verdicts = job.second(|node| {
+            let is_slow = second >= 45;
+            let mut report =
+                if is_slow { d_is_late(node, second) } else { stages(node, second, as_usual) };
+            // What is usual for them is learned with the fault in it.
+            if second < 35 {
+                report.edges.clear();
+            }
+            Some(report)
+        });
+        assert_eq!(said(&verdicts), [], "{second} s");
+    }
+}
+
+#[test]
+fn one_who_is_late_because_of_a_slow_node_is_not_named_beside_it() {
+    // Each to each but within a stage, and nobody holds up anybody.
+    let report = |node: u32, second: u32, is_slow: bool| {
+        let times = |peer: u32| if is_slow && [node, peer].contains(&1) { 3.0 } else { 1.0 };
+        let peers = (0..4).filter(|peer| peer / 2 != node / 2);
+        let edges = peers.flat_map(|peer| {
+            let edges = [sent(node, peer, 200_000), received(peer, node, 200_000)];
+            edges.map(|edge| noisy(edge, second, times(peer)))
+        });
+        let late_ns = if is_slow && node == 2 { 5_000_000 } else { 0 };
+        let waits = vec![in_stage(node, second, 300_000 + late_ns)];
+        Some(Observation { edges: edges.collect(), waits, ..Observation::default() })
+    };
+    let mut job = Job::of(4);
+    (0..45).for_each(|second| {
+        assert_eq!(said(&job.second(|node| report(node, second, false))), [], "{second} s");
+    });
+    let verdicts = (45..90).map(|second| said(&job.second(|node| report(node, second, true))));
+    let verdicts: Vec<_> = verdicts.skip_while(Vec::is_empty).collect();
+    assert!(verdicts.len() > 30);
+    let slow = [certain(VerdictKind::SlowNode, "node b")];
+    assert!(verdicts.iter().all(|said| *said == slow), "{verdicts:?}");
 }
 
 /// What two nodes have two of.
