@@ -220,6 +220,8 @@ impl Operated {
             Operation::Collective { .. } => self.collective_seq_id,
             Operation::Transfer { .. } => self.p2p_seq_id,
         };
+        // Neither end of a transfer goes on without the other, so its time holds the wait for its peer.
+        let overlapped = matches!(operation, Operation::Transfer { .. });
         Some(CollectiveRecord {
             operation,
             group: Some(GroupId::of_name(name)),
@@ -229,7 +231,7 @@ impl Operated {
             stage: if is_over { self.ended()? } else { Stage::Began },
             sequence: (sequence > 0).then_some(sequence),
             step: None,
-            waited: Waited::default(),
+            waited: Waited { overlapped, ..Waited::default() },
         })
     }
 

@@ -181,6 +181,27 @@ fn an_operation_of_the_flight_recorder_is_told_when_it_begins_and_when_it_ends()
     assert_eq!(reader.counts().malformed, 0);
 }
 
+#[test]
+fn a_transfer_of_the_flight_recorder_holds_the_wait_for_its_peer() {
+    let place = Scratch::new();
+    let path = place.join("trace_rank_3.json");
+    let mut reader = Reader::new(Format::FlightRecorder, place.path());
+    let intake = intake();
+    let ended = (1..=60).map(|number| {
+        let operation = ["nccl:send 3->1", "nccl:recv 3<-2"][usize::from(number % 2 == 0)];
+        (number, operation, "completed", "2000000")
+    });
+    std::fs::write(&path, dump(&ended.collect::<Vec<_>>())).unwrap();
+    reader.look(&intake);
+    let edges = observe(&intake).edges;
+    let mut of: Vec<(u32, bool)> = edges
+        .iter()
+        .map(|edge| (edge.key.peer.0, edge.window.overlapped == edge.window.count))
+        .collect();
+    of.sort_unstable();
+    assert_eq!(of, [(1, true), (2, true)]);
+}
+
 /// The dump of rank 1 of 2 that PyTorch 2.15.0 made with Gloo: three all-reduces, each with a send behind
 /// it, a broadcast in a group of its own, a barrier.
 const GLOO: &str = include_str!("tests/pytorch_2_15_gloo_trace_rank_1.json");
