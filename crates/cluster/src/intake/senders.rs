@@ -40,6 +40,7 @@ struct Known {
     /// Users who have been verified: that their processes have ended is no news.
     former: BTreeSet<u32>,
     logged: BTreeSet<u32>,
+    has_logged_unknown: bool,
 }
 
 // === impl Senders ===
@@ -64,6 +65,19 @@ impl Senders {
     /// Whether what this user sent was evidence before.
     pub(crate) fn had(&self, user: u32) -> bool {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).former.contains(&user)
+    }
+
+    /// Logs once that what comes over connections whose user cannot be told is no evidence.
+    pub(crate) fn log_unknown(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut known.has_logged_unknown, true) {
+            log::warn(&format!(
+                "{} whose user cannot be told are shown and decide nothing: the kernel names no user of a \
+                 connection that its client has half closed; have clients keep it open until the answer, or send \
+                 the agent's token",
+                self.what
+            ));
+        }
     }
 
     /// Whether what this user sends is evidence.

@@ -1,13 +1,14 @@
 //! Another user of the machine posts to an agent's port what would end the job if a worker said it.
 
-use std::io::Write;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use telltale_harness::{as_user, needs_root, wait_until};
 
-use crate::job::{Job, PATIENCE, metrics};
+use crate::job::{Job, PATIENCE, metrics, signal};
 
 const STRANGER: u32 = 61_053;
 /// Waits until it is told to finish, and posts nothing.
@@ -34,13 +35,18 @@ fn posts() -> String {
     finished.chain([one(0, FINISHED + 1, false)]).map(|line| line + "\n").collect()
 }
 
-/// Posts as a user to a port, and gives the answer.
-fn post(user: u32, port: u16) -> String {
+/// The same as a request.
+fn request() -> String {
     let body = posts();
-    let request = format!(
+    format!(
         "POST /log_ccl HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
-    );
+    )
+}
+
+/// Posts as a user to a port, and gives the answer.
+fn post(user: u32, port: u16) -> String {
+    let request = request();
     let mut command = Command::new("bash");
     let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && cat >&3 && cat <&3");
     command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -94,4 +100,26 @@ fn what_another_user_posts_to_an_agents_port_is_answered_and_decides_nothing() {
     );
     attacked.finish();
     control.finish();
+}
+
+#[test]
+fn posts_of_clients_that_half_close_decide_nothing_and_are_logged_once() {
+    let (job, port) = job();
+    let agent = job.tree("a")[0];
+    let line = "posts whose user cannot be told are shown and decide nothing";
+    for _ in 0..2 {
+        // So that the client has half closed before the agent accepts.
+        signal(agent, Signal::STOP);
+        let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        client.write_all(request().as_bytes()).expect("it fits in the socket");
+        client.shutdown(Shutdown::Write).expect("it is open");
+        signal(agent, Signal::CONT);
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("text");
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
+    let log = job.agent_log("a");
+    assert_eq!(log.matches(line).count(), 1, "{log}");
+    assert_eq!(job.json(&["status"])["epoch"], 1);
+    job.finish();
 }

@@ -175,10 +175,13 @@ fn sender(app: &App, request: &Request) -> Sender {
         Peer::Loopback(user) => user.is_some_and(|user| app.senders.has(user)),
         Peer::Remote | Peer::Known => false,
     };
-    match is_of_worker || has_token(app, request.headers()) {
-        true => Sender::Verified,
-        false => Sender::Unverified,
+    if is_of_worker || has_token(app, request.headers()) {
+        return Sender::Verified;
     }
+    if peer(request) == Peer::Loopback(None) {
+        app.senders.log_unknown();
+    }
+    Sender::Unverified
 }
 
 /// The whole body, with its part of the room that all bodies of such senders have.
