@@ -20,7 +20,7 @@ use crate::time::Moment;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
     waiting: BTreeMap<NodeName, Wait>,
-    /// Of those, who was asked often enough, or has said that it cannot.
+    /// Of those, who was asked often enough, is silent, or has said that it cannot.
     failed: BTreeSet<NodeName>,
     /// The port that rank 0's node found.
     pub(super) port: Option<NonZeroU16>,
@@ -38,10 +38,12 @@ struct Wait {
     tries: u32,
     /// Set once the node has said that it is stopping its workers: it must be done by then.
     stopping_until: Option<Moment>,
+    /// Whether the node has said that it cannot.
+    refused: bool,
 }
 
 impl Wait {
-    const UNSENT: Self = Self { sent: None, tries: 0, stopping_until: None };
+    const UNSENT: Self = Self { sent: None, tries: 0, stopping_until: None, refused: false };
 
     const fn sent(now: Moment) -> Self {
         Self { sent: Some(now), ..Self::UNSENT }
@@ -87,7 +89,7 @@ impl Round {
         self.failed.insert(node.clone());
     }
 
-    /// Nodes that were asked often enough, or have said that they cannot.
+    /// Nodes that were asked often enough, are silent, or have said that they cannot.
     pub(super) const fn failed(&self) -> &BTreeSet<NodeName> {
         &self.failed
     }
@@ -188,10 +190,15 @@ impl Leadership {
         match step {
             Step::Stopping => {
                 let until = scene.now.after(scene.policy.prepare_deadline);
-                wait.stopping_until.get_or_insert(until);
+                let until = *wait.stopping_until.get_or_insert(until);
                 wait.tries = 0;
+                // It was silent, or was asked too often, and has come back to its orders.
+                if !wait.refused && scene.now < until {
+                    self.round.failed.remove(node);
+                }
             }
             Step::NotPrepared(why) => {
+                wait.refused = true;
                 if self.round.failed.insert(node.clone()) {
                     scene.outputs.push(Output::NotPrepared { node: node.clone(), why });
                 }

@@ -54,6 +54,8 @@ struct Cluster {
     decisions: Vec<Decision>,
     nodes: BTreeMap<NodeName, Node>,
     gone: BTreeSet<NodeName>,
+    /// Nodes whose workers take their time to stop.
+    stopping: BTreeSet<NodeName>,
     orders: Vec<(NodeName, ToNode)>,
     standings: Vec<Standing>,
     /// The incident that was told last.
@@ -90,6 +92,7 @@ impl Cluster {
             decisions: Vec::new(),
             nodes: BTreeMap::new(),
             gone: BTreeSet::new(),
+            stopping: BTreeSet::new(),
             orders: Vec::new(),
             standings: Vec::new(),
             told: None,
@@ -161,7 +164,10 @@ impl Cluster {
             Order::Prepare { ports, .. } => {
                 node.activity = Activity::Preparing(epoch);
                 node.states.clear();
-                Step::Prepared { port: ports.map(|ports| ports.first) }
+                match self.stopping.contains(name) {
+                    true => Step::Stopping,
+                    false => Step::Prepared { port: ports.map(|ports| ports.first) },
+                }
             }
             Order::Commit(assignment) => {
                 node.activity = Activity::Committed(epoch);

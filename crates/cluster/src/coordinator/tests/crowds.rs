@@ -17,6 +17,11 @@ impl Cluster {
         nodes.iter().for_each(|node| self.lose(node));
     }
 
+    /// These nodes answer from now on that they stop their workers.
+    fn stop_slowly(&mut self, nodes: &[&str]) {
+        self.stopping.extend(nodes.iter().map(|node| name(node)));
+    }
+
     fn close(&mut self, text: &str) {
         self.input(Input::Closed { node: name(text) });
     }
@@ -159,4 +164,46 @@ fn a_connection_that_is_closed_late_or_taken_up_again_proves_nothing() {
     cluster.pass(8 * SECOND);
     assert_eq!(cluster.coordinator.figures().evictions, 0);
     assert_eq!(cluster.coordinator.waits_for(), Some(Hold::MassSilence));
+}
+
+/// Three of ten are not heard from a second before workers of the `failing` exit, for `away`, and need a while to stop
+/// their workers when they are back.
+fn come_back_slowly(failing: &[&str], away: Duration, policy: Policy) -> Cluster {
+    let mut cluster = ten(policy);
+    let crowd = &TEN[..3];
+    cluster.stop_slowly(crowd);
+    cluster.lose_all(crowd);
+    cluster.pass(SECOND);
+    failing.iter().for_each(|node| cluster.fail(node, WorkerEnd::Code(1)));
+    cluster.pass(away);
+    assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (2, false));
+    assert_eq!(cluster.coordinator.waits_for(), Some(Hold::MassSilence));
+    cluster.gone.clear();
+    cluster
+}
+
+#[test]
+fn a_crowd_that_comes_back_may_take_its_time_to_stop() {
+    for failing in [&["i", "j"]] {
+        for away in [5, 15, 40].map(|seconds| SECOND * seconds) {
+            let mut cluster = come_back_slowly(failing, away, Policy::default());
+            cluster.pass(20 * SECOND);
+            assert_eq!((cluster.epoch(), cluster.map()), (2, "a b c d e f g h i j".to_owned()));
+            cluster.stopping.clear();
+            cluster.pass(3 * SECOND);
+            assert!(cluster.coordinator.runs(), "{failing:?} {away:?}");
+            assert_eq!(cluster.coordinator.figures().evictions, 0);
+            assert_eq!(cluster.state().failures, BTreeMap::new(), "{failing:?} {away:?}");
+        }
+    }
+}
+
+#[test]
+fn one_of_a_crowd_that_cannot_prepare_or_takes_too_long_is_replaced() {
+    let policy = Policy { prepare_deadline: 8 * SECOND, ..Policy::default() };
+    let mut cluster = come_back_slowly(&["i", "j"], 15 * SECOND, policy);
+    cluster.pass(6 * SECOND);
+    assert_eq!(cluster.coordinator.figures().evictions, 0);
+    cluster.pass(4 * SECOND);
+    assert_eq!((cluster.coordinator.figures().evictions, cluster.coordinator.runs()), (3, true));
 }
