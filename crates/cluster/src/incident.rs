@@ -165,6 +165,10 @@ pub struct Incident {
     /// Whether something that was planned explains all that survivors do: an operator's order, or agents that were
     /// asked to end. Only what is certain has a cause then.
     pub excused: bool,
+    /// Nodes that were heard last before the first failure, and were overdue or had closed their connections until
+    /// the epoch that answers it ran: workers of others that failed as survivors do may have missed them. At most
+    /// [`MAX_SIGNS`].
+    pub missed: BTreeSet<NodeName>,
     /// How it stands.
     pub standing: Standing,
 }
@@ -192,6 +196,7 @@ impl Incident {
             signs: Vec::new(),
             dropped_signs: 0,
             excused: false,
+            missed: BTreeSet::new(),
             standing: Standing::Collecting,
         }
     }
@@ -273,6 +278,21 @@ impl Incident {
         self.dropped_signs == 0 || self.signs.iter().any(|sign| sign.weight() == Weight::Doubt)
     }
 
+    /// Adds nodes to those that may have been missed.
+    pub(crate) fn miss(&mut self, nodes: impl IntoIterator<Item = NodeName>) {
+        let room = MAX_SIGNS.saturating_sub(self.missed.len());
+        self.missed.extend(nodes.into_iter().take(room));
+    }
+
+    /// When the first worker failed, as far as the signs tell.
+    pub(crate) fn failed(&self) -> Option<Moment> {
+        let failed = self.signs.iter().filter_map(|sign| match sign {
+            Sign::WorkerFailed { at, .. } => Some(*at),
+            _ => None,
+        });
+        failed.min()
+    }
+
     /// Nodes whose agents were started anew.
     pub fn restarted(&self) -> impl Iterator<Item = &NodeName> {
         self.signs.iter().filter_map(|sign| match sign {
@@ -281,16 +301,17 @@ impl Incident {
         })
     }
 
-    /// Whether another node than this is silent or hangs, so that a worker that failed as survivors do may have
-    /// missed it.
+    /// Whether another node than this is silent, was missed or hangs, so that a worker that failed as survivors do may
+    /// have missed it.
     fn is_explained_without(&self, node: &NodeName) -> bool {
-        self.signs.iter().any(|sign| match sign {
+        let is_signed = self.signs.iter().any(|sign| match sign {
             Sign::Silent { node: silent } => silent != node,
             Sign::Suspected(verdict) if verdict.kind.is_hang() => {
                 verdict.suspects.node() != Some(node)
             }
             _ => false,
-        })
+        });
+        is_signed || self.missed.iter().any(|missed| missed != node)
     }
 
     /// The node that the job failed for, as far as the signs tell: the first whose worker ended as no

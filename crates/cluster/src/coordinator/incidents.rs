@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::leadership::Leadership;
 use super::{Output, Scene};
 use crate::epoch::Epoch;
-use crate::incident::{Hold, Incident, Sign, Standing};
+use crate::incident::{Cause, Hold, Incident, Sign, Standing};
 use crate::message::Outcome;
 use crate::node::{Bar, NodeName};
 use crate::policy::{Mode, Policy};
 use crate::stored::{Phase, StoredState, Why};
+use crate::time::Moment;
 use crate::verdict::{Verdict, VerdictKind};
 
 /// How often an open incident is looked at, at most.
@@ -58,8 +59,39 @@ impl Leadership {
         let first = incident.signs.is_empty();
         incident.add(scene.now, sign);
         if first {
+            self.note_missed();
             self.tell_incident(scene);
         }
+    }
+
+    /// Notes in the open incident whose failure may explain those of others: nodes that were heard last before, and
+    /// are overdue or whose connections were closed at their ends.
+    pub(super) fn note_missed(&mut self) {
+        let Some(failed) = self.incident.as_ref().and_then(Incident::failed) else { return };
+        let missed = self.members.keys().filter(|node| self.is_missed_since(node, failed));
+        let missed: Vec<NodeName> = missed.cloned().collect();
+        if let Some(incident) = &mut self.incident {
+            incident.miss(missed);
+        }
+    }
+
+    /// The same of one node that goes missing while an epoch is prepared, and the incident that this answers.
+    pub(super) fn miss(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        let failed = self.answered.as_ref().and_then(|(incident, _)| incident.failed());
+        let is_missed = failed.is_some_and(|failed| self.is_missed_since(node, failed));
+        if let Some((incident, _)) = self.answered.as_mut().filter(|_| is_missed) {
+            incident.miss([node.clone()]);
+            self.withdraw_charge(scene);
+        }
+    }
+
+    fn is_missed_since(&self, node: &NodeName, failed: Moment) -> bool {
+        let member = self.members.get(node).filter(|member| member.heard() < failed);
+        let is_gone = member.is_some_and(|member| member.closed || self.overdue.contains(node));
+        is_gone
+            && self.has_slot(node)
+            && !self.finished.contains(node)
+            && !self.leaving.contains_key(node)
     }
 
     /// Tells how the open incident stands, and with which signs.
@@ -88,7 +120,7 @@ impl Leadership {
 
     /// Takes a failure of the epoch that is over into its incident, which was answered before that was
     /// told. Whoever was killed first is the cause, and need not have been heard first.
-    pub(super) fn sign_late(&mut self, scene: &Scene<'_>, sign: Sign) {
+    pub(super) fn sign_late(&mut self, scene: &mut Scene<'_>, sign: Sign) {
         let Some((incident, news)) = &mut self.answered else { return };
         incident.add(scene.now, sign);
         *news = true;
@@ -96,6 +128,32 @@ impl Leadership {
         let ordered = self.is_ordered;
         if let Some(cause) = cause.filter(|cause| !ordered && self.has_slot(&cause.node)) {
             self.charge = Some(cause);
+        } else {
+            self.withdraw_charge(scene);
+        }
+    }
+
+    /// The same of a node that has fallen silent since.
+    pub(super) fn silent_late(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
+        if let Some((incident, news)) = &mut self.answered {
+            incident.add(scene.now, Sign::Silent { node: node.clone() });
+            *news = true;
+            self.withdraw_charge(scene);
+        }
+    }
+
+    /// Charges nobody any more who was only likely to be the cause, where the signs that have come since do not
+    /// say so. An agent that was restarted meanwhile is among no signs.
+    fn withdraw_charge(&mut self, scene: &mut Scene<'_>) {
+        let Some((incident, news)) = &mut self.answered else { return };
+        let cause = incident.root_cause();
+        let is_withdrawn = |charge: &mut Cause| {
+            let is_cause = cause.as_ref().is_some_and(|cause| cause.node == charge.node);
+            !charge.certain && !is_cause && !self.restarted.contains(&charge.node)
+        };
+        if self.charge.take_if(is_withdrawn).is_some() {
+            *news = false;
+            scene.outputs.push(Output::Incident(Box::new(incident.clone())));
         }
     }
 

@@ -150,7 +150,7 @@ impl Leadership {
         match input {
             Input::Node(message) => self.hear(scene, message),
             Input::Closed { node } => {
-                self.closed(&node);
+                self.closed(scene, &node);
                 self.ahead_closed(scene, &node);
             }
             Input::Verdicts { epoch, verdicts } => self.suspect(scene, epoch, verdicts),

@@ -125,10 +125,11 @@ impl Leadership {
 
     /// A node's connection was closed at its end. While it was heard just before, no timeout can have done
     /// that: its agent is gone, or comes back by another.
-    pub(super) fn closed(&mut self, node: &NodeName) {
+    pub(super) fn closed(&mut self, scene: &mut Scene<'_>, node: &NodeName) {
         let is_overdue = self.overdue.contains(node);
         if let Some(member) = self.members.get_mut(node).filter(|_| !is_overdue) {
             member.closed = true;
+            self.miss(scene, node);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::incident::{Cause, Sign};
 use crate::message::{Activity, FromNode, FromNodeBody, Order, Registration, Report};
 use crate::node::{Bar, HostAddress, Incarnation, NodeName};
 use crate::observation::{WorkerEnd, WorkerObservation, WorkerState};
-use crate::policy::Policy;
+use crate::policy::{self, Policy};
 use crate::rank::{Rank, Slot, WorkersPerNode};
 use crate::stored::Phase;
 use crate::time::Moment;
@@ -66,9 +66,9 @@ impl Member {
     }
 }
 
-/// How long a node may be unheard before it is overdue: three fifths of the keep-alive.
+/// How long a node may be unheard before it is overdue.
 pub(super) fn overdue_after(policy: &Policy) -> Duration {
-    policy.keep_alive * 3 / 5
+    policy::overdue_after(policy.keep_alive)
 }
 
 impl Leadership {
@@ -256,7 +256,7 @@ impl Leadership {
     }
 
     /// A report of the epoch that was just decided to be over, sent before the node knew that.
-    fn report_late(&mut self, scene: &Scene<'_>, node: &NodeName, report: &Report) {
+    fn report_late(&mut self, scene: &mut Scene<'_>, node: &NodeName, report: &Report) {
         let answered = self.answered.as_ref().map(|(incident, _)| incident.epoch);
         if answered.is_none() || report.activity.running() != answered {
             return;
@@ -382,7 +382,8 @@ impl Leadership {
                 self.looks.insert((overdue, node));
             } else if scene.now < silent {
                 self.looks.insert((silent, node.clone()));
-                self.overdue.insert(node);
+                self.overdue.insert(node.clone());
+                self.miss(scene, &node);
             } else {
                 member.silent = true;
                 self.overdue.insert(node.clone());
@@ -401,10 +402,7 @@ impl Leadership {
         match self.state.phase {
             Phase::Preparing => {
                 self.round.lose(node);
-                if let Some((incident, news)) = &mut self.answered {
-                    incident.add(scene.now, Sign::Silent { node: node.clone() });
-                    *news = true;
-                }
+                self.silent_late(scene, node);
             }
             Phase::Committed(_) if !self.finished.contains(node) => {
                 self.sign(scene, Sign::Silent { node: node.clone() });

@@ -48,13 +48,23 @@ impl Incidents {
         }
     }
 
-    /// Takes in how an incident stands, and returns what is to be kept of it.
-    pub(super) fn stands(&mut self, clock: &Clock, incident: &Incident) -> IncidentRecord {
+    /// Takes in how an incident stands, and returns what is to be kept of it; and to whom it was put down when it was
+    /// answered, if it is to nobody any more.
+    pub(super) fn stands(
+        &mut self,
+        clock: &Clock,
+        incident: &Incident,
+    ) -> (IncidentRecord, Option<String>) {
         let file = self.files.entry(incident.id).or_default();
-        let evicted = file.content.incident.take().map(|former| former.evicted);
+        let former = file.content.incident.take().unwrap_or_default();
         let mut told = encode::incident(incident, &|moment| clock.unix_ms(moment));
-        told.evicted = evicted.unwrap_or_default();
+        let was_answered = former.standing() == message::IncidentStanding::Answered;
+        let withdrawn = former.cause.filter(|_| was_answered && told.cause.is_none());
+        told.evicted = former.evicted;
         file.content.incident = Some(told);
+        if withdrawn.is_some() {
+            file.forget_likely_crashes();
+        }
         file.open = matches!(incident.standing, Standing::Collecting | Standing::Held(_));
         if file.content.verdicts.is_empty()
             && let Some((epoch, verdicts, matrix)) = &self.last_look
@@ -67,7 +77,7 @@ impl Incidents {
         while self.files.len() > MAX_KEPT_INCIDENTS {
             self.files.pop_first();
         }
-        record
+        (record, withdrawn)
     }
 
     /// Takes in who was taken out of its slot for an incident.
@@ -102,9 +112,7 @@ impl Incidents {
                 [one] => Some(one.as_str().to_owned()),
                 _ => None,
             };
-            // What the way of ending tells is sure; what only the order of failures told is not.
-            let crash = message::VerdictKind::Crash;
-            file.content.verdicts.retain(|held| held.kind() != crash || held.confidence >= 1.0);
+            file.forget_likely_crashes();
         }
         let silent: Vec<_> = nodes.iter().map(|node| silent(node, unix_ms)).collect();
         file.explain(&silent, None);
@@ -171,6 +179,12 @@ impl File {
     /// Whether the incident is of this epoch.
     fn is_of(&self, epoch: Epoch) -> bool {
         self.content.incident.as_ref().is_some_and(|told| told.epoch == epoch.number())
+    }
+
+    /// Keeps of crashes what the way of ending tells, which is sure; what only the order of failures told is not.
+    fn forget_likely_crashes(&mut self) {
+        let crash = message::VerdictKind::Crash;
+        self.content.verdicts.retain(|held| held.kind() != crash || held.confidence >= 1.0);
     }
 
     /// Adds what was seen. What was seen before and is not any more explains the incident too.
@@ -288,6 +302,30 @@ mod tests {
         let last = Seen { incident: Some(id(2)), ..look(3, "next") };
         assert_eq!(incidents.saw(&clock, &last), None);
         assert_eq!(suspects(&incidents, 2), all("present"));
+    }
+
+    #[test]
+    fn who_is_not_the_cause_any_more_is_named_by_no_verdict() {
+        let node = |text: &str| NodeName::new(text).unwrap();
+        let (clock, mut incidents) = (Clock::start(), Incidents::default());
+        let id = IncidentId { term: Term::new(1), number: 1 };
+        let mut incident = Incident::new(id, Epoch::new(1), Moment::from_ns(0));
+        let (end, at) = (WorkerEnd::Code(1), Moment::from_ns(0));
+        let sign = Sign::WorkerFailed { node: node("survivor"), rank: Rank(0), end, at };
+        incident.add(Moment::from_ns(0), sign);
+        assert_eq!(incidents.stands(&clock, &incident).1, None);
+        incident.standing = Standing::Answered(Epoch::new(2));
+        assert_eq!(incidents.stands(&clock, &incident).1, None);
+        let mut seen = look(1, "survivor");
+        (seen.verdicts[0].kind, seen.verdicts[0].confidence) = (VerdictKind::Crash, 0.7);
+        incidents.saw(&clock, &Seen { incident: Some(id), ..seen });
+        assert_eq!(incidents.get("1-1").unwrap().verdicts.len(), 1);
+        incident.add(Moment::from_ns(9), Sign::Silent { node: node("dead") });
+        let withdrawn = incidents.stands(&clock, &incident).1;
+        assert_eq!(withdrawn.as_deref(), Some("survivor"));
+        let found = incidents.get("1-1").unwrap();
+        assert_eq!((found.verdicts, found.incident.unwrap().cause), (vec![], None));
+        assert_eq!(incidents.stands(&clock, &incident).1, None, "it is said once");
     }
 
     #[test]

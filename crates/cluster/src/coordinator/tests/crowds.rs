@@ -184,7 +184,7 @@ fn come_back_slowly(failing: &[&str], away: Duration, policy: Policy) -> Cluster
 
 #[test]
 fn a_crowd_that_comes_back_may_take_its_time_to_stop() {
-    for failing in [&["i", "j"]] {
+    for failing in [&["i"][..], &["i", "j"]] {
         for away in [5, 15, 40].map(|seconds| SECOND * seconds) {
             let mut cluster = come_back_slowly(failing, away, Policy::default());
             cluster.pass(20 * SECOND);
@@ -206,4 +206,50 @@ fn one_of_a_crowd_that_cannot_prepare_or_takes_too_long_is_replaced() {
     assert_eq!(cluster.coordinator.figures().evictions, 0);
     cluster.pass(4 * SECOND);
     assert_eq!((cluster.coordinator.figures().evictions, cluster.coordinator.runs()), (3, true));
+}
+
+#[test]
+fn who_is_silent_when_a_survivor_exits_takes_the_blame_off_it() {
+    // For how long one is not heard before and after another's worker exits, and whether its connection was closed
+    // at its end; whether the other is charged.
+    let cases = [
+        (1, 10, false, false),
+        // It is overdue, and never silent.
+        (2, 1, false, false),
+        (0, 3, false, false),
+        (0, 1, true, false),
+        (0, 1, false, true),
+    ];
+    for (before, after, closed, charged) in cases {
+        let mut cluster = ten(Policy { eviction_budget: 0, ..Policy::default() });
+        cluster.lose("a");
+        if closed {
+            cluster.close("a");
+        }
+        cluster.pass(SECOND * before);
+        cluster.fail("b", WorkerEnd::Code(1));
+        cluster.pass(SECOND * after);
+        cluster.gone.clear();
+        cluster.pass(5 * SECOND);
+        let case = format!("{before} s, {after} s, closed: {closed}");
+        assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (2, true), "{case}");
+        assert_eq!(cluster.state().failures.contains_key(&name("b")), charged, "{case}");
+        let cause = cluster.told.as_ref().and_then(Incident::root_cause);
+        assert_eq!(cause.is_some(), charged, "{case}");
+    }
+}
+
+#[test]
+fn who_was_only_likely_to_be_the_cause_is_charged_no_more_when_another_reports_late() {
+    let mut cluster = ten(Policy::default());
+    // Its report is on its way, and so it obeys later.
+    cluster.lose("c");
+    cluster.fail("b", WorkerEnd::Code(1));
+    cluster.pass(SECOND);
+    assert_eq!((cluster.epoch(), cluster.coordinator.runs()), (2, false));
+    cluster.fail("c", WorkerEnd::Code(1));
+    cluster.gone.clear();
+    cluster.pass(3 * SECOND);
+    assert!(cluster.coordinator.runs());
+    assert_eq!(cluster.state().failures, BTreeMap::new());
 }

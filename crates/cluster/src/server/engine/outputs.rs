@@ -61,12 +61,18 @@ impl Engine {
     }
 
     fn tell_incident(&mut self, now: Moment, incident: &Incident) {
-        let record = self.incidents.stands(&self.clock, incident);
+        let (record, withdrawn) = self.incidents.stands(&self.clock, incident);
         self.store.keep(record);
         let cause = incident.root_cause().map(|cause| format!(", put down to {}", cause.node));
         let (id, cause) = (incident.id, cause.unwrap_or_default());
         let explain = format!("`telltale cluster explain {id}` tells why");
         match &incident.standing {
+            Standing::Answered(_) if withdrawn.is_some() => {
+                let former = withdrawn.unwrap_or_default();
+                log::warn(&format!(
+                    "incident {id} is not put down to {former} any more; {explain}"
+                ));
+            }
             Standing::Collecting => {
                 log::warn(&format!("incident {id} in epoch {}", incident.epoch))
             }
