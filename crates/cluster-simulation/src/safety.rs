@@ -55,8 +55,8 @@ pub(crate) struct Safety {
     ordered_out: BTreeSet<NodeName>,
     /// Until when a node that has left in order may lose its slot for that.
     left: BTreeMap<NodeName, TrueTime>,
-    /// Whether nobody ever fails, so that nobody may be charged.
-    nobody_fails: bool,
+    /// Whether nobody ever fails, or something else explains it, so that nobody may be charged.
+    nobody_is_charged: bool,
     /// Whether a failure began the present epoch, and no order was given since.
     failed: bool,
 }
@@ -83,7 +83,10 @@ impl Safety {
             ordered_until: TrueTime::default(),
             ordered_out: BTreeSet::new(),
             left: BTreeMap::new(),
-            nobody_fails: matches!(scenario.kinds, Kinds::PlannedReruns | Kinds::CrowdCut),
+            nobody_is_charged: matches!(
+                scenario.kinds,
+                Kinds::PlannedReruns | Kinds::CrowdCut | Kinds::CrowdCutAmongFailures
+            ),
             failed: false,
         }
     }
@@ -173,9 +176,9 @@ impl Safety {
         }
     }
 
-    /// Nobody is charged where nobody fails.
+    /// Nobody is charged where nobody may be.
     fn charged(&mut self, now: TrueTime, former: &StoredState, state: &StoredState) {
-        if !self.nobody_fails {
+        if !self.nobody_is_charged {
             return;
         }
         for (node, count) in &state.failures {

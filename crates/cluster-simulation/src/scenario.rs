@@ -27,6 +27,8 @@ pub struct Scenario {
     pub troubles: u32,
     /// Which kinds of things go wrong.
     pub kinds: Kinds,
+    /// How long workers take to stop, at least and at most.
+    pub stopping: [Duration; 2],
     /// How long the job takes once all ranks run; it never ends without.
     pub work: Option<Duration>,
 }
@@ -43,6 +45,9 @@ pub enum Kinds {
     /// Several nodes with a slot are cut off from the coordinators at once, for less than a minute. Their
     /// workers go on.
     CrowdCut,
+    /// The same, or they stand still for as long, while workers of one or two others exit as survivors do. Workers
+    /// take seconds to stop, and notice nothing of each other.
+    CrowdCutAmongFailures,
     /// Several nodes with a slot lose power at once, for ever.
     CrowdDeath,
     /// An operator puts an older copy in the place of the store, or an empty one, and the newest back at the end of
@@ -109,6 +114,7 @@ impl Scenario {
             troubled: Duration::from_secs(30),
             troubles: count(&mut random, 0, 12),
             kinds: Kinds::All,
+            stopping: [Duration::from_millis(5), Duration::from_millis(300)],
             work,
         }
     }
@@ -157,6 +163,20 @@ impl Scenario {
         };
         let job = Job { slots: 8, ..plain.job };
         Self { kinds, job, policy, spares: 4, troubled: Duration::from_secs(80), ..plain }
+    }
+
+    /// The same crowd of which workers take longer to stop than it takes until a crowd that is back is acted on.
+    #[must_use]
+    pub fn crowd_that_stops_slowly(seed: u64) -> Self {
+        let crowd = Self::crowd(seed, Kinds::CrowdCutAmongFailures);
+        let prepare_deadline = Policy::default().prepare_deadline;
+        Self {
+            policy: Policy { prepare_deadline, ..crowd.policy },
+            agent: AgentPolicy { stop_grace: AgentPolicy::default().stop_grace, ..crowd.agent },
+            stopping: [Duration::from_secs(6), Duration::from_secs(12)],
+            troubled: Duration::from_secs(100),
+            ..crowd
+        }
     }
 
     /// How long after everything is mended the job must run again: everybody who was frozen or cut

@@ -136,8 +136,8 @@ impl World {
                 self.start(index, epoch, local, &environment);
             }
             AgentOutput::Terminate { epoch, local } => {
-                let wait =
-                    self.random.duration(Duration::from_millis(5), Duration::from_millis(300));
+                let [least, most] = self.scenario.stopping;
+                let wait = self.random.duration(least, most);
                 // One in ten does not heed the signal.
                 if self.random.happens(0.9) {
                     self.signal(index, (epoch, local), wait, TERMINATE);

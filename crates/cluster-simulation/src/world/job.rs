@@ -8,6 +8,7 @@ use telltale_cluster::rank::Rank;
 use telltale_cluster::stored::{Phase, StoredState};
 
 use super::{Event, World};
+use crate::scenario::Kinds;
 
 /// How the job is doing.
 #[derive(Debug, Default)]
@@ -112,6 +113,9 @@ impl World {
 
     /// When a worker fails, those that it talked to fail soon after.
     pub(super) fn echo(&mut self, epoch: Epoch) {
+        if self.scenario.kinds == Kinds::CrowdCutAmongFailures {
+            return;
+        }
         for host in 0..self.hosts.len() {
             let peers = self.hosts[host].processes.iter();
             let peers: Vec<u64> =

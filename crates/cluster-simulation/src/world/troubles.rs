@@ -98,7 +98,7 @@ impl World {
             self.plan_reruns();
         } else if self.scenario.kinds == Kinds::StoreBehind {
             self.plan_stale_store();
-        } else if self.scenario.kinds == Kinds::CrowdCut {
+        } else if matches!(self.scenario.kinds, Kinds::CrowdCut | Kinds::CrowdCutAmongFailures) {
             self.after(Duration::from_secs(10), Event::Trouble(Trouble::TheOne));
         } else if !matches!(self.scenario.kinds, Kinds::All | Kinds::Coordinators) {
             let mut before = Duration::from_millis(1);
@@ -269,14 +269,15 @@ impl World {
 
     fn the_one_trouble(&mut self) {
         let busy = (0..self.hosts.len()).filter(|host| !self.hosts[*host].processes.is_empty());
-        let busy: Vec<usize> = busy.collect();
+        let mut busy: Vec<usize> = busy.collect();
         let Some(chosen) = self.random.index(busy.len()) else { return };
         let host = busy[chosen];
-        if matches!(self.scenario.kinds, Kinds::CrowdCut | Kinds::CrowdDeath) {
-            self.lose_a_crowd(busy);
-            return;
-        }
         match self.scenario.kinds {
+            Kinds::CrowdCut | Kinds::CrowdDeath => self.lose_a_crowd(&mut busy),
+            Kinds::CrowdCutAmongFailures => {
+                self.lose_a_crowd(&mut busy);
+                self.fail_beside_it(busy);
+            }
             Kinds::OneDeath => self.host_dies(host, None),
             Kinds::OneDeparture => self.agent_leaves(host, FOR_EVER),
             Kinds::OneFreeze => self.pause_host(host, None),
@@ -286,13 +287,15 @@ impl World {
         }
     }
 
-    /// More than a fifth of the hosts are gone at once.
-    fn lose_a_crowd(&mut self, mut busy: Vec<usize>) {
+    /// More than a fifth of the hosts are gone at once, and are not among the busy any more.
+    fn lose_a_crowd(&mut self, busy: &mut Vec<usize>) {
         let dies = self.scenario.kinds == Kinds::CrowdDeath;
         // As many spares as there are take the places of the dead.
         let most = if dies { 4 } else { busy.len().saturating_sub(1) };
         let count = 3 + self.random.index(most.saturating_sub(2)).unwrap_or(0);
         let lasts = self.random.duration(Duration::from_secs(6), Duration::from_secs(58));
+        let stands_still =
+            self.scenario.kinds == Kinds::CrowdCutAmongFailures && self.random.happens(0.5);
         for _ in 0..count {
             let Some(chosen) = self.random.index(busy.len()) else { return };
             let host = busy.swap_remove(chosen);
@@ -300,10 +303,25 @@ impl World {
                 self.host_dies(host, None);
                 continue;
             }
+            if stands_still {
+                self.pause_host(host, Some(lasts));
+                continue;
+            }
             let seats = (0..self.seats.len()).map(Place::Seat);
             let host = Place::Host(host);
             let ways: Vec<_> = seats.flat_map(|seat| [(seat, host), (host, seat)]).collect();
             self.cut(&ways, lasts);
+        }
+    }
+
+    /// Workers of one or two hosts that are left exit, before a crowd is known to be silent or after.
+    fn fail_beside_it(&mut self, mut left: Vec<usize>) {
+        for _ in 0..1 + self.random.below(2) {
+            let Some(chosen) = self.random.index(left.len()) else { return };
+            let host = left.swap_remove(chosen);
+            let wait = self.random.duration(Duration::from_millis(1), Duration::from_secs(8));
+            let exit = Exit::Code(1);
+            self.after(wait, Event::Trouble(Trouble::WorkerFails { host, exit }));
         }
     }
 

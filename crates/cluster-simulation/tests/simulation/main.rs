@@ -103,6 +103,17 @@ fn a_crowd_that_is_cut_off_is_held() {
     check("a_crowd_that_is_cut_off", telltale_harness::rounds(100, 2000), scenario, undisturbed);
 }
 
+/// The same while workers of others exit, and those of the crowd take longer to stop than it takes until a crowd that
+/// is back is acted on: the job is restarted once, with everybody, and nobody is charged.
+#[test]
+fn a_crowd_that_comes_back_among_failures_is_waited_for() {
+    let undisturbed = |summary: &Summary| {
+        (summary.epochs, summary.processes, summary.evictions, summary.charges) == (2, 32, 0, 0)
+    };
+    let rounds = telltale_harness::rounds(100, 2000);
+    check("a_crowd_that_comes_back", rounds, Scenario::crowd_that_stops_slowly, undisturbed);
+}
+
 /// A crowd that is dead is replaced after the timeout of mass silence, and not before.
 #[test]
 fn a_crowd_that_is_dead_is_replaced_after_its_timeout() {

@@ -82,6 +82,42 @@ fn a_crowd_that_stands_still_for_a_while_is_held_and_reported() {
     job.finish();
 }
 
+/// Takes longer to stop than it takes until a crowd that is back would be acted on; in the first epoch it exits when
+/// its rank is to fail.
+const SLOW_TO_STOP: [&str; 3] = [
+    "bash",
+    "-c",
+    "trap 'sleep 8; exit 0' TERM; echo pid $$; until test -e $STATE/finish; do \
+     test -e $STATE/fail-$RANK-$TELLTALE_EPOCH && exit 1; sleep 0.1 & wait $!; done",
+];
+
+#[test]
+fn a_crowd_that_is_back_may_take_its_time_to_stop_and_takes_the_blame_off_a_survivor() {
+    let mut job = Job::with_policy(6, &SLOW_TO_STOP, "");
+    NODES.into_iter().for_each(|node| job.add_patiently(node, &[]));
+    (0..).zip(NODES).for_each(|(rank, node)| drop(job.worker(node, 1, rank)));
+    for spare in SPARES {
+        job.add_patiently(spare, &[]);
+        job.wait_attends(spare);
+    }
+    let agents = stop(&job, &NODES[..3]);
+    fs::write(job.path("fail-5-1"), "").expect("a scratch file");
+    wait_held(&job);
+    assert_eq!(job.json(&["status"])["epoch"], 2, "{}", job.coordinator_log());
+    agents.iter().for_each(|agent| signal(*agent, Signal::CONT));
+    wait_until("the job to run again", PATIENCE, || job.json(&["status"])["runs"] == true);
+    let status = job.json(&["status"]);
+    assert_eq!(
+        (&status["epoch"], &status["counted_evictions"]),
+        (&2.into(), &0.into()),
+        "{status} {}",
+        job.coordinator_log()
+    );
+    NODES.iter().for_each(|node| assert_eq!(job.node(node)["failures"], 0, "{node}"));
+    assert!(job.json(&["incidents"])[0]["cause"].is_null(), "{}", job.json(&["incidents"]));
+    job.finish();
+}
+
 #[test]
 fn a_crowd_that_stays_silent_is_replaced_after_its_timeout() {
     let job = at_work("mass_silence_timeout_seconds = 8\n");
