@@ -210,7 +210,7 @@ fn each_transfer_is_told_to_the_agent_in_the_form_that_it_takes() {
                     }
                 }
                 Told::Checkpoint { finished, .. } => checkpoints += usize::from(finished),
-                told @ Told::Group { .. } => panic!("{told:?}"),
+                told => panic!("{told:?}"),
             }
         }
     }

@@ -95,7 +95,10 @@ const SLOW_TO_STOP: [&str; 3] = [
 fn a_crowd_that_is_back_may_take_its_time_to_stop_and_takes_the_blame_off_a_survivor() {
     let mut job = Job::with_policy(6, &SLOW_TO_STOP, "");
     NODES.into_iter().for_each(|node| job.add_patiently(node, &[]));
-    (0..).zip(NODES).for_each(|(rank, node)| drop(job.worker(node, 1, rank)));
+    for (rank, node) in (0..).zip(NODES) {
+        // It has a process id once it runs.
+        job.worker(node, 1, rank);
+    }
     for spare in SPARES {
         job.add_patiently(spare, &[]);
         job.wait_attends(spare);
