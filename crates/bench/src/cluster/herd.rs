@@ -253,8 +253,7 @@ impl Node {
             })
             .collect();
         let edges = (1..=EDGES).map(|far| edge(first, far, nodes, done)).collect();
-        let observation =
-            Observation { workers, progress, edges, waits: Vec::new(), excused: false };
+        let observation = Observation { workers, progress, edges, ..Observation::default() };
         self.message(FromNodeBody::Report(Report { activity, observation }))
     }
 }
