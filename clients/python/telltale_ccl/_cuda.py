@@ -9,11 +9,13 @@ device is left alone.
 
 import collections
 import functools
+import itertools
 import threading
 import time
 
 MOST_PENDING = 2048
 MOST_FREE = 512
+MOST_LOOKED_AT = 32
 PENDING_NS = 60 * 10**9
 # An event's distance from the base is a `float` of milliseconds: after 30 s it is still of 2 us.
 BASE_NS = 30 * 10**9
@@ -141,7 +143,8 @@ class Devices:
     def _tensor(self, values, depth):
         """A tensor on a device, or else any."""
         found = None
-        for one in values.values() if isinstance(values, dict) else values:
+        values = values.values() if isinstance(values, dict) else values
+        for one in itertools.islice(values, MOST_LOOKED_AT):
             if depth and isinstance(one, (tuple, list, dict)):
                 one = self._tensor(one, depth - 1)
             if isinstance(one, self._tensor_type):

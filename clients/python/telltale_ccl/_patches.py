@@ -192,6 +192,7 @@ def _patch_wait(c10d):
             spans.cut(mark, end_ns)
         return outcome
 
+    setattr(waited, WRAPPED, wait)
     try:
         work.wait = waited
     except (AttributeError, TypeError):

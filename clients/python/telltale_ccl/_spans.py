@@ -268,17 +268,17 @@ in_graph_task = _no_graph_task
 class Named:
     """A span that a script opens itself."""
 
-    __slots__ = ("_name", "_span")
+    __slots__ = ("_name", "_opened")
 
     def __init__(self, name):
         self._name = str(name)[:MOST_NAME] or "compute"
-        self._span = None
+        self._opened = []
 
     def __enter__(self):
-        self._span = _SPANS.begin_named(self._name, latest_clock())
+        self._opened.append(_SPANS.begin_named(self._name, latest_clock()))
 
     def __exit__(self, *_):
-        span, self._span = self._span, None
+        span = self._opened.pop() if self._opened else None
         if span is not None:
             _SPANS.end(span)
 

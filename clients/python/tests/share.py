@@ -21,7 +21,7 @@ WARM_UP = 100
 STEPS = 400
 BLOCKS, BLOCK = 40, 20
 WIDTH = int(sys.argv[1]) if len(sys.argv) > 1 else 512
-WRAPPED = "__wrapped__"
+WRAPPED = "__telltale_ccl__"
 
 
 class Shim:
@@ -33,7 +33,9 @@ class Shim:
         places += [(torch.nn.Module, "__call__"), (torch.autograd, "backward")]
         places += [(torch.optim.SGD, "step")]
         places += [(DistributedDataParallel, "_distributed_broadcast_coalesced")]
-        self.places = [(place, name, getattr(place, name)) for place, name in places]
+        places = [(place, name, getattr(place, name)) for place, name in places]
+        # Some are left alone with `TELLTALE_CCL_SPANS=0`.
+        self.places = [place for place in places if hasattr(place[2], WRAPPED)]
 
     def put(self, is_there):
         for place, name, wrapper in self.places:

@@ -411,6 +411,18 @@ class Waits(unittest.TestCase):
         lines = spans_of(lambda: Labelled()(torch.ones(4, 16)))
         self.assertEqual([line["name"] for line in lines], ["forward", "attention", "forward"])
 
+    def test_a_named_span_may_be_within_itself(self):
+        def run():
+            span = telltale_ccl.compute("own")
+            with span, span:
+                pass
+            with telltale_ccl.compute("x" * 100):
+                model()(torch.ones(4, 16))
+            model()(torch.ones(4, 16))
+
+        names = [line["name"] for line in spans_of(run)]
+        self.assertEqual(names[-2:], ["x" * 64, "forward"])
+
     def test_the_waits_of_ddp_are_in_no_rank_s_spans(self):
         with Agent() as agent, socket.socket() as free:
             free.bind(("127.0.0.1", 0))
