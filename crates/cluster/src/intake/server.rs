@@ -268,11 +268,7 @@ impl Socket {
         match self {
             Self::Loopback(listener) => {
                 let stream = accept_on(listener).await?;
-                let user = peer_user::user_of(&stream).unwrap_or_else(|error| {
-                    log::debug(|| format!("cannot tell which user connects: {error}"));
-                    None
-                });
-                Ok(Accepted { stream: Stream::Tcp(stream), peer: Peer::Loopback(user) })
+                Ok(Accepted { stream: Stream::Tcp(stream), peer: Peer::Loopback(None) })
             }
             Self::Open { listener, tls } => {
                 let stream = accept_on(listener).await?;
@@ -295,6 +291,19 @@ impl Socket {
     }
 }
 
+impl Accepted {
+    /// Asks which user has connected by the loopback.
+    async fn find_user(&mut self) {
+        let (Stream::Tcp(stream), Peer::Loopback(user)) = (&self.stream, &mut self.peer) else {
+            return;
+        };
+        *user = peer_user::user_of(stream).await.unwrap_or_else(|error| {
+            log::debug(|| format!("cannot tell which user connects: {error}"));
+            None
+        });
+    }
+}
+
 async fn accept_on(listener: &TcpListener) -> std::io::Result<TcpStream> {
     let (stream, _) = listener.accept().await?;
     // Answers are written at once; waiting for more would only delay them.
@@ -313,7 +322,9 @@ async fn accept(socket: Socket, router: Router, slots: Slots, stop: watch::Recei
             Some(_) = running.join_next() => continue,
         };
         match accepted {
-            Ok(accepted) => {
+            Ok(mut accepted) => {
+                // Not before: whoever stops waiting for a connection has taken none.
+                accepted.find_user().await;
                 // Without a slot it is closed, and its client may try again.
                 let Some(slot) = slots.of(accepted.peer) else { continue };
                 running.spawn(connection::drive(accepted, router.clone(), slot, stop.clone()));

@@ -124,7 +124,7 @@ fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<
     let tls = entrance.access.tls.as_ref().map(|tls| tls.acceptor(spoken));
     let asks_nothing = entrance.access.asks_nothing();
     tokio::spawn(async move {
-        let is_stranger = asks_nothing && is_of_another_user(&bytes);
+        let is_stranger = asks_nothing && is_of_another_user(&bytes).await;
         let bytes = match (bytes, tls) {
             (Bytes::Tcp(stream), Some(acceptor)) => match shake_hands(stream, &acceptor).await {
                 Ok(bytes) => bytes,
@@ -147,9 +147,9 @@ fn admit(bytes: Bytes, entrance: &Entrance, to_server: &mpsc::Sender<io::Result<
 
 /// Whether a connection comes from another user of this machine than root and our own, or cannot be
 /// told to come from one of them.
-fn is_of_another_user(bytes: &Bytes) -> bool {
+async fn is_of_another_user(bytes: &Bytes) -> bool {
     let Bytes::Tcp(stream) = bytes else { return false };
-    match peer_user::user_of(stream) {
+    match peer_user::user_of(stream).await {
         Ok(user) => user.is_none_or(|user| !is_ours(user)),
         Err(error) => {
             log::debug(|| format!("cannot tell which user connects: {error}"));

@@ -28,11 +28,11 @@ const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
 impl AccessPolicy {
     /// Who is at the other end of a TCP connection that was just accepted, before it shows a token.
-    pub fn tcp_caller(&self, socket: impl AsFd) -> Caller {
+    pub async fn tcp_caller(&self, socket: impl AsFd) -> Caller {
         if !self.knows_loopback {
             return Caller::Anonymous;
         }
-        match peer_user::user_of(socket) {
+        match peer_user::user_of(socket).await {
             Ok(Some(uid)) => Caller::Loopback { uid },
             Ok(None) => Caller::Anonymous,
             Err(error) => {

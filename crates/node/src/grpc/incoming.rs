@@ -40,12 +40,16 @@ enum Transport {
     Tcp(TcpStream),
 }
 
+/// Finds out who has connected.
+type Knowing = Pin<Box<dyn Future<Output = (Transport, Caller)> + Send + Sync>>;
+
 /// The connections that are let in.
-#[derive(Debug)]
 pub(super) struct Incoming {
     source: Source,
     gate: Arc<Gate>,
     policy: Arc<AccessPolicy>,
+    /// The connection that came last, while its caller is not known.
+    knowing: Option<Knowing>,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -63,28 +67,39 @@ pub(super) struct Connection {
 
 impl Incoming {
     pub(super) fn new(source: Source, gate: Arc<Gate>, policy: Arc<AccessPolicy>) -> Self {
-        Self { source, gate, policy, pause: None }
+        Self { source, gate, policy, knowing: None, pause: None }
     }
 
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(Transport, Caller)>> {
-        Poll::Ready(match &self.source {
-            Source::Unix(listener) => {
-                ready!(listener.poll_accept(context)).and_then(|(stream, _)| {
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(Transport, Caller)>> {
+        if self.knowing.is_none() {
+            match &self.source {
+                Source::Unix(listener) => {
+                    let (stream, _) = ready!(listener.poll_accept(context))?;
                     let caller = Caller::of_socket(&stream)?;
-                    Ok((Transport::Unix(stream), caller))
-                })
-            }
-            Source::Tcp(listener, caller) => {
-                ready!(listener.poll_accept(context)).and_then(|(stream, _)| {
+                    return Poll::Ready(Ok((Transport::Unix(stream), caller)));
+                }
+                Source::Tcp(listener, caller) => {
+                    let (stream, _) = ready!(listener.poll_accept(context))?;
                     stream.set_nodelay(true)?;
-                    let caller = match caller {
-                        Caller::Anonymous => self.policy.tcp_caller(&stream),
-                        known => known.clone(),
-                    };
-                    Ok((Transport::Tcp(stream), caller))
-                })
+                    if *caller != Caller::Anonymous {
+                        return Poll::Ready(Ok((Transport::Tcp(stream), caller.clone())));
+                    }
+                    let policy = Arc::clone(&self.policy);
+                    self.knowing = Some(Box::pin(async move {
+                        let caller = policy.tcp_caller(&stream).await;
+                        (Transport::Tcp(stream), caller)
+                    }));
+                }
             }
-        })
+        }
+        match &mut self.knowing {
+            Some(knowing) => {
+                let known = ready!(knowing.as_mut().poll(context));
+                self.knowing = None;
+                Poll::Ready(Ok(known))
+            }
+            None => Poll::Pending,
+        }
     }
 
     /// A connection, if there is room for its caller; otherwise it is closed at once.

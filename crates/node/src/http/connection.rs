@@ -47,17 +47,18 @@ pub(super) async fn accept(
     loop {
         let taken = tokio::select! {
             _ = stopping.wait_for(|stop| *stop) => break,
-            taken = take(&socket, connections.policy()) => taken,
+            taken = take(&socket) => taken,
             Some(_) = running.join_next() => continue,
         };
-        let (stream, caller) = match taken {
-            Ok(taken) => taken,
+        let stream = match taken {
+            Ok(stream) => stream,
             Err(error) => {
                 log::debug(|| format!("an HTTP connection could not be accepted: {error}"));
                 tokio::time::sleep(EXHAUSTED_PAUSE).await;
                 continue;
             }
         };
+        let Some(caller) = stream.caller(connections.policy()).await else { continue };
         let Some(seat) = connections.seat(&caller).await else { continue };
         let (router, stop) = (router.clone(), stop.clone());
         running.spawn(async move {
@@ -77,20 +78,26 @@ enum Stream {
     Unix(tokio::net::UnixStream),
 }
 
-async fn take(socket: &Socket, policy: &AccessPolicy) -> std::io::Result<(Stream, Caller)> {
+/// A connection. Whoever stops waiting for it has taken none.
+async fn take(socket: &Socket) -> std::io::Result<Stream> {
     match socket {
         Socket::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             // Answers are written at once; waiting for more would only delay them.
             stream.set_nodelay(true)?;
-            // Asked once and now, while the one who connected is most likely there.
-            let caller = policy.tcp_caller(&stream);
-            Ok((Stream::Tcp(stream), caller))
+            Ok(Stream::Tcp(stream))
         }
-        Socket::Unix(listener) => {
-            let (stream, _) = listener.accept().await?;
-            let caller = Caller::of_socket(&stream)?;
-            Ok((Stream::Unix(stream), caller))
+        Socket::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+    }
+}
+
+impl Stream {
+    /// Who has connected, asked once and while the client is most likely there; none where a socket file's
+    /// client is gone.
+    async fn caller(&self, policy: &AccessPolicy) -> Option<Caller> {
+        match self {
+            Self::Tcp(stream) => Some(policy.tcp_caller(stream).await),
+            Self::Unix(stream) => Caller::of_socket(stream).ok(),
         }
     }
 }
