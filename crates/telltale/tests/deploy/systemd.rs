@@ -64,9 +64,13 @@ fn users_and_directories_are_made_and_made_again() {
     }
 }
 
-/// The values of a key of the unit.
+/// The values of a key of the service's unit.
 fn values(key: &str) -> Vec<String> {
-    let text = text("systemd/telltale.service");
+    values_of("telltale.service", key)
+}
+
+fn values_of(unit: &str, key: &str) -> Vec<String> {
+    let text = text(&format!("systemd/{unit}"));
     let values = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     values.map(str::to_owned).collect()
 }
@@ -79,6 +83,21 @@ fn what_the_unit_starts_is_a_command_of_the_program() {
     serves(&words, &state);
     assert_eq!(values("StateDirectory"), ["telltale"], "below /var/lib");
     assert_eq!(values("Type"), ["notify"]);
+}
+
+/// What listens on the loopback asks the kernel for its callers, which takes a netlink socket.
+#[test]
+fn what_listens_on_the_loopback_may_ask_the_kernel_for_its_callers() {
+    for (unit, families) in [
+        ("telltale.service", &["AF_UNIX AF_INET AF_INET6 AF_NETLINK"][..]),
+        ("telltale-coordinator@.service", &["AF_UNIX AF_INET AF_INET6 AF_NETLINK"]),
+        // It is not confined at all.
+        ("telltale-agent@.service", &[]),
+    ] {
+        assert_eq!(values_of(unit, "RestrictAddressFamilies"), families, "{unit}");
+        let filters = values_of(unit, "SystemCallFilter").join(" ");
+        assert!(!filters.contains("~@network-io"), "{unit}: {filters}");
+    }
 }
 
 #[test]
