@@ -88,16 +88,14 @@ fn known(caller: Caller, request: &Request) -> Caller {
     caller.asking_with(request.headers().keys().map(HeaderName::as_str))
 }
 
-/// Whether a request looks as if the process that sent it asks for itself: to the loopback by name,
-/// and from no page of another site that its browser shows. HTTP/1.0 is what proxies speak.
+/// Whether a request looks as if the process that sent it asks for itself: to the loopback by name, also
+/// in a target that is a whole address, as clients of a proxy send it; and from no page of another site
+/// that its browser shows. HTTP/1.0 is what proxies speak.
 fn is_direct(request: &Request) -> bool {
     let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
     let host = header("host").and_then(|host| Authority::try_from(host).ok());
-    let is_loopback = host.as_ref().is_some_and(|host| {
-        let name = host.host().trim_start_matches('[').trim_end_matches(']');
-        let is_address = |ip: IpAddr| ip.to_canonical().is_loopback();
-        name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_address)
-    });
+    let is_loopback = host.as_ref().is_some_and(names_loopback)
+        && request.uri().authority().is_none_or(names_loopback);
     let is_same_site = header("sec-fetch-site")
         .is_none_or(|site| [b"none".as_slice(), b"same-origin"].contains(&site));
     let is_own_page = header("origin").is_none_or(|origin| {
@@ -106,6 +104,12 @@ fn is_direct(request: &Request) -> bool {
         origin.zip(host.as_ref()).is_some_and(|((_, of), host)| of == host.as_str())
     });
     request.version() >= Version::HTTP_11 && is_loopback && is_same_site && is_own_page
+}
+
+fn names_loopback(authority: &Authority) -> bool {
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let is_address = |ip: IpAddr| ip.to_canonical().is_loopback();
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_address)
 }
 
 /// Every name that the request gives its host must be one of ours.
