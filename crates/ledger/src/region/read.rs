@@ -4,9 +4,13 @@
 //! grows, shrinks, vanishes or is no file costs one error.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeSet;
+mod turns;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat};
@@ -53,10 +57,13 @@ pub struct RegionReading {
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// The entry's name has the shape of a region's, but no decimal id.
-    #[error("{name}: not a name that a region's writer gives; remove the file if it is not yours")]
+    #[error(
+        "{}: not a name that a region's writer gives; remove the file if it is not yours",
+        name.as_encoded_bytes().escape_ascii()
+    )]
     Malformed {
-        /// The entry's name, escaped.
-        name: String,
+        /// The entry's name as it is, which need not be text.
+        name: OsString,
     },
     /// The reader may not open the file. From version 3 on regions have mode 0600.
     #[error("{name}: no right to open the region; run as its owner or as root")]
@@ -108,17 +115,17 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The name of the entry, escaped where it is not one that a region's writer gives.
+    /// The name of the entry.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &OsStr {
         match self {
-            Self::Malformed { name }
-            | Self::PermissionDenied { name, .. }
+            Self::Malformed { name } => name,
+            Self::PermissionDenied { name, .. }
             | Self::Vanished { name }
             | Self::NotARegularFile { name }
             | Self::Io { name, .. }
             | Self::SizeChanges { name }
-            | Self::Decode { name, .. } => name,
+            | Self::Decode { name, .. } => OsStr::new(name),
         }
     }
 }
@@ -134,13 +141,21 @@ pub struct ScanError {
     pub source: io::Error,
 }
 
+/// A name that has the shape of a region's: by id, then what is none.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Region(u64),
+    Malformed(OsString),
+}
+
 /// What a scan found.
 #[derive(Debug)]
 pub struct Scan {
     /// Each region or the reason why it could not be read, by id.
     pub regions: Vec<Result<RegionReading, ReadError>>,
-    /// Region names beyond [`MAX_REGIONS`], not read.
-    pub regions_left_out: usize,
+    /// Files beyond [`MAX_REGIONS`], not read: how many of each user. They are taken in turns by owner, so
+    /// that one user's many keep nobody else's from being read.
+    pub left_out: BTreeMap<u32, u64>,
     /// Whether the directory has more than [`MAX_DIRECTORY_ENTRIES`], so that some were not seen.
     pub entries_left_out: bool,
 }
@@ -153,7 +168,6 @@ pub fn scan(directory: &Path, now: Now) -> Result<Scan, ScanError> {
     let failed = |source: Errno| ScanError { directory: directory.into(), source: source.into() };
     let handle = open_directory(directory).map_err(failed)?;
     let mut names = BTreeSet::new();
-    let mut malformed = BTreeSet::new();
     let mut entries_left_out = false;
     let entries = Dir::read_from(&handle).map_err(failed)?;
     for (count, entry) in entries.enumerate() {
@@ -164,19 +178,21 @@ pub fn scan(directory: &Path, now: Now) -> Result<Scan, ScanError> {
         }
         match parse_file_name(entry.file_name().to_bytes()) {
             FileName::Region(id) => {
-                names.insert(id);
+                names.insert(Name::Region(id));
             }
             FileName::Malformed => {
-                malformed.insert(entry.file_name().to_bytes().escape_ascii().to_string());
+                let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+                names.insert(Name::Malformed(name));
             }
             FileName::Other => {}
         }
     }
-    let regions_left_out = (names.len() + malformed.len()).saturating_sub(MAX_REGIONS);
-    let read_all = names.iter().map(|id| read_in(handle.as_fd(), *id, now));
-    let refused = malformed.into_iter().map(|name| Err(ReadError::Malformed { name }));
-    let regions = read_all.chain(refused).take(MAX_REGIONS).collect();
-    Ok(Scan { regions, regions_left_out, entries_left_out })
+    let left_out = turns::take(handle.as_fd(), &mut names, MAX_REGIONS);
+    let regions = names.into_iter().map(|name| match name {
+        Name::Region(id) => read_in(handle.as_fd(), id, now),
+        Name::Malformed(name) => Err(ReadError::Malformed { name }),
+    });
+    Ok(Scan { regions: regions.collect(), left_out, entries_left_out })
 }
 
 /// Reads the region `name_id` in `directory`.

@@ -1,7 +1,9 @@
 //! Whatever lies under a region's name costs one error: no crash, no wait, no growth.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
@@ -134,18 +136,62 @@ fn one_bad_entry_does_not_hide_the_others() {
     };
     let shown: Vec<String> = found.regions.iter().map(short).collect();
     assert_eq!(shown, ["7", "tt_device_8_memory", "9", "tt_device_x_memory"]);
-    assert_eq!((found.regions_left_out, found.entries_left_out), (0, false));
+    assert!(found.left_out.is_empty() && !found.entries_left_out);
 }
 
 #[test]
-fn more_regions_than_the_limit_are_counted() {
+fn more_regions_than_the_limit_are_counted_by_owner() {
     let scratch = Scratch::new();
+    let path = |id: usize| scratch.join(file_name(u64::try_from(id).expect("a small number")));
     for id in 0..MAX_REGIONS + 3 {
-        let name = file_name(u64::try_from(id).expect("a small number"));
-        fs::write(scratch.join(name), b"").expect("the directory is writable");
+        fs::write(path(id), b"").expect("the directory is writable");
+    }
+    let own = fs::metadata(path(0)).expect("it was made").uid();
+    let found = scan(scratch.path(), NOW).expect("the directory can be listed");
+    assert_eq!((found.regions.len(), found.left_out), (MAX_REGIONS, [(own, 3)].into()));
+    // Many names of one file are that file, once.
+    for id in 1..MAX_REGIONS + 3 {
+        fs::remove_file(path(id)).expect("it was made");
+        fs::hard_link(path(0), path(id)).expect("the directory is writable");
     }
     let found = scan(scratch.path(), NOW).expect("the directory can be listed");
-    assert_eq!((found.regions.len(), found.regions_left_out), (MAX_REGIONS, 3));
+    assert_eq!((found.regions.len(), found.left_out.len()), (1, 0));
+}
+
+#[test]
+fn one_users_many_files_keep_no_other_users_from_being_read() {
+    const NAME: &str = "hostile::one_users_many_files_keep_no_other_users_from_being_read";
+    if !needs_root(NAME) {
+        return;
+    }
+    let scratch = Scratch::new();
+    for id in 0..1100 {
+        let path = scratch.join(file_name(id));
+        fs::write(&path, b"").expect("the directory is writable");
+        chown(&path, Some(61_001), None).expect("we are root");
+    }
+    // Of two users, who have few, and behind all others by their names.
+    for (id, user) in [(5000, 61_002), (5001, 61_002), (6000, 61_003)] {
+        let path = make(scratch.path(), id, LayoutVariant::V3, "total.dram=5");
+        chown(path, Some(user), None).expect("we are root");
+    }
+    let found = scan(scratch.path(), NOW).expect("the directory can be listed");
+    let read = found.regions.iter().flatten().map(|one| one.name_id).collect::<Vec<_>>();
+    assert_eq!(read, [5000, 5001, 6000]);
+    assert_eq!(found.regions.len(), MAX_REGIONS);
+    assert_eq!(found.left_out, [(61_001, 1103 - 1024)].into());
+}
+
+#[test]
+fn a_name_that_is_no_text_is_kept_as_it_is() {
+    let scratch = Scratch::new();
+    let name = OsStr::from_bytes(b"tt_device_\xff\"\\_memory");
+    fs::write(scratch.join(name), b"").expect("the directory is writable");
+    let found = scan(scratch.path(), NOW).expect("the directory can be listed");
+    let [Err(error)] = &found.regions[..] else { panic!("{:?}", found.regions) };
+    assert_eq!(error.name(), name);
+    let words = "tt_device_\\xff\\\"\\\\_memory: not a name that a region's writer gives";
+    assert!(error.to_string().starts_with(words), "{error}");
 }
 
 #[test]
