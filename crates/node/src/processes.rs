@@ -285,7 +285,7 @@ impl Processes {
         for result in RuntimeDirectory::for_reading(explicit.as_deref(), root, &environment) {
             match result {
                 Ok(directory) if roots::identity(&directory).is_some_and(|it| known.insert(it)) => {
-                    listed.extend(self.list(Arc::new(directory), report));
+                    listed.extend(self.list(Arc::new(directory), None, report));
                 }
                 Ok(_) => {}
                 Err(error) if explicit.is_none() && error.is_missing() => {}
@@ -314,20 +314,32 @@ impl Processes {
         let pids = holders.pids.iter().map(|pid| (*pid, descriptions.outlook(*pid, now_ns)));
         let limits = self.places.limits();
         let containers = roots::look(&self.procfs, pids, &mut known, (&self.environments, limits));
-        for directory in containers.iter().flat_map(|one| &one.directories) {
-            listed.extend(self.list(Arc::clone(directory), report));
+        for files in &containers {
+            for directory in &files.directories {
+                listed.extend(self.list(Arc::clone(directory), Some(files.user), report));
+            }
         }
         containers
     }
 
-    fn list(&mut self, directory: Arc<RuntimeDirectory>, report: &mut Report) -> Option<Listed> {
+    /// What is in a directory, to which a process of `user` led, or which is one of ours.
+    fn list(
+        &mut self,
+        directory: Arc<RuntimeDirectory>,
+        user: Option<u32>,
+        report: &mut Report,
+    ) -> Option<Listed> {
         let identity = roots::identity(&directory)?;
         let next = &mut self.next_number;
         let number = *self.numbers.entry(identity).or_insert_with(|| {
             *next = next.wrapping_add(1);
             *next
         });
-        let subject = || directory.path().display().to_string();
+        let subject = directory.path().display().to_string();
+        let fails = |detail: String| match user {
+            Some(user) => report.odd_entry(user, subject, Absence::Failed, detail),
+            None => report.error(subject, Absence::Failed, detail),
+        };
         match self.listings.of(number, Arc::clone(&directory)) {
             Ok(listed) => {
                 if listed.listing.truncated {
@@ -335,13 +347,12 @@ impl Processes {
                         "it has more than the {MOST_ENTRIES_LISTED} names that are looked at; remove \
                          what no process needs"
                     );
-                    report.error(subject(), Absence::Failed, detail);
+                    fails(detail);
                 }
                 Some(listed)
             }
             Err(error) => {
-                let subject = subject();
-                report.error(subject, Absence::Failed, format!("cannot list it: {error}"));
+                fails(format!("cannot list it: {error}"));
                 None
             }
         }
@@ -449,9 +460,10 @@ impl Processes {
         let mut files = BTreeSet::new();
         let mut readings = Vec::new();
         let own = self.tree.path().join("dev/shm");
-        let all = containers.iter().filter_map(ContainerFiles::shared_memory);
-        for directory in [own].into_iter().chain(all) {
-            rows::scan_into(&directory, clocks, &mut files, &mut readings, report);
+        let all =
+            containers.iter().filter_map(|files| Some((files.shared_memory()?, Some(files.user))));
+        for (directory, user) in [(own, None)].into_iter().chain(all) {
+            rows::scan_into((&directory, user), clocks, &mut files, &mut readings, report);
         }
         for reading in &readings {
             let region = rows::observe(reading, |row| {

@@ -1,5 +1,6 @@
 //! How a source did: its errors, of which a bounded number is kept, and how long it took.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use rustix::io::Errno;
@@ -18,6 +19,10 @@ const OTHER_USERS: &str = "other users";
 
 /// The longest detail of one error, in bytes.
 const MAX_DETAIL_BYTES: usize = 512;
+
+/// Entries that were left out for want of room: how many of each user, and the first of them.
+#[derive(Debug, Default)]
+pub(crate) struct Surplus(BTreeMap<u32, (u64, String)>);
 
 /// Collects what one source could not read.
 #[derive(Debug, Default)]
@@ -54,10 +59,33 @@ impl Report {
         reason: Absence,
         detail: impl Into<String>,
     ) {
+        self.odd_entries(owner, 1, subject, reason, detail);
+    }
+
+    /// The same of several entries, of which `subject` is the first.
+    fn odd_entries(
+        &mut self,
+        owner: u32,
+        count: u64,
+        subject: impl Into<String>,
+        reason: Absence,
+        detail: impl Into<String>,
+    ) {
         if is_trusted(owner) {
             return self.error(subject, reason, detail);
         }
-        note(&mut self.notes, owner, &subject.into(), &detail.into());
+        note(&mut self.notes, owner, count, &subject.into(), &detail.into());
+    }
+
+    /// Notes what was left out for want of room, against each user whose entries they are.
+    pub(crate) fn surplus(&mut self, surplus: Surplus, detail: &str) {
+        for (owner, (count, first)) in surplus.0 {
+            let detail = match count {
+                1 => format!("left out: {detail}"),
+                count => format!("left out with {} more: {detail}", count - 1),
+            };
+            self.odd_entries(owner, count, first, Absence::Failed, detail);
+        }
     }
 
     /// Notes that another user's entry is closed to us, as it may be: also one of root's.
@@ -70,7 +98,7 @@ impl Report {
         if owner == rustix::process::geteuid().as_raw() {
             return self.error(subject, Absence::Permission, detail);
         }
-        note(&mut self.notes, owner, &subject.into(), &detail.into());
+        note(&mut self.notes, owner, 1, &subject.into(), &detail.into());
     }
 
     /// The errors alone.
@@ -90,6 +118,20 @@ impl Report {
     }
 }
 
+// === impl Surplus ===
+
+impl Surplus {
+    /// Counts one more of a user.
+    pub(crate) fn add(&mut self, owner: u32, name: &str) {
+        self.add_many(owner, 1, name);
+    }
+
+    /// Counts so many more of a user.
+    pub(crate) fn add_many(&mut self, owner: u32, count: u64, first: &str) {
+        self.0.entry(owner).or_insert_with(|| (0, first.to_owned())).0 += count;
+    }
+}
+
 /// Whether an error is for want of something here, whatever was to be opened or read.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     let wanting = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::IO];
@@ -99,7 +141,7 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
 /// Adds to what a source refused: what a process of user `uid` says and cannot be so.
 pub(crate) fn refuse(status: &mut SourceStatus, uid: Option<u32>, subject: String, detail: String) {
     match uid.filter(|uid| !is_trusted(*uid)) {
-        Some(uid) => note(&mut status.notes, uid, &subject, &detail),
+        Some(uid) => note(&mut status.notes, uid, 1, &subject, &detail),
         None if status.errors.len() < MAX_ERRORS => {
             status.errors.push(SourceError { subject, reason: Absence::Implausible, detail });
         }
@@ -112,8 +154,8 @@ fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// Counts one more of a user, whose first one is told.
-fn note(notes: &mut Vec<SourceNote>, uid: u32, subject: &str, detail: &str) {
+/// Counts so many more of a user, whose first one is shown.
+fn note(notes: &mut Vec<SourceNote>, uid: u32, count: u64, subject: &str, detail: &str) {
     let own = format!("user {uid}");
     let known = notes.iter().any(|note| note.subject == own);
     let whose = match known || notes.len() < MAX_NOTED_USERS {
@@ -121,11 +163,11 @@ fn note(notes: &mut Vec<SourceNote>, uid: u32, subject: &str, detail: &str) {
         false => String::from(OTHER_USERS),
     };
     match notes.iter_mut().find(|note| note.subject == whose) {
-        Some(note) => note.count = note.count.saturating_add(1),
+        Some(note) => note.count = note.count.saturating_add(count),
         None => {
             let mut detail = format!("not used, the first: {subject}: {detail}");
             shorten(&mut detail);
-            notes.push(SourceNote { subject: whose, count: 1, detail });
+            notes.push(SourceNote { subject: whose, count, detail });
         }
     }
 }

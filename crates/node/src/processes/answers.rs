@@ -16,7 +16,7 @@ use super::endpoints::{Answer, AskError, Limits, Place, ask};
 use super::identity::{Checks, Lie, Standing};
 use super::ledgers::{FileIdentity, Ledgers, Living, Speaking};
 use super::listings::Listed;
-use crate::report::{Report, is_shortage};
+use crate::report::{Report, Surplus, is_shortage};
 
 /// Endpoints of one directory that are asked in one round.
 pub(super) const MAX_ASKED: usize = 2048;
@@ -118,12 +118,12 @@ impl Asking<'_> {
         let speaking = self.ledgers.speaking();
         for one in listed {
             let mut entries = in_turns(self.entries(one, &speaking));
-            if entries.len() > MAX_ASKED {
-                let detail = format!("{} endpoints, {MAX_ASKED} are asked", entries.len());
-                let subject = one.directory.path().display().to_string();
-                self.report.error(subject, Absence::Failed, detail);
-                entries.truncate(MAX_ASKED);
+            let mut surplus = Surplus::default();
+            for left_out in entries.drain(MAX_ASKED.min(entries.len())..) {
+                surplus.add(left_out.status.uid, &left_out.entry.name);
             }
+            self.report
+                .surplus(surplus, &format!("{MAX_ASKED} endpoints of a directory are asked"));
             asked.append(&mut entries);
         }
         let kind = match self.which {

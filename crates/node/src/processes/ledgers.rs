@@ -19,7 +19,7 @@ use super::identity::{Checks, Lie, Standing};
 use super::listings::Listed;
 use super::liveness::Watch;
 use super::status::Procfs;
-use crate::report::{Report, is_shortage};
+use crate::report::{Report, Surplus, is_shortage};
 
 /// Ledgers that are followed at one time.
 pub(crate) const MAX_LEDGERS: usize = 4096;
@@ -208,6 +208,7 @@ impl Ledgers {
         self.let_go(listed);
         self.revive(listed, checks);
         let (mut of_users, mut failures) = (BTreeMap::new(), BTreeMap::<u32, usize>::new());
+        let mut surplus = Surplus::default();
         for one in self.followed.values() {
             *of_users.entry(one.uid).or_insert(0) += 1;
         }
@@ -217,14 +218,12 @@ impl Ledgers {
             if self.followed.contains_key(&origin) {
                 continue;
             }
-            if self.followed.len() >= MAX_LEDGERS {
-                let detail =
-                    format!("more than {MAX_LEDGERS} ledgers; smi --clean removes dead ones");
-                report.error(directory.path().display().to_string(), Absence::Failed, detail);
-                break;
-            }
             // Looked at before it is opened: if it is replaced in between, the next round sees that.
             let Ok(status) = directory.entry_status(name) else { continue };
+            if self.followed.len() >= MAX_LEDGERS {
+                surplus.add(status.uid, name);
+                continue;
+            }
             let failures = failures.entry(status.uid).or_default();
             if *failures >= MAX_FAILURES_OF_A_USER {
                 let detail = "many others of this user are no ledgers";
@@ -257,6 +256,8 @@ impl Ledgers {
                 }
             }
         }
+        let detail = format!("{MAX_LEDGERS} ledgers are followed; smi --clean removes dead ones");
+        report.surplus(surplus, &detail);
     }
 
     /// Finds out who has ended since the last time. The first round needs no more than the

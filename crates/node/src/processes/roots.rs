@@ -38,6 +38,8 @@ const MAX_ENVIRONMENT_BYTES: usize = 64 * 1024;
 pub(crate) struct ContainerFiles {
     /// Runtime directories, those that are known otherwise left out.
     pub(crate) directories: Vec<Arc<RuntimeDirectory>>,
+    /// The user whose processes led there: what cannot be looked at there is of that user's making.
+    pub(crate) user: u32,
     /// A container's `/dev/shm`.
     shared_memory: Option<OwnedFd>,
 }
@@ -138,7 +140,7 @@ impl Viewpoint {
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let shared = || openat2(&root, "dev/shm", flags, Mode::empty(), within).ok();
         let shared_memory = self.contained.then(shared).flatten();
-        Some(ContainerFiles { directories, shared_memory })
+        Some(ContainerFiles { directories, user: self.uids[1], shared_memory })
     }
 
     /// The user as the process itself knows it, where it has a user namespace of its own.

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use telltale_ledger::RegionMirror;
 use telltale_ledger::region::{
-    Counters, FileIdentity, Finding, LastUpdate, Now, ProcessRow, ReadError, RegionKind,
-    RegionReading, UpdateClock, scan,
+    Counters, FileIdentity, Finding, LastUpdate, MAX_DIRECTORY_ENTRIES, MAX_REGIONS, Now,
+    ProcessRow, ReadError, RegionKind, RegionReading, UpdateClock, scan,
 };
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::reading::Absence;
@@ -20,28 +20,41 @@ use telltale_schema::text::with_causes;
 use super::described::Description;
 use super::identity::{NANOSECONDS_PER_TICK, SLACK_NS};
 use crate::observation::{ProcessObservation, RegionObservation, RowObservation, RowOwner};
-use crate::report::Report;
+use crate::report::{Report, Surplus};
 
-/// Scans a `/dev/shm` and adds what is new there.
+/// Scans a `/dev/shm` and adds what is new there. What is wrong with one that was found by a process of
+/// `user` is that user's; without one it is this machine's own.
 pub(crate) fn scan_into(
-    directory: &Path,
+    (directory, user): (&Path, Option<u32>),
     now: Now,
     seen: &mut BTreeSet<FileIdentity>,
     regions: &mut Vec<RegionReading>,
     report: &mut Report,
 ) {
+    let shown = directory.display().to_string();
+    let fails = |report: &mut Report, detail: String| match user {
+        Some(user) => report.odd_entry(user, &shown, Absence::Failed, detail),
+        None => report.error(&shown, Absence::Failed, detail),
+    };
     let found = match scan(directory, now) {
         Ok(found) => found,
         Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => return,
         Err(error) => {
-            report.error(directory.display().to_string(), Absence::Failed, with_causes(&error));
-            return;
+            return fails(report, with_causes(&error));
         }
     };
-    if found.regions_left_out > 0 || found.entries_left_out {
-        let detail = "more regions than are looked at; remove stale ones";
-        report.error(directory.display().to_string(), Absence::Failed, detail);
+    if found.entries_left_out {
+        let detail = format!(
+            "it has more than the {MAX_DIRECTORY_ENTRIES} names that are looked at; remove what no \
+             process needs"
+        );
+        fails(report, detail);
     }
+    let mut surplus = Surplus::default();
+    for (owner, count) in found.left_out {
+        surplus.add_many(owner, count, &shown);
+    }
+    report.surplus(surplus, &format!("{MAX_REGIONS} regions are read; remove stale ones"));
     for result in found.regions {
         match result {
             Ok(reading) if seen.insert(reading.file) => {
@@ -55,16 +68,17 @@ pub(crate) fn scan_into(
                     ReadError::Decode { .. } => Absence::NotUnderstood,
                     _ => Absence::Failed,
                 };
-                let subject = directory.display().to_string();
                 // Who may make files there may also take the name of a region.
                 let entry = std::fs::symlink_metadata(directory.join(error.name()));
                 let detail = with_causes(&error);
                 match entry.map(|entry| entry.uid()) {
                     Ok(owner) if reason == Absence::Permission => {
-                        report.closed_entry(owner, subject, detail);
+                        report.closed_entry(owner, &shown, detail);
                     }
-                    Ok(owner) => report.odd_entry(owner, subject, reason, detail),
-                    Err(_) => report.error(subject, reason, detail),
+                    Ok(owner) => report.odd_entry(owner, &shown, reason, detail),
+                    // It is gone since.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(_) => fails(report, detail),
                 }
             }
         }

@@ -1,15 +1,17 @@
 //! Foreign regions in a snapshot: rows of the living, of the dead, and what is in no row.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, chown};
 use std::process::Command;
 
 use telltale_emulator::MachineKind;
-use telltale_harness::ChildGuard;
+use telltale_harness::{ChildGuard, needs_root};
 use telltale_ledger::region::{Layout, file_name};
 use telltale_schema::snapshot::{Accounting, HeldUsage, ProcessSource, ProcessState};
 
-use crate::memory::{Bench, dram, process, subjects};
+use crate::memory::{Bench, dram, noticed, process, subjects};
 use crate::workload::{ROOT, Role, command, let_begin, start};
 
 /// A version 1 region of the chip in `place`, with a DRAM total and rows of (pid, name, bytes).
@@ -92,6 +94,61 @@ fn rows_are_the_livings_the_deads_or_nobodys() {
         assert!(left[0].starts_with("2 rows of dead processes have 7 bytes; "), "{left:?}");
         assert_eq!(mended, [""; 0]);
     }
+}
+
+/// A user who means harm.
+const MALLORY: u32 = 61_005;
+
+#[test]
+fn a_name_of_another_user_that_no_writer_gives_is_a_note() {
+    if !needs_root("node::regions::a_name_of_another_user_that_no_writer_gives_is_a_note") {
+        return;
+    }
+    let bench = Bench::new(MachineKind::N150);
+    write_region(&bench, 0, 1000, &[]);
+    let shm = bench.machine.root().join("dev/shm");
+    let odd: [&[u8]; 4] = [b"\xff", b"\"'", b"\\", b"1\n"];
+    for middle in odd {
+        let name = [b"tt_device_", middle, b"_memory"].concat();
+        let path = shm.join(OsStr::from_bytes(&name));
+        fs::write(&path, "").unwrap();
+        chown(&path, Some(MALLORY), None).unwrap();
+    }
+    let snapshot = bench.collector().collect();
+    assert_eq!(subjects(&snapshot), Vec::<String>::new(), "no user makes a source fail");
+    let found = noticed(&snapshot);
+    assert!(found.len() == 1 && found[0].0 == 4, "{found:?}");
+    assert!(found[0].1.starts_with(&format!("user {MALLORY}: ")), "{found:?}");
+    assert_eq!(dram(&snapshot, 0).total_bytes, 1000);
+    // Root's own is root's to mend.
+    fs::write(shm.join(OsStr::from_bytes(b"tt_device_\xfe_memory")), "").unwrap();
+    let snapshot = bench.collector().collect();
+    let found = subjects(&snapshot);
+    assert!(found.len() == 1 && found[0].contains("tt_device_\\xfe_memory"), "{found:?}");
+}
+
+#[test]
+fn one_users_empty_files_hide_no_region_and_are_notes() {
+    if !needs_root("node::regions::one_users_empty_files_hide_no_region_and_are_notes") {
+        return;
+    }
+    let bench = Bench::new(MachineKind::N150);
+    write_region(&bench, 0, 1000, &[]);
+    let shm = bench.machine.root().join("dev/shm");
+    for id in 1..=1100 {
+        let path = shm.join(file_name(id));
+        fs::write(&path, "").unwrap();
+        chown(&path, Some(MALLORY), None).unwrap();
+    }
+    let snapshot = bench.collector().collect();
+    assert_eq!(dram(&snapshot, 0).total_bytes, 1000);
+    assert_eq!(subjects(&snapshot), Vec::<String>::new(), "no user makes a source fail");
+    let found = noticed(&snapshot);
+    assert!(
+        found.len() == 1 && found[0].0 == 1100,
+        "those that are read and those left out: {found:?}"
+    );
+    assert!(found[0].1.starts_with(&format!("user {MALLORY}: ")), "{found:?}");
 }
 
 #[test]

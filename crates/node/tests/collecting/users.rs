@@ -6,7 +6,7 @@ use std::process::Command;
 
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, as_user, needs_root};
-use telltale_ledger::directory::{endpoint_name, ledger_name};
+use telltale_ledger::directory::{MOST_ENTRIES_LISTED, endpoint_name, ledger_name};
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
 use crate::memory::{Bench, dram, noticed, process, subjects};
@@ -161,6 +161,35 @@ fn root_sees_what_users_keep_in_private_directories() {
             assert_eq!(process.known_by, Some(ProcessSource::Ledger));
             assert_eq!(process.uid.value(), Some(&uid));
         }
+    }
+}
+
+#[test]
+fn a_users_own_directory_with_too_many_names_is_a_note_of_that_user() {
+    if !needs_root("node::users::a_users_own_directory_with_too_many_names_is_a_note") {
+        return;
+    }
+    let mut bench = Bench::new(MachineKind::N150);
+    bench.scratch.set_mode(0o755);
+    let directory = bench.scratch.join("adas");
+    fs::create_dir(&directory).unwrap();
+    chown(&directory, Some(ADA), Some(ADA)).unwrap();
+    // Whatever its mode; in `/run/tt` it would be everybody's.
+    for mode in [0o700, 0o3777] {
+        fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
+        let child =
+            crate::workload::Child { directory: &directory, ..bench.child(Role::Ledger, 100) };
+        let mut command = command(&child, |program| Command::new(program));
+        command.env("TT_METRICS_SOCKET_DIR", &directory);
+        let ada = started(as_user(ADA, ADA, command));
+        let name = |number: usize| directory.join(format!("x{number}"));
+        (0..=MOST_ENTRIES_LISTED).for_each(|number| drop(fs::File::create(name(number)).unwrap()));
+        bench.machine.set_holders(0, &[ada.id()]).unwrap();
+        let snapshot = bench.collector().collect();
+        assert_eq!(subjects(&snapshot), Vec::<String>::new(), "no user makes a source fail");
+        let found = noticed(&snapshot);
+        assert!(found.len() == 1 && found[0].1.starts_with(&format!("user {ADA}: ")), "{found:?}");
+        assert!(found[0].1.contains("names that are looked at"), "{found:?}");
     }
 }
 
