@@ -148,8 +148,11 @@ impl Engine {
                 }
             }
         }
-        raised.alert.value = finding.value;
-        raised.alert.text = finding.text;
+        // While it clears, and when it is resolved, it is still what it was.
+        if finding.level != Level::Clear {
+            raised.alert.value = finding.value;
+            raised.alert.text = finding.text;
+        }
         if pending && held(raised.since_ns, now_ns, rule.for_seconds) {
             raised.alert.state = AlertState::Firing;
             raised.alert.fired_at = Some(at);

@@ -212,10 +212,12 @@ fn dead(wanted: Wanted, device: &Device, above_bytes: u64) -> Option<Finding> {
     })
 }
 
-/// Whether a device has a fault of this kind. One that has vanished has no heartbeat that could tell.
+/// Whether a device has a fault of this kind. A heartbeat that cannot be read may have stopped or not; that
+/// of a device which has vanished is over, and what is wrong is that it has vanished.
 fn faulty(wanted: Wanted, device: &Device, kind: DeviceFaultKind) -> Option<Finding> {
     let fault = device.fault(kind);
     let untold = kind == DeviceFaultKind::HeartbeatStopped
+        && device.fault(DeviceFaultKind::Vanished).is_none()
         && matches!(
             device.telemetry.heartbeat_total.absence(),
             Some((Absence::TimedOut | Absence::Gone, _))

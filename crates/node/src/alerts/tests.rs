@@ -304,7 +304,11 @@ fn faults_of_devices_fire_and_what_others_leave_does_not() {
         let [Transition::Fired(alert)] = fired.as_slice() else { panic!("{fired:?}") };
         assert_eq!((alert.rule.as_str(), alert.text.as_str()), (rule, "device a: it stands still"));
         assert!(engine.step((seconds + 1) * SECOND, &well).is_empty());
-        assert_eq!(words(&engine.step((seconds + 11) * SECOND, &well)), ["resolved"]);
+        let clearing = engine.alerts().next().unwrap();
+        assert_eq!((clearing.text.as_str(), clearing.value), ("device a: it stands still", 1.0));
+        let resolved = engine.step((seconds + 11) * SECOND, &well);
+        let [Transition::Resolved(alert)] = resolved.as_slice() else { panic!("{resolved:?}") };
+        assert_eq!((alert.text.as_str(), alert.value), ("device a: it stands still", 1.0));
     }
     let mut engine = Engine::new(Rule::defaults());
     let mut noted = share(10);
@@ -320,6 +324,42 @@ fn faults_of_devices_fire_and_what_others_leave_does_not() {
         }],
     });
     assert!((0..10).all(|minute| engine.step(minute * 60 * SECOND, &noted).is_empty()));
+}
+
+#[test]
+fn a_heartbeat_that_had_stopped_is_over_when_its_device_vanishes() {
+    let mut engine = only("heartbeat_stopped");
+    let with = |kind| {
+        let mut seen = share(10);
+        seen.devices[0].telemetry.heartbeat_total = Reading::absent(Absence::Gone, "");
+        let detail = "it stands still".to_owned();
+        seen.devices[0].faults.push(DeviceFault { kind, since: Timestamp(1), detail });
+        seen
+    };
+    let (stopped, vanished) =
+        (with(DeviceFaultKind::HeartbeatStopped), with(DeviceFaultKind::Vanished));
+    engine.step(0, &stopped);
+    assert_eq!(words(&engine.step(10 * SECOND, &stopped)), ["fired"]);
+    assert!(engine.step(11 * SECOND, &vanished).is_empty());
+    assert_eq!(words(&engine.step(21 * SECOND, &vanished)), ["resolved"]);
+    // One that merely cannot be read just now may have stopped or not.
+    let mut unread = stopped.clone();
+    unread.devices[0].faults.clear();
+    engine.step(30 * SECOND, &stopped);
+    assert_eq!(words(&engine.step(40 * SECOND, &stopped)), ["fired"]);
+    assert!(engine.step(4000 * SECOND, &unread).is_empty());
+}
+
+#[test]
+fn an_alert_that_clears_is_what_it_was() {
+    let mut engine = only("device_memory_nearly_full");
+    engine.step(0, &share(96));
+    engine.step(30 * SECOND, &share(97));
+    engine.step(31 * SECOND, &share(10));
+    let clearing = engine.alerts().next().unwrap().clone();
+    assert!(clearing.text.starts_with("97 % of the dram"), "{}", clearing.text);
+    let resolved = engine.step(91 * SECOND, &share(10));
+    assert_eq!(resolved, [Transition::Resolved(clearing)]);
 }
 
 #[test]
