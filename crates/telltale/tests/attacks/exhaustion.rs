@@ -1,5 +1,7 @@
 //! Mallory takes as much as he can get: connections, descriptors, names.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -7,7 +9,7 @@ use serde_json::json;
 use telltale_harness::wait_until;
 
 use crate::actor::Actor;
-use crate::scene::{ADA, PATIENCE, SERVICE, Scene, Service, Stage, process};
+use crate::scene::{ADA, EVE, PATIENCE, SERVICE, Scene, Service, Stage, no_source_fails, process};
 
 #[test]
 fn one_user_cannot_take_all_grpc_connections() {
@@ -126,6 +128,9 @@ fn one_user_cannot_take_all_names_of_the_directory() {
         crowds.push(scene.mallory(json!({ "role": "entries", "kind": "file", "count": 1200,
             "before": "ledger_", "after": "_7.tt", "from": number * 1200 + 1 })));
     }
+    // What is no socket is asked in each round, as nobody there keeps silent.
+    crowds.push(scene.mallory(json!({ "role": "entries", "kind": "file", "count": 2100,
+        "before": "metrics_", "after": ".sock", "from": 5_000_000 })));
     crowds.iter_mut().for_each(|one| drop(one.says()));
     // A process of Ada's begins, with nothing but an endpoint.
     hers.begin();
@@ -136,6 +141,12 @@ fn one_user_cannot_take_all_names_of_the_directory() {
     scene.serves_beside(77);
     let name = [("source", "endpoints")];
     scene.metric_reaches("telltale_source_notes_total", &name, 1.0);
+    // Nor did any in a round before.
+    for source in ["ledgers", "endpoints"] {
+        let errors = scene.metric("telltale_source_errors_total", &[("source", source)]);
+        assert!(errors < 0.5, "{source}: {errors}");
+    }
+    no_source_fails(&scene.whole());
     assert_ne!(SERVICE, ADA);
 }
 
@@ -147,5 +158,42 @@ fn one_user_cannot_take_all_ledgers_that_are_followed() {
     maker.says();
     let mut hers = Actor::start(ADA, &scene.part(json!({ "role": "ledger", "bytes": 77 })));
     hers.says();
+    scene.serves_beside(77);
+    // With a second user there are more than are followed of all.
+    let part = json!({ "role": "copies", "count": 1100, "from": 2_000_000 });
+    let mut second = Actor::start(EVE, &scene.part(part));
+    second.says();
+    let note = format!("user {EVE}");
+    wait_until("what was left out to be a note", PATIENCE, || {
+        let whole = scene.whole();
+        no_source_fails(&whole);
+        whole.sources.iter().flat_map(|source| &source.notes).any(|one| one.subject == note)
+    });
+    scene.serves_beside(77);
+}
+
+#[test]
+fn one_user_cannot_hide_regions_or_make_their_source_fail() {
+    let Some(scene) = Scene::set("one_user_cannot_hide_regions") else { return };
+    let shm = scene.stage.machine.root().join("dev/shm");
+    fs::create_dir_all(&shm).unwrap();
+    fs::set_permissions(&shm, Permissions::from_mode(0o1777)).unwrap();
+    // Ada's region, of the first layout, whose total is in no row.
+    let id = scene.stage.chips[0].composite_id().unwrap().value;
+    let mut region = vec![0; 9280];
+    region[..4].copy_from_slice(&1u32.to_le_bytes());
+    region[24..32].copy_from_slice(&(id >> 8).to_le_bytes());
+    region[48..56].copy_from_slice(&77u64.to_le_bytes());
+    let path = shm.join(telltale_ledger::region::file_name(id));
+    fs::write(&path, region).unwrap();
+    chown(&path, Some(ADA), Some(ADA)).unwrap();
+    scene.serves_beside(77);
+    let mut odd = scene.mallory(json!({ "role": "odd_names", "directory": shm }));
+    let mut many = scene.mallory(json!({ "role": "entries", "directory": shm, "kind": "file",
+        "before": "tt_device_", "after": "_memory", "count": 1100 }));
+    odd.says();
+    many.says();
+    scene.metric_reaches("telltale_source_notes_total", &[("source", "regions")], 1103.0);
+    no_source_fails(&scene.whole());
     scene.serves_beside(77);
 }

@@ -107,6 +107,9 @@ fn what_a_proxy_or_a_page_of_another_site_asks_for_is_nobodys() {
         String::from("GET /api/v1/snapshot HTTP/1.0\r\nHost: localhost"),
         String::from("GET /api/v1/snapshot HTTP/1.1\r\nHost: 192.0.2.7"),
         format!("GET /api/v1/snapshot HTTP/1.1\r\nHost: 10.1.2.3:{port}"),
+        // As it comes through a proxy that is not configured to change the target.
+        String::from("GET http://10.1.2.3/api/v1/snapshot HTTP/1.1\r\nHost: localhost"),
+        format!("GET http://10.1.2.3:{port}/api/v1/snapshot HTTP/1.1\r\nHost: 127.0.0.1:{port}"),
     ] {
         let answer = send(address, &format!("{head}\r\n\r\n"));
         assert_eq!(answer.status, 200, "{head}");
@@ -118,7 +121,58 @@ fn what_a_proxy_or_a_page_of_another_site_asks_for_is_nobodys() {
         let lines = format!("Host: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin");
         let head = format!("GET /api/v1/snapshot HTTP/1.1\r\n{lines}\r\n\r\n");
         assert!(shows_ada(&scene, &send(address, &head).body), "{host}");
+        let head = format!("GET http://{host}/api/v1/snapshot HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert!(shows_ada(&scene, &send(address, &head).body), "a target with {host}");
     }
+}
+
+#[test]
+fn a_caller_that_sends_no_more_after_its_request_is_known() {
+    let Some(scene) = set("a_caller_that_sends_no_more_after_its_request_is_known") else { return };
+    let request = "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let ask = || {
+        let mut stream = asking::connect(scene.service.http.unwrap());
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        asking::answer(&mut BufReader::new(stream)).unwrap()
+    };
+    let known = (0..100).filter(|_| shows_ada(&scene, &ask().body)).count();
+    assert_eq!(known, 100, "root is root each time");
+}
+
+#[test]
+fn a_service_that_may_not_ask_knows_nobody_and_says_what_to_change() {
+    const TEST: &str = "a_service_that_may_not_ask_knows_nobody_and_says_what_to_change";
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/attacks/without_netlink.c");
+    let mut scene = Scene::with(TEST, |stage, command| {
+        let program = stage.place.join("without_netlink");
+        telltale_harness::compile_c(source.as_ref(), &program, &[]);
+        *command = within(&program, command);
+        command.env_remove("TELLTALE_LOOPBACK_USERS");
+    });
+    let Some(scene) = &mut scene else { return };
+    scene.service.says("add AF_NETLINK to RestrictAddressFamilies=");
+    for path in PATHS {
+        for _ in 0..3 {
+            tells_nothing_of_ada(scene, &scene.get(path).body);
+        }
+    }
+    scene.still_serves();
+    let rest = scene.service.end();
+    assert!(!rest.contains("AF_NETLINK"), "it is logged once: {rest}");
+}
+
+/// A command that runs within another one.
+fn within(program: &std::path::Path, inner: &Command) -> Command {
+    let mut command = Command::new(program);
+    command.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
 }
 
 #[test]

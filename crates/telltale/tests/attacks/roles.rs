@@ -1,7 +1,9 @@
 //! The parts that actors play: workloads that are what they seem, and those that are not.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -34,6 +36,7 @@ pub(crate) fn play(part: &Value) {
         "endpoint" => endpoint(part),
         "copies" => copies(part),
         "entries" => entries(part),
+        "odd_names" => odd_names(part),
         "crowd" => crowd(part),
         "snapshot" => {
             say(&serde_json::to_value(asking::snapshot(&path(part, "socket")).unwrap()).unwrap());
@@ -185,8 +188,9 @@ fn copies(part: &Value) {
     let directory = RuntimeDirectory::open(&path, Purpose::Writing).unwrap();
     let ledger = Ledger::create(&directory, owner(part)).unwrap();
     let mode = std::fs::Permissions::from_mode(directory.ledger_mode());
+    let from = u32::try_from(part["from"].as_u64().unwrap_or(1_000_000)).unwrap();
     for number in 0..u32::try_from(part["count"].as_u64().unwrap()).unwrap() {
-        let copy = path.join(ledger_name(1_000_000 + number, 7, None));
+        let copy = path.join(ledger_name(from + number, 7, None));
         std::fs::copy(path.join(ledger.file_name()), &copy).unwrap();
         std::fs::set_permissions(&copy, mode.clone()).unwrap();
     }
@@ -225,6 +229,18 @@ fn entries(part: &Value) {
             }
             other => panic!("nobody makes {other:?}"),
         }
+    }
+    say(&json!(null));
+    wait_for_the_end();
+}
+
+/// Makes files with names of regions that no writer gives, of which one is no text.
+fn odd_names(part: &Value) {
+    let directory = path(part, "directory");
+    let odd: [&[u8]; 3] = [b"\xff", b"\"'", b"\\"];
+    for middle in odd {
+        let name = [b"tt_device_", middle, b"_memory"].concat();
+        std::fs::write(directory.join(OsStr::from_bytes(&name)), "").unwrap();
     }
     say(&json!(null));
     wait_for_the_end();

@@ -30,6 +30,8 @@ pub(crate) const SERVICE: u32 = 60_000;
 pub(crate) const ADA: u32 = 60_001;
 /// One who means harm.
 pub(crate) const MALLORY: u32 = 60_002;
+/// One who helps him.
+pub(crate) const EVE: u32 = 60_003;
 
 /// What Ada's workload holds, in bytes of DRAM.
 pub(crate) const ADAS_BYTES: u64 = 7_000_001;
@@ -184,6 +186,18 @@ impl Service {
     fn next_line(&self) -> String {
         self.log.recv_timeout(PATIENCE).expect("the service goes on with its log")
     }
+
+    /// Waits for a line of its log with these words.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &str) {
+        while !self.next_line().contains(words) {}
+    }
+
+    /// Ends it; the rest of its log.
+    pub(crate) fn end(&mut self) -> String {
+        self.child.kill();
+        self.log.iter().collect::<Vec<_>>().join("\n")
+    }
 }
 
 // === impl Scene ===
@@ -214,7 +228,7 @@ impl Scene {
     /// A part with what all parts are told of the stage.
     pub(crate) fn part(&self, mut part: Value) -> Value {
         let told = part.as_object_mut().unwrap();
-        told.insert("directory".into(), json!(self.stage.run));
+        told.entry("directory").or_insert_with(|| json!(self.stage.run));
         told.entry("chips").or_insert_with(|| json!(self.stage.chips));
         part
     }
