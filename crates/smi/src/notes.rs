@@ -47,8 +47,8 @@ fn withheld(snapshot: &Snapshot) -> Option<String> {
         many => (format!("{} processes of other users", quantity::count(many)), "are"),
     };
     Some(format!(
-        "{whose} {verb} in the devices' figures and not shown to you; ask as root, as a member of the \
-         service's group, or with its token"
+        "{whose} {verb} in the devices' figures and not shown to you; ask at the service's Unix socket as \
+         root or a member of its group, or with its token"
     ))
 }
 

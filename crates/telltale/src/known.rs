@@ -17,7 +17,18 @@ use crate::sockets::sockets;
 const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// A question to the service, asked beside what the command does itself.
-pub(crate) struct Question(Option<JoinHandle<Vec<Device>>>);
+pub(crate) struct Question(Option<JoinHandle<Option<Vec<Device>>>>);
+
+/// What the service has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nobody knows: no service answered.
+    Nothing,
+    /// No device has a fault.
+    Healthy,
+    /// Some have, or had.
+    Faulty,
+}
 
 // === impl Question ===
 
@@ -33,30 +44,29 @@ impl Question {
         Self(thread.spawn(move || faulty(&sockets)).ok())
     }
 
-    /// Waits for the answer and hands it to the collector. Returns whether there was anything, which
-    /// the collector's next snapshot has if it still holds.
-    pub(crate) fn teach(self, collector: &mut Collector) -> bool {
-        let devices = self.0.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    /// Waits for the answer and hands it to the collector, whose next snapshot has what of it still holds.
+    pub(crate) fn teach(self, collector: &mut Collector) -> Known {
+        let Some(devices) = self.0.and_then(|thread| thread.join().ok()?) else {
+            return Known::Nothing;
+        };
         collector.learn_faults(&devices);
-        !devices.is_empty()
+        if devices.is_empty() { Known::Healthy } else { Known::Faulty }
     }
 }
 
-/// Devices with faults, as the first service that answers in time has them.
-fn faulty(sockets: &[PathBuf]) -> Vec<Device> {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return Vec::new();
-    };
+/// Devices with faults, as the first service that answers in time has them; none where no service does.
+fn faulty(sockets: &[PathBuf]) -> Option<Vec<Device>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let first = async {
         for socket in sockets {
             if let Some(Ok(mut devices)) = devices(socket).await {
                 devices.retain(|device| !device.faults.is_empty());
-                return devices;
+                return Some(devices);
             }
         }
-        Vec::new()
+        None
     };
-    runtime.block_on(async { tokio::time::timeout(TIMEOUT, first).await }).unwrap_or_default()
+    runtime.block_on(async { tokio::time::timeout(TIMEOUT, first).await }).ok()?
 }
 
 async fn devices(socket: &Path) -> Option<Result<Vec<Device>, CallError>> {

@@ -16,11 +16,15 @@ use telltale_schema::snapshot::Snapshot;
 use crate::arguments::{Place, SmiArguments};
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
-use crate::known::Question;
+use crate::known::{Known, Question};
 use crate::output::Output;
 use crate::top::{self, Opening};
 
 pub(crate) use view::{ColumnsFormat, View};
+
+/// What is said below the tables where nobody has watched the heartbeats: one sample cannot show that one
+/// stands still.
+const NOT_SAMPLED: &str = "No service answered: run `telltale smi -d` or `telltale alerts` to look for stopped heartbeats.";
 
 /// In which form a snapshot is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,8 +98,11 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let mut collector = Collector::new(options).map_err(|error| Failure::because(&error))?;
     let Some(period) = arguments.watch else {
         let cleaned = arguments.clean.then(|| collector.clean());
-        let snapshot = look(&mut collector, question, form == Form::Tables { details: true });
-        let status = show_once(&snapshot, cleaned.as_ref(), view, &output)?;
+        let watches = form == Form::Tables { details: true };
+        let (snapshot, known) = look(&mut collector, question, watches);
+        let is_sampled = watches || known != Known::Nothing || !collector.awaits_heartbeats();
+        let hint = (!is_sampled).then_some(NOT_SAMPLED);
+        let status = show_once(&snapshot, cleaned.as_ref(), hint, view, &output)?;
         return Ok(status.after(cleaned.is_some_and(|report| report.failed > 0)));
     };
     question.teach(&mut collector);
@@ -112,15 +119,16 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
 }
 
 /// One snapshot, with the faults that the service knows of. `watches` waits for heartbeats too.
-fn look(collector: &mut Collector, question: Question, watches: bool) -> Snapshot {
+fn look(collector: &mut Collector, question: Question, watches: bool) -> (Snapshot, Known) {
     let snapshot = collector.collect();
     // Most machines have no fault, and need no second look.
-    let taught = question.teach(collector);
+    let known = question.teach(collector);
     let awaits = watches && collector.awaits_heartbeats();
     if awaits {
         collector.watch_heartbeats();
     }
-    if taught || awaits { collector.collect() } else { snapshot }
+    let is_older = known == Known::Faulty || awaits;
+    (if is_older { collector.collect() } else { snapshot }, known)
 }
 
 /// Whether what is watched is shown full-screen.
@@ -136,6 +144,7 @@ fn is_full_screen(arguments: &SmiArguments, form: Form, output: &Output) -> bool
 fn show_once(
     snapshot: &Snapshot,
     cleaned: Option<&CleanReport>,
+    hint: Option<&str>,
     view: View<'_>,
     output: &Output,
 ) -> Result<Status, Failure> {
@@ -145,6 +154,9 @@ fn show_once(
         Status::Nothing if tables => String::new(),
         _ => page(snapshot, cleaned, view, None, output),
     };
+    if let Some(hint) = hint.filter(|_| tables && status != Status::Nothing) {
+        text.push_str(&telltale_smi::note(hint, &output.style()));
+    }
     if let Some(report) = cleaned.filter(|_| tables) {
         text.push_str(&telltale_smi::note(&cleaning::words(report), &output.style()));
     }

@@ -74,6 +74,10 @@ fn who_is_shown_no_process_is_not_told_that_there_is_none() {
     let page = overview(&snapshot, &style(100));
     assert!(page.contains("No process that is visible from here holds"), "{page}");
     assert!(page.contains("2 processes of other users are"), "{page}");
+    let page = overview(&snapshot, &Style::PLAIN);
+    let words =
+        "ask at the service's Unix socket as root or a member of its group, or with its token";
+    assert!(page.contains(words), "root may be who reads this: {page}");
 
     let unnamed = Holder { pid: None, open_descriptors: 1, memory_known: false };
     let mut device = idle_device("held");

@@ -20,6 +20,9 @@ not remove something of ours, 2 nothing could be read, 64 wrong usage. That proc
 are closed to this one is no failure; a line below the tables says how many. With --hosts: 0 all
 answered, 1 some did not or a source of theirs failed, 2 none answered.
 
+Tables name a chip whose firmware has stopped where a service runs; without one, --details samples
+heartbeats for up to 3 s.
+
 Examples:
   telltale smi                 one table
   telltale smi -w 2            on a terminal the full-screen view, every two seconds

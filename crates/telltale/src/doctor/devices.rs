@@ -60,24 +60,29 @@ fn devices(snapshot: &Snapshot, root: &Path, boards: &[DriverlessBoard]) -> Find
         };
         return Finding::not_here("devices", what);
     }
+    let with = |kind| snapshot.devices.iter().filter(move |device| device.fault(kind).is_some());
+    let stopped = with(DeviceFaultKind::HeartbeatStopped).count();
+    let vanished = with(DeviceFaultKind::Vanished).count();
     let mute = snapshot.devices.iter().filter(|device| {
         device.identity.chip().is_some_and(|chip| !chip.remote)
+            && device.fault(DeviceFaultKind::Vanished).is_none()
             && device.telemetry.temperature_celsius.value().is_none()
     });
-    let stopped = snapshot
-        .devices
-        .iter()
-        .filter(|device| device.fault(DeviceFaultKind::HeartbeatStopped).is_some());
-    match mute.count() {
-        0 if stopped.clone().next().is_some() => {
-            let what = format!("{count} found, the firmware of {} has stopped", stopped.count());
-            Finding::broken("devices", what, "telltale smi -d")
-        }
-        0 => Finding::works("devices", format!("{count} found, all with sensors")),
-        mute => {
-            let what = format!("{count} found, {mute} without a temperature");
-            Finding::partly("devices", what, "telltale smi -d")
-        }
+    let mute = mute.count();
+    let parts = [
+        (stopped, format!("the firmware of {stopped} has stopped")),
+        (vanished, format!("{vanished} of them vanished")),
+        (mute, format!("{mute} without a temperature")),
+    ];
+    let parts: Vec<String> =
+        parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, part)| part).collect();
+    if parts.is_empty() {
+        return Finding::works("devices", format!("{count} found, all with sensors"));
+    }
+    let what = format!("{count} found, {}", parts.join(", "));
+    match stopped + vanished {
+        0 => Finding::partly("devices", what, "telltale smi -d"),
+        _ => Finding::broken("devices", what, "telltale smi -d"),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::command::{PATIENCE, Running, Said, emulate, said, telltale};
 use crate::serve::Serving;
 
 /// A server that takes what is posted to it, one request a connection.
-fn webhook() -> (String, Receiver<Value>) {
+pub(crate) fn webhook() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let (sender, bodies) = channel();

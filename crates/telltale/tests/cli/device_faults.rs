@@ -3,14 +3,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use telltale_emulator::{Fault, Machine, MachineKind, MachineOptions};
 use telltale_harness::{Scratch, wait_until};
 
+use crate::alerts::webhook;
 use crate::command::{PATIENCE, Said, emulate, said, telltale};
 use crate::serve::Serving;
 
-/// Fires at once, so that nobody waits.
+/// Fires at once, so that nobody waits, and takes a moment to clear.
 const RULES: &str = "\
 interval_seconds = 0.1
 [http]
@@ -18,12 +20,16 @@ listen = []
 [[alerts.rule]]
 name = \"heartbeat_stopped\"
 for_seconds = 0
-clear_for_seconds = 0
+clear_for_seconds = 1
 [[alerts.rule]]
 name = \"device_vanished\"
 for_seconds = 0
-clear_for_seconds = 0
+clear_for_seconds = 1
 ";
+
+const STANDS_STILL: &str = "its heartbeat stands still at ";
+const NOT_SAMPLED: &str = "No service answered: run `telltale smi -d` or `telltale alerts` to look for stopped heartbeats.";
+const NOT_LISTED: &str = "the driver does not list it any more";
 
 fn command(place: &Scratch, arguments: &[&str]) -> Said {
     let mut command = telltale();
@@ -82,31 +88,83 @@ fn a_service_tells_of_a_stopped_heartbeat_and_a_vanished_chip_and_of_their_end()
     let root = place.join("m");
     let mut machine = machine(&root);
     let file = place.join("t.toml");
-    fs::write(&file, RULES).unwrap();
+    let (url, bodies) = webhook();
+    fs::write(&file, format!("{RULES}[alerts.webhook]\nurl = \"{url}\"\n")).unwrap();
     let mut serve = telltale();
     serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
     serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
     let mut service = Serving::start(&mut serve);
     let line = service.says("alert heartbeat_stopped fires: device ");
-    assert!(line.starts_with("error: ") && line.contains("its heartbeat stands still"), "{line}");
+    assert!(line.starts_with("error: ") && line.contains(STANDS_STILL), "{line}");
     let asked = command(&place, &["alerts"]);
     assert!(asked.status == Some(1) && asked.out.contains("heartbeat_stopped"), "{asked:?}");
     // The first only sets the beginning.
     for now_ns in [0, 60_000_000_000] {
         machine.tick(now_ns, &[]).unwrap();
     }
-    service.says("alert heartbeat_stopped is resolved");
+    // While it clears, and when it is resolved, it is still what it was.
+    let ticked = Instant::now();
+    while ticked.elapsed() < Duration::from_secs(1) {
+        let shown = command(&place, &["alerts"]);
+        assert!(shown.status == Some(0) || shown.out.contains(STANDS_STILL), "{shown:?}");
+    }
+    let line = service.says("alert heartbeat_stopped is resolved; it was: device ");
+    assert!(line.contains(STANDS_STILL), "{line}");
 
+    // One that stops again, and then vanishes: its heartbeat is over.
+    service.says("alert heartbeat_stopped fires: device ");
     let vanish = Fault::Vanish { ordinal: 0, returns_as: None };
     machine.inject(vanish.clone()).unwrap();
     let line = service.says("alert device_vanished fires: device ");
-    assert!(line.contains("the driver does not list it any more"), "{line}");
+    assert!(line.contains(NOT_LISTED), "{line}");
     let asked = command(&place, &["alerts"]);
     assert!(asked.status == Some(1) && asked.out.contains("device_vanished"), "{asked:?}");
     let doctor = command(&place, &["doctor", "--state-dir", place.path().to_str().unwrap()]);
-    assert!(doctor.out.contains("the driver does not list it any more"), "{doctor:?}");
+    assert!(doctor.out.contains(NOT_LISTED), "{doctor:?}");
+    let line = service.says("alert heartbeat_stopped is resolved; it was: device ");
+    assert!(line.contains(STANDS_STILL), "{line}");
     machine.clear(&vanish).unwrap();
-    service.says("alert device_vanished is resolved");
+    let line = service.says("alert device_vanished is resolved; it was: device ");
+    assert!(line.contains(NOT_LISTED), "{line}");
+
+    let mut notices = std::iter::from_fn(|| bodies.recv_timeout(PATIENCE).ok())
+        .flat_map(|body| body["notices"].as_array().cloned().unwrap_or_default())
+        // The other chip of the board vanishes with it.
+        .filter(|notice| notice["alert"]["subject"]["device"] == "251732099");
+    for (event, rule, words) in [
+        ("fired", "heartbeat_stopped", STANDS_STILL),
+        ("resolved", "heartbeat_stopped", STANDS_STILL),
+        ("fired", "heartbeat_stopped", STANDS_STILL),
+        ("fired", "device_vanished", NOT_LISTED),
+        ("resolved", "heartbeat_stopped", STANDS_STILL),
+        ("resolved", "device_vanished", NOT_LISTED),
+    ] {
+        let notice = notices.next().unwrap();
+        assert_eq!((&notice["event"], &notice["alert"]["rule"]), (&event.into(), &rule.into()));
+        let text = notice["alert"]["text"].as_str().unwrap();
+        assert!(text.contains(words) && notice["alert"]["value"] == 1.0, "{notice}");
+    }
+    service.end();
+}
+
+#[test]
+fn a_chip_that_vanished_hides_none_whose_firmware_has_stopped() {
+    let place = Scratch::new();
+    let root = place.join("m");
+    let options = MachineOptions::default();
+    let mut machine = Machine::create(&root, MachineKind::GalaxyWormhole, &options).unwrap();
+    let file = place.join("t.toml");
+    fs::write(&file, RULES).unwrap();
+    let mut serve = telltale();
+    serve.env("HOME", place.path()).arg("serve").arg("--root").arg(&root);
+    serve.arg("--state-dir").arg(place.join("state")).arg("--config").arg(&file);
+    let mut service = Serving::start(&mut serve);
+    service.says("alert heartbeat_stopped fires: device ");
+    machine.inject(Fault::Vanish { ordinal: 7, returns_as: None }).unwrap();
+    service.says("alert device_vanished fires: device ");
+    let doctor = command(&place, &["doctor", "--state-dir", place.path().to_str().unwrap()]);
+    let words = "32 found, the firmware of 31 has stopped, 1 of them vanished";
+    assert!(doctor.status == Some(2) && doctor.out.contains(words), "{doctor:?}");
     service.end();
 }
 
@@ -125,6 +183,12 @@ fn one_look_says_in_every_form_what_the_service_has_found_by_watching() {
     let chosen = ["--query-device", "device,fault", "--format", "csv,noheader"];
     let alone = smi(&[]);
     assert!(!alone.out.contains("stands still"), "one look alone cannot know: {alone:?}");
+    // It says who can, and nothing of that to a program.
+    assert!(alone.out.ends_with(&format!("\n{NOT_SAMPLED}\n")), "{alone:?}");
+    for arguments in [&["-d"][..], &["--json"], &["--csv"], &["--csv", "-d"]] {
+        let said = smi(arguments);
+        assert!(!said.out.contains("No service") && said.err.is_empty(), "{said:?}");
+    }
     assert_eq!(smi(&chosen).out, "251732099,\r\n251732099R,\r\n");
 
     let file = place.join("t.toml");
@@ -135,6 +199,7 @@ fn one_look_says_in_every_form_what_the_service_has_found_by_watching() {
     let mut service = Serving::start(&mut serve);
     service.says("alert heartbeat_stopped fires: device ");
     says(&[], "251732099: its heartbeat stands still at ");
+    assert!(!smi(&[]).out.contains("No service"), "the service has watched them");
     says(&["--plain", "-d"], "251732099: its heartbeat stands still at ");
     says(&["--json"], "\"faults\":[{\"kind\":\"heartbeat_stopped\",\"since\":1");
     says(&["--csv"], ",heartbeat_stopped\r\n");
