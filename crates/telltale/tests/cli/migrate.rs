@@ -2,9 +2,12 @@
 //! that server's own clients (`client.c`, in the three forms of its messages), and what dashboards
 //! and scripts find instead of what they had.
 //!
-//! Sentences about the three forms, contradictions and limits are tried in `telltale-node`
+//! Sentences about the three forms and contradictions are tried in `telltale-node`
 //! (`collecting/legacy.rs`, `legacy/`), those about regions in [`crate::regions`], the table in
 //! `telltale smi` beside it.
+
+mod arriving;
+mod limits;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,6 +28,15 @@ struct Bench {
     root: PathBuf,
     _machine: ChildGuard,
     service: Serving,
+}
+
+/// The first form of a message: an allocation of so many bytes of DRAM.
+fn alloc(bytes: u64, buffer: u64) -> [u8; 112] {
+    let mut message = [0; 112];
+    message[0] = 1;
+    message[8..16].copy_from_slice(&bytes.to_le_bytes());
+    message[24..32].copy_from_slice(&buffer.to_le_bytes());
+    message
 }
 
 /// A client of the allocation server.
@@ -141,10 +153,11 @@ fn clients_are_processes_in_every_output() {
     for message in ["1 0 5000 0 64", "1 0 700 0 65", "2 0 0 0 65"] {
         assert_eq!(client.say(message), "sent");
     }
-    bench.comes_to(pid, "dram", 5000);
-    let dram = bench.kind(pid, "dram");
-    let figures = ["live_buffers", "peak_bytes", "allocations", "allocated_bytes"];
-    assert_eq!(figures.map(|name| dram[name].as_u64()), [1, 5700, 2, 5700].map(Some), "{dram}");
+    let figures = ["live_bytes", "live_buffers", "peak_bytes", "allocations", "allocated_bytes"];
+    wait_until("all three messages", PATIENCE, || {
+        let dram = bench.kind(pid, "dram");
+        figures.map(|name| dram[name].as_u64()) == [5000, 1, 5700, 2, 5700].map(Some)
+    });
     assert_eq!(bench.process(pid).unwrap()["known_by"], "legacy");
     let live = ["kind=\"dram\"", "process=\"client_128\""];
     wait_until("its metric", PATIENCE, || {
@@ -218,9 +231,9 @@ fn what_the_server_got_wrong_is_right() {
 fn a_pid_in_a_message_is_not_believed() {
     let bench = Bench::of("n150");
     let mut liar = UnixStream::connect(bench.socket()).unwrap();
-    let mut message = [0; 112];
-    // An allocation of 77 bytes, said to be process 1's.
-    (message[0], message[8], message[20], message[24]) = (1, 77, 1, 1);
+    let mut message = alloc(77, 1);
+    // Said to be process 1's.
+    message[20] = 1;
     liar.write_all(&message).unwrap();
     bench.comes_to(std::process::id(), "dram", 77);
     assert!(bench.process(1).is_none());
@@ -373,4 +386,22 @@ fn dashboards_find_what_the_page_names() {
         bench.get(path);
     }
     assert_eq!(bench.metric("telltale_source_up", &["tenstorrent"]), Some(1.0));
+}
+
+#[test]
+fn an_error_makes_its_source_down_and_is_counted() {
+    let bench = Bench::of("n150");
+    let is = |up: f64| {
+        wait_until(&format!("the source to be {up}"), PATIENCE, || {
+            bench.metric("telltale_source_up", &["source=\"ledgers\""]) == Some(up)
+        });
+    };
+    is(1.0);
+    let broken = bench.place.join("run/ledger_1_1.tt");
+    fs::write(&broken, "no ledger").unwrap();
+    is(0.0);
+    let errors = bench.metric("telltale_source_errors_total", &["source=\"ledgers\""]);
+    assert!(errors >= Some(1.0), "{errors:?}");
+    fs::remove_file(&broken).unwrap();
+    is(1.0);
 }

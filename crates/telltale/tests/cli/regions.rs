@@ -6,10 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use telltale_harness::{
     ChildGuard, Scratch, as_user, needs_pid_namespaces, needs_root, wait_until,
 };
+use telltale_runtime::{DeviceDescription, MemoryKind, Options, RegionLayout, Regions, Runtime};
 
 use crate::command::{PATIENCE, Running, children, emulate, said, smi, snapshot, telltale};
 
@@ -200,7 +201,6 @@ fn the_first_and_the_proposed_layout_are_there_for_the_asking() {
     let composite =
         region["board_serial"].as_u64().unwrap() << 8 | region["asic_id"].as_u64().unwrap();
     assert_eq!(region["name"], format!("tt_device_{composite}_memory"));
-    assert!(region["total"]["kernel"].is_u64(), "{region}");
     drop(first);
 
     let bench = Bench::new();
@@ -212,6 +212,44 @@ fn the_first_and_the_proposed_layout_are_there_for_the_asking() {
     assert_eq!(head, [4, 8576, 0o600, 0x5245_4459, 1], "{region}");
     assert_eq!(region["rows"][0]["pid"], proposed.child.id());
     assert_eq!(bench.told("logger")[0]["chip_count"], 0, "it reads version 3 alone");
+}
+
+#[test]
+fn bytes_of_kernels_are_in_the_first_layout_alone_and_in_every_ledger() {
+    for (layout, kernels) in [
+        (RegionLayout::V1, json!(4672)),
+        (RegionLayout::V3, Value::Null),
+        (RegionLayout::V4, Value::Null),
+    ] {
+        let bench = Bench::new();
+        let chip = snapshot(&bench.root).devices[0].identity.chip().unwrap().clone();
+        let runtime = Runtime::start(Options {
+            root: Some(bench.root.clone()),
+            regions: Some(Regions { per_pid: true, layout }),
+            ..Options::new("kernels 1")
+        });
+        let described = DeviceDescription { identity: chip, logical_id: 0, facts: None };
+        let device = runtime.open_device(described);
+        let kinds = [
+            (MemoryKind::KernelApplication, 4096),
+            (MemoryKind::KernelFabric, 512),
+            (MemoryKind::KernelDispatch, 64),
+        ];
+        for (address, (kind, bytes)) in (1..).zip(kinds) {
+            device.allocate(kind, address, bytes);
+        }
+        let region = bench.regions().remove(0);
+        for counters in [&region["total"], &region["chips"][0], &region["rows"][0]] {
+            assert_eq!(counters["kernel"], kernels, "{region}");
+        }
+        let process = snapshot(&bench.root).processes.remove(0);
+        assert_eq!(process.known_by.map(|source| source.name()), Some("ledger"));
+        let held = &process.devices[0].kinds;
+        for (kind, bytes) in kinds {
+            let found = held.iter().find(|one| one.kind == kind).unwrap();
+            assert_eq!(found.usage.live_bytes(), bytes, "{held:?}");
+        }
+    }
 }
 
 #[test]
