@@ -169,6 +169,13 @@ impl Steps {
         let host = |rank| members.of_rank(Rank(rank)).unwrap_or(u32::MAX);
         match step.build(host) {
             Ok(step) => {
+                self.summary.timed(&step);
+                // Clients may measure computations in some steps only; the others are no steps without work.
+                let computes = |kind| self.kinds.nature(kind) == Nature::Compute;
+                let is_measured = step.operations().iter().any(|one| computes(one.kind));
+                if !is_measured && self.kinds.all().any(computes) {
+                    return;
+                }
                 self.summary.took(&step, &self.kinds);
                 self.fresh += 1;
                 self.latest.push_back(step);

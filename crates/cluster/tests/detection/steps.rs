@@ -154,3 +154,23 @@ fn who_reports_no_steps_any_more_is_not_waited_for() {
     assert!(told.contains(&certain(VerdictKind::SlowNode, "node b")), "{told:?}");
     assert!(told.iter().all(|one| *one == certain(VerdictKind::SlowNode, "node b")), "{told:?}");
 }
+
+#[test]
+fn steps_whose_computations_were_not_measured_change_nothing() {
+    let mut job = Job::of(4);
+    let mut told = Vec::new();
+    for number in 0..100 {
+        let works = computed(number, Some((1, 2)));
+        let verdicts = job.second(|rank| {
+            let mut list = step(rank, number, works);
+            if number >= 12 {
+                list.retain(|one| !matches!(one.work, Work::Compute(_)));
+            }
+            Some(reported(list))
+        });
+        told.push(said(&verdicts));
+    }
+    let named = vec![certain(VerdictKind::SlowNode, "node b")];
+    assert!(told[10..].iter().all(|one| *one == named), "{told:?}");
+    assert_eq!(job.detector.steps().unwrap().all.steps, 12);
+}

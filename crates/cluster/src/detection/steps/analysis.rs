@@ -207,6 +207,10 @@ impl Summary {
         self.taken += 1.0;
         self.actual_ns += (slowdown.actual_ns - self.actual_ns) / self.taken;
         self.typical_ns += (slowdown.typical_ns - self.typical_ns) / self.taken;
+    }
+
+    /// Keeps how long a step took.
+    pub(super) fn timed(&mut self, step: &Step) {
         let time_ns = u64::try_from(step.time_ns()).unwrap_or(0);
         self.times.push_back(StepTime { step: step.number(), time_ns });
         if self.times.len() > MAX_TIMES {
