@@ -73,8 +73,7 @@ impl Senders {
         if !std::mem::replace(&mut known.has_logged_unknown, true) {
             log::warn(&format!(
                 "{} whose user cannot be told are shown and decide nothing: the kernel names no user of a \
-                 connection that its client has half closed; have clients keep it open until the answer, or send \
-                 the agent's token",
+                 connection that its client has closed; have clients wait for the answer, or send the agent's token",
                 self.what
             ));
         }

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use telltale_harness::{as_user, needs_root, wait_until};
 
 use crate::job::{Job, PATIENCE, metrics, signal};
@@ -102,24 +102,49 @@ fn what_another_user_posts_to_an_agents_port_is_answered_and_decides_nothing() {
     control.finish();
 }
 
+/// Posts while the agent stands still, so that what `then` does to the connection precedes its acceptance.
+fn post_before_accepted(agent: Pid, port: u16, then: impl FnOnce(TcpStream)) {
+    signal(agent, Signal::STOP);
+    let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    client.write_all(request().as_bytes()).expect("it fits in the socket");
+    then(client);
+}
+
 #[test]
-fn posts_of_clients_that_half_close_decide_nothing_and_are_logged_once() {
+fn posts_of_clients_that_do_not_wait_for_the_answer_decide_nothing_and_are_logged_once() {
     let (job, port) = job();
     let agent = job.tree("a")[0];
-    let line = "posts whose user cannot be told are shown and decide nothing";
     for _ in 0..2 {
-        // So that the client has half closed before the agent accepts.
-        signal(agent, Signal::STOP);
-        let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-        client.write_all(request().as_bytes()).expect("it fits in the socket");
+        post_before_accepted(agent, port, |client| {
+            drop(client);
+            signal(agent, Signal::CONT);
+        });
+    }
+    let count = || {
+        let line = "posts whose user cannot be told are shown and decide nothing";
+        job.agent_log("a").matches(line).count()
+    };
+    wait_until("the posts to be logged", PATIENCE, || count() > 0);
+    let taken = format!("outcome=\"unverified\"}} {}\n", 2 * (2 * FINISHED + 1));
+    wait_until("both posts to be counted", PATIENCE, || {
+        metrics(&job.path("a").join("agent.sock")).contains(&taken)
+    });
+    assert_eq!(count(), 1, "{}", job.agent_log("a"));
+    assert_eq!(job.json(&["status"])["epoch"], 1);
+    job.finish();
+}
+
+#[test]
+fn posts_of_clients_that_half_close_and_wait_are_evidence() {
+    let (job, port) = job();
+    let agent = job.tree("a")[0];
+    post_before_accepted(agent, port, |mut client| {
         client.shutdown(Shutdown::Write).expect("it is open");
         signal(agent, Signal::CONT);
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("text");
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    }
-    let log = job.agent_log("a");
-    assert_eq!(log.matches(line).count(), 1, "{log}");
-    assert_eq!(job.json(&["status"])["epoch"], 1);
+    });
+    job.wait_printed("a", 2, 0, "epoch 2");
     job.finish();
 }
