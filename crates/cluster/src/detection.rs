@@ -314,7 +314,10 @@ impl Detector {
     /// [`MAX_EXTRACT_NODES`] nodes at most.
     #[must_use]
     pub fn matrix(&self, wanted: &[NodeName]) -> LatencyMatrix {
-        extract::extract(&self.matrix, &self.members, wanted, self.limit())
+        match self.steps.paths() {
+            Some(paths) => extract::of_paths(paths, &self.members, wanted),
+            None => extract::extract(&self.matrix, &self.members, wanted, self.limit()),
+        }
     }
 
     /// Where the time of the job's training steps goes, where it reports any.

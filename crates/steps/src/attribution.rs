@@ -1,13 +1,18 @@
 //! To what the time that steps take too long is put.
 //!
 //! Steps are replayed several times, each time with more as it was: all ranks alike, then each role as long as is
-//! usual for it, then each rank as long as is usual for it, then each computation as long as it took, then each
-//! communication too. What a replay takes longer than the one before is the share of what it added.
+//! usual for it, then each rank as long as is usual for it, then each computation as long as it took, then each gap
+//! between operations, then each communication too. What a replay takes longer than the one before is the share of
+//! what it added.
+//!
+//! Where clients measure computations, gaps between operations are no part of replays: some of them are waits for what
+//! nobody recorded. Where they do not, gaps are the ranks' work.
 //! A rank is compared with the ranks of its role alone; nobody else does the same work.
 
 mod links;
 mod means;
 mod ranks;
+mod spread;
 mod variation;
 
 use crate::attribution::means::Means;
@@ -20,7 +25,7 @@ use crate::what_if::mean_time;
 /// Where the time of steps goes. All times are of one step on the average, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribution {
-    /// What a step takes, without the delays before operations began.
+    /// What a step takes.
     pub actual_ns: f64,
     /// What it would take if all ranks computed alike and no communication were slow.
     pub even_ns: f64,
@@ -40,6 +45,8 @@ pub struct Attribution {
     pub ranks: Vec<SlowRank>,
     /// The links that are slow against others, costliest first.
     pub links: Vec<SlowLink>,
+    /// How long transfers take on each link that can be compared with others.
+    pub link_times: Vec<LinkTime>,
 }
 
 /// How long a role computes in comparison.
@@ -55,7 +62,7 @@ pub struct SlowRole {
     pub ranks: u32,
 }
 
-/// A rank that computes longer than the others of its role.
+/// A rank that takes longer than the others of its role for what is its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowRank {
     /// Which.
@@ -68,6 +75,9 @@ pub struct SlowRank {
     pub slow_steps: u32,
     /// Of how many.
     pub steps: u32,
+    /// Whether it takes longer between its operations alone, and computes as fast as others: it may have more to do
+    /// there (data to read, a log to write), so its node need not be slow.
+    pub is_between: bool,
 }
 
 /// A link whose transfers take longer than like transfers elsewhere.
@@ -87,56 +97,144 @@ pub struct SlowLink {
     pub steps: u32,
 }
 
+/// How long the transfers that a link has in one step take, the mean of each kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkTime {
+    /// The rank that sends.
+    pub from: u32,
+    /// The rank that receives.
+    pub to: u32,
+    /// How long, in nanoseconds.
+    pub ns: f64,
+    /// How long like transfers take on the link in the middle.
+    pub usual_ns: f64,
+}
+
+/// Replays of some steps with parts of them at what is usual.
+struct Replays<'a> {
+    steps: &'a [Step],
+    kinds: &'a Kinds,
+    typical: Typical,
+    means: Means,
+    /// Whether gaps are the ranks' work, since nothing else says what they compute.
+    are_gaps_work: bool,
+}
+
+impl Replays<'_> {
+    /// Whether it is work that replays hold.
+    fn is_work(&self, one: &Placed) -> bool {
+        match self.kinds.nature(one.kind) {
+            Nature::Compute => true,
+            Nature::Between => self.are_gaps_work,
+            Nature::Communication => false,
+        }
+    }
+
+    /// What a communication typically takes; 0 for anything else.
+    fn communication(&self, one: &Placed) -> f64 {
+        match self.kinds.nature(one.kind) {
+            Nature::Communication => self.typical.ns(one.kind),
+            Nature::Compute | Nature::Between => 0.0,
+        }
+    }
+
+    /// What a step takes if work takes so long, and all communication what is typical.
+    fn time(&self, work: impl Fn(&Placed) -> f64) -> f64 {
+        mean_time(self.steps, |one| match self.is_work(one) {
+            true => work(one),
+            false => self.communication(one),
+        })
+    }
+
+    /// The same if gaps are work, whether or not they are.
+    fn time_with_gaps(&self, work: impl Fn(&Placed) -> f64) -> f64 {
+        mean_time(self.steps, |one| match self.kinds.nature(one.kind) {
+            Nature::Communication => self.typical.ns(one.kind),
+            Nature::Compute | Nature::Between => work(one),
+        })
+    }
+
+    /// What a step takes longer since a rank is slow, or is slow between its operations.
+    fn cost_of_rank(&self, rank: u32, is_between: bool) -> f64 {
+        let means = &self.means;
+        if !is_between {
+            let work = |one: &Placed| match one.rank == rank {
+                true => means.of_rank_for_sure(one),
+                false => means.of_role(one),
+            };
+            return self.time(work) - self.time(|one| means.of_role(one));
+        }
+        let work = |one: &Placed| match self.kinds.nature(one.kind) {
+            Nature::Between if one.rank == rank => means.of_rank_for_sure(one),
+            _ => means.of_role(one),
+        };
+        self.time_with_gaps(work) - self.time_with_gaps(|one| means.of_role(one))
+    }
+
+    /// What a step takes if all work takes what it took, and the transfers from one rank to another too.
+    fn time_with_link(&self, from: u32, to: u32) -> f64 {
+        mean_time(self.steps, |one| {
+            match self.is_work(one) || links::ends(one) == Some((from, to)) {
+                true => one.work_ns as f64,
+                false => self.communication(one),
+            }
+        })
+    }
+}
+
 impl Attribution {
     /// Where the time of these steps goes.
     #[must_use]
     pub fn of(steps: &[Step], kinds: &Kinds, roles: &Roles) -> Self {
-        let typical = Typical::of(steps, kinds);
-        let means = Means::of(steps, kinds, roles);
-        let is_compute = |one: &Placed| kinds.nature(one.kind) == Nature::Compute;
-        let time = |compute: &dyn Fn(&Placed) -> f64| {
-            mean_time(
-                steps,
-                |one| if is_compute(one) { compute(one) } else { typical.ns(one.kind) },
-            )
-        };
-        let even_ns = time(&|one| means.even(one.kind));
-        let by_role_ns = time(&|one| means.of_role(one));
-        let by_rank_ns = time(&|one| means.of_rank_for_sure(one));
-        let computed_ns = time(&|one| one.work_ns as f64);
-        let actual_ns = mean_time(steps, |one| one.work_ns as f64);
+        let (typical, means) = (Typical::of(steps, kinds), Means::of(steps, kinds, roles));
+        let are_gaps_work = !means.are_computations_measured(kinds);
+        let replays = Replays { steps, kinds, typical, means, are_gaps_work };
+        let means = &replays.means;
+        let even_ns = replays.time(|one| means.even(one.kind));
+        let by_role_ns = replays.time(|one| means.of_role(one));
+        let by_rank_ns = replays.time(|one| means.of_rank_for_sure(one));
+        let computed_ns = replays.time(|one| match kinds.nature(one.kind) {
+            Nature::Between => means.of_rank_for_sure(one),
+            _ => one.work_ns as f64,
+        });
+        let worked_ns = replays.time(|one| one.work_ns as f64);
+        let replayed_ns = mean_time(steps, |one| match kinds.nature(one.kind) {
+            Nature::Between if !are_gaps_work => 0.0,
+            _ => one.work_ns as f64,
+        });
+        // What nobody measured is there whoever is slow.
+        let rest_ns = (mean_longest(steps) - replayed_ns).max(0.0);
         let varied_ns = computed_ns - by_rank_ns;
-        let data_part = variation::data_part(steps, kinds, roles, &means);
-        let ranks = ranks::slow(steps, kinds, roles, &means, |rank| {
-            time(&|one| {
-                if one.rank == rank { means.of_rank_for_sure(one) } else { means.of_role(one) }
-            }) - by_role_ns
+        let data_part = variation::data_part(steps, kinds, roles, means);
+        let ranks = ranks::slow(steps, kinds, roles, means, |rank, is_between| {
+            replays.cost_of_rank(rank, is_between)
         });
-        let links = links::slow(steps, roles, &ranks, |from, to| {
-            let is_it = |one: &Placed| links::ends(one) == Some((from, to));
-            let work = |one: &Placed| match is_compute(one) || is_it(one) {
-                true => one.work_ns as f64,
-                false => typical.ns(one.kind),
-            };
-            mean_time(steps, work) - computed_ns
-        });
+        let cost = |from, to| replays.time_with_link(from, to) - worked_ns;
+        let links = links::links(steps, roles, &ranks, cost);
         Self {
-            actual_ns,
-            even_ns,
+            actual_ns: replayed_ns + rest_ns,
+            even_ns: even_ns + rest_ns,
             roles_ns: by_role_ns - even_ns,
             ranks_ns: by_rank_ns - by_role_ns,
             data_ns: varied_ns * data_part,
-            noise_ns: varied_ns * (1.0 - data_part),
-            links_ns: actual_ns - computed_ns,
+            noise_ns: varied_ns * (1.0 - data_part) + worked_ns - computed_ns,
+            links_ns: replayed_ns - worked_ns,
             roles: means.slow_roles(kinds, roles),
             ranks,
-            links,
+            links: links.slow,
+            link_times: links.times,
         }
     }
 
-    /// What a step takes longer than it would if all ranks computed alike.
+    /// What a step takes longer than it would if all ranks computed alike and no communication were slow.
     #[must_use]
     pub fn lost_ns(&self) -> f64 {
         self.actual_ns - self.even_ns
     }
+}
+
+/// How long steps took at the ranks that needed the most time, on the average.
+fn mean_longest(steps: &[Step]) -> f64 {
+    let sum: f64 = steps.iter().map(|step| step.longest_ns() as f64).sum();
+    sum / steps.len().max(1) as f64
 }

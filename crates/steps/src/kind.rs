@@ -8,8 +8,18 @@ pub const MAX_KINDS: usize = 256;
 pub enum Nature {
     /// It computes. Its duration is work.
     Compute,
+    /// What its rank did between two operations, which nobody measured. Its duration is taken for work.
+    Between,
     /// It sends, receives or takes part in a collective. Its duration holds the wait for the others.
     Communication,
+}
+
+impl Nature {
+    /// Whether its duration is the rank's own work, and holds no wait for others.
+    #[must_use]
+    pub const fn is_own(self) -> bool {
+        matches!(self, Self::Compute | Self::Between)
+    }
 }
 
 /// The number of a kind.

@@ -17,6 +17,7 @@
 
 pub mod attribution;
 mod clocks;
+mod gaps;
 mod kind;
 mod meeting;
 mod operation;

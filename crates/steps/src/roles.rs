@@ -107,7 +107,8 @@ fn looks(step: &Step, kinds: &Kinds) -> BTreeMap<u32, Looks> {
         let is_transfer =
             |one: &&Placed| matches!(Shape::of(one.partners), Shape::Sends | Shape::Receives);
         let first = of_rank.iter().find(is_transfer).map(|one| one.start_ns);
-        for one in of_rank {
+        // What lies between operations differs by chance.
+        for one in of_rank.iter().filter(|one| kinds.nature(one.kind) != Nature::Between) {
             let shape = Shape::of(one.partners);
             let is_first = is_transfer(&one) && first == Some(one.start_ns);
             looks.alone.insert((one.kind, shape, is_first));

@@ -1,6 +1,6 @@
 //! One step of a job as a graph: who did what, and who waited for whom.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use thiserror::Error;
 
@@ -95,6 +95,33 @@ impl StepBuilder {
         self.operations.push((rank, operation));
     }
 
+    /// Its number.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its operations, each with its rank.
+    pub(crate) fn operations(&self) -> &[(u32, Operation)] {
+        &self.operations
+    }
+
+    /// Puts them in the order of their ranks, and then of their beginnings.
+    pub(crate) fn sort(&mut self) {
+        self.operations.sort_by_key(|(rank, one)| (*rank, one.start_ns, one.end_ns));
+    }
+
+    /// When each rank ended its last operation, by its own clock.
+    #[must_use]
+    pub fn ends(&self) -> BTreeMap<u32, i64> {
+        let mut ends = BTreeMap::new();
+        for (rank, one) in &self.operations {
+            let end = ends.entry(*rank).or_insert(one.end_ns);
+            *end = one.end_ns.max(*end);
+        }
+        ends
+    }
+
     /// How many operations it has.
     #[must_use]
     pub const fn count(&self) -> usize {
@@ -112,7 +139,7 @@ impl StepBuilder {
             1..=MAX_OPERATIONS => {}
             _ => return Err(StepError::TooMany),
         }
-        self.operations.sort_by_key(|(rank, one)| (*rank, one.start_ns, one.end_ns));
+        self.sort();
         let mut operations = Vec::with_capacity(self.operations.len());
         let mut indices: HashMap<(u32, Kind), u32> = HashMap::new();
         for (rank, Operation { kind, start_ns, end_ns, partners }) in self.operations {
@@ -223,6 +250,17 @@ impl Step {
         let first = self.operations.iter().map(|one| one.start_ns).min().unwrap_or(0);
         let last = self.operations.iter().map(|one| one.end_ns).max().unwrap_or(0);
         last.saturating_sub(first)
+    }
+
+    /// How long the step took by the clock of the rank that needed the most time.
+    #[must_use]
+    pub fn longest_ns(&self) -> i64 {
+        let of_ranks = self.operations.chunk_by(|one, next| one.rank == next.rank);
+        let times = of_ranks.map(|of_rank| {
+            let last = of_rank.iter().map(|one| one.end_ns).max().unwrap_or(0);
+            last.saturating_sub(of_rank[0].start_ns)
+        });
+        times.max().unwrap_or(0)
     }
 
     /// How long the step would take, in nanoseconds, if each operation took what `work` says from when it can begin

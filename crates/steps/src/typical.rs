@@ -19,7 +19,7 @@ impl Typical {
             works[one.kind.index()].push(one.work_ns);
         }
         let by_kind = kinds.all().zip(&mut works).map(|(kind, works)| match kinds.nature(kind) {
-            Nature::Compute => mean(works),
+            Nature::Compute | Nature::Between => mean(works),
             Nature::Communication => median(works),
         });
         Self { by_kind: by_kind.collect() }

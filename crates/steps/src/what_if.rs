@@ -1,11 +1,13 @@
 //! What steps would take with some durations replaced.
 //!
 //! The slow-down S is the time of the replayed steps, without the delays before operations begin, over the time
-//! of the same with each operation at what is typical of its kind. That of a part of the operations
+//! of the same with each operation at what is typical of its kind. Gaps between operations are such delays, unless
+//! nothing else says what ranks compute. That of a part of the operations
 //! is the time with these as they were and all others at what is typical, over the same.
 
 use std::collections::BTreeMap;
 
+use crate::kind::{Kinds, Nature};
 use crate::step::{Placed, Step};
 use crate::typical::Typical;
 
@@ -28,10 +30,15 @@ impl Slowdown {
 
 /// How much slower these steps are than typical ones.
 #[must_use]
-pub fn slowdown(steps: &[Step], typical: &Typical) -> Slowdown {
+pub fn slowdown(steps: &[Step], kinds: &Kinds, typical: &Typical) -> Slowdown {
+    let has_computations = kinds.all().any(|kind| kinds.nature(kind) == Nature::Compute);
+    let is_delay = |one: &Placed| has_computations && kinds.nature(one.kind) == Nature::Between;
+    let time = |work: &dyn Fn(&Placed) -> f64| {
+        mean_time(steps, |one| if is_delay(one) { 0.0 } else { work(one) })
+    };
     Slowdown {
-        actual_ns: mean_time(steps, |one| one.work_ns as f64),
-        typical_ns: mean_time(steps, |one| typical.ns(one.kind)),
+        actual_ns: time(&|one| one.work_ns as f64),
+        typical_ns: time(&|one| typical.ns(one.kind)),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::matrix::{Cell, Matrix, SlowFrom};
 use super::members::Members;
+use super::steps::Path;
 use crate::node::NodeName;
 
 /// Nodes of one extract: what fits on a screen.
@@ -69,6 +70,29 @@ pub(super) fn extract(
             now_ns: nanoseconds(cell.usual + above),
             is_slow,
         })
+    });
+    let cells = cells.collect();
+    let nodes = chosen.nodes.iter().map(|node| members.name(*node).clone()).collect();
+    LatencyMatrix { nodes, cells, left_out: chosen.left_out.len() }
+}
+
+/// The same of what transfers in training steps take, against like ones elsewhere.
+pub(super) fn of_paths(paths: &[Path], members: &Members, wanted: &[NodeName]) -> LatencyMatrix {
+    let mut chosen = Chosen::default();
+    let wanted = wanted.iter().filter_map(|node| members.number(node));
+    wanted.for_each(|node| chosen.add(node));
+    let first: Vec<u32> = chosen.places.keys().copied().collect();
+    let is_near = |path: &&Path| first.contains(&path.from) || first.contains(&path.to);
+    let is_slow = |path: &&Path| path.is_slow;
+    let all = paths.iter();
+    for path in all.clone().filter(is_near).chain(all.clone().filter(is_slow)).chain(all.clone()) {
+        chosen.add(path.from);
+        chosen.add(path.to);
+    }
+    let cells = all.filter_map(|path| {
+        let (from, to) = (*chosen.places.get(&path.from)?, *chosen.places.get(&path.to)?);
+        let [usual_ns, now_ns] = [path.usual_ns, path.ns].map(|ns| ns.round() as u64);
+        Some(LatencyCell { from, to, usual_ns, now_ns, is_slow: path.is_slow })
     });
     let cells = cells.collect();
     let nodes = chosen.nodes.iter().map(|node| members.name(*node).clone()).collect();

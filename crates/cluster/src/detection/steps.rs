@@ -13,6 +13,7 @@ use telltale_steps::{Kind, Kinds, Nature, Partners, Step, StepBuilder};
 
 use crate::detection::finding::Finding;
 use crate::detection::members::Members;
+pub(super) use crate::detection::steps::analysis::Path;
 use crate::detection::steps::analysis::Summary;
 pub use crate::detection::steps::analysis::{
     Analysis, LinkCost, RankCost, StageWork, StepTime, StepsView,
@@ -27,10 +28,16 @@ const MOST_AHEAD: u64 = 256;
 const MOST_BEHIND: u64 = 32;
 /// Operations of the open steps together.
 const MAX_OPEN_OPERATIONS: usize = 1 << 22;
-/// Steps that are looked at together.
+/// Steps that are looked at together, if they take long.
 const STEPS_TOGETHER: usize = 10;
 /// The same number, of steps that are new.
 const FULL: u64 = STEPS_TOGETHER as u64;
+/// Steps that are short are looked at together as far back as this, since hosts are not idle for moments only,
+const LONG_ENOUGH_NS: i64 = 10_000_000_000;
+/// but not more of them,
+const MOST_STEPS_TOGETHER: usize = 50;
+/// and not of more operations.
+const MOST_OPERATIONS_TOGETHER: usize = 1 << 20;
 /// Fewer are enough if each rank has done this much in them.
 const ENOUGH_OPERATIONS: usize = 200;
 /// In this many looks every rank that does report operations has begun to.
@@ -66,6 +73,9 @@ pub(super) struct Steps {
     ranks: BTreeMap<Rank, Reported>,
     /// The first step that is not over.
     next: u64,
+    /// When each rank ended its last operation of the last step that was closed, and which that was.
+    ends: BTreeMap<u32, i64>,
+    closed: Option<u64>,
     looks: u32,
     latest: VecDeque<Step>,
     /// Steps since the last analysis, and looks.
@@ -147,6 +157,12 @@ impl Steps {
         self.view.iter().flat_map(|view| findings::findings(&view.latest, members)).collect()
     }
 
+    /// What the latest transfers took from node to node; none where there were none that can be compared.
+    pub(super) fn paths(&self) -> Option<&[Path]> {
+        let paths = self.view.as_ref().map(|view| view.latest.paths.as_slice());
+        paths.filter(|paths| !paths.is_empty())
+    }
+
     /// Where the time of the latest and of all steps goes.
     pub(super) fn view(&self) -> Option<Arc<StepsView>> {
         self.view.clone()
@@ -164,8 +180,14 @@ impl Steps {
         self.ranks.values().filter(is_waited_for).map(|one| one.next).min().unwrap_or(0)
     }
 
-    fn close(&mut self, step: StepBuilder, members: &Members) {
+    fn close(&mut self, mut step: StepBuilder, members: &Members) {
         self.open_operations = self.open_operations.saturating_sub(step.count());
+        if self.closed.is_none_or(|closed| closed.checked_add(1) != Some(step.number())) {
+            self.ends.clear();
+        }
+        let ends = step.ends();
+        step.add_gaps(&self.ends, &mut self.kinds);
+        (self.ends, self.closed) = (ends, Some(step.number()));
         let host = |rank| members.of_rank(Rank(rank)).unwrap_or(u32::MAX);
         match step.build(host) {
             Ok(step) => {
@@ -179,11 +201,26 @@ impl Steps {
                 self.summary.took(&step, &self.kinds);
                 self.fresh += 1;
                 self.latest.push_back(step);
-                if self.latest.len() > STEPS_TOGETHER {
-                    self.latest.pop_front();
-                }
+                self.let_go();
             }
             Err(_) => self.summary.left_out(),
+        }
+    }
+
+    /// Drops the steps that the later ones are enough without.
+    fn let_go(&mut self) {
+        let operations = |steps: &VecDeque<Step>| -> usize {
+            steps.iter().map(|step| step.operations().len()).sum()
+        };
+        while self.latest.len() > STEPS_TOGETHER {
+            let later_ns: i64 = self.latest.iter().skip(1).map(Step::longest_ns).sum();
+            let is_needed = later_ns < LONG_ENOUGH_NS
+                && self.latest.len() <= MOST_STEPS_TOGETHER
+                && operations(&self.latest) <= MOST_OPERATIONS_TOGETHER;
+            if is_needed {
+                return;
+            }
+            self.latest.pop_front();
         }
     }
 

@@ -47,7 +47,7 @@ pub struct AnalysisView {
     pub last_step: u64,
     /// How many times as long a step takes as with each operation at what is typical of its kind.
     pub slowdown: f64,
-    /// What a step takes, without the delays before operations began.
+    /// What a step takes.
     pub actual_seconds: f64,
     /// What it would take if all ranks computed alike and no communication were slow.
     pub even_seconds: f64,
@@ -106,6 +106,8 @@ pub struct RankView {
     pub slow_steps: u32,
     /// Of how many.
     pub steps: u32,
+    /// Whether it takes longer between its operations alone, and computes as fast as others.
+    pub is_between: bool,
 }
 
 /// A slow link.
@@ -195,11 +197,17 @@ impl AnalysisView {
         let mut causes: Vec<(f64, String)> = Vec::new();
         for one in &self.ranks {
             let without = in_words(self.actual_seconds - one.cost_seconds);
-            let text = format!(
-                "Rank {} on {} computes {:.2} times as long as ranks that do the same work; without \
-                 that a step takes {without} instead of {actual}.",
-                one.rank, one.node, one.ratio
-            );
+            let RankView { rank, node, ratio, .. } = one;
+            let what = match one.is_between {
+                true => format!(
+                    "Rank {rank} on {node} computes as fast as others and takes {ratio:.2} times as long between \
+                     its operations (data, logs, checkpoints, other programs)"
+                ),
+                false => format!(
+                    "Rank {rank} on {node} computes {ratio:.2} times as long as ranks that do the same work"
+                ),
+            };
+            let text = format!("{what}; without that a step takes {without} instead of {actual}.");
             causes.push((one.cost_seconds, text));
         }
         for one in &self.links {
@@ -271,6 +279,7 @@ fn rank(from: &SlowRank) -> RankView {
         cost_seconds: seconds(from.cost_ns),
         slow_steps: from.slow,
         steps: from.observed,
+        is_between: from.is_between,
     }
 }
 

@@ -15,7 +15,7 @@ const NODES: u32 = 4;
 
 /// One step of data parallelism as a rank reports it: it computes so long, and meets the others.
 fn step(rank: u32, number: u64, compute_us: [u64; 4]) -> Vec<Operation> {
-    let begin_us = i64::try_from(number).unwrap() * 1_000_000 + i64::from(rank) * 86_400_000_000;
+    let begin_us = i64::try_from(number).unwrap() * 75_000 + i64::from(rank) * 86_400_000_000;
     let own = compute_us[rank as usize];
     let slowest = compute_us.into_iter().max().unwrap();
     let operation = |work, start_us, duration_us| Operation {

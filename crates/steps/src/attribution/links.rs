@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{SlowLink, SlowRank};
+use super::spread::{average, middle, spread};
+use super::{LinkTime, SlowLink, SlowRank};
 use crate::kind::Kind;
 use crate::operation::Partners;
 use crate::roles::{Role, Roles};
@@ -16,6 +17,8 @@ const MEANINGFUL_OF_OTHERS: f64 = 3.0;
 const ENOUGH_LINKS: usize = 3;
 /// In this part of the steps it must be so.
 const MOST_STEPS: f64 = 0.75;
+/// How many times the usual difference between like links a slow one must differ by.
+const DEVIATIONS: f64 = 4.0;
 
 /// Sender and receiver of a transfer.
 pub(super) const fn ends(one: &Placed) -> Option<(u32, u32)> {
@@ -27,16 +30,69 @@ pub(super) const fn ends(one: &Placed) -> Option<(u32, u32)> {
 }
 
 type Link = (u32, u32);
+type RolesOf = (Option<Role>, Option<Role>);
 
-/// The slow links, costliest first. Those of a slow rank are that rank's. `cost` says what a step takes longer by one.
-pub(super) fn slow(
+/// How long the received transfers of one kind take on each link, in each step: the receiver sees the last byte.
+type Times = BTreeMap<Link, Vec<f64>>;
+
+/// What like transfers take, and from how many times that on one is slow.
+#[derive(Debug, Clone, Copy)]
+struct Usual {
+    ns: f64,
+    limit: f64,
+}
+
+/// What links take.
+pub(super) struct Links {
+    pub(super) times: Vec<LinkTime>,
+    /// Costliest first.
+    pub(super) slow: Vec<SlowLink>,
+}
+
+/// How long links take, and which are slow. Those of a slow rank are that rank's. `cost` says what a step takes longer
+/// by one.
+pub(super) fn links(
     steps: &[Step],
     roles: &Roles,
     ranks: &[SlowRank],
     cost: impl Fn(u32, u32) -> f64,
-) -> Vec<SlowLink> {
-    // How long the received transfers of each kind take on each link, in each step: the receiver sees the last byte.
-    let mut times: BTreeMap<Kind, BTreeMap<Link, Vec<f64>>> = BTreeMap::new();
+) -> Links {
+    let mut slow: BTreeMap<Link, SlowLink> = BTreeMap::new();
+    let mut all: BTreeMap<Link, LinkTime> = BTreeMap::new();
+    for of_kind in times(steps).values() {
+        let usual = usual(of_kind, roles);
+        for (link, of_link) in of_kind {
+            let (from, to) = *link;
+            let Some(usual) = usual(*link) else { continue };
+            let ns = average(of_link);
+            let sum = all.entry(*link).or_insert(LinkTime { from, to, ns: 0.0, usual_ns: 0.0 });
+            sum.ns += ns;
+            sum.usual_ns += usual.ns;
+            let is_ranks = ranks.iter().any(|slow| slow.rank == from || slow.rank == to);
+            let slow_steps = of_link.iter().filter(|one| **one > usual.limit * usual.ns).count();
+            let is_slow = ns > usual.limit * usual.ns
+                && slow_steps as f64 >= MOST_STEPS * of_link.len() as f64;
+            if is_ranks || !is_slow {
+                continue;
+            }
+            let [slow_steps, steps] =
+                [slow_steps, of_link.len()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+            let ratio = ns / usual.ns;
+            let new = SlowLink { from, to, ratio, cost_ns: 0.0, slow_steps, steps };
+            let known = slow.entry(*link).or_insert(new);
+            if new.ratio > known.ratio {
+                *known = new;
+            }
+        }
+    }
+    let mut slow: Vec<SlowLink> = slow.into_values().collect();
+    slow.iter_mut().for_each(|one| one.cost_ns = cost(one.from, one.to));
+    slow.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
+    Links { times: all.into_values().collect(), slow }
+}
+
+fn times(steps: &[Step]) -> BTreeMap<Kind, Times> {
+    let mut times: BTreeMap<Kind, Times> = BTreeMap::new();
     for step in steps {
         let mut sums: BTreeMap<(Kind, Link), (f64, f64)> = BTreeMap::new();
         let received =
@@ -51,57 +107,32 @@ pub(super) fn slow(
             times.entry(kind).or_default().entry(link).or_default().push(sum / count);
         }
     }
-    let mut slow: BTreeMap<Link, SlowLink> = BTreeMap::new();
-    for of_kind in times.values() {
-        for (link, of_link) in of_kind {
-            let is_ranks = ranks.iter().any(|slow| slow.rank == link.0 || slow.rank == link.1);
-            let Some((usual, limit)) = usual(of_kind, *link, roles).filter(|_| !is_ranks) else {
-                continue;
-            };
-            let slow_steps = of_link.iter().filter(|one| **one > limit * usual).count();
-            if (slow_steps as f64) < MOST_STEPS * of_link.len() as f64 {
-                continue;
-            }
-            let ratio = of_link.iter().sum::<f64>() / of_link.len() as f64 / usual;
-            let new = SlowLink {
-                from: link.0,
-                to: link.1,
-                ratio,
-                cost_ns: 0.0,
-                slow_steps: u32::try_from(slow_steps).unwrap_or(u32::MAX),
-                steps: u32::try_from(of_link.len()).unwrap_or(u32::MAX),
-            };
-            let known = slow.entry(*link).or_insert(new);
-            if new.ratio > known.ratio {
-                *known = new;
-            }
-        }
-    }
-    let mut slow: Vec<SlowLink> = slow.into_values().collect();
-    slow.iter_mut().for_each(|one| one.cost_ns = cost(one.from, one.to));
-    slow.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
-    slow
+    times
 }
 
-/// How long like transfers take on other links, and from how many times that on one is slow; `None` of a link that
+/// What is usual of a link: of those whose ends have the same roles if they are enough, else of all. Nothing where
 /// there is nothing to compare with.
-fn usual(of_kind: &BTreeMap<Link, Vec<f64>>, link: Link, roles: &Roles) -> Option<(f64, f64)> {
-    let roles_of =
-        |(from, to): Link| -> (Option<Role>, Option<Role>) { (roles.role(from), roles.role(to)) };
-    let middle = |links: Vec<&Vec<f64>>| {
-        let mut values: Vec<f64> = links.into_iter().flatten().copied().collect();
-        let place = values.len().checked_sub(1)? / 2;
-        Some(*values.select_nth_unstable_by(place, f64::total_cmp).1)
-    };
-    let others = || of_kind.iter().filter(|(other, _)| **other != link);
-    let alike: Vec<&Vec<f64>> = others()
-        .filter(|(other, _)| roles_of(**other) == roles_of(link))
-        .map(|one| one.1)
+fn usual(of_kind: &Times, roles: &Roles) -> impl Fn(Link) -> Option<Usual> {
+    let roles_of = |(from, to): Link| -> RolesOf { (roles.role(from), roles.role(to)) };
+    let mut alike: BTreeMap<RolesOf, Vec<f64>> = BTreeMap::new();
+    for (link, times) in of_kind {
+        alike.entry(roles_of(*link)).or_default().push(average(times));
+    }
+    let of_others = judged(alike.values().flatten().copied().collect(), MEANINGFUL_OF_OTHERS);
+    let alike: BTreeMap<RolesOf, Option<Usual>> = alike
+        .into_iter()
+        .map(|(roles, times)| (roles, judged(times, MEANINGFUL).or(of_others)))
         .collect();
-    let (links, limit) = match alike.len() + 1 >= ENOUGH_LINKS {
-        true => (alike, MEANINGFUL),
-        false => (others().map(|one| one.1).collect(), MEANINGFUL_OF_OTHERS),
-    };
-    let is_enough = links.len() + 1 >= ENOUGH_LINKS;
-    middle(links).filter(|usual| is_enough && *usual > 0.0).map(|usual| (usual, limit))
+    move |link| alike.get(&roles_of(link)).copied().flatten()
+}
+
+/// What is usual of links with these times.
+fn judged(mut times: Vec<f64>, meaningful: f64) -> Option<Usual> {
+    times.retain(|ns| *ns > 0.0);
+    if times.len() < ENOUGH_LINKS {
+        return None;
+    }
+    let spread = spread(times.iter().map(|ns| ns.ln()));
+    let ns = middle(&mut times);
+    Some(Usual { ns, limit: meaningful.max((DEVIATIONS * spread).exp()) })
 }

@@ -26,6 +26,8 @@ struct Mean {
     squares: f64,
 }
 
+/// Where measured computations are a smaller part of the ranks' own time, they do not tell how fast a rank is.
+const TELLING_PART: f64 = 0.05;
 /// What differs from its role's mean by less than this many times its mean's own error is chance.
 const ERRORS: f64 = 2.0;
 
@@ -34,7 +36,7 @@ impl Means {
         let count = kinds.count();
         let mut ranks: BTreeMap<u32, Vec<Mean>> = BTreeMap::new();
         let all = steps.iter().flat_map(Step::operations);
-        for one in all.filter(|one| kinds.nature(one.kind) == Nature::Compute) {
+        for one in all.filter(|one| kinds.nature(one.kind).is_own()) {
             let of_rank = ranks.entry(one.rank).or_insert_with(|| vec![Mean::default(); count]);
             let mean = &mut of_rank[one.kind.index()];
             mean.add(one.work_ns as f64);
@@ -54,6 +56,22 @@ impl Means {
             .collect();
         let even = (0..count).map(|kind| weighted(roles.values().map(|of| of[kind]))).collect();
         Self { kinds: count, ranks, roles, even, role_of }
+    }
+
+    /// Whether computations that were measured are a part of the ranks' own time from which their speed can be told.
+    pub(super) fn are_computations_measured(&self, kinds: &Kinds) -> bool {
+        // What is usual, since a slow rank's computations may take as long as the gaps.
+        let (mut computed, mut between) = (0.0, 0.0);
+        for of_role in self.roles.values() {
+            for (kind, mean) in kinds.all().zip(of_role) {
+                let sum = match kinds.nature(kind) {
+                    Nature::Between => &mut between,
+                    Nature::Compute | Nature::Communication => &mut computed,
+                };
+                *sum += mean.ns * mean.count as f64;
+            }
+        }
+        computed > 0.0 && computed >= TELLING_PART * (computed + between)
     }
 
     /// How long a computation of this kind takes where all roles are alike.

@@ -4,88 +4,152 @@ use std::collections::BTreeMap;
 
 use super::SlowRank;
 use super::means::Means;
+use super::spread::{average, error, spread};
 use crate::kind::{Kinds, Nature};
 use crate::roles::Roles;
 use crate::step::Step;
 
 /// A rank that computes less than this many times as long as the others is not slow.
 const MEANINGFUL: f64 = 1.15;
-/// In this part of the steps it must be so.
-const MOST_STEPS: f64 = 0.75;
+/// In more than this part of the steps it must be so: a rank whose processor is limited is not slow in each.
+const MOST_STEPS: f64 = 0.5;
+/// How many times its own error the average over the steps must be: what varies from step to step may be chance.
+const ERRORS: f64 = 3.0;
 /// How many times the usual difference between ranks of one role in one step a slow one must differ by.
 const DEVIATIONS: f64 = 4.0;
 
-/// The slow ranks, costliest first. `cost` says what a step takes longer by one of them.
+/// A rank's own time in one step, and what is usual of its role, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct OwnTime {
+    computed: f64,
+    usual_computed: f64,
+    between: f64,
+    usual_between: f64,
+}
+
+/// What of its own time a rank is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Computations,
+    Gaps,
+    All,
+}
+
+/// The slow ranks, costliest first. `cost` says what a step takes longer by one of them, or by its gaps alone.
 pub(super) fn slow(
     steps: &[Step],
     kinds: &Kinds,
     roles: &Roles,
     means: &Means,
-    cost: impl Fn(u32) -> f64,
+    cost: impl Fn(u32, bool) -> f64,
 ) -> Vec<SlowRank> {
-    let ratios: Vec<BTreeMap<u32, f64>> =
-        steps.iter().map(|step| ratios(step, kinds, means)).collect();
+    let times: Vec<BTreeMap<u32, OwnTime>> =
+        steps.iter().map(|step| own_times(step, kinds, means)).collect();
+    let are_computations_measured = means.are_computations_measured(kinds);
     let mut slow = Vec::new();
     for role in roles.all() {
         let ranks = roles.ranks(role);
         if ranks.len() < 2 {
             continue;
         }
-        let logs: BTreeMap<u32, Vec<f64>> = ranks
-            .iter()
-            .map(|rank| (*rank, ratios.iter().filter_map(|of| Some(of.get(rank)?.ln())).collect()))
-            .collect();
-        let spread = spread(logs.values().map(|logs| average(logs)));
-        for (rank, logs) in &logs {
-            let limit = MEANINGFUL.ln().max(DEVIATIONS * spread);
-            let slow_steps = logs.iter().filter(|log| **log > MEANINGFUL.ln()).count();
-            let is_slow =
-                average(logs) > limit && slow_steps as f64 >= MOST_STEPS * logs.len() as f64;
-            if is_slow {
-                slow.push(SlowRank {
-                    rank: *rank,
-                    ratio: average(logs).exp(),
-                    cost_ns: cost(*rank),
-                    slow_steps: u32::try_from(slow_steps).unwrap_or(u32::MAX),
-                    steps: u32::try_from(logs.len()).unwrap_or(u32::MAX),
-                });
-            }
+        let [computing, between, all] =
+            [By::Computations, By::Gaps, By::All].map(|by| Judged::of(ranks, &times, by));
+        for rank in ranks {
+            let [computes_slowly, is_slow_between] =
+                [&computing, &between].map(|by| by.is_slow(*rank));
+            let judged = match (computes_slowly, is_slow_between) {
+                (false, false) => continue,
+                (true, false) => &computing,
+                (false, true) => &between,
+                (true, true) => &all,
+            };
+            let is_between = !computes_slowly && are_computations_measured;
+            let (slow_steps, steps) = judged.slow_steps(*rank);
+            slow.push(SlowRank {
+                rank: *rank,
+                ratio: judged.ratio(*rank),
+                cost_ns: cost(*rank, is_between),
+                slow_steps,
+                steps,
+                is_between,
+            });
         }
     }
     slow.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
     slow
 }
 
-/// How many times as long each rank computed in a step as is usual of its role.
-fn ratios(step: &Step, kinds: &Kinds, means: &Means) -> BTreeMap<u32, f64> {
-    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-    for one in step.operations().iter().filter(|one| kinds.nature(one.kind) == Nature::Compute) {
-        let (own, usual) = sums.entry(one.rank).or_default();
-        *own += one.work_ns as f64;
-        *usual += means.of_role(one);
+/// How many times as long ranks of one role took in each step as is usual of it, in logarithms.
+struct Judged {
+    logs: BTreeMap<u32, Vec<f64>>,
+    /// From which average on a rank is slow.
+    limit: f64,
+}
+
+impl Judged {
+    fn of(ranks: &[u32], times: &[BTreeMap<u32, OwnTime>], by: By) -> Self {
+        let of_rank = |rank: &u32| -> Vec<f64> {
+            times.iter().filter_map(|of| of.get(rank)?.log_ratio(by)).collect()
+        };
+        let logs: BTreeMap<u32, Vec<f64>> =
+            ranks.iter().map(|rank| (*rank, of_rank(rank))).collect();
+        let spread = spread(logs.values().map(|logs| average(logs)));
+        Self { logs, limit: MEANINGFUL.ln().max(DEVIATIONS * spread) }
     }
-    let known = sums.into_iter().filter(|(_, (own, usual))| *own > 0.0 && *usual > 0.0);
-    known.map(|(rank, (own, usual))| (rank, own / usual)).collect()
-}
 
-fn average(values: &[f64]) -> f64 {
-    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
-}
-
-/// The usual distance from the middle: 1.4826 times the median of the distances, which of a normal distribution
-/// is the standard deviation. Of two nothing can be said.
-fn spread(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    if values.len() < 3 {
-        return 0.0;
+    fn is_slow(&self, rank: u32) -> bool {
+        let (slow, steps) = self.slow_steps(rank);
+        let is_mostly_slow = f64::from(slow) > MOST_STEPS * f64::from(steps);
+        let logs = &self.logs[&rank];
+        is_mostly_slow && average(logs) > self.limit.max(ERRORS * error(logs))
     }
-    let middle = middle(&mut values);
-    let mut distances: Vec<f64> = values.iter().map(|one| (one - middle).abs()).collect();
-    1.4826 * self::middle(&mut distances)
+
+    /// In how many steps it was slow, and of how many.
+    fn slow_steps(&self, rank: u32) -> (u32, u32) {
+        let logs = &self.logs[&rank];
+        let slow = logs.iter().filter(|log| **log > MEANINGFUL.ln()).count();
+        [slow, logs.len()].map(|count| u32::try_from(count).unwrap_or(u32::MAX)).into()
+    }
+
+    fn ratio(&self, rank: u32) -> f64 {
+        average(&self.logs[&rank]).exp()
+    }
 }
 
-/// The lower of the two in the middle.
-fn middle(values: &mut [f64]) -> f64 {
-    let place = (values.len() - 1) / 2;
-    *values.select_nth_unstable_by(place, f64::total_cmp).1
+impl OwnTime {
+    /// How many times as long as is usual it took, as a logarithm; nothing where there was none.
+    fn log_ratio(self, by: By) -> Option<f64> {
+        let (own, usual) = match by {
+            By::Computations => (self.computed, self.usual_computed),
+            // Against all that is its own: a gap that is nothing is easily a hundred times as long.
+            By::Gaps if self.usual_between > 0.0 => {
+                (self.usual_computed + self.between, self.usual_computed + self.usual_between)
+            }
+            By::Gaps => (0.0, 0.0),
+            By::All => (self.computed + self.between, self.usual_computed + self.usual_between),
+        };
+        (own > 0.0 && usual > 0.0).then(|| (own / usual).ln())
+    }
+}
+
+/// Each rank's own time in a step.
+fn own_times(step: &Step, kinds: &Kinds, means: &Means) -> BTreeMap<u32, OwnTime> {
+    let mut times: BTreeMap<u32, OwnTime> = BTreeMap::new();
+    for one in step.operations() {
+        let (own, usual) = (one.work_ns as f64, means.of_role(one));
+        match kinds.nature(one.kind) {
+            Nature::Communication => {}
+            Nature::Compute => {
+                let time = times.entry(one.rank).or_default();
+                time.computed += own;
+                time.usual_computed += usual;
+            }
+            Nature::Between => {
+                let time = times.entry(one.rank).or_default();
+                time.between += own;
+                time.usual_between += usual;
+            }
+        }
+    }
+    times
 }

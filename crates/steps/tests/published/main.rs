@@ -50,7 +50,7 @@ fn slowdowns_are_the_published_ones() {
         let job = Job::read(name, |_| (0, 0));
         let published = Published::of(name);
         let typical = Typical::of(&job.steps, &job.kinds);
-        let slowdown = what_if::slowdown(&job.steps, &typical);
+        let slowdown = what_if::slowdown(&job.steps, &job.kinds, &typical);
         assert_near(name, slowdown.ratio(), published.slowdown(), 0.01);
         let replayed = published.by("step_t_nodelay");
         for step in &job.steps {
@@ -80,7 +80,7 @@ fn clocks_that_differ_change_nothing() {
     for name in ["ST", "SE"] {
         let job = Job::read(name, |rank| (rank, i64::from(rank) * 123_456_789_000 - 7_000_000_000));
         let typical = Typical::of(&job.steps, &job.kinds);
-        let slowdown = what_if::slowdown(&job.steps, &typical);
+        let slowdown = what_if::slowdown(&job.steps, &job.kinds, &typical);
         assert_near(name, slowdown.ratio(), Published::of(name).slowdown(), 0.01);
     }
 }

@@ -122,3 +122,45 @@ fn a_slow_rank_and_a_slow_link_are_told_apart_in_jobs_of_each_shape() {
     check("data parallel of 8", &data_parallel(8), None, None);
     check("data parallel of 8", &data_parallel(8), Some(5), None);
 }
+
+#[test]
+fn what_nobody_measures_is_the_rank_s_work() {
+    let unmeasured = |of: Vec<Vec<Action>>| -> Vec<Vec<Action>> {
+        let hide = |action| match action {
+            Action::Compute(_, ns) => Action::Unmeasured(ns),
+            other => other,
+        };
+        of.into_iter().map(|actions| actions.into_iter().map(hide).collect()).collect()
+    };
+    for (name, actions, link) in [
+        ("ring of 4", ring(4, 4), Some((1, 2))),
+        ("all pairs of 8", all_pairs(8, 2), Some((3, 5))),
+        ("3 pipelines of 8", pipeline(8, 3, 8), Some((9, 10))),
+        ("data parallel of 8", data_parallel(8), None),
+    ] {
+        let actions = unmeasured(actions);
+        check(name, &actions, None, None);
+        check(name, &actions, Some(3), None);
+        if link.is_some() {
+            check(name, &actions, None, link);
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_only_has_more_to_do_between_its_operations_is_told_apart() {
+    let mut actions = data_parallel(4);
+    for (rank, actions) in actions.iter_mut().enumerate() {
+        actions.insert(0, Action::Unmeasured(if rank == 0 { 50 * MS } else { 5 * MS }));
+    }
+    let compute = |rank, ns, step| noise(rank, ns, step);
+    let lost = attribute(run(&actions, 10, &Machine { compute: &compute, link: &|_, _| MS }));
+    let [slow] = &lost.ranks[..] else { panic!("{lost:#?}") };
+    assert!(slow.rank == 0 && slow.is_between, "{lost:#?}");
+    assert!((slow.cost_ns / MS as f64 - 45.0).abs() < 5.0, "{lost:#?}");
+    // Whether it must be so nobody knows, so nothing is lost by it.
+    assert!(lost.lost_ns() < 10.0 * MS as f64, "{lost:#?}");
+    let parts = lost.roles_ns + lost.ranks_ns + lost.data_ns + lost.noise_ns + lost.links_ns;
+    assert!((lost.even_ns + parts - lost.actual_ns).abs() < 1.0, "{lost:#?}");
+    assert!((lost.actual_ns / MS as f64 - 113.0).abs() < 5.0, "{lost:#?}");
+}

@@ -9,6 +9,8 @@ use telltale_steps::{Kinds, Nature, Operation, Partners, Step, StepBuilder};
 pub(crate) enum Action {
     /// Computes for so long.
     Compute(&'static str, i64),
+    /// The same, and nobody measures it.
+    Unmeasured(i64),
     /// Begins these transfers together, and waits for all of them.
     Exchange(Vec<Transfer>),
     /// Meets all ranks of the group, which are so many.
@@ -41,7 +43,7 @@ pub(crate) fn run(
 ) -> (Vec<Step>, Kinds) {
     let mut kinds = Kinds::default();
     let mut clocks = vec![0_i64; actions.len()];
-    let mut steps = Vec::new();
+    let (mut steps, mut ends) = (Vec::new(), BTreeMap::new());
     for number in 0..count {
         let mut run = Run {
             number,
@@ -57,7 +59,10 @@ pub(crate) fn run(
         while run.round(actions, &mut clocks) {}
         let is_done = run.next.iter().zip(actions).all(|(next, all)| *next == all.len());
         assert!(is_done, "a deadlock: {:?}", run.next);
-        steps.push(run.builder.build(|rank| rank).unwrap());
+        let mut builder = run.builder;
+        let ended = builder.ends();
+        builder.add_gaps(&std::mem::replace(&mut ends, ended), &mut kinds);
+        steps.push(builder.build(|rank| rank).unwrap());
     }
     (steps, kinds)
 }
@@ -92,6 +97,9 @@ impl Run<'_> {
                     let end = *now + (self.machine.compute)(rank, *ns, self.number);
                     self.record(rank, name, Nature::Compute, (*now, end), Partners::None);
                     Some(end)
+                }
+                Some(Action::Unmeasured(ns)) => {
+                    Some(*now + (self.machine.compute)(rank, *ns, self.number))
                 }
                 Some(Action::Exchange(transfers)) => self.exchange(rank, *now, transfers),
                 Some(Action::Collective(group, members)) => {

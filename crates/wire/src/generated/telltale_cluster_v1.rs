@@ -1060,10 +1060,11 @@ pub struct StepAnalysis {
     #[prost(uint64, tag = "3")]
     pub last_step: u64,
     /// How many times as long a step takes as if all operations of a kind took equally long: the slow-down S of
-    /// "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI '25).
+    /// "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI '25), both without the gaps between
+    /// operations.
     #[prost(double, tag = "4")]
     pub slowdown: f64,
-    /// What a step takes, without the delays before operations began.
+    /// What a step takes.
     #[prost(uint64, tag = "5")]
     pub actual_ns: u64,
     /// What it would take if all ranks computed alike and no communication were slow.
@@ -1123,7 +1124,7 @@ pub struct StageWork {
     #[prost(double, tag = "2")]
     pub ratio: f64,
 }
-/// A rank that computes longer than others of its stage.
+/// A rank that takes longer than others of its stage for what is its own.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SlowRank {
     /// Which.
@@ -1144,6 +1145,10 @@ pub struct SlowRank {
     /// Of how many.
     #[prost(uint32, tag = "6")]
     pub observed: u32,
+    /// Whether it takes longer between its operations alone, and computes as fast as others: it may have more to do there
+    /// (data to read, a log to write), so its node need not be slow.
+    #[prost(bool, tag = "7")]
+    pub is_between: bool,
 }
 /// A link whose transfers take longer than like ones.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -1,6 +1,6 @@
 //! Where the time of a job's steps goes, with the names of nodes: for verdicts and for people.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use telltale_steps::attribution::Attribution;
 use telltale_steps::{Kinds, Roles, Step, Typical, what_if};
@@ -47,9 +47,10 @@ pub struct Analysis {
     pub first_step: u64,
     /// The last of them.
     pub last_step: u64,
-    /// What a step takes with each operation at what is typical of its kind over all ranks and stages.
-    pub typical_ns: f64,
-    /// What a step takes, without the delays before operations began.
+    /// S: how many times as long a step takes as with each operation at what is typical of its kind over all ranks
+    /// and stages, both without the gaps between operations. 1 where nothing is known.
+    pub slowdown: f64,
+    /// What a step takes.
     pub actual_ns: f64,
     /// What it would take if all ranks computed alike and no communication were slow.
     pub even_ns: f64,
@@ -69,6 +70,19 @@ pub struct Analysis {
     pub ranks: Vec<RankCost>,
     /// The slow links, costliest first.
     pub links: Vec<LinkCost>,
+    /// What transfers take from each node to each other one.
+    pub(crate) paths: Vec<Path>,
+}
+
+/// What transfers from one node to another take, by the numbers of both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Path {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// The mean of the steps, and what is usual of like transfers elsewhere, in nanoseconds.
+    pub(crate) ns: f64,
+    pub(crate) usual_ns: f64,
+    pub(crate) is_slow: bool,
 }
 
 /// What a stage computes in comparison with the others.
@@ -101,6 +115,8 @@ pub struct RankCost {
     pub slow_steps: u32,
     /// of how many.
     pub steps: u32,
+    /// Whether it takes longer between its operations alone: then its node need not be slow.
+    pub is_between: bool,
 }
 
 /// A link whose transfers take longer than like ones.
@@ -130,9 +146,9 @@ pub(super) struct Summary {
     times: VecDeque<StepTime>,
     left_out: u64,
     all: Analysis,
-    /// How many steps were taken, and the means of what they took and would take.
+    /// How many steps were taken, and the means of what they took without gaps and would take.
     taken: f64,
-    actual_ns: f64,
+    worked_ns: f64,
     typical_ns: f64,
 }
 
@@ -143,7 +159,7 @@ impl Analysis {
     pub(super) fn of(steps: &[Step], kinds: &Kinds, members: &Members) -> Self {
         let roles = Roles::of(&steps[0], kinds);
         let typical = Typical::of(steps, kinds);
-        let typical_ns = what_if::slowdown(steps, &typical).typical_ns;
+        let slowdown = what_if::slowdown(steps, kinds, &typical).ratio();
         let found = Attribution::of(steps, kinds, &roles);
         let node = |rank| members.of_rank(Rank(rank)).map(|node| members.name(node).clone());
         let stages = found.roles.iter().take(MAX_NAMED).map(|one| StageWork {
@@ -160,6 +176,7 @@ impl Analysis {
             cost_ns: one.cost_ns,
             slow_steps: one.slow_steps,
             steps: one.steps,
+            is_between: one.is_between,
         });
         let links = found.links.iter().take(MAX_NAMED).map(|one| LinkCost {
             from: Rank(one.from),
@@ -175,7 +192,7 @@ impl Analysis {
             steps: u64::try_from(steps.len()).unwrap_or(u64::MAX),
             first_step: steps.first().map_or(0, Step::number),
             last_step: steps.last().map_or(0, Step::number),
-            typical_ns,
+            slowdown,
             actual_ns: found.actual_ns,
             even_ns: found.even_ns,
             stages_ns: found.roles_ns,
@@ -186,14 +203,29 @@ impl Analysis {
             stages: stages.collect(),
             ranks: ranks.collect(),
             links: links.collect(),
+            paths: paths(&found, members),
         }
     }
+}
 
-    /// How many times as long a step takes as a typical one; 1 where nothing is known.
-    #[must_use]
-    pub fn slowdown(&self) -> f64 {
-        if self.typical_ns > 0.0 { self.actual_ns / self.typical_ns } else { 1.0 }
+/// What transfers between nodes take, of all ranks that they have.
+fn paths(found: &Attribution, members: &Members) -> Vec<Path> {
+    let mut paths: BTreeMap<(u32, u32), Path> = BTreeMap::new();
+    let nodes = |from, to| Some((members.of_rank(Rank(from))?, members.of_rank(Rank(to))?));
+    for one in &found.link_times {
+        let Some((from, to)) = nodes(one.from, one.to).filter(|(from, to)| from != to) else {
+            continue;
+        };
+        let none = Path { from, to, ns: 0.0, usual_ns: 0.0, is_slow: false };
+        let path = paths.entry((from, to)).or_insert(none);
+        path.ns += one.ns;
+        path.usual_ns += one.usual_ns;
     }
+    for slow in &found.links {
+        let path = nodes(slow.from, slow.to).and_then(|ends| paths.get_mut(&ends));
+        path.into_iter().for_each(|path| path.is_slow = true);
+    }
+    paths.into_values().collect()
 }
 
 // === impl Summary ===
@@ -203,9 +235,9 @@ impl Summary {
     /// of durations that are typical of all.
     pub(super) fn took(&mut self, step: &Step, kinds: &Kinds) {
         let typical = Typical::of(std::slice::from_ref(step), kinds);
-        let slowdown = what_if::slowdown(std::slice::from_ref(step), &typical);
+        let slowdown = what_if::slowdown(std::slice::from_ref(step), kinds, &typical);
         self.taken += 1.0;
-        self.actual_ns += (slowdown.actual_ns - self.actual_ns) / self.taken;
+        self.worked_ns += (slowdown.actual_ns - self.worked_ns) / self.taken;
         self.typical_ns += (slowdown.typical_ns - self.typical_ns) / self.taken;
     }
 
@@ -233,8 +265,8 @@ impl Summary {
             steps: all.steps + fresh,
             first_step,
             last_step: latest.last_step,
-            typical_ns: self.typical_ns,
-            actual_ns: self.actual_ns,
+            slowdown: if self.typical_ns > 0.0 { self.worked_ns / self.typical_ns } else { 1.0 },
+            actual_ns: mix(all.actual_ns, latest.actual_ns),
             even_ns: mix(all.even_ns, latest.even_ns),
             stages_ns: mix(all.stages_ns, latest.stages_ns),
             ranks_ns: mix(all.ranks_ns, latest.ranks_ns),
@@ -242,6 +274,7 @@ impl Summary {
             noise_ns: mix(all.noise_ns, latest.noise_ns),
             links_ns: mix(all.links_ns, latest.links_ns),
             stages: latest.stages.clone(),
+            paths: Vec::new(),
             ranks: std::mem::take(&mut all.ranks),
             links: std::mem::take(&mut all.links),
         };
@@ -283,6 +316,7 @@ fn add_rank(all: &mut RankCost, latest: &RankCost, fresh: u64) {
     all.cost_ns += (latest.cost_ns - all.cost_ns) * part;
     all.slow_steps = all.slow_steps.saturating_add(slow);
     all.steps = all.steps.saturating_add(steps);
+    all.is_between = latest.is_between;
 }
 
 /// The same of a link.

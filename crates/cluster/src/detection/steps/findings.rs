@@ -55,7 +55,8 @@ pub(super) fn findings(found: &Analysis, members: &Members) -> Vec<Finding> {
 /// Each node with a slow rank, once.
 fn nodes(found: &Analysis, members: &Members) -> Vec<Finding> {
     let mut nodes: BTreeMap<u32, Vec<&RankCost>> = BTreeMap::new();
-    for one in found.ranks.iter().filter(|one| one.cost_ns >= LEAST_COST * found.actual_ns) {
+    let is_slow = |one: &&RankCost| !one.is_between && one.cost_ns >= LEAST_COST * found.actual_ns;
+    for one in found.ranks.iter().filter(is_slow) {
         if let Some(node) = members.of_rank(one.rank) {
             nodes.entry(node).or_default().push(one);
         }

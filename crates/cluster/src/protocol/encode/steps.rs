@@ -36,6 +36,7 @@ fn analysis(from: &Analysis) -> message::StepAnalysis {
         cost_ns: unsigned(one.cost_ns),
         slow: one.slow_steps,
         observed: one.steps,
+        is_between: one.is_between,
     });
     let links = from.links.iter().map(|one| message::SlowLink {
         from: one.from.0,
@@ -51,7 +52,7 @@ fn analysis(from: &Analysis) -> message::StepAnalysis {
         steps: from.steps,
         first_step: from.first_step,
         last_step: from.last_step,
-        slowdown: from.slowdown(),
+        slowdown: from.slowdown,
         actual_ns: unsigned(from.actual_ns),
         even_ns: unsigned(from.even_ns),
         stages_ns: from.stages_ns as i64,
