@@ -16,6 +16,7 @@ use telltale_cluster::verdict::{Suspect, Suspects};
 use crate::faults::machine::{Fault, Noise};
 use crate::faults::oracle;
 use crate::faults::shape::{Keys, Shape};
+pub use crate::faults::week::transfers::Measured;
 use crate::faults::week::transfers::Transfers;
 use crate::faults::week::{Lasting, Outcome, Plan, Reports, look_after_job};
 use crate::random::Random;
@@ -44,6 +45,8 @@ pub struct Group {
     pub shape: Shape,
     /// What is wrong.
     pub broken: Broken,
+    /// What the times of transfers hold.
+    pub measured: Measured,
 }
 
 /// One job.
@@ -67,9 +70,9 @@ impl Case {
 
 /// A group of each shape with at most so many nodes.
 #[must_use]
-pub fn groups(broken: Broken, most: u32) -> Vec<Group> {
+pub fn groups(broken: Broken, measured: Measured, most: u32) -> Vec<Group> {
     let shapes = Shape::ALL.into_iter().filter(|shape| shape.nodes() <= most);
-    shapes.map(|shape| Group { shape, broken }).collect()
+    shapes.map(|shape| Group { shape, broken, measured }).collect()
 }
 
 /// What came of the jobs of a group.
@@ -168,7 +171,7 @@ pub fn run(group: Group, seed: u64) -> Score {
     let mut random = Random::new(seed.wrapping_mul(1_000_003) ^ 0x5eed);
     let case = Case::new(group, seed, &mut random);
     let Case { keys, reports, fault, .. } = case;
-    let job = Transfers::new(group.shape, keys, reports, random.bits());
+    let job = Transfers::new(group.shape, (keys, group.measured), reports, random.bits());
     let pace = job.pace();
     let outcome = watch(&case, job, random.bits());
     let mut score = judge(&outcome, &case);
@@ -205,7 +208,7 @@ fn watch(case: &Case, job: Transfers, seed: u64) -> Outcome {
 
 /// The fault of a job, with its factor.
 fn draw(group: Group, keys: Keys, random: &mut Random) -> Option<(Fault, f64)> {
-    let Group { shape, broken } = group;
+    let Group { shape, broken, .. } = group;
     let ratio = if random.happens(0.5) { 1.6 } else { 3.0 };
     let pairs: Vec<(u32, u32)> = shape.pairs(keys).into_iter().collect();
     let fault = match broken {
@@ -237,7 +240,16 @@ fn judge(outcome: &Outcome, case: &Case) -> Score {
     let culprits: BTreeSet<Suspect> =
         smallest.iter().copied().flatten().map(|one| one.suspect()).collect();
     let certain = (smallest.len() == 1).then(|| fault.suspect());
+    // Of a link, both of its ends are enough: what lies between nodes of a set is suspected with them.
+    let has_nodes = |one: &Lasting, of: &Suspect| {
+        of.nodes().all(|node| one.suspects.all().contains(&Suspect::Node(node.clone())))
+    };
+    let holds_the_truth = |one: &Lasting| {
+        culprits.iter().any(|of| one.suspects.all().contains(of) || has_nodes(one, of))
+    };
     let is_right = |one: &&Lasting| match &one.suspects {
+        // Who holds up whom is known in part only.
+        _ if group.measured != Measured::Alone => holds_the_truth(one),
         Suspects::One(suspect) => certain.as_ref() == Some(suspect),
         // At best all who are in some explanation, and nobody else.
         Suspects::Ambiguous(all) => {

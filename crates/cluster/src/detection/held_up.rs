@@ -3,6 +3,9 @@
 //! In a ring, a pipeline or a round of exchanges, each rank begins when the one before it lets it: one slow link
 //! or node makes all of their transfers long, and those of its neighbours as long as its own. Such
 //! latencies show that something among these nodes is slow, and not which; so they name nobody alone.
+//!
+//! A short transfer is held up by long ones: what a healthy long one varies by is many times what the short one takes.
+//! So what counts is how much longer a transfer takes against the longest that it may have waited for.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +16,9 @@ use crate::detection::slowness::nanoseconds;
 use crate::detection::suspicion::Culprit;
 use crate::verdict::{Evidence, VerdictKind};
 
+/// A transfer is slow if it takes longer than usual by this many times the longest usual one among those that wait for
+/// each other. The load of a healthy job comes and goes by a third of that, and waits add up.
+const LEAST_EXCESS: f64 = 1.0;
 /// Edges whose figures go into one finding.
 const SHOWN_EDGES: usize = 6;
 
@@ -20,11 +26,11 @@ const SHOWN_EDGES: usize = 6;
 pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> Vec<Finding> {
     let held_up =
         || matrix.cells().iter().filter(|cell| cell.is_held_up && matrix.is_present(cell));
-    let is_slow = |cell: &&Cell| {
+    let may_be_slow = |cell: &&Cell| {
         let level = cell.change.level();
         level.is_some_and(|level| cell.change.is_warm() && limit.is_slow(cell, level))
     };
-    if !held_up().any(|cell| cell.change.is_alarmed() && is_slow(&cell)) {
+    if !held_up().any(|cell| cell.change.is_alarmed() && may_be_slow(&cell)) {
         return Vec::new();
     }
     // An edge that has just nothing to say still joins its ends: a finding is known again by its nodes.
@@ -34,10 +40,19 @@ pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> V
             && [cell.from, cell.to].iter().all(|node| members.holds_slot(*node))
     });
     let mut joined = Joined::by(joining.chain(held_up()));
+    let mut longest: BTreeMap<u32, f32> = BTreeMap::new();
+    for (cell, usual) in matrix.usual_of_keys().filter(|(cell, _)| cell.is_held_up) {
+        let of_set = longest.entry(joined.set_of(cell.from)).or_insert(usual);
+        *of_set = of_set.max(usual);
+    }
     let mut slow: BTreeMap<u32, Vec<&Cell>> = BTreeMap::new();
-    held_up()
-        .filter(is_slow)
-        .for_each(|cell| slow.entry(joined.set_of(cell.from)).or_default().push(cell));
+    for cell in held_up().filter(may_be_slow) {
+        let set = joined.set_of(cell.from);
+        let longest = longest.get(&set).copied().unwrap_or(cell.usual);
+        if excess_ns(cell) >= LEAST_EXCESS * f64::from(longest).exp() {
+            slow.entry(set).or_default().push(cell);
+        }
+    }
     let mut sets = joined.sets();
     let alarmed =
         slow.into_iter().filter(|(_, cells)| cells.iter().any(|cell| cell.change.is_alarmed()));
@@ -48,6 +63,12 @@ pub(super) fn findings(matrix: &Matrix, members: &Members, limit: SlowFrom) -> V
             Finding { is_news, ..finding(nodes, cells, members) }
         })
         .collect()
+}
+
+/// By how much longer than usual transfers of a cell take.
+fn excess_ns(cell: &Cell) -> f64 {
+    let level = cell.change.level().unwrap_or(0.0);
+    f64::from(cell.usual + level).exp() - f64::from(cell.usual).exp()
 }
 
 fn finding(nodes: Vec<u32>, mut slow: Vec<&Cell>, members: &Members) -> Finding {

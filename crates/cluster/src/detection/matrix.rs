@@ -502,6 +502,12 @@ impl Matrix {
         self.all_cells_of(node).filter(|cell| !cell.is_held_up)
     }
 
+    /// What is usual of each key that is still reported, as a logarithm, with its cell.
+    pub(super) fn usual_of_keys(&self) -> impl Iterator<Item = (&Cell, f32)> {
+        let kept = self.keys.iter().filter(|key| key.cadence.is_kept(self.looks));
+        kept.filter_map(|key| Some((&self.cells[place(key.cell)], key.level.centre()?)))
+    }
+
     /// Whether transfers of a node are held up by others, and what is usual for some of them is not known yet.
     pub(super) fn learns_held_up(&self, node: u32) -> bool {
         self.keys.iter().any(|key| {

@@ -1,7 +1,7 @@
 //! What the ranks of a job tell of their transfers, one by one, through the shipped intake.
 //!
 //! Every transfer is drawn: when it ends and how long it took, by a model of the links and of the noise that
-//! is drawn for each run. Nothing is said of collectives.
+//! is drawn for each run. In some jobs ranks hold each other up: then they tell so, and meet in collectives too.
 
 use std::f64::consts::TAU;
 
@@ -9,9 +9,10 @@ use telltale_cluster::epoch::Epoch;
 use telltale_cluster::group::GroupId;
 use telltale_cluster::intake::entry::{Entry, Told};
 use telltale_cluster::intake::{Intake, Scope};
-use telltale_cluster::latency::Direction;
 use telltale_cluster::latency::record::{CollectiveRecord, Operation, Stage, Waited};
+use telltale_cluster::latency::{Collective, Direction};
 use telltale_cluster::observation::Observation;
+use telltale_cluster::rank::Rank;
 
 use super::{Reports, STEPS_OF_LOOK, Workload};
 use crate::faults::machine::Fault;
@@ -48,8 +49,37 @@ const WANDER_SECONDS: f64 = 30.0;
 const EVERY: [u64; 6] = [1, 2, 3, 5, 10, 30];
 /// Of the sizes that are measured, in bytes, and how much longer the larger takes.
 const SIZES: [(u64, f64); 2] = [(1 << 20, 1.0), (1 << 24, 12.0)];
+/// What a rank computes in a second before it meets the others, in microseconds, and how much that differs.
+const COMPUTE_US: f64 = 400_000.0;
+const COMPUTE_JITTER: f64 = 0.01;
+/// How probable it is that a rank stands still in a second, and how long: it reads, or collects garbage.
+const STALL: f64 = 1.0 / 600.0;
+const STALL_US: f64 = 150_000.0;
+/// What the collective takes when all are there, and how large it is.
+const COLLECTIVE_US: f64 = 40_000.0;
+const COLLECTIVE_BYTES: u64 = 1 << 24;
 /// The only epoch that an intake knows here; it is begun again with each of the job.
 const EPOCH: Epoch = Epoch::new(1);
+
+/// What the times of transfers hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measured {
+    /// Transfers alone.
+    Alone,
+    /// Waits for a sender who waited for its own receives, as in a ring: a client says that it was late.
+    Late,
+    /// Waits for what a rank does at the same time, as in exchanges: a client says that they overlapped.
+    Overlapped,
+}
+
+/// One transfer of a step.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    line: usize,
+    us: f64,
+    /// What it usually takes without faults and chance.
+    usual_us: f64,
+}
 
 /// Transfers of one size from one rank to another in one group.
 #[derive(Debug)]
@@ -71,8 +101,12 @@ pub(in crate::faults) struct Transfers {
     /// How much slower each directed edge is by its faults, and by its wandering, which is a logarithm.
     edges: Vec<((u32, u32), f64, f64)>,
     both_ends: bool,
+    measured: Measured,
     jitter: f64,
     common: f64,
+    /// By how long each rank was held up since it met the others last, and how often it did, in microseconds.
+    behind_us: Vec<f64>,
+    met: u64,
     intakes: Vec<Intake>,
     /// What each rank has told since its last report.
     told: Vec<Vec<Entry>>,
@@ -81,7 +115,12 @@ pub(in crate::faults) struct Transfers {
 
 impl Transfers {
     /// A job of this shape, in which so much is measured. Everything else is drawn.
-    pub(in crate::faults) fn new(shape: Shape, keys: Keys, reports: Reports, seed: u64) -> Self {
+    pub(in crate::faults) fn new(
+        shape: Shape,
+        (keys, measured): (Keys, Measured),
+        reports: Reports,
+        seed: u64,
+    ) -> Self {
         let mut random = Random::new(seed ^ 3);
         let between =
             |random: &mut Random, [least, most]: [f64; 2]| least + (most - least) * random.unit();
@@ -126,9 +165,13 @@ impl Transfers {
             ranks,
             lines,
             edges: edges.into_iter().map(|ends| (ends, 1.0, 0.0)).collect(),
-            both_ends: keys == Keys::Many,
+            // Who was late is told by who sends.
+            both_ends: keys == Keys::Many || measured != Measured::Alone,
+            measured,
             jitter,
             common: 1.0,
+            behind_us: vec![0.0; place(ranks)],
+            met: 0,
             intakes: (0..ranks).map(|_| Intake::new()).collect(),
             told: (0..ranks).map(|_| Vec::new()).collect(),
             random,
@@ -155,7 +198,87 @@ impl Transfers {
         }
     }
 
-    fn tell(&mut self, rank: u32, peer: u32, direction: Direction, line: usize, taken_us: f64) {
+    /// What each transfer of one step takes, if nobody waits for another.
+    fn transfers(&mut self, step: u64) -> Vec<Taken> {
+        let mut all = Vec::new();
+        for number in 0..self.lines.len() {
+            let line = &self.lines[number];
+            if step % line.every != line.offset {
+                continue;
+            }
+            let (_, slower, wander) = self.edges[line.link];
+            let usual_us = line.usual_us * self.common;
+            let by_chance = (wander + self.jitter * self.random.normal()).exp();
+            let spike = if self.random.happens(SPIKE) { SPIKE_RATIO } else { 1.0 };
+            let us = usual_us * slower * by_chance * spike;
+            all.push(Taken { line: number, us, usual_us: self.lines[number].usual_us });
+        }
+        all
+    }
+
+    /// By how long each rank's own receives hold up what it sends next.
+    fn holds(&mut self, transfers: &[Taken]) -> Vec<f64> {
+        let mut holds = vec![0.0_f64; place(self.ranks)];
+        for one in transfers {
+            let hold = &mut holds[place(self.lines[one.line].ends.1)];
+            *hold = hold.max(one.us - one.usual_us);
+        }
+        for (behind, hold) in self.behind_us.iter_mut().zip(&holds) {
+            *behind += hold.max(0.0);
+        }
+        holds
+    }
+
+    /// Tells of a transfer at both its ends, or at the receiver's.
+    fn tell_both(&mut self, line: usize, [sent_us, received_us]: [f64; 2]) {
+        let (from, to) = self.lines[line].ends;
+        let overlapped = self.measured == Measured::Overlapped;
+        let waited = Waited { late: false, overlapped };
+        self.tell(to, (from, Direction::Receive), line, (received_us, waited));
+        if self.both_ends {
+            let waited = Waited { late: self.measured == Measured::Late, overlapped };
+            self.tell(from, (to, Direction::Send), line, (sent_us, waited));
+        }
+    }
+
+    /// All ranks meet, once a second, each when it has computed and what held it up is over.
+    fn meet(&mut self) {
+        self.met += 1;
+        let mut arrivals = Vec::with_capacity(self.behind_us.len());
+        for behind in std::mem::replace(&mut self.behind_us, vec![0.0; place(self.ranks)]) {
+            let stall = if self.random.happens(STALL) { STALL_US } else { 0.0 };
+            let compute = COMPUTE_US * (1.0 + COMPUTE_JITTER * self.random.normal());
+            arrivals.push(compute + behind + stall);
+        }
+        let last = arrivals.iter().copied().fold(0.0, f64::max);
+        for (rank, arrival) in (0_u32..).zip(arrivals) {
+            let us = COLLECTIVE_US * (1.0 + MEASURING * self.random.normal()) + last - arrival;
+            let operation =
+                Operation::Collective { collective: Collective::AllReduce, size: COLLECTIVE_BYTES };
+            self.told[place(rank)].push(Entry {
+                epoch: None,
+                told: Told::Operation(CollectiveRecord {
+                    operation,
+                    group: None,
+                    context_rank: rank,
+                    global_rank: Some(Rank(rank)),
+                    context_size: self.ranks,
+                    stage: Stage::Ended { start_us: 0, end_us: us as i64 },
+                    sequence: Some(self.met),
+                    step: None,
+                    waited: Waited::default(),
+                }),
+            });
+        }
+    }
+
+    fn tell(
+        &mut self,
+        rank: u32,
+        (peer, direction): (u32, Direction),
+        line: usize,
+        (taken_us, waited): (f64, Waited),
+    ) {
         let Line { group, bytes, .. } = self.lines[line];
         let measured_us = taken_us * (1.0 + MEASURING * self.random.normal());
         let operation = Operation::Transfer { direction, remote_rank: peer, bytes };
@@ -168,7 +291,7 @@ impl Transfers {
             stage: Stage::Ended { start_us: 0, end_us: measured_us.max(1.0) as i64 },
             sequence: None,
             step: None,
-            waited: Waited::default(),
+            waited,
         };
         let entry = Entry { epoch: None, told: Told::Operation(record) };
         self.told[place(rank)].push(entry);
@@ -181,6 +304,8 @@ impl Workload for Transfers {
             intake.begin(Scope { epoch: EPOCH, world_size: self.ranks, ranks: rank..rank + 1 });
         }
         self.told.iter_mut().for_each(Vec::clear);
+        self.behind_us.fill(0.0);
+        self.met = 0;
     }
 
     fn break_down(&mut self, faults: &[(Fault, f64)]) {
@@ -193,22 +318,25 @@ impl Workload for Transfers {
     fn go_on(&mut self, step: u64) {
         if step.is_multiple_of(STEPS_OF_LOOK) {
             self.second(step / STEPS_OF_LOOK);
+            if self.measured != Measured::Alone {
+                self.meet();
+            }
         }
-        for number in 0..self.lines.len() {
-            let line = &self.lines[number];
-            if step % line.every != line.offset {
-                continue;
-            }
-            let (from, to) = line.ends;
-            let (_, slower, wander) = self.edges[line.link];
-            let usual_us = line.usual_us * slower * self.common;
-            let by_chance = (wander + self.jitter * self.random.normal()).exp();
-            let spike = if self.random.happens(SPIKE) { SPIKE_RATIO } else { 1.0 };
-            let taken_us = usual_us * by_chance * spike;
-            self.tell(to, from, Direction::Receive, number, taken_us);
-            if self.both_ends {
-                self.tell(from, to, Direction::Send, number, taken_us);
-            }
+        let transfers = self.transfers(step);
+        let holds = match self.measured {
+            Measured::Alone => Vec::new(),
+            Measured::Late | Measured::Overlapped => self.holds(&transfers),
+        };
+        for Taken { line, us, .. } in transfers {
+            let (from, to) = self.lines[line].ends;
+            let hold = |rank: u32| holds.get(place(rank)).copied().unwrap_or(0.0).max(0.0);
+            let times = match self.measured {
+                Measured::Alone => [us, us],
+                // Who receives is there and waits.
+                Measured::Late => [us, us + hold(from)],
+                Measured::Overlapped => [us + hold(from), us + hold(to)],
+            };
+            self.tell_both(line, times);
         }
     }
 
