@@ -6,6 +6,7 @@
 
 pub mod entry;
 mod machine;
+mod processor;
 mod queue;
 pub(crate) mod senders;
 pub mod server;
@@ -138,6 +139,7 @@ struct Running {
     /// The same of senders who are not verified.
     unverified_latest: BTreeMap<Rank, (u64, u64)>,
     usage: workers::Usage,
+    processor: processor::Processor,
     work: WorkLog,
 }
 
@@ -222,6 +224,7 @@ impl Intake {
             latest: BTreeMap::new(),
             unverified_latest: BTreeMap::new(),
             usage: workers::Usage::default(),
+            processor: processor::Processor::default(),
             work: WorkLog::default(),
         });
     }
@@ -527,6 +530,7 @@ impl Running {
         self.unverified.report(&mut aside);
         remember(&mut self.unverified_latest, &aside);
         self.usage.sample(processes, now);
+        observation.withheld = self.processor.sample(processes, now);
         let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
         observation.operations = self.work.report();
         observation.workers = stopped

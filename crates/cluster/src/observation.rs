@@ -35,6 +35,46 @@ pub struct Observation {
     pub excused: bool,
     /// Operations of training steps that ended since the last report.
     pub operations: Operations,
+    /// Processor time that workers wanted since the last report and did not get.
+    pub withheld: Vec<Withheld>,
+}
+
+/// Processor time that a worker wanted and did not get: others ran, or its control group's quota was used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Withheld {
+    /// Whose.
+    pub rank: Rank,
+    /// In millionths of the time.
+    millionths: u32,
+}
+
+impl Withheld {
+    /// This part of the time; what is not from 0 to 1 is taken for the nearest.
+    #[must_use]
+    pub fn of(rank: Rank, part: f64) -> Self {
+        Self { rank, millionths: (part.clamp(0.0, 1.0) * 1e6).round() as u32 }
+    }
+
+    /// So many millionths of the time; `None` of more than there are.
+    #[must_use]
+    pub const fn of_millionths(rank: Rank, millionths: u32) -> Option<Self> {
+        if millionths > 1_000_000 {
+            return None;
+        }
+        Some(Self { rank, millionths })
+    }
+
+    /// In millionths of the time.
+    #[must_use]
+    pub const fn millionths(self) -> u32 {
+        self.millionths
+    }
+
+    /// Which part of the time.
+    #[must_use]
+    pub fn part(self) -> f64 {
+        f64::from(self.millionths) / 1e6
+    }
 }
 
 /// One worker.

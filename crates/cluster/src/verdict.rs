@@ -255,6 +255,8 @@ pub struct SlowSteps {
     pub slow: u32,
     /// Of how many.
     pub observed: u32,
+    /// Of a rank, which part of the time it wanted a processor and had none.
+    pub withheld: f64,
 }
 
 /// What was found.

@@ -17,7 +17,7 @@ use telltale_cluster::message::{
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{
-    Observation, Progress, WorkerEnd, WorkerObservation, WorkerState,
+    Observation, Progress, Withheld, WorkerEnd, WorkerObservation, WorkerState,
 };
 use telltale_cluster::protocol::ProtocolError;
 use telltale_cluster::protocol::decode::{Told, coordinator_message, node_message};
@@ -85,6 +85,7 @@ fn report(number: u64, state: WorkerState) -> Report {
         waits: vec![WaitWindow { key: wait, window: window(5) }],
         excused: number.is_multiple_of(2),
         operations: operations(number),
+        withheld: vec![Withheld::of(rank, (number % 1000) as f64 / 999.0)],
     };
     Report { activity: Activity::Committed(Epoch::new(number)), observation }
 }

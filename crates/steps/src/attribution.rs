@@ -13,7 +13,10 @@ mod links;
 mod means;
 mod ranks;
 mod spread;
+mod starved;
 mod variation;
+
+use std::collections::BTreeMap;
 
 use crate::attribution::means::Means;
 use crate::kind::{Kinds, Nature};
@@ -78,6 +81,8 @@ pub struct SlowRank {
     /// Whether it takes longer between its operations alone, and computes as fast as others: it may have more to do
     /// there (data to read, a log to write), so its node need not be slow.
     pub is_between: bool,
+    /// Which part of the time it wanted a processor and had none, as it was given.
+    pub withheld: f64,
 }
 
 /// A link whose transfers take longer than like transfers elsewhere.
@@ -183,9 +188,10 @@ impl Replays<'_> {
 }
 
 impl Attribution {
-    /// Where the time of these steps goes.
+    /// Where the time of these steps goes. `withheld` has, where it is known, which part of the time each rank wanted a
+    /// processor and had none: one that does work of its own is compared with what it would take without that.
     #[must_use]
-    pub fn of(steps: &[Step], kinds: &Kinds, roles: &Roles) -> Self {
+    pub fn of(steps: &[Step], kinds: &Kinds, roles: &Roles, withheld: &BTreeMap<u32, f64>) -> Self {
         let (typical, means) = (Typical::of(steps, kinds), Means::of(steps, kinds, roles));
         let are_gaps_work = !means.are_computations_measured(kinds);
         let replays = Replays { steps, kinds, typical, means, are_gaps_work };
@@ -206,9 +212,14 @@ impl Attribution {
         let rest_ns = (mean_longest(steps) - replayed_ns).max(0.0);
         let varied_ns = computed_ns - by_rank_ns;
         let data_part = variation::data_part(steps, kinds, roles, means);
-        let ranks = ranks::slow(steps, kinds, roles, means, |rank, is_between| {
+        let mut ranks = ranks::slow(steps, kinds, roles, means, |rank, is_between| {
             replays.cost_of_rank(rank, is_between)
         });
+        ranks.extend(starved::slow(&replays, roles, withheld));
+        for slow in &mut ranks {
+            slow.withheld = withheld.get(&slow.rank).copied().unwrap_or(0.0);
+        }
+        ranks.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
         let cost = |from, to| replays.time_with_link(from, to) - worked_ns;
         let links = links::links(steps, roles, &ranks, cost);
         Self {

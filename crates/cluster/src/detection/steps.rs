@@ -19,8 +19,9 @@ pub use crate::detection::steps::analysis::{
     Analysis, LinkCost, RankCost, StageWork, StepTime, StepsView,
 };
 use crate::latency::{Collective, Direction, SizeBucket};
+use crate::observation::Observation;
 use crate::rank::Rank;
-use crate::work::{Operation, Operations, Work};
+use crate::work::{Operation, Work};
 
 /// By so many steps reports of ranks of one job may be apart.
 const MOST_AHEAD: u64 = 256;
@@ -44,6 +45,9 @@ const ENOUGH_OPERATIONS: usize = 200;
 const LOOKS_TO_BEGIN: u32 = 30;
 /// So many operations are analysed in each look; of more, steps are analysed less often.
 const OPERATIONS_PER_LOOK: usize = 100_000;
+
+/// Reports over which the processor time is averaged that is withheld from a rank.
+const REPORTS_TOGETHER: usize = 10;
 
 /// What operations are compared by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,6 +75,8 @@ pub(super) struct Steps {
     open_operations: usize,
     /// What each rank has reported.
     ranks: BTreeMap<Rank, Reported>,
+    /// Which part of the time the processor was withheld from each rank, by the latest reports.
+    withheld: BTreeMap<Rank, VecDeque<f64>>,
     /// The first step that is not over.
     next: u64,
     /// When each rank ended its last operation of the last step that was closed, and which that was.
@@ -91,9 +97,17 @@ impl Steps {
         *self = Self::default();
     }
 
-    /// Takes the operations of one node's report.
-    pub(super) fn observe(&mut self, node: u32, operations: &Operations, members: &Members) {
-        for one in &operations.list {
+    /// Takes the operations of one node's report, and what was withheld from its workers.
+    pub(super) fn observe(&mut self, node: u32, observation: &Observation, members: &Members) {
+        let own = observation.withheld.iter().filter(|one| members.of_rank(one.rank) == Some(node));
+        for one in own {
+            let recent = self.withheld.entry(one.rank).or_default();
+            recent.push_back(one.part());
+            if recent.len() > REPORTS_TOGETHER {
+                recent.pop_front();
+            }
+        }
+        for one in &observation.operations.list {
             if members.of_rank(one.rank) != Some(node) {
                 continue;
             }
@@ -243,7 +257,11 @@ impl Steps {
 
     fn analyse(&mut self, members: &Members) {
         let steps = self.latest.make_contiguous();
-        let latest = Analysis::of(steps, &self.kinds, members);
+        let withheld = self
+            .withheld
+            .iter()
+            .map(|(rank, parts)| (rank.0, parts.iter().sum::<f64>() / parts.len().max(1) as f64));
+        let latest = Analysis::of(steps, &self.kinds, &withheld.collect(), members);
         self.summary.add(&latest, self.fresh);
         (self.fresh, self.looks_since) = (0, 0);
         self.view = Some(Arc::new(self.summary.view(latest)));

@@ -161,9 +161,17 @@ impl EvidenceView {
     }
 }
 
+/// A processor that is withheld for less of the time is not mentioned.
+pub(super) const LEAST_WITHHELD: f64 = 0.05;
+
 fn slow_steps_text(slow: &SlowStepsEvidence) -> String {
-    let SlowStepsEvidence { rank, peer, ratio, cost_ns, step_ns, slow, observed } = slow;
+    let SlowStepsEvidence { rank, peer, ratio, cost_ns, step_ns, slow, observed, withheld } = slow;
     let who = match peer {
+        None if *withheld >= LEAST_WITHHELD => format!(
+            "rank {rank} computes {ratio:.2} times as long as it should and has no processor for {:.0} % of the time \
+             (a limit of its control group, or other programs)",
+            100.0 * withheld
+        ),
         None => {
             format!("rank {rank} computes {ratio:.2} times as long as ranks that do the same work")
         }

@@ -5,6 +5,7 @@ use telltale_wire::cluster::message::{
     GetStepsResponse, SlowLink, SlowRank, SlowStage, StepAnalysis,
 };
 
+use super::evidence::LEAST_WITHHELD;
 use super::words::duration;
 
 /// A part of the lost time that is smaller is not mentioned.
@@ -108,6 +109,8 @@ pub struct RankView {
     pub steps: u32,
     /// Whether it takes longer between its operations alone, and computes as fast as others.
     pub is_between: bool,
+    /// Which part of the time it wanted a processor and had none, 0 to 1.
+    pub withheld_ratio: f64,
 }
 
 /// A slow link.
@@ -198,10 +201,15 @@ impl AnalysisView {
         for one in &self.ranks {
             let without = in_words(self.actual_seconds - one.cost_seconds);
             let RankView { rank, node, ratio, .. } = one;
+            let withheld = 100.0 * one.withheld_ratio;
             let what = match one.is_between {
                 true => format!(
                     "Rank {rank} on {node} computes as fast as others and takes {ratio:.2} times as long between \
                      its operations (data, logs, checkpoints, other programs)"
+                ),
+                false if one.withheld_ratio >= LEAST_WITHHELD => format!(
+                    "Rank {rank} on {node} computes {ratio:.2} times as long as it should and has no processor for \
+                     {withheld:.0} % of the time (a limit of its control group, or other programs)"
                 ),
                 false => format!(
                     "Rank {rank} on {node} computes {ratio:.2} times as long as ranks that do the same work"
@@ -280,6 +288,7 @@ fn rank(from: &SlowRank) -> RankView {
         slow_steps: from.slow,
         steps: from.observed,
         is_between: from.is_between,
+        withheld_ratio: from.withheld,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::roles::Roles;
 use crate::step::Step;
 
 /// A rank that computes less than this many times as long as the others is not slow.
-const MEANINGFUL: f64 = 1.15;
+pub(super) const MEANINGFUL: f64 = 1.15;
 /// In more than this part of the steps it must be so: a rank whose processor is limited is not slow in each.
 const MOST_STEPS: f64 = 0.5;
 /// How many times its own error the average over the steps must be: what varies from step to step may be chance.
@@ -35,7 +35,7 @@ enum By {
     All,
 }
 
-/// The slow ranks, costliest first. `cost` says what a step takes longer by one of them, or by its gaps alone.
+/// The slow ranks. `cost` says what a step takes longer by one of them, or by its gaps alone.
 pub(super) fn slow(
     steps: &[Step],
     kinds: &Kinds,
@@ -72,10 +72,10 @@ pub(super) fn slow(
                 slow_steps,
                 steps,
                 is_between,
+                withheld: 0.0,
             });
         }
     }
-    slow.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
     slow
 }
 

@@ -88,7 +88,7 @@ fn clocks_that_differ_change_nothing() {
 /// Where the time of a job's first steps goes.
 fn lost(job: &Job, steps: usize) -> Attribution {
     let steps = &job.steps[..steps.min(job.steps.len())];
-    Attribution::of(steps, &job.kinds, &Roles::of(&steps[0], &job.kinds))
+    Attribution::of(steps, &job.kinds, &Roles::of(&steps[0], &job.kinds), &BTreeMap::new())
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod program;
 
+use std::collections::BTreeMap;
+
 use telltale_steps::attribution::Attribution;
 use telltale_steps::{Kinds, Roles, Step};
 
@@ -68,7 +70,7 @@ fn data_parallel(ranks: u32) -> Vec<Vec<Action>> {
 
 fn attribute((steps, kinds): (Vec<Step>, Kinds)) -> Attribution {
     let roles = Roles::of(&steps[0], &kinds);
-    Attribution::of(&steps, &kinds, &roles)
+    Attribution::of(&steps, &kinds, &roles, &BTreeMap::new())
 }
 
 /// Some percent of noise that is the same in each run.
@@ -163,4 +165,23 @@ fn a_rank_that_only_has_more_to_do_between_its_operations_is_told_apart() {
     let parts = lost.roles_ns + lost.ranks_ns + lost.data_ns + lost.noise_ns + lost.links_ns;
     assert!((lost.even_ns + parts - lost.actual_ns).abs() < 1.0, "{lost:#?}");
     assert!((lost.actual_ns / MS as f64 - 113.0).abs() < 5.0, "{lost:#?}");
+}
+
+#[test]
+fn a_stage_of_one_rank_is_told_from_its_processor_by_what_is_withheld() {
+    let actions = pipeline(4, 1, 8);
+    let compute = |rank, ns, step| noise(rank, ns, step) * if rank == 2 { 2 } else { 1 };
+    let (steps, kinds) = run(&actions, 10, &Machine { compute: &compute, link: &|_, _| MS });
+    let roles = Roles::of(&steps[0], &kinds);
+    let lost = |withheld: &[(u32, f64)]| {
+        Attribution::of(&steps, &kinds, &roles, &withheld.iter().copied().collect())
+    };
+    // Nobody else does its work, so it may just have more to do.
+    assert_eq!(lost(&[]).ranks, []);
+    assert_eq!(lost(&[(0, 0.02), (2, 0.02)]).ranks, []);
+    // It computes for 960 ms of each step, and half of that it did not run.
+    let part = 480.0 * MS as f64 / steps[0].longest_ns() as f64;
+    let [slow] = &lost(&[(0, 0.01), (2, part)]).ranks[..] else { panic!("{:#?}", lost(&[])) };
+    assert!(slow.rank == 2 && !slow.is_between && (slow.ratio - 2.0).abs() < 0.1, "{slow:?}");
+    assert!(slow.cost_ns > 400.0 * MS as f64 && slow.slow_steps == 10, "{slow:?}");
 }

@@ -86,6 +86,7 @@ const REPORT: &[FieldLimit] = &[
     many(5, "windows of collectives", MAX_WINDOWS, &[]),
     once(7, "vitals", VITALS),
     once(8, "operations", OPERATIONS),
+    many(9, "withheld processors", MAX_WORKERS, &[]),
 ];
 
 const OPERATIONS: &[FieldLimit] = &[

@@ -108,6 +108,19 @@ pub struct Report {
     /// Operations that ended since the last report, of training steps.
     #[prost(message, optional, tag = "8")]
     pub operations: ::core::option::Option<Operations>,
+    /// Processor time that workers wanted since the last report and did not get. At most 1024.
+    #[prost(message, repeated, tag = "9")]
+    pub withheld: ::prost::alloc::vec::Vec<WithheldProcessor>,
+}
+/// Processor time that a worker wanted and did not get: others ran, or its control group's quota was used up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WithheldProcessor {
+    /// Whose.
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// In millionths of the time.
+    #[prost(uint32, tag = "2")]
+    pub millionths: u32,
 }
 /// Operations of a node's ranks, in the order in which they were reported. One is at the same place of each list.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -842,6 +855,9 @@ pub struct SlowStepsEvidence {
     /// Of how many.
     #[prost(uint32, tag = "7")]
     pub observed: u32,
+    /// Of a rank, which part of the time it wanted a processor and had none, 0 to 1.
+    #[prost(double, tag = "8")]
+    pub withheld: f64,
 }
 /// How long a node is not heard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1149,6 +1165,9 @@ pub struct SlowRank {
     /// (data to read, a log to write), so its node need not be slow.
     #[prost(bool, tag = "7")]
     pub is_between: bool,
+    /// Which part of the time it wanted a processor and had none, 0 to 1.
+    #[prost(double, tag = "8")]
+    pub withheld: f64,
 }
 /// A link whose transfers take longer than like ones.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -117,6 +117,8 @@ pub struct RankCost {
     pub steps: u32,
     /// Whether it takes longer between its operations alone: then its node need not be slow.
     pub is_between: bool,
+    /// Which part of the time it wanted a processor and had none.
+    pub withheld: f64,
 }
 
 /// A link whose transfers take longer than like ones.
@@ -156,11 +158,17 @@ pub(super) struct Summary {
 
 impl Analysis {
     /// Where the time of these steps goes; there is one at least.
-    pub(super) fn of(steps: &[Step], kinds: &Kinds, members: &Members) -> Self {
+    /// `withheld` has which part of the time the processor was withheld from each rank.
+    pub(super) fn of(
+        steps: &[Step],
+        kinds: &Kinds,
+        withheld: &BTreeMap<u32, f64>,
+        members: &Members,
+    ) -> Self {
         let roles = Roles::of(&steps[0], kinds);
         let typical = Typical::of(steps, kinds);
         let slowdown = what_if::slowdown(steps, kinds, &typical).ratio();
-        let found = Attribution::of(steps, kinds, &roles);
+        let found = Attribution::of(steps, kinds, &roles, withheld);
         let node = |rank| members.of_rank(Rank(rank)).map(|node| members.name(node).clone());
         let stages = found.roles.iter().take(MAX_NAMED).map(|one| StageWork {
             stage: one.role.0,
@@ -177,6 +185,7 @@ impl Analysis {
             slow_steps: one.slow_steps,
             steps: one.steps,
             is_between: one.is_between,
+            withheld: one.withheld,
         });
         let links = found.links.iter().take(MAX_NAMED).map(|one| LinkCost {
             from: Rank(one.from),
@@ -316,7 +325,7 @@ fn add_rank(all: &mut RankCost, latest: &RankCost, fresh: u64) {
     all.cost_ns += (latest.cost_ns - all.cost_ns) * part;
     all.slow_steps = all.slow_steps.saturating_add(slow);
     all.steps = all.steps.saturating_add(steps);
-    all.is_between = latest.is_between;
+    (all.is_between, all.withheld) = (latest.is_between, latest.withheld);
 }
 
 /// The same of a link.

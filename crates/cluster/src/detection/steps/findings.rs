@@ -45,6 +45,7 @@ pub(super) fn findings(found: &Analysis, members: &Members) -> Vec<Finding> {
                 (one.from, Some(one.to)),
                 (one.ratio, one.cost_ns, step_ns),
                 (one.slow_steps, one.steps),
+                0.0,
             )],
             is_news: true,
         });
@@ -65,7 +66,7 @@ fn nodes(found: &Analysis, members: &Members) -> Vec<Finding> {
         let surest = ranks.iter().map(|one| confidence(one.slow_steps, one.steps));
         let evidence = ranks.iter().map(|one| {
             let costs = (one.ratio, one.cost_ns, found.actual_ns);
-            evidence((one.rank, None), costs, (one.slow_steps, one.steps))
+            evidence((one.rank, None), costs, (one.slow_steps, one.steps), one.withheld)
         });
         let confidence = surest.fold(0.0, f64::max);
         Finding::of_node(VerdictKind::SlowNode, node, confidence, evidence.collect())
@@ -89,6 +90,7 @@ fn evidence(
     (rank, peer): (Rank, Option<Rank>),
     (ratio, cost_ns, step_ns): (f64, f64, f64),
     (slow, observed): (u32, u32),
+    withheld: f64,
 ) -> Evidence {
     Evidence::SlowSteps(SlowSteps {
         rank,
@@ -98,5 +100,6 @@ fn evidence(
         step_ns: step_ns.max(0.0) as u64,
         slow,
         observed,
+        withheld,
     })
 }

@@ -15,7 +15,7 @@ use crate::latency::{
 };
 use crate::message::Report;
 use crate::observation::{
-    MAX_AWAITED_RANKS, Observation, Progress, WorkerEnd, WorkerObservation, WorkerState,
+    MAX_AWAITED_RANKS, Observation, Progress, Withheld, WorkerEnd, WorkerObservation, WorkerState,
 };
 use crate::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
@@ -28,6 +28,7 @@ pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), 
         waits: all(from.waits, wait)?,
         excused: from.excused,
         operations: from.operations.map(operations).transpose()?.unwrap_or_default(),
+        withheld: all(from.withheld, withheld)?,
     };
     let vitals = from.vitals.map(vitals).transpose()?;
     Ok((Report { activity, observation }, vitals))
@@ -38,6 +39,15 @@ fn all<From, To>(
     one: impl Fn(From) -> Result<To, ProtocolError>,
 ) -> Result<Vec<To>, ProtocolError> {
     from.into_iter().map(one).collect()
+}
+
+fn withheld(from: message::WithheldProcessor) -> Result<Withheld, ProtocolError> {
+    let (field, value) = ("withheld processor time", from.millionths.into());
+    Withheld::of_millionths(rank(from.rank)?, from.millionths).ok_or(ProtocolError::OutOfRange {
+        field,
+        value,
+        range: "0 to 1,000,000 millionths",
+    })
 }
 
 fn worker(from: message::Worker) -> Result<WorkerObservation, ProtocolError> {

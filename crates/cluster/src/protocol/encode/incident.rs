@@ -186,6 +186,7 @@ fn slow_steps(from: &SlowSteps) -> message::SlowStepsEvidence {
         step_ns: from.step_ns,
         slow: from.slow,
         observed: from.observed,
+        withheld: from.withheld,
     }
 }
 

@@ -7,7 +7,7 @@ use telltale_wire::cluster::message;
 use super::{activity, operations};
 use crate::latency::{Collective, Direction, EdgeWindow, WaitWindow, Window};
 use crate::message::Report;
-use crate::observation::{Progress, WorkerEnd, WorkerObservation, WorkerState};
+use crate::observation::{Progress, Withheld, WorkerEnd, WorkerObservation, WorkerState};
 use crate::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
 pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
@@ -21,7 +21,12 @@ pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
         excused: observation.excused,
         vitals: told.map(vitals),
         operations: operations::operations(&observation.operations),
+        withheld: observation.withheld.iter().map(withheld).collect(),
     }
+}
+
+const fn withheld(from: &Withheld) -> message::WithheldProcessor {
+    message::WithheldProcessor { rank: from.rank.0, millionths: from.millionths() }
 }
 
 pub(crate) fn worker(from: &WorkerObservation) -> message::Worker {

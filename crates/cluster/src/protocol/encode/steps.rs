@@ -37,6 +37,7 @@ fn analysis(from: &Analysis) -> message::StepAnalysis {
         slow: one.slow_steps,
         observed: one.steps,
         is_between: one.is_between,
+        withheld: one.withheld,
     });
     let links = from.links.iter().map(|one| message::SlowLink {
         from: one.from.0,
