@@ -103,6 +103,8 @@ async fn drive(connection: Connection, router: Router, counters: Arc<Counters>) 
         .header_read_timeout(PATIENCE)
         .max_buf_size(MAX_HEAD_BYTES)
         .max_headers(MAX_HEADERS)
+        // Who sends no more (`nc -N`) still waits for the answer.
+        .half_close(true)
         .serve_connection(stream, TowerToHyperService::new(router));
     tokio::select! {
         served = serving => match served {

@@ -123,6 +123,8 @@ async fn drive<S: AsyncRead + AsyncWrite + Unpin>(
         .header_read_timeout(seat.patience().head)
         .max_buf_size(MOST_HEAD_BYTES)
         .max_headers(MOST_HEADERS)
+        // Who sends no more (`nc -N`) still waits for the answer.
+        .half_close(true)
         .serve_connection(stream, service);
     let mut connection = std::pin::pin!(connection);
     let (counts, place, patience) = (seat.counts(), seat.place(), seat.patience());

@@ -121,7 +121,9 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(MAX_HEAD_BYTES)
-        .max_headers(MAX_HEADERS);
+        .max_headers(MAX_HEADERS)
+        // Who sends no more (`nc -N`) still waits for the answer.
+        .half_close(true);
     limit_http2(&mut builder);
     let stream = TokioIo::new(Noting::new(stream, Arc::clone(&movement)));
     let connection = builder.serve_connection_with_upgrades(stream, service);
