@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use telltale_wire::cluster::message::{
-    GetStepsResponse, SlowLink, SlowRank, SlowStage, StepAnalysis,
+    GetStepsResponse, SlowLink, SlowRank, SlowStage, StepAnalysis, StepTime,
 };
 
 use super::evidence::LEAST_WITHHELD;
@@ -10,6 +10,10 @@ use super::words::duration;
 
 /// A part of the lost time that is smaller is not mentioned.
 const LEAST_PART: f64 = 0.05;
+/// Fewer steps do not tell how long steps usually take.
+const ENOUGH_BEFORE: usize = 10;
+/// Steps that take less than this many times as long as before are not called slower.
+const LEAST_SLOWER: f64 = 1.25;
 /// What a step takes longer by less is not called slow.
 const LEAST_LOSS: f64 = 0.02;
 
@@ -137,12 +141,18 @@ pub struct LinkView {
 impl From<&GetStepsResponse> for JobStepsView {
     fn from(steps: &GetStepsResponse) -> Self {
         let latest = steps.latest.as_ref().map(AnalysisView::from);
+        let mut text = latest.as_ref().map(AnalysisView::sentences).unwrap_or_default();
+        if let Some(slower) =
+            latest.as_ref().and_then(|latest| slower_than_before(latest, &steps.times))
+        {
+            text.insert(1.min(text.len()), slower);
+        }
         let times = steps
             .times
             .iter()
             .map(|one| StepTimeView { step: one.step, seconds: seconds(one.time_ns) });
         Self {
-            text: latest.iter().flat_map(AnalysisView::sentences).collect(),
+            text,
             latest,
             all: steps.all.as_ref().map(AnalysisView::from),
             times: times.collect(),
@@ -251,6 +261,31 @@ impl AnalysisView {
     }
 }
 
+/// What is said where the latest steps take longer than those before, whoever is at fault.
+fn slower_than_before(latest: &AnalysisView, times: &[StepTime]) -> Option<String> {
+    let (before, now): (Vec<&StepTime>, Vec<&StepTime>) =
+        times.iter().partition(|one| one.step < latest.first_step);
+    if before.len() < ENOUGH_BEFORE {
+        return None;
+    }
+    let [usual, now] = [&before, &now].map(|times| middle(times));
+    let (first, last) = (before.first()?.step, before.last()?.step);
+    (now >= LEAST_SLOWER * usual).then(|| {
+        format!(
+            "Steps take {:.1} times as long as before: {} in the middle of steps {first} to {last}.",
+            now / usual,
+            in_words(usual)
+        )
+    })
+}
+
+/// The time of the step in the middle, in seconds; 0 of none.
+fn middle(times: &[&StepTime]) -> f64 {
+    let mut all: Vec<u64> = times.iter().map(|one| one.time_ns).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).map_or(0.0, |ns| seconds(*ns))
+}
+
 fn stage_text(slowest: &StageView, stages: usize) -> String {
     let which = match usize::try_from(slowest.stage) {
         Ok(place) if place + 1 == stages => "The last stage".to_owned(),
@@ -311,4 +346,41 @@ fn seconds(ns: u64) -> f64 {
 
 fn in_words(seconds: f64) -> String {
     duration((seconds.max(0.0) * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(times_ms: impl Iterator<Item = u64>, first_step: u64) -> JobStepsView {
+        let times: Vec<StepTime> = (0..)
+            .zip(times_ms)
+            .map(|(step, ms)| StepTime { step, time_ns: ms * 1_000_000 })
+            .collect();
+        let last_step = times.last().map_or(0, |one| one.step);
+        let (actual_ns, even_ns) = (times.last().map_or(0, |one| one.time_ns), 10_000_000);
+        let analysis = StepAnalysis {
+            steps: last_step - first_step + 1,
+            first_step,
+            last_step,
+            actual_ns,
+            even_ns,
+            ..StepAnalysis::default()
+        };
+        let response =
+            GetStepsResponse { latest: Some(analysis), times, ..GetStepsResponse::default() };
+        JobStepsView::from(&response)
+    }
+
+    #[test]
+    fn everybody_s_slowness_is_told_by_the_steps_before() {
+        let slower = steps((0..60).map(|step| if step < 50 { 10 } else { 25 }), 50);
+        assert_eq!(
+            slower.text[1],
+            "Steps take 2.5 times as long as before: 10.0 ms in the middle of steps 0 to 49."
+        );
+        assert_eq!(steps((0..60).map(|_| 10), 50).text.len(), 1);
+        // Of too few steps nothing is usual.
+        assert_eq!(steps((0..15).map(|step| if step < 5 { 10 } else { 25 }), 5).text.len(), 1);
+    }
 }
