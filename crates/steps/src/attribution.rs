@@ -215,9 +215,18 @@ impl Attribution {
         let mut ranks = ranks::slow(steps, kinds, roles, means, |rank, is_between| {
             replays.cost_of_rank(rank, is_between)
         });
-        ranks.extend(starved::slow(&replays, roles, withheld));
-        for slow in &mut ranks {
-            slow.withheld = withheld.get(&slow.rank).copied().unwrap_or(0.0);
+        let lost_ns = |rank: u32| {
+            // Of a role of one rank, it cannot be told from the rank.
+            let is_alone = roles.role(rank).is_some_and(|role| roles.ranks(role).len() == 1);
+            let since = if is_alone { even_ns } else { by_role_ns };
+            replayed_ns - since - varied_ns * data_part
+        };
+        let starved = starved::slow(steps, withheld, replayed_ns + rest_ns, lost_ns);
+        for one in starved {
+            match ranks.iter_mut().find(|slow| slow.rank == one.rank && !slow.is_between) {
+                Some(known) => known.withheld = one.withheld,
+                None => ranks.push(one),
+            }
         }
         ranks.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
         let cost = |from, to| replays.time_with_link(from, to) - worked_ns;

@@ -48,6 +48,8 @@ const OPERATIONS_PER_LOOK: usize = 100_000;
 
 /// Reports over which the processor time is averaged that is withheld from a rank.
 const REPORTS_TOGETHER: usize = 10;
+/// Fewer tell nothing.
+const ENOUGH_REPORTS: usize = 3;
 
 /// What operations are compared by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -257,10 +259,9 @@ impl Steps {
 
     fn analyse(&mut self, members: &Members) {
         let steps = self.latest.make_contiguous();
-        let withheld = self
-            .withheld
-            .iter()
-            .map(|(rank, parts)| (rank.0, parts.iter().sum::<f64>() / parts.len().max(1) as f64));
+        let known = self.withheld.iter().filter(|(_, parts)| parts.len() >= ENOUGH_REPORTS);
+        let withheld =
+            known.map(|(rank, parts)| (rank.0, parts.iter().sum::<f64>() / parts.len() as f64));
         let latest = Analysis::of(steps, &self.kinds, &withheld.collect(), members);
         self.summary.add(&latest, self.fresh);
         (self.fresh, self.looks_since) = (0, 0);

@@ -1,58 +1,46 @@
-//! Ranks that have nobody to be compared with, and get less of a processor than they want.
+//! Ranks that get less of a processor than they want, and hold up the others by it.
+//!
+//! That shows where their computations do not: a stage of one rank has nobody to be compared with, and a rank whose
+//! limit bites while it communicates makes communication slow for all.
 
 use std::collections::BTreeMap;
 
-use super::spread::{average, middle};
-use super::{Replays, SlowRank};
-use crate::roles::Roles;
-use crate::step::Placed;
+use super::SlowRank;
+use super::spread::middle;
+use crate::step::Step;
 
-/// A rank whose work takes less than this many times as long as it would is not slow.
-const MEANINGFUL: f64 = 1.25;
-/// What is withheld can hardly be more of a rank's work than this: the rest is measured with an error.
-const MOST_WITHHELD: f64 = 0.95;
+/// From which part of the time on it matters that a processor is withheld.
+const MEANINGFUL: f64 = 0.1;
+/// The steps must lose this part at least of what is withheld: a device may have work enough meanwhile.
+const LEAST_LOST: f64 = 0.5;
 
-/// Those of a role of their own that would work faster by [`MEANINGFUL`] if no more were withheld from them than from the
-/// rank in the middle: on hosts that are busy for everybody no one is at fault.
+/// Those from whom the processor is withheld for longer than from the rank in the middle: on hosts that are busy for
+/// everybody no one is at fault. `lost_ns` says what a step of `actual_ns` loses to what may be one rank's fault.
 pub(super) fn slow(
-    replays: &Replays<'_>,
-    roles: &Roles,
+    steps: &[Step],
     withheld: &BTreeMap<u32, f64>,
+    actual_ns: f64,
+    lost_ns: impl Fn(u32) -> f64,
 ) -> Vec<SlowRank> {
-    let alone = roles.all().filter_map(|role| match roles.ranks(role) {
-        [rank] => Some(*rank),
-        _ => None,
-    });
     let mut parts: Vec<f64> = withheld.values().copied().collect();
-    let usual = if parts.is_empty() { 0.0 } else { middle(&mut parts) };
-    alone
-        .filter_map(|rank| {
-            let part = withheld.get(&rank).map(|part| part - usual).filter(|part| *part > 0.0)?;
-            let (mut ratios, mut slow_steps) = (Vec::new(), 0);
-            for step in replays.steps {
-                let own = step.operations().iter().filter(|one| one.rank == rank);
-                let work_ns: f64 =
-                    own.filter(|one| replays.is_work(one)).map(|one| one.work_ns as f64).sum();
-                let withheld_ns = (part * step.longest_ns() as f64).min(MOST_WITHHELD * work_ns);
-                if work_ns > 0.0 {
-                    let ratio = work_ns / (work_ns - withheld_ns);
-                    slow_steps += u32::from(ratio > MEANINGFUL);
-                    ratios.push(ratio);
-                }
-            }
-            let steps = u32::try_from(ratios.len()).unwrap_or(u32::MAX);
-            let ratio = average(&ratios);
-            if ratio <= MEANINGFUL {
-                return None;
-            }
-            let actual = |one: &Placed| one.work_ns as f64;
-            let without = |one: &Placed| match one.rank == rank {
-                true => actual(one) / ratio,
-                false => actual(one),
-            };
-            let cost_ns = replays.time(actual) - replays.time(without);
-            let (is_between, withheld) = (false, part);
-            Some(SlowRank { rank, ratio, cost_ns, slow_steps, steps, is_between, withheld })
+    if parts.len() < 2 {
+        return Vec::new();
+    }
+    let usual = middle(&mut parts);
+    let steps = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+    let excess = withheld.iter().map(|(rank, part)| (*rank, part - usual));
+    excess
+        .filter(|(rank, part)| {
+            *part >= MEANINGFUL && lost_ns(*rank) >= LEAST_LOST * part * actual_ns
+        })
+        .map(|(rank, part)| SlowRank {
+            rank,
+            ratio: 1.0 / (1.0 - part).max(f64::MIN_POSITIVE),
+            cost_ns: lost_ns(rank).min(part * actual_ns),
+            slow_steps: steps,
+            steps,
+            is_between: false,
+            withheld: part,
         })
         .collect()
 }
