@@ -215,11 +215,13 @@ impl Attribution {
         let mut ranks = ranks::slow(steps, kinds, roles, means, |rank, is_between| {
             replays.cost_of_rank(rank, is_between)
         });
+        let gaps = starved::Gaps::of(steps, kinds);
         let lost_ns = |rank: u32| {
             // Of a role of one rank, it cannot be told from the rank.
             let is_alone = roles.role(rank).is_some_and(|role| roles.ranks(role).len() == 1);
             let since = if is_alone { even_ns } else { by_role_ns };
-            replayed_ns - since - varied_ns * data_part
+            let gaps = if are_gaps_work { 0.0 } else { gaps.excess_ns(rank) };
+            replayed_ns - since - varied_ns * data_part + gaps
         };
         let starved = starved::slow(steps, withheld, replayed_ns + rest_ns, lost_ns);
         for one in starved {

@@ -59,17 +59,20 @@ impl Leadership {
         let first = incident.signs.is_empty();
         incident.add(scene.now, sign);
         if first {
-            self.note_missed();
+            self.note_missed(scene.policy.keep_alive);
             self.tell_incident(scene);
         }
     }
 
     /// Notes in the open incident whose failure may explain those of others: nodes that were heard last before, and
     /// are overdue or whose connections were closed at their ends.
-    pub(super) fn note_missed(&mut self) {
+    pub(super) fn note_missed(&mut self, keep_alive: Duration) {
         let Some(failed) = self.incident.as_ref().and_then(Incident::failed) else { return };
         let missed = self.members.keys().filter(|node| self.is_missed_since(node, failed));
-        let missed: Vec<NodeName> = missed.cloned().collect();
+        let mut missed: Vec<NodeName> = missed.cloned().collect();
+        // Whoever could not be reached broke what others waited for, and these may fail when it is back.
+        let returned = self.returned.iter().filter(|(at, _)| failed < at.after(keep_alive * 2));
+        missed.extend(returned.flat_map(|(_, nodes)| nodes.iter().cloned()));
         if let Some(incident) = &mut self.incident {
             incident.miss(missed);
         }
@@ -306,8 +309,18 @@ impl Leadership {
         if self.told != Some(Told::of(incident)) {
             self.tell_incident(scene);
         }
-        if passed {
-            self.incident = None;
+        if let Some(incident) = self.incident.take_if(|_| passed) {
+            let silent: BTreeSet<NodeName> = incident
+                .signs
+                .iter()
+                .filter_map(|sign| match sign {
+                    Sign::Silent { node } => Some(node.clone()),
+                    _ => None,
+                })
+                .collect();
+            if !silent.is_empty() {
+                self.returned = Some((scene.now, silent));
+            }
         }
     }
 

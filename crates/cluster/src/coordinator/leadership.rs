@@ -69,6 +69,8 @@ pub(super) struct Leadership {
     pub(super) suspicions: Vec<Verdict>,
     /// What the last failure is put down to, until the next epoch is committed.
     pub(super) charge: Option<Cause>,
+    /// Nodes of the last incident that passed whose silence had opened it, and when that was.
+    pub(super) returned: Option<(Moment, BTreeSet<NodeName>)>,
     /// Whether an operator ordered the present epoch, so that nobody is charged for it.
     pub(super) is_ordered: bool,
     /// Nodes whose agents were started anew around that failure, and not by plan.
@@ -123,6 +125,7 @@ impl Leadership {
             reviewed: None,
             suspicions: Vec::new(),
             charge: None,
+            returned: None,
             is_ordered: false,
             restarted: BTreeSet::new(),
             waits_for: None,

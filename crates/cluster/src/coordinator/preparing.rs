@@ -162,7 +162,7 @@ impl Leadership {
         // Who fails before a departure is stored may have missed whoever leaves.
         let departs = self.leaving.keys().any(|node| self.is_released(node));
         self.ends_other_job &= why != Why::Reset;
-        self.note_missed();
+        self.note_missed(scene.policy.keep_alive);
         let former = std::mem::replace(&mut self.state, next);
         self.waits_for = None;
         self.expect_holders(scene);

@@ -7,12 +7,39 @@ use std::collections::BTreeMap;
 
 use super::SlowRank;
 use super::spread::middle;
+use crate::kind::{Kinds, Nature};
 use crate::step::Step;
 
 /// From which part of the time on it matters that a processor is withheld.
 const MEANINGFUL: f64 = 0.1;
 /// The steps must lose this part at least of what is withheld: a device may have work enough meanwhile.
 const LEAST_LOST: f64 = 0.5;
+
+/// How long nothing of each rank runs in one step, in nanoseconds.
+pub(super) struct Gaps {
+    of_ranks: BTreeMap<u32, f64>,
+    middle_ns: f64,
+}
+
+impl Gaps {
+    pub(super) fn of(steps: &[Step], kinds: &Kinds) -> Self {
+        let mut of_ranks: BTreeMap<u32, f64> = BTreeMap::new();
+        for one in steps.iter().flat_map(Step::operations) {
+            let sum = of_ranks.entry(one.rank).or_default();
+            if kinds.nature(one.kind) == Nature::Between {
+                *sum += one.work_ns as f64 / steps.len() as f64;
+            }
+        }
+        let mut all: Vec<f64> = of_ranks.values().copied().collect();
+        let middle_ns = if all.is_empty() { 0.0 } else { middle(&mut all) };
+        Self { of_ranks, middle_ns }
+    }
+
+    /// How much longer than of the rank in the middle.
+    pub(super) fn excess_ns(&self, rank: u32) -> f64 {
+        self.of_ranks.get(&rank).map_or(0.0, |own| (own - self.middle_ns).max(0.0))
+    }
+}
 
 /// Those from whom the processor is withheld for longer than from the rank in the middle: on hosts that are busy for
 /// everybody no one is at fault. `lost_ns` says what a step of `actual_ns` loses to what may be one rank's fault.

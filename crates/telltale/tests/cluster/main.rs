@@ -21,6 +21,7 @@ mod pytorch;
 mod recovery;
 mod reruns;
 mod saving;
+mod shapes;
 mod shim;
 mod slow;
 mod strangers;

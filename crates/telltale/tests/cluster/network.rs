@@ -64,11 +64,15 @@ impl Network {
 
     /// Makes the cable between two nodes slow, both ways.
     pub(crate) fn slow(&self, one: usize, other: usize) {
-        for (here, there) in [(one, other), (other, one)] {
-            let cable = self.cable(here, there);
-            let words = [&["tc", "qdisc", "add", "dev", &cable, "root"], &SLOW[..]].concat();
-            self.run(here, &words);
-        }
+        self.slow_one_way(one, other);
+        self.slow_one_way(other, one);
+    }
+
+    /// Makes it slow for what one sends to the other.
+    pub(crate) fn slow_one_way(&self, one: usize, other: usize) {
+        let cable = self.cable(one, other);
+        let words = [&["tc", "qdisc", "add", "dev", &cable, "root"], &SLOW[..]].concat();
+        self.run(one, &words);
     }
 
     /// The interface at which a node's cable to another ends. By its name, every node has the first.
