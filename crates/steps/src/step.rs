@@ -161,13 +161,23 @@ impl StepBuilder {
     }
 }
 
-/// What the operations of a communication took from when the last of its ranks was ready.
+/// What the operations of a communication took from when the last of its ranks was ready. A send is over when its
+/// receiver has it: who waits for it later, behind other work, sees a later end.
 fn set_work(operations: &mut [Placed], unit: &[u32]) {
     let starts = unit.iter().map(|place| operations[at(*place)].start_ns);
     let Some(ready) = starts.max() else { return };
+    let received = unit.iter().map(|place| operations[at(*place)]);
+    let received_ns = received
+        .filter(|one| matches!(one.partners, Partners::From { .. }))
+        .map(|one| one.end_ns)
+        .max();
     for place in unit {
         let one = &mut operations[at(*place)];
-        one.work_ns = one.end_ns.saturating_sub(ready).max(0);
+        let end_ns = match (one.partners, received_ns) {
+            (Partners::To { .. }, Some(received_ns)) => one.end_ns.min(received_ns),
+            _ => one.end_ns,
+        };
+        one.work_ns = end_ns.saturating_sub(ready).max(0);
     }
 }
 
