@@ -191,7 +191,11 @@ mod tests {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let end = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let spin = || while !end.load(std::sync::atomic::Ordering::Relaxed) {};
+            let spin = || {
+                while !end.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            };
             (0..4 * processors).for_each(|_| drop(scope.spawn(spin)));
             let mut busy = std::process::Command::new("sh")
                 .args(["-c", "while :; do :; done"])
