@@ -266,7 +266,8 @@ impl Leadership {
         // A job that hangs has nothing to lose by a restart, even in the same places.
         let act = self.state.mode == Mode::Act;
         let mut hangs = self.suspicions.iter().filter(|verdict| verdict.kind.is_hang());
-        restart |= act && self.doubt(scene).is_none() && hangs.any(|one| lasts(one, scene.policy));
+        restart |=
+            act && self.doubt(scene).is_none() && hangs.any(|one| lasts(one, scene.policy, 1));
         Answer { lost, suspected, hold, restart }
     }
 
@@ -283,7 +284,13 @@ impl Leadership {
         if self.state.mode != Mode::Act {
             return (BTreeSet::new(), Some(Hold::Mode));
         }
-        let sure = self.suspicions.iter().filter(|verdict| lasts(verdict, scene.policy));
+        let is_any_sure = self
+            .suspicions
+            .iter()
+            .any(|verdict| verdict.suspects.node().is_some() && lasts(verdict, scene.policy, 1));
+        // Who has been slow for half as long is replaced by the same restart, and does not cost another.
+        let part = if is_any_sure { COMPANIONS_PART } else { 1 };
+        let sure = self.suspicions.iter().filter(|verdict| lasts(verdict, scene.policy, part));
         let named = sure.filter_map(|verdict| verdict.suspects.node());
         let named: BTreeSet<NodeName> =
             named.filter(|node| self.has_slot(node) && !lost.contains(*node)).cloned().collect();
@@ -330,10 +337,15 @@ impl Leadership {
     }
 }
 
+/// Nodes that are slow for this part of the time after which one is replaced are replaced with it.
+const COMPANIONS_PART: u32 = 2;
+
 /// Whether a suspicion has lasted long enough to act on: a hang costs all of the job's time, so it
-/// is waited for less than for what is slow.
-const fn lasts(suspicion: &Verdict, policy: &Policy) -> bool {
-    let least =
-        if suspicion.kind.is_hang() { policy.hang_windows } else { policy.continuity_windows };
+/// is waited for less than for what is slow. Of what is slow, a `part` of that time is enough.
+const fn lasts(suspicion: &Verdict, policy: &Policy, part: u32) -> bool {
+    let least = match suspicion.kind.is_hang() {
+        true => policy.hang_windows,
+        false => policy.continuity_windows.div_ceil(part),
+    };
     suspicion.windows >= least
 }

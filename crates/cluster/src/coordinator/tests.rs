@@ -301,17 +301,27 @@ impl Cluster {
         self.judge(VerdictKind::NonCommunicationHang, &[suspects], windows);
     }
 
+    /// Detection suspects each of these of being slow for so many looks.
+    fn look_for(&mut self, suspects: &[(Suspects, u32)]) {
+        self.judge_each(VerdictKind::SlowNode, suspects.iter().cloned());
+    }
+
     fn judge(&mut self, kind: VerdictKind, suspects: &[Suspects], windows: u32) {
+        self.judge_each(kind, suspects.iter().map(|one| (one.clone(), windows)));
+    }
+
+    fn judge_each(&mut self, kind: VerdictKind, suspects: impl Iterator<Item = (Suspects, u32)>) {
         let epoch = self.state().epoch;
-        let verdict = |suspects: &Suspects| Verdict {
+        let (confidence, evidence, first_seen) = (1.0, Vec::new(), self.now);
+        let verdict = |(suspects, windows)| Verdict {
             kind,
-            suspects: suspects.clone(),
-            confidence: 1.0,
-            evidence: Vec::new(),
-            first_seen: self.now,
+            suspects,
+            confidence,
+            evidence: evidence.clone(),
+            first_seen,
             windows,
         };
-        let verdicts = suspects.iter().map(verdict).collect();
+        let verdicts = suspects.map(verdict).collect();
         self.input(Input::Verdicts { epoch, verdicts });
     }
 

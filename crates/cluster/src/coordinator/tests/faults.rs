@@ -381,6 +381,19 @@ fn an_echo_is_not_blamed_when_the_cause_is_seen_late() {
 }
 
 #[test]
+fn several_slow_nodes_are_replaced_by_one_restart() {
+    for (looks, map) in [(14, "d b"), (15, "d e")] {
+        let policy = Policy { mode: Mode::Act, eviction_budget: 2, ..Policy::default() };
+        let mut cluster = Cluster::formed(2, &["a", "b", "d", "e"], policy);
+        let both = [("a", 30), ("b", looks)];
+        cluster
+            .look_for(&both.map(|(node, looks)| (Suspects::One(Suspect::Node(name(node))), looks)));
+        cluster.pass(2 * SECOND);
+        assert_eq!((cluster.epoch(), cluster.map().as_str()), (2, map), "{looks}");
+    }
+}
+
+#[test]
 fn the_lost_and_the_suspected_share_one_budget() {
     let policy = Policy { mode: Mode::Act, eviction_budget: 1, ..Policy::default() };
     let mut cluster = Cluster::formed(3, &["a", "b", "c", "d", "e"], policy);
