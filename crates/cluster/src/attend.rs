@@ -463,6 +463,9 @@ impl Driver {
             registration.instance = self.instance;
             registration.job.clone_from(&self.job);
         }
+        if let Some(Body::Report(report)) = &mut message.body {
+            report.sent_us = Some(monotonic_us());
+        }
         if way.try_send(message).is_err() {
             self.lost_messages = self.lost_messages.saturating_add(1);
         }
@@ -498,4 +501,10 @@ fn told(outcome: Outcome) -> &'static str {
         Outcome::Finished => "every rank has finished",
         Outcome::GivenUp => "it was restarted too often, and is given up",
     }
+}
+
+/// Now, in microseconds of `CLOCK_MONOTONIC`, which the Python module reads too.
+fn monotonic_us() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.saturating_mul(1_000_000).saturating_add(now.tv_nsec / 1000)
 }

@@ -195,7 +195,7 @@ impl Detector {
             }
         }
         self.hangs.observe(now, number, observation, &self.members);
-        self.steps.observe(number, observation, &self.members);
+        self.steps.observe(now, number, observation, &self.members);
         if !observation.excused {
             let edges = self.bounded(&observation.edges);
             self.matrix.observe(number, edges, &self.members);

@@ -35,6 +35,9 @@ pub struct Observation {
     pub excused: bool,
     /// Operations of training steps that ended since the last report.
     pub operations: Operations,
+    /// When it was sent, in microseconds of its host's monotonic clock (`CLOCK_MONOTONIC`), which clients may take their
+    /// times from too.
+    pub sent_us: Option<i64>,
     /// Processor time that workers wanted since the last report and did not get.
     pub withheld: Vec<Withheld>,
 }

@@ -115,6 +115,7 @@ fn operator_order() -> impl Strategy<Value = OperatorOrder> {
 
 /// One thing that happens to a coordinator.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a few are made at a time")]
 enum Happening {
     Input(Input),
     /// Its store answers what it was asked last.

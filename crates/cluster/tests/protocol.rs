@@ -85,6 +85,7 @@ fn report(number: u64, state: WorkerState) -> Report {
         waits: vec![WaitWindow { key: wait, window: window(5) }],
         excused: number.is_multiple_of(2),
         operations: operations(number),
+        sent_us: i64::try_from(number).ok(),
         withheld: vec![Withheld::of(rank, (number % 1000) as f64 / 999.0)],
     };
     Report { activity: Activity::Committed(Epoch::new(number)), observation }

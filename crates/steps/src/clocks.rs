@@ -3,12 +3,17 @@
 //! No end of a communication is before the start of any of its ranks: that bounds how far one host's clock can be
 //! ahead of the other's, as in NTP. Within the bounds, both ends are taken to end together: a receiver when the last byte
 //! is there, and a sender then or, where sends are buffered, before.
+//!
+//! Where everything goes one way around, as in a ring, one slow link looks like clocks that differ. There it helps to
+//! know from elsewhere, if only to some milliseconds, how they do.
 
 use std::collections::BTreeMap;
 
 use crate::operation::Partners;
 use crate::step::Placed;
 
+/// What is known of clocks from elsewhere may be wrong by this much; what passes between hosts tells better.
+const KNOWN_WITHIN_NS: u64 = 10_000_000;
 /// Of this part of the transfers the ends were further apart by less: the receivers were ready, and nothing was buffered.
 const CLOSEST_PART: usize = 10;
 
@@ -40,8 +45,8 @@ impl Known {
         self.most = self.most.min(most);
     }
 
-    /// The best guess, and by how much it may be wrong.
-    fn guess(mut self) -> (i64, u64) {
+    /// The best guess, and by how much it may be wrong. `elsewhere` is what is known of these clocks otherwise.
+    fn guess(mut self, elsewhere: Option<i64>) -> (i64, u64) {
         let width = self.most.abs_diff(self.least);
         let closest = |list: &mut Vec<i64>| {
             let place = list.len().checked_sub(1)? / CLOSEST_PART;
@@ -59,6 +64,8 @@ impl Known {
         } else {
             *self.collectives.select_nth_unstable(middle).1
         };
+        let is_wrong = |known: &i64| known.abs_diff(guess) > KNOWN_WITHIN_NS;
+        let guess = elsewhere.filter(is_wrong).unwrap_or(guess);
         // A clock that drifts may leave no room between the bounds.
         let guess =
             if self.least <= self.most { guess.clamp(self.least, self.most) } else { guess };
@@ -66,8 +73,14 @@ impl Known {
     }
 }
 
-/// Puts all times on the clock of the first rank's host. Hosts that nothing connects keep theirs.
-pub(crate) fn align(operations: &mut [Placed], units: &[Vec<u32>], host: impl Fn(u32) -> u32) {
+/// Puts all times on the clock of the first rank's host. Hosts that nothing connects keep theirs. `clock` says how far
+/// ahead of some other clock that of a host is, as far as that is known.
+pub(crate) fn align(
+    operations: &mut [Placed],
+    units: &[Vec<u32>],
+    host: impl Fn(u32) -> u32,
+    clock: impl Fn(u32) -> Option<i64>,
+) {
     let mut pairs: BTreeMap<(u32, u32), Known> = BTreeMap::new();
     for unit in units.iter().filter(|unit| unit.len() > 1) {
         let first = &operations[unit[0] as usize];
@@ -98,7 +111,7 @@ pub(crate) fn align(operations: &mut [Placed], units: &[Vec<u32>], host: impl Fn
     if pairs.is_empty() {
         return;
     }
-    let ahead = ahead(pairs, host(operations[0].rank));
+    let ahead = ahead(pairs, host(operations[0].rank), clock);
     for one in operations {
         let Some(ahead) = ahead.get(&host(one.rank)) else { continue };
         one.start_ns = one.start_ns.saturating_sub(*ahead);
@@ -107,11 +120,17 @@ pub(crate) fn align(operations: &mut [Placed], units: &[Vec<u32>], host: impl Fn
 }
 
 /// How far each host's clock is ahead of that of `reference`, along the pairs that are known best.
-fn ahead(pairs: BTreeMap<(u32, u32), Known>, reference: u32) -> BTreeMap<u32, i64> {
+fn ahead(
+    pairs: BTreeMap<(u32, u32), Known>,
+    reference: u32,
+    clock: impl Fn(u32) -> Option<i64>,
+) -> BTreeMap<u32, i64> {
     let mut edges: Vec<(u64, u32, u32, i64)> = pairs
         .into_iter()
         .map(|((one, another), known)| {
-            let (ahead, width) = known.guess();
+            let elsewhere = clock(one).zip(clock(another));
+            let elsewhere = elsewhere.map(|(one, another)| another.saturating_sub(one));
+            let (ahead, width) = known.guess(elsewhere);
             (width, one, another, ahead)
         })
         .collect();
@@ -152,4 +171,25 @@ fn root(roots: &mut BTreeMap<u32, u32>, host: u32) -> u32 {
         one = next;
     }
     one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn a_slow_link_one_way_is_told_from_clocks_that_differ_by_what_is_known_of_them() {
+        // Sends are buffered and end at once, and what they send is there after 60 ms, each time.
+        let mut known = Known::nothing();
+        known.bound(-MS, 60 * MS);
+        known.received = vec![59 * MS; 10];
+        // Alone, that may as well be a clock that is ahead.
+        assert_eq!(known.clone().guess(None).0, 59 * MS);
+        assert_eq!(known.clone().guess(Some(2 * MS)).0, 2 * MS);
+        // What passes between hosts tells better than what is known to some milliseconds, and bounds it.
+        assert_eq!(known.clone().guess(Some(55 * MS)).0, 59 * MS);
+        assert_eq!(known.guess(Some(-30 * MS)).0, -MS);
+    }
 }

@@ -110,7 +110,7 @@ mod tests {
             step.add(rank, one);
         }
         step.add_gaps(&BTreeMap::from([(0, 0), (1, 600)]), &mut kinds);
-        let step = step.build(|_| 0).unwrap();
+        let step = step.build(|_| 0, |_| None).unwrap();
         let gaps: Vec<(u32, &str, i64)> = step
             .operations()
             .iter()

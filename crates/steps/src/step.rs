@@ -129,11 +129,16 @@ impl StepBuilder {
     }
 
     /// Makes the step. `host` says for each rank whose clock it reads; where hosts differ, their clocks are
-    /// aligned by what passed between them.
+    /// aligned by what passed between them. `clock` says how many nanoseconds a host's clock is ahead of some other
+    /// one, where that is known from elsewhere to some milliseconds.
     ///
     /// # Errors
     /// When there is no operation or too many, one has no duration, or they cannot be put in an order.
-    pub fn build(mut self, host: impl Fn(u32) -> u32) -> Result<Step, StepError> {
+    pub fn build(
+        mut self,
+        host: impl Fn(u32) -> u32,
+        clock: impl Fn(u32) -> Option<i64>,
+    ) -> Result<Step, StepError> {
         match self.operations.len() {
             0 => return Err(StepError::Empty),
             1..=MAX_OPERATIONS => {}
@@ -153,7 +158,7 @@ impl StepBuilder {
             operations.push(Placed { rank, kind, partners, start_ns, end_ns, work_ns, index });
         }
         let units = meeting::units(&operations);
-        clocks::align(&mut operations, &units.places, host);
+        clocks::align(&mut operations, &units.places, host, clock);
         for unit in &units.places {
             set_work(&mut operations, unit);
         }

@@ -4,6 +4,7 @@
 //! steps and a summary of each.
 
 mod analysis;
+mod clocks;
 mod findings;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -18,9 +19,11 @@ use crate::detection::steps::analysis::Summary;
 pub use crate::detection::steps::analysis::{
     Analysis, LinkCost, RankCost, StageWork, StepTime, StepsView,
 };
+use crate::detection::steps::clocks::Clocks;
 use crate::latency::{Collective, Direction, SizeBucket};
 use crate::observation::Observation;
 use crate::rank::Rank;
+use crate::time::Moment;
 use crate::work::{Operation, Work};
 
 /// By so many steps reports of ranks of one job may be apart.
@@ -77,6 +80,7 @@ pub(super) struct Steps {
     open_operations: usize,
     /// What each rank has reported.
     ranks: BTreeMap<Rank, Reported>,
+    clocks: Clocks,
     /// Which part of the time the processor was withheld from each rank, by the latest reports.
     withheld: BTreeMap<Rank, VecDeque<f64>>,
     /// The first step that is not over.
@@ -100,7 +104,14 @@ impl Steps {
     }
 
     /// Takes the operations of one node's report, and what was withheld from its workers.
-    pub(super) fn observe(&mut self, node: u32, observation: &Observation, members: &Members) {
+    pub(super) fn observe(
+        &mut self,
+        now: Moment,
+        node: u32,
+        observation: &Observation,
+        members: &Members,
+    ) {
+        self.clocks.observe(now, node, observation);
         let own = observation.withheld.iter().filter(|one| members.of_rank(one.rank) == Some(node));
         for one in own {
             let recent = self.withheld.entry(one.rank).or_default();
@@ -205,7 +216,7 @@ impl Steps {
         step.add_gaps(&self.ends, &mut self.kinds);
         (self.ends, self.closed) = (ends, Some(step.number()));
         let host = |rank| members.of_rank(Rank(rank)).unwrap_or(u32::MAX);
-        match step.build(host) {
+        match step.build(host, |node| self.clocks.ahead_ns(node)) {
             Ok(step) => {
                 self.summary.timed(&step);
                 // Clients may measure computations in some steps only; the others are no steps without work.

@@ -48,7 +48,7 @@ impl Job {
                 operation.end_ns += ahead(rank).1;
                 builder.add(rank, operation);
             }
-            steps.push(builder.build(|rank| ahead(rank).0).unwrap());
+            steps.push(builder.build(|rank| ahead(rank).0, |_| None).unwrap());
         }
         Self { kinds, steps, stages }
     }

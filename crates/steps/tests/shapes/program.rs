@@ -62,7 +62,7 @@ pub(crate) fn run(
         let mut builder = run.builder;
         let ended = builder.ends();
         builder.add_gaps(&std::mem::replace(&mut ends, ended), &mut kinds);
-        steps.push(builder.build(|rank| rank).unwrap());
+        steps.push(builder.build(|rank| rank, |_| None).unwrap());
     }
     (steps, kinds)
 }

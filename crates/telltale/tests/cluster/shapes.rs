@@ -1,7 +1,7 @@
 //! Unchanged PyTorch trainings of several shapes, with one rank's processor limited or one link held: who is named.
 //!
-//! `.ci/long` runs each situation five times, `.ci/run` two of them once. In a ring and in data parallelism nothing that
-//! is measured tells a slow link from its ends, and none is named; so they are not among the situations with a link.
+//! `.ci/long` runs each situation five times, `.ci/run` some of them once. In data parallelism nothing that is measured
+//! tells a slow link, and none is named; so that is not among the situations with a link.
 
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ impl Situation {
         };
         let processors =
             ["ddp", "pipeline", "ring", "pairs"].map(|shape| of(shape, Fault::Processor));
-        let links = ["pipeline", "pairs"]
+        let links = ["pipeline", "ring", "pairs"]
             .into_iter()
             .flat_map(|shape| [Fault::BothWays, Fault::OneWay].map(|fault| of(shape, fault)));
         processors.into_iter().chain(links).flatten().collect()
@@ -125,7 +125,11 @@ fn a_limited_processor_and_a_slow_link_are_told_apart() {
     }
     let rounds = std::env::var("TELLTALE_SITUATIONS").ok();
     let rounds: Option<u32> = rounds.map(|text| text.parse().expect("a number"));
-    let some = [("pipeline", Fault::Processor, true), ("pairs", Fault::OneWay, false)];
+    let some = [
+        ("pipeline", Fault::Processor, true),
+        ("pairs", Fault::OneWay, false),
+        ("ring", Fault::BothWays, true),
+    ];
     let some =
         some.map(|(shape, fault, from_the_start)| Situation { shape, fault, from_the_start });
     let situations = rounds.map_or_else(|| some.to_vec(), |_| Situation::all());

@@ -111,6 +111,9 @@ pub struct Report {
     /// Processor time that workers wanted since the last report and did not get. At most 1024.
     #[prost(message, repeated, tag = "9")]
     pub withheld: ::prost::alloc::vec::Vec<WithheldProcessor>,
+    /// When it was sent, in microseconds of CLOCK_MONOTONIC of its host.
+    #[prost(sint64, optional, tag = "10")]
+    pub sent_us: ::core::option::Option<i64>,
 }
 /// Processor time that a worker wanted and did not get: others ran, or its control group's quota was used up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

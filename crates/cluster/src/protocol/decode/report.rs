@@ -29,6 +29,7 @@ pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), 
         excused: from.excused,
         operations: from.operations.map(operations).transpose()?.unwrap_or_default(),
         withheld: all(from.withheld, withheld)?,
+        sent_us: from.sent_us,
     };
     let vitals = from.vitals.map(vitals).transpose()?;
     Ok((Report { activity, observation }, vitals))

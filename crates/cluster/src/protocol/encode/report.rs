@@ -22,6 +22,7 @@ pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
         vitals: told.map(vitals),
         operations: operations::operations(&observation.operations),
         withheld: observation.withheld.iter().map(withheld).collect(),
+        sent_us: observation.sent_us,
     }
 }
 
