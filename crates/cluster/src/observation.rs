@@ -42,7 +42,7 @@ pub struct Observation {
     pub withheld: Vec<Withheld>,
 }
 
-/// Processor time that a worker wanted and did not get: others ran, or its control group's quota was used up.
+/// Processor time that a worker wanted and did not get, since its control group's quota was used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Withheld {
     /// Whose.

@@ -49,7 +49,7 @@ const LOOKS_TO_BEGIN: u32 = 30;
 /// So many operations are analysed in each look; of more, steps are analysed less often.
 const OPERATIONS_PER_LOOK: usize = 100_000;
 
-/// Reports over which the processor time is averaged that is withheld from a rank.
+/// Reports by which it is judged how much processor time is withheld from a rank.
 const REPORTS_TOGETHER: usize = 10;
 /// Fewer tell nothing.
 const ENOUGH_REPORTS: usize = 3;
@@ -271,8 +271,12 @@ impl Steps {
     fn analyse(&mut self, members: &Members) {
         let steps = self.latest.make_contiguous();
         let known = self.withheld.iter().filter(|(_, parts)| parts.len() >= ENOUGH_REPORTS);
-        let withheld =
-            known.map(|(rank, parts)| (rank.0, parts.iter().sum::<f64>() / parts.len() as f64));
+        // Nearly always, not on the average: what is withheld for a moment is nobody's fault.
+        let withheld = known.map(|(rank, parts)| {
+            let mut sorted: Vec<f64> = parts.iter().copied().collect();
+            sorted.sort_unstable_by(f64::total_cmp);
+            (rank.0, sorted[1])
+        });
         let latest = Analysis::of(steps, &self.kinds, &withheld.collect(), members);
         self.summary.add(&latest, self.fresh);
         (self.fresh, self.looks_since) = (0, 0);

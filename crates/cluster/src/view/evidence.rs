@@ -169,7 +169,7 @@ fn slow_steps_text(slow: &SlowStepsEvidence) -> String {
     let who = match peer {
         None if *withheld >= LEAST_WITHHELD => format!(
             "rank {rank} computes {ratio:.2} times as long as it should and has no processor for {:.0} % of the time \
-             (a limit of its control group, or other programs)",
+             (its control group's limit)",
             100.0 * withheld
         ),
         None => {

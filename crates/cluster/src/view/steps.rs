@@ -219,7 +219,7 @@ impl AnalysisView {
                 ),
                 false if one.withheld_ratio >= LEAST_WITHHELD => format!(
                     "Rank {rank} on {node} computes {ratio:.2} times as long as it should and has no processor for \
-                     {withheld:.0} % of the time (a limit of its control group, or other programs)"
+                     {withheld:.0} % of the time (its control group's limit)"
                 ),
                 false => format!(
                     "Rank {rank} on {node} computes {ratio:.2} times as long as ranks that do the same work"

@@ -126,7 +126,7 @@ fn a_limited_processor_and_a_slow_link_are_told_apart() {
     let rounds = std::env::var("TELLTALE_SITUATIONS").ok();
     let rounds: Option<u32> = rounds.map(|text| text.parse().expect("a number"));
     let some = [
-        ("pipeline", Fault::Processor, true),
+        ("ring", Fault::Processor, true),
         ("pairs", Fault::OneWay, false),
         ("ring", Fault::BothWays, true),
     ];

@@ -115,7 +115,7 @@ pub struct Report {
     #[prost(sint64, optional, tag = "10")]
     pub sent_us: ::core::option::Option<i64>,
 }
-/// Processor time that a worker wanted and did not get: others ran, or its control group's quota was used up.
+/// Processor time that a worker wanted and did not get, since its control group's quota was used up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WithheldProcessor {
     /// Whose.
