@@ -12,7 +12,7 @@ use telltale_harness::rounds;
 /// precisions of 1.000 and 0.985; one job of each small shape finds 19 of 21.
 const LEAST_RECALL: f64 = 0.9;
 
-/// In this part of the healthy jobs whose ranks hold each other up somebody may be named for ten looks.
+/// In this part of the healthy jobs whose ranks hold each other up a node may be named for ten looks.
 const MOST_TRANSIENT: f64 = 0.002;
 
 /// How many jobs of each shape are run.

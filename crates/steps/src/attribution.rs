@@ -6,7 +6,7 @@
 //! what it added.
 //!
 //! Where clients measure computations, gaps between operations are no part of replays: some of them are waits for what
-//! nobody recorded. Where they do not, gaps are the ranks' work.
+//! no client recorded. Where they do not, gaps are the ranks' work.
 //! A rank is compared with the ranks of its role alone; nobody else does the same work.
 
 mod links;
@@ -208,7 +208,7 @@ impl Attribution {
             Nature::Between if !are_gaps_work => 0.0,
             _ => one.work_ns as f64,
         });
-        // What nobody measured is there whoever is slow.
+        // Unmeasured time is there whichever rank is slow.
         let rest_ns = (mean_longest(steps) - replayed_ns).max(0.0);
         let varied_ns = computed_ns - by_rank_ns;
         let data_part = variation::data_part(steps, kinds, roles, means);
@@ -217,7 +217,7 @@ impl Attribution {
         });
         let gaps = starved::Gaps::of(steps, kinds);
         let lost_ns = |rank: u32| {
-            // Of a role of one rank, it cannot be told from the rank.
+            // The work of a role of one rank cannot be separated from the rank.
             let is_alone = roles.role(rank).is_some_and(|role| roles.ranks(role).len() == 1);
             let since = if is_alone { even_ns } else { by_role_ns };
             let gaps = if are_gaps_work { 0.0 } else { gaps.excess_ns(rank) };

@@ -8,7 +8,7 @@ pub const MAX_KINDS: usize = 256;
 pub enum Nature {
     /// It computes. Its duration is work.
     Compute,
-    /// What its rank did between two operations, which nobody measured. Its duration is taken for work.
+    /// What its rank did between two operations, which was not measured. Its duration is taken for work.
     Between,
     /// It sends, receives or takes part in a collective. Its duration holds the wait for the others.
     Communication,

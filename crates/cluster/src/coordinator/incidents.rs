@@ -70,7 +70,7 @@ impl Leadership {
         let Some(failed) = self.incident.as_ref().and_then(Incident::failed) else { return };
         let missed = self.members.keys().filter(|node| self.is_missed_since(node, failed));
         let mut missed: Vec<NodeName> = missed.cloned().collect();
-        // Whoever could not be reached broke what others waited for, and these may fail when it is back.
+        // Nodes that could not be reached broke what others waited for, and these may fail when they are back.
         let returned = self.returned.iter().filter(|(at, _)| failed < at.after(keep_alive * 2));
         missed.extend(returned.flat_map(|(_, nodes)| nodes.iter().cloned()));
         if let Some(incident) = &mut self.incident {

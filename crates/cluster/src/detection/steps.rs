@@ -271,7 +271,7 @@ impl Steps {
     fn analyse(&mut self, members: &Members) {
         let steps = self.latest.make_contiguous();
         let known = self.withheld.iter().filter(|(_, parts)| parts.len() >= ENOUGH_REPORTS);
-        // Nearly always, not on the average: what is withheld for a moment is nobody's fault.
+        // Nearly always, not on the average: what is withheld for a moment is no fault.
         let withheld = known.map(|(rank, parts)| {
             let mut sorted: Vec<f64> = parts.iter().copied().collect();
             sorted.sort_unstable_by(f64::total_cmp);

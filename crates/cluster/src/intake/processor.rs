@@ -1,7 +1,7 @@
 //! Processor time that a worker wanted and did not get, since its control group's quota was used up.
 //!
 //! Such a worker computes slowly whatever its model is. That is how one that does work of its own, as a stage of a
-//! pipeline without replicas, is told from one that has more to do. How long its threads were ready while others ran
+//! pipeline without replicas, is distinguished from one that has more to do. How long its threads were ready while others ran
 //! (`schedstat`) is not counted: on a machine that is busy for moments that names innocents.
 
 use std::collections::BTreeMap;

@@ -261,7 +261,7 @@ impl AnalysisView {
     }
 }
 
-/// What is said where the latest steps take longer than those before, whoever is at fault.
+/// The sentence where the latest steps take longer than those before, whatever the cause.
 fn slower_than_before(latest: &AnalysisView, times: &[StepTime]) -> Option<String> {
     let (before, now): (Vec<&StepTime>, Vec<&StepTime>) =
         times.iter().partition(|one| one.step < latest.first_step);

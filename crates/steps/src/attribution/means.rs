@@ -58,7 +58,7 @@ impl Means {
         Self { kinds: count, ranks, roles, even, role_of }
     }
 
-    /// Whether computations that were measured are a part of the ranks' own time from which their speed can be told.
+    /// Whether computations that were measured are a part of the ranks' own time large enough to show their speed.
     pub(super) fn are_computations_measured(&self, kinds: &Kinds) -> bool {
         // What is usual, since a slow rank's computations may take as long as the gaps.
         let (mut computed, mut between) = (0.0, 0.0);

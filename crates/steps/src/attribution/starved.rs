@@ -1,6 +1,6 @@
 //! Ranks that get less of a processor than they want, and hold up the others by it.
 //!
-//! That shows where their computations do not: a stage of one rank has nobody to be compared with, and a rank whose
+//! That shows where their computations do not: a stage of one rank has no peer, and a rank whose
 //! limit bites while it communicates makes communication slow for all.
 
 use std::collections::BTreeMap;

@@ -160,7 +160,7 @@ fn a_rank_that_only_has_more_to_do_between_its_operations_is_told_apart() {
     let [slow] = &lost.ranks[..] else { panic!("{lost:#?}") };
     assert!(slow.rank == 0 && slow.is_between, "{lost:#?}");
     assert!((slow.cost_ns / MS as f64 - 45.0).abs() < 5.0, "{lost:#?}");
-    // Whether it must be so nobody knows, so nothing is lost by it.
+    // Whether it must be so is not known, so nothing is lost by it.
     assert!(lost.lost_ns() < 10.0 * MS as f64, "{lost:#?}");
     let parts = lost.roles_ns + lost.ranks_ns + lost.data_ns + lost.noise_ns + lost.links_ns;
     assert!((lost.even_ns + parts - lost.actual_ns).abs() < 1.0, "{lost:#?}");
@@ -177,7 +177,7 @@ fn a_stage_of_one_rank_is_told_from_its_processor_by_what_is_withheld() {
     let lost = |withheld: &[(u32, f64)]| {
         Attribution::of(&steps, &kinds, &roles, &withheld.iter().copied().collect())
     };
-    // Nobody else does its work, so it may just have more to do.
+    // No other rank does its work, so it may just have more to do.
     assert_eq!(lost(&[]).ranks, []);
     assert_eq!(lost(&[(0, 0.02), (1, 0.03), (2, 0.05), (3, 0.02)]).ranks, []);
     // All are as busy.

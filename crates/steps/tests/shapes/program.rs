@@ -9,7 +9,7 @@ use telltale_steps::{Kinds, Nature, Operation, Partners, Step, StepBuilder};
 pub(crate) enum Action {
     /// Computes for so long.
     Compute(&'static str, i64),
-    /// The same, and nobody measures it.
+    /// The same, unmeasured.
     Unmeasured(i64),
     /// Begins these transfers together, and waits for all of them.
     Exchange(Vec<Transfer>),

@@ -35,7 +35,7 @@ struct Situation {
 }
 
 impl Situation {
-    /// All that can be told.
+    /// All whose culprit can be found.
     fn all() -> Vec<Self> {
         let of = |shape, fault| {
             [true, false].map(|from_the_start| Self { shape, fault, from_the_start })

@@ -165,7 +165,7 @@ impl Transfers {
             ranks,
             lines,
             edges: edges.into_iter().map(|ends| (ends, 1.0, 0.0)).collect(),
-            // Who was late is told by who sends.
+            // The sender reports that it was late.
             both_ends: keys == Keys::Many || measured != Measured::Alone,
             measured,
             jitter,
@@ -198,7 +198,7 @@ impl Transfers {
         }
     }
 
-    /// What each transfer of one step takes, if nobody waits for another.
+    /// What each transfer of one step takes, if no rank waits for another.
     fn transfers(&mut self, step: u64) -> Vec<Taken> {
         let mut all = Vec::new();
         for number in 0..self.lines.len() {
