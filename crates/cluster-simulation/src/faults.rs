@@ -8,5 +8,6 @@ pub mod machine;
 pub mod oracle;
 pub mod run;
 pub mod shape;
+pub mod steps;
 pub mod suite;
 pub mod week;

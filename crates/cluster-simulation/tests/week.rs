@@ -9,7 +9,7 @@ use std::time::Duration;
 use telltale_cluster::detection::Rule;
 use telltale_cluster::policy::{Mode, Policy};
 use telltale_cluster_simulation::faults::machine::{Fault, Noise, name};
-use telltale_cluster_simulation::faults::week::{Plan, Reports, look_after};
+use telltale_cluster_simulation::faults::week::{LASTING_LOOKS, Plan, Reports, Slow, look_after};
 use telltale_harness::long;
 
 const SEED: u64 = 20_241_206;
@@ -30,7 +30,8 @@ fn healthy(nodes: u32, time: Duration) -> Plan {
         mode: Mode::Act,
         continuity_windows: Policy::default().continuity_windows,
         seed: SEED,
-        slow: None,
+        slow: Vec::new(),
+        kept_looks: LASTING_LOOKS,
     }
 }
 
@@ -83,7 +84,7 @@ fn a_slow_node_is_evicted_and_the_spare_takes_its_slot() {
     let (slow, spare) = (17, 32);
     let since = Duration::from_secs(600);
     let plan = Plan {
-        slow: Some((Fault::Node(slow), since, 1.5)),
+        slow: vec![Slow { fault: Fault::Node(slow), ratio: 1.5, from: since, turns: None }],
         ..healthy(spare, since + Duration::from_secs(120))
     };
     let outcome = look_after(&plan);

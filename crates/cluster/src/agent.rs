@@ -15,7 +15,7 @@ use crate::message::{
     Registration, Report, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
-use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation};
+use crate::observation::Observation;
 use crate::policy::AgentPolicy;
 use crate::rank::{Rank, WorkersPerNode};
 use crate::time::Moment;
@@ -108,7 +108,7 @@ pub enum AgentOutput {
     /// Kill what an earlier life of this agent left running, and say when it is gone.
     ClearLeftovers,
     /// Send this to the coordinator, if there is a way to it.
-    Send(FromNode),
+    Send(Box<FromNode>),
     /// Start a worker with these variables added to its environment, and say what became of it.
     Start {
         /// The epoch.
@@ -381,36 +381,24 @@ impl Agent {
     }
 
     /// Adds to what the next report tells.
-    fn observe(&mut self, mut news: Observation) {
-        let before = std::mem::take(&mut self.observed);
-        news.excused |= before.excused;
-        let (edges, waits) = (before.edges, before.waits);
-        let dropped = prepend(edges, &mut news.edges) + prepend(waits, &mut news.waits);
+    fn observe(&mut self, news: Observation) {
+        let (observed, dropped) = news.with_unsent(std::mem::take(&mut self.observed));
         let dropped = u64::try_from(dropped).unwrap_or(u64::MAX);
         self.figures.dropped_windows = self.figures.dropped_windows.saturating_add(dropped);
-        self.observed = news;
+        self.observed = observed;
     }
 
     fn send(&mut self, body: FromNodeBody, outputs: &mut Vec<AgentOutput>) {
         self.sequence += 1;
         let (node, incarnation) = (self.identity.node.clone(), self.identity.incarnation);
         let message = FromNode { node, incarnation, sequence: self.sequence, body };
-        outputs.push(AgentOutput::Send(message));
+        outputs.push(AgentOutput::Send(Box::new(message)));
     }
 
     fn acknowledge(&mut self, epoch: Epoch, step: Step, outputs: &mut Vec<AgentOutput>) {
         let acknowledgement = Acknowledgement { epoch, step };
         self.send(FromNodeBody::Acknowledge(acknowledgement), outputs);
     }
-}
-
-/// Puts `before` in front of `news`, as far as a report has room, and says how many are dropped.
-fn prepend<Window>(mut before: Vec<Window>, news: &mut Vec<Window>) -> usize {
-    before.append(news);
-    let dropped = before.len().saturating_sub(MAX_WINDOWS_PER_REPORT);
-    before.truncate(MAX_WINDOWS_PER_REPORT);
-    *news = before;
-    dropped
 }
 
 #[cfg(test)]

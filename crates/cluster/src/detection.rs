@@ -3,6 +3,7 @@
 //! A machine without I/O: reports go in as they come, and a look at any moment says what is wrong
 //! then. It commands nothing, and evicts nobody.
 
+mod bandwidth;
 mod cadence;
 mod cold_start;
 mod crash;
@@ -27,6 +28,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::detection::bandwidth::Links;
 use crate::detection::crash::Crashes;
 pub use crate::detection::extract::{LatencyCell, LatencyMatrix, MAX_EXTRACT_NODES};
 use crate::detection::finding::{Continuity, Finding, Settling};
@@ -124,6 +126,7 @@ pub struct Detector {
     matrix: Matrix,
     waiting: Waiting,
     steps: Steps,
+    links: Links,
     held_back: HeldBack,
     at_once: Continuity,
     settled: Continuity,
@@ -147,6 +150,7 @@ impl Detector {
             matrix: Matrix::default(),
             waiting: Waiting::default(),
             steps: Steps::default(),
+            links: Links::default(),
             held_back: HeldBack::default(),
             at_once: Continuity::default(),
             settled: Continuity::default(),
@@ -168,6 +172,7 @@ impl Detector {
         self.matrix.forget_idle();
         self.waiting.forget();
         self.steps.forget();
+        self.links.forget();
         self.held_back.forget();
         self.at_once = Continuity::default();
         self.settled = Continuity::default();
@@ -197,6 +202,7 @@ impl Detector {
         self.hangs.observe(now, number, observation, &self.members);
         self.steps.observe(now, number, observation, &self.members);
         if !observation.excused {
+            self.links.observe(number, &observation.traffic);
             let edges = self.bounded(&observation.edges);
             self.matrix.observe(number, edges, &self.members);
             let waits = self.bounded(&observation.waits);
@@ -238,15 +244,20 @@ impl Detector {
             self.matrix.look();
             self.waiting.look(elapsed);
             self.steps.look(&self.members);
+            self.links.look();
             let findings = self.slow_findings();
             // Who cannot be told now often can be in a few windows, and nobody waits for an answer.
             let certain = settings.settling_windows;
             let settling = Settling { certain, ambiguous: certain.saturating_mul(2) };
             self.slow = self.settled.step(now, findings, settling, &self.members);
             // These are of several steps already.
-            let by_steps = self.steps.findings(&self.members);
+            let mut at_once = self.steps.findings(&self.members);
+            // And these of several reports.
+            if settings.rule == Rule::OwnHistory {
+                at_once.extend(self.links.findings(&self.members));
+            }
             let settling = Settling::NONE;
-            self.slow.extend(self.by_steps.step(now, by_steps, settling, &self.members));
+            self.slow.extend(self.by_steps.step(now, at_once, settling, &self.members));
         }
         let mut findings = self.silence.findings(now, settings.keep_alive, &self.members);
         findings.extend(self.failures_and_hangs(now, crash_settling));

@@ -10,6 +10,7 @@ mod processor;
 mod queue;
 pub(crate) mod senders;
 pub mod server;
+mod traffic;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -140,6 +141,7 @@ struct Running {
     unverified_latest: BTreeMap<Rank, (u64, u64)>,
     usage: workers::Usage,
     processor: processor::Processor,
+    connections: traffic::Connections,
     work: WorkLog,
 }
 
@@ -225,6 +227,7 @@ impl Intake {
             unverified_latest: BTreeMap::new(),
             usage: workers::Usage::default(),
             processor: processor::Processor::default(),
+            connections: traffic::Connections::default(),
             work: WorkLog::default(),
         });
     }
@@ -531,6 +534,7 @@ impl Running {
         remember(&mut self.unverified_latest, &aside);
         self.usage.sample(processes, now);
         observation.withheld = self.processor.sample(processes, now);
+        observation.traffic = self.connections.sample(processes, now);
         let stopped = self.usage.latest().iter().filter(|usage| usage.is_stopped);
         observation.operations = self.work.report();
         observation.workers = stopped

@@ -4,7 +4,10 @@
 //! message around it. Whoever takes a report from outside cuts it to the limits below and counts
 //! what it cut.
 
+mod unsent;
+
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::group::GroupId;
@@ -16,6 +19,10 @@ use crate::work::Operations;
 pub const MAX_PROGRESS_PER_REPORT: usize = telltale_wire::cluster::MAX_PROGRESS;
 /// Latency windows that one report may hold of transfers, and again of collectives.
 pub const MAX_WINDOWS_PER_REPORT: usize = telltale_wire::cluster::MAX_WINDOWS;
+/// Workers of whom one report may say what was withheld.
+pub const MAX_WITHHELD_PER_REPORT: usize = telltale_wire::cluster::MAX_WORKERS;
+/// Pairs of addresses whose traffic one report may hold.
+pub const MAX_TRAFFIC_PER_REPORT: usize = telltale_wire::cluster::MAX_TRAFFIC;
 /// Ranks that one rank may say it waits for.
 pub const MAX_AWAITED_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
 
@@ -40,6 +47,25 @@ pub struct Observation {
     pub sent_us: Option<i64>,
     /// Processor time that workers wanted since the last report and did not get.
     pub withheld: Vec<Withheld>,
+    /// What workers' TCP connections to other hosts carried since the last report.
+    pub traffic: Vec<Traffic>,
+}
+
+/// What workers' TCP connections from one address to another one carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traffic {
+    /// An address of the node itself.
+    pub local: IpAddr,
+    /// One of another host.
+    pub remote: IpAddr,
+    /// Bytes that the other host has acknowledged.
+    pub bytes: u64,
+    /// For how long there was something to send and the receiver had room for it; at most `elapsed`.
+    pub busy: Duration,
+    /// Bytes a second as the fastest of the connections delivers them, by the kernel's own measure.
+    pub delivery_rate: u64,
+    /// In which time.
+    pub elapsed: Duration,
 }
 
 /// Processor time that a worker wanted and did not get, since its control group's quota was used up.

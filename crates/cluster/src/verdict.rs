@@ -229,6 +229,8 @@ pub enum Evidence {
     },
     /// A rank computes, or a link transfers, longer than others that do the same work.
     SlowSteps(SlowSteps),
+    /// A link carries less than like ones.
+    Bandwidth(Bandwidth),
     /// The average of a node's latencies against all nodes' (the rule mean + 2σ).
     Outlier {
         /// The node's average, in nanoseconds.
@@ -257,6 +259,33 @@ pub struct SlowSteps {
     pub observed: u32,
     /// Of a rank, which part of the time it wanted a processor and had none.
     pub withheld: f64,
+}
+
+/// A link carries less than like ones while there is something to send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bandwidth {
+    /// The node that sends.
+    pub from: NodeName,
+    /// The node that receives.
+    pub to: NodeName,
+    /// Bytes a second while there was something to send and the receiver had room for it.
+    pub bytes_per_second: f64,
+    /// The same of links that carry about as much in all: the one in the middle.
+    pub usual_bytes_per_second: f64,
+    /// Which part of the time it was busy for longer than such a link would have been.
+    pub lost: f64,
+    /// In how many of the latest reports it was slow.
+    pub slow: u32,
+    /// Of how many.
+    pub observed: u32,
+}
+
+impl Bandwidth {
+    /// Laplace's rule of succession: how probable it is that it is slow in the next report too.
+    #[must_use]
+    pub fn confidence(&self) -> f64 {
+        (f64::from(self.slow) + 1.0) / (f64::from(self.observed) + 2.0)
+    }
 }
 
 /// What was found.

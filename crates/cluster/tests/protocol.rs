@@ -17,7 +17,7 @@ use telltale_cluster::message::{
 };
 use telltale_cluster::node::{HostAddress, Incarnation, NodeName};
 use telltale_cluster::observation::{
-    Observation, Progress, Withheld, WorkerEnd, WorkerObservation, WorkerState,
+    Observation, Progress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState,
 };
 use telltale_cluster::protocol::ProtocolError;
 use telltale_cluster::protocol::decode::{Told, coordinator_message, node_message};
@@ -87,6 +87,14 @@ fn report(number: u64, state: WorkerState) -> Report {
         operations: operations(number),
         sent_us: i64::try_from(number).ok(),
         withheld: vec![Withheld::of(rank, (number % 1000) as f64 / 999.0)],
+        traffic: vec![Traffic {
+            local: [10, 0, 0, 1].into(),
+            remote: std::net::Ipv6Addr::LOCALHOST.into(),
+            bytes: number,
+            busy: Duration::from_micros(number / 2),
+            delivery_rate: number / 3,
+            elapsed: Duration::from_micros(number),
+        }],
     };
     Report { activity: Activity::Committed(Epoch::new(number)), observation }
 }

@@ -12,6 +12,7 @@ pub mod log;
 pub mod obstacle;
 pub mod peer_user;
 pub mod secret_file;
+pub mod sock_diag;
 pub mod stalling;
 pub mod tls;
 pub mod token;

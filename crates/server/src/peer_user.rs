@@ -5,7 +5,6 @@
 //! where the kernel was built without that, its table of sockets is read instead. Nothing here decides
 //! who may do what.
 
-mod diagnosis;
 mod table;
 
 use std::io;
@@ -22,6 +21,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::log;
+use crate::sock_diag::{self, TcpSocket};
 
 /// States of `net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
@@ -51,7 +51,7 @@ struct Connection {
     inode: u64,
 }
 
-/// What the kernel knows of a connected socket.
+/// What decides whose a connected socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Socket {
     user: u32,
@@ -105,11 +105,11 @@ impl Connection {
     /// The caller's user by the kernel's answers, with something done between the question for the
     /// other end and that for ours.
     fn asked(self, between: impl FnOnce()) -> io::Result<u32> {
-        let other = diagnosis::ask(self.local, self.remote)?;
+        let other = asked(self.remote, self.local)?;
         between();
         // Our end is known in this network namespace under the same addresses and is open: so it was
         // when the kernel was asked for the other one.
-        self.judge(other, diagnosis::ask(self.remote, self.local)?)
+        self.judge(other, asked(self.local, self.remote)?)
     }
 
     /// The caller's user by the kernel's table, which is read on a thread of its own.
@@ -166,7 +166,7 @@ impl Source {
     fn find() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .or_else(|_| TcpListener::bind((Ipv6Addr::LOCALHOST, 0)))?;
-        Self::by(diagnosis::knows(listener.local_addr()?))
+        Self::by(sock_diag::knows(listener.local_addr()?))
     }
 
     /// What the answer about such a socket means.
@@ -181,6 +181,12 @@ impl Source {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The socket with these ends, its own first, by the kernel's answer.
+fn asked(local: SocketAddr, remote: SocketAddr) -> io::Result<Socket> {
+    let TcpSocket { user, inode, state, .. } = sock_diag::find(local, remote)?.ok_or_else(gone)?;
+    Ok(Socket { user, inode, state })
 }
 
 fn gone() -> io::Error {

@@ -94,7 +94,7 @@ pub struct SlowLink {
     pub to: u32,
     /// How many times as long as like transfers.
     pub ratio: f64,
-    /// What a step would take less without that.
+    /// What a step would take less without that; of a link that is slow both ways, without both.
     pub cost_ns: f64,
     /// In how many of the steps it was slow.
     pub slow_steps: u32,
@@ -176,14 +176,32 @@ impl Replays<'_> {
         self.time_with_gaps(work) - self.time_with_gaps(|one| means.of_role(one))
     }
 
-    /// What a step takes if all work takes what it took, and the transfers from one rank to another too.
-    fn time_with_link(&self, from: u32, to: u32) -> f64 {
-        mean_time(self.steps, |one| {
-            match self.is_work(one) || links::ends(one) == Some((from, to)) {
-                true => one.work_ns as f64,
-                false => self.communication(one),
-            }
-        })
+    /// What a step takes if everything takes what it took.
+    fn time_as_it_was(&self) -> f64 {
+        mean_time(self.steps, |one| self.as_it_was(one))
+    }
+
+    /// What it took; 0 for gaps that are no work.
+    fn as_it_was(&self, one: &Placed) -> f64 {
+        match self.kinds.nature(one.kind) {
+            Nature::Between if !self.are_gaps_work => 0.0,
+            _ => one.work_ns as f64,
+        }
+    }
+
+    /// What a step takes longer since the transfers between some ranks, one way or both, are slow: beside all else that
+    /// is, which may hide it, or alone, which may need the other.
+    fn cost_of_link(&self, link: &[(u32, u32)], (as_it_was_ns, worked_ns): (f64, f64)) -> f64 {
+        let is_it = |one: &Placed| links::ends(one).is_some_and(|ends| link.contains(&ends));
+        let without = mean_time(self.steps, |one| match is_it(one) {
+            true => self.communication(one),
+            false => self.as_it_was(one),
+        });
+        let alone = mean_time(self.steps, |one| match self.is_work(one) || is_it(one) {
+            true => one.work_ns as f64,
+            false => self.communication(one),
+        });
+        (as_it_was_ns - without).max(alone - worked_ns)
     }
 }
 
@@ -204,10 +222,7 @@ impl Attribution {
             _ => one.work_ns as f64,
         });
         let worked_ns = replays.time(|one| one.work_ns as f64);
-        let replayed_ns = mean_time(steps, |one| match kinds.nature(one.kind) {
-            Nature::Between if !are_gaps_work => 0.0,
-            _ => one.work_ns as f64,
-        });
+        let replayed_ns = replays.time_as_it_was();
         // Unmeasured time is there whichever rank is slow.
         let rest_ns = (mean_longest(steps) - replayed_ns).max(0.0);
         let varied_ns = computed_ns - by_rank_ns;
@@ -231,8 +246,8 @@ impl Attribution {
             }
         }
         ranks.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
-        let cost = |from, to| replays.time_with_link(from, to) - worked_ns;
-        let links = links::links(steps, roles, &ranks, cost);
+        let cost = |link: &[(u32, u32)]| replays.cost_of_link(link, (replayed_ns, worked_ns));
+        let links = links::links(steps, roles, &ranks, withheld, cost);
         Self {
             actual_ns: replayed_ns + rest_ns,
             even_ns: even_ns + rest_ns,

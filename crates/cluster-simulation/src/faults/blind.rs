@@ -18,7 +18,7 @@ use crate::faults::oracle;
 use crate::faults::shape::{Keys, Shape};
 pub use crate::faults::week::transfers::Measured;
 use crate::faults::week::transfers::Transfers;
-use crate::faults::week::{Lasting, Outcome, Plan, Reports, look_after_job};
+use crate::faults::week::{LASTING_LOOKS, Lasting, Outcome, Plan, Reports, Slow, look_after_job};
 use crate::random::Random;
 
 /// How long a healthy job is watched. The slowest edges, of one transfer in three seconds, are known after 300 s.
@@ -201,7 +201,11 @@ fn watch(case: &Case, job: Transfers, seed: u64) -> Outcome {
         mode,
         continuity_windows: Policy::default().continuity_windows,
         seed,
-        slow: fault.map(|(fault, ratio)| (fault, FAULT_AT, ratio)),
+        slow: fault
+            .map(|(fault, ratio)| Slow { fault, ratio, from: FAULT_AT, turns: None })
+            .into_iter()
+            .collect(),
+        kept_looks: LASTING_LOOKS,
     };
     look_after_job(&plan, job)
 }

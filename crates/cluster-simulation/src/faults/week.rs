@@ -58,8 +58,34 @@ pub struct Plan {
     pub continuity_windows: u32,
     /// All chance follows from it.
     pub seed: u64,
-    /// A node or link that is slow from some moment on, by this factor, and nothing else is.
-    pub slow: Option<(Fault, Duration, f64)>,
+    /// What is slow, and nothing else is.
+    pub slow: Vec<Slow>,
+    /// Verdicts are kept that were reported for so many looks in a row.
+    pub kept_looks: u32,
+}
+
+/// A node or link that is slow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slow {
+    /// Which.
+    pub fault: Fault,
+    /// By which factor.
+    pub ratio: f64,
+    /// From when on.
+    pub from: Duration,
+    /// For how long it is slow and then not, again and again; for ever without.
+    pub turns: Option<[Duration; 2]>,
+}
+
+impl Slow {
+    /// Whether it is slow at this moment.
+    pub(super) fn is_now(&self, now: Duration) -> bool {
+        let Some(since) = now.checked_sub(self.from) else { return false };
+        self.turns.is_none_or(|[slow, not]| {
+            let turn = (slow + not).as_nanos().max(1);
+            since.as_nanos() % turn < slow.as_nanos()
+        })
+    }
 }
 
 /// What came of it.
@@ -67,7 +93,7 @@ pub struct Plan {
 pub struct Outcome {
     /// What detection has said.
     pub alarms: Alarms,
-    /// Verdicts that were reported for [`LASTING_LOOKS`] looks in a row or more.
+    /// Verdicts that were reported for as many looks in a row as the plan asks for, or more.
     pub lasting: Vec<Lasting>,
     /// What detection has not taken.
     pub not_taken: DetectionCounts,
@@ -116,7 +142,7 @@ pub(super) fn look_after_job(plan: &Plan, job: impl Workload) -> Outcome {
     let settings = Settings { rule: plan.rule, ..Settings::default() };
     let continuity_windows = plan.continuity_windows;
     let policy = Policy { mode: plan.mode, continuity_windows, ..Policy::default() };
-    let watch = Watch::start(settings, continuity_windows);
+    let watch = Watch::start(settings, continuity_windows, plan.kept_looks);
     let mut week = Week::new(plan, job, policy, watch);
     for _ in 0..plan.time.as_millis() / STEP.as_millis() {
         week.step();
@@ -296,14 +322,15 @@ impl<'a, Ranks: Workload> Week<'a, Ranks> {
         }
     }
 
-    /// Slows the ranks of the node or link that is to be slow, when its time has come and while they have a slot.
+    /// Slows the ranks of the nodes and links that are to be slow, when their time has come and while they have a slot.
     fn slow_down(&mut self) {
-        let Some((fault, from, ratio)) = self.plan.slow else { return };
-        if self.now().since(Moment::default()) >= from {
-            let of_ranks = fault.renumbered(|node| self.nodes.rank_of(node));
-            let faults: Vec<(Fault, f64)> = of_ranks.map(|one| (one, ratio)).into_iter().collect();
-            self.job.break_down(&faults);
-        }
+        let now = self.now().since(Moment::default());
+        let slow = self.plan.slow.iter().filter(|one| one.is_now(now));
+        let of_ranks = slow.filter_map(|one| {
+            Some((one.fault.renumbered(|node| self.nodes.rank_of(node))?, one.ratio))
+        });
+        let faults: Vec<(Fault, f64)> = of_ranks.collect();
+        self.job.break_down(&faults);
     }
 
     fn outcome(mut self) -> Outcome {

@@ -129,7 +129,7 @@ impl World {
             }
             AgentOutput::Send(message) => {
                 let Some((seat, _)) = self.hosts[index].leader else { return };
-                let event = Event::SeatMessage { seat, message: Box::new(message) };
+                let event = Event::SeatMessage { seat, message };
                 self.travel(Place::Host(index), Place::Seat(seat), &event);
             }
             AgentOutput::Start { epoch, local, environment } => {

@@ -569,7 +569,10 @@ fn a_leader_of_another_job_does_not_change_what_an_agent_knows_by_asking_it_to_r
     bench.started(7, 1);
     let outputs = bench.step(told(90, 50, job(2), Order::Register));
     let known = outputs.iter().find_map(|output| match output {
-        AgentOutput::Send(FromNode { body: FromNodeBody::Register(one), .. }) => Some(one.known),
+        AgentOutput::Send(message) => match &message.body {
+            FromNodeBody::Register(one) => Some(one.known),
+            _ => None,
+        },
         _ => None,
     });
     let is_known = job(1).map(|job| KnownJob { job, epoch: Epoch::new(7) });

@@ -118,20 +118,22 @@ impl Known {
 
 /// The users of all processes that this one has started, and those in turn.
 fn users_below(pid: u32) -> BTreeSet<u32> {
-    let (mut users, mut seen) = (BTreeSet::new(), BTreeSet::from([pid]));
+    let processes = below(pid).into_iter();
+    processes.filter_map(|child| Some(fs::metadata(format!("/proc/{child}")).ok()?.uid())).collect()
+}
+
+/// All processes that one has started, and those in turn.
+pub(super) fn below(pid: u32) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
     let mut left = vec![pid];
     while let Some(parent) = left.pop() {
         for child in children(parent) {
-            if seen.len() >= MAX_PROCESSES || !seen.insert(child) {
-                continue;
+            if found.len() < MAX_PROCESSES && child != pid && found.insert(child) {
+                left.push(child);
             }
-            if let Ok(found) = fs::metadata(format!("/proc/{child}")) {
-                users.insert(found.uid());
-            }
-            left.push(child);
         }
     }
-    users
+    found
 }
 
 /// The processes that one's threads have started (proc(5), `/proc/<pid>/task/<tid>/children`).

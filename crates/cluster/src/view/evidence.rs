@@ -3,8 +3,8 @@
 use serde::Serialize;
 use telltale_wire::cluster::message::evidence::Kind;
 use telltale_wire::cluster::message::{
-    BehindEvidence, Evidence, InsideEvidence, SlowStepsEvidence, Suspect, SuspectKind, Verdict,
-    WaitsLeastEvidence,
+    BandwidthEvidence, BehindEvidence, Evidence, InsideEvidence, SlowStepsEvidence, Suspect,
+    SuspectKind, Verdict, WaitsLeastEvidence,
 };
 
 use super::words::{self, duration};
@@ -152,6 +152,7 @@ impl EvidenceView {
             }
             Kind::WaitsLeast(waits) => ("waits_least", waits_text(waits)),
             Kind::SlowSteps(slow) => ("slow_steps", slow_steps_text(slow)),
+            Kind::Bandwidth(bandwidth) => ("bandwidth", bandwidth_text(bandwidth)),
             Kind::Outlier(outlier) => {
                 let [average, bound] = [outlier.average_ns, outlier.bound_ns].map(duration);
                 ("outlier", format!("its average of {average} is beyond mean + 2 sigma, {bound}"))
@@ -184,6 +185,17 @@ fn slow_steps_text(slow: &SlowStepsEvidence) -> String {
     let [without, with] = [step_ns.saturating_sub(*cost_ns), *step_ns].map(duration);
     format!(
         "{who}, in {slow} of {observed} steps; without that a step takes {without} instead of {with}"
+    )
+}
+
+fn bandwidth_text(bandwidth: &BandwidthEvidence) -> String {
+    let BandwidthEvidence { from, to, lost_ratio, slow, observed, .. } = bandwidth;
+    let [now, usual] = [bandwidth.bytes_per_second, bandwidth.usual_bytes_per_second]
+        .map(|rate| format!("{}/s", telltale_schema::quantity::bytes(rate as u64)));
+    format!(
+        "connections from {from} to {to} carry {now} while there is something to send, like ones {usual}: {:.0} % of \
+         the time is lost by it, in {slow} of {observed} reports",
+        100.0 * lost_ratio
     )
 }
 

@@ -48,9 +48,9 @@ fn the_user_of_each_caller_is_known_by_both_ways() {
             assert_eq!(user(&stream).unwrap(), Some(caller), "{address}");
             assert_eq!(user_in_table(&stream).unwrap(), caller, "{address}");
             let Connection { local, remote, .. } = Connection::of(&stream).unwrap().unwrap();
-            let asked = [(local, remote), (remote, local)];
-            let asked = asked.map(|(one, other)| diagnosis::ask(one, other).unwrap());
-            assert_eq!(table::find([remote, local], [local, remote]).unwrap(), asked, "{address}");
+            let known = [(remote, local), (local, remote)];
+            let known = known.map(|(one, other)| asked(one, other).unwrap());
+            assert_eq!(table::find([remote, local], [local, remote]).unwrap(), known, "{address}");
             drop(stream);
             drop(child.stdin.take());
             child.wait().unwrap();
@@ -83,7 +83,7 @@ fn no_user_is_known_for_a_socket_that_is_closed_or_only_listens() {
     let [own, mut other] = [stream.local_addr().unwrap(); 2];
     other.set_port(1);
     for (local, remote) in [(other, own), (own, other)] {
-        assert!(diagnosis::ask(local, remote).is_err(), "{local} {remote}");
+        assert!(asked(remote, local).is_err(), "{local} {remote}");
         assert!(table::find([remote, local], [local, remote]).is_err(), "{local} {remote}");
     }
     drop(stream);

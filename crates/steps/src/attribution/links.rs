@@ -1,6 +1,6 @@
 //! Links that are slow against others with like transfers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::spread::{average, middle, spread};
 use super::{LinkTime, SlowLink, SlowRank};
@@ -17,6 +17,10 @@ const MEANINGFUL_OF_OTHERS: f64 = 3.0;
 const ENOUGH_LINKS: usize = 3;
 /// In this part of the steps it must be so.
 const MOST_STEPS: f64 = 0.75;
+/// What is slower by so many times more than its rank is so by itself.
+const MUCH_SLOWER: f64 = 2.0;
+/// A rank from which less of the processor is withheld has transfers that are as fast as its links.
+const LEAST_WITHHELD: f64 = 0.02;
 /// How many times the usual difference between like links a slow one must differ by.
 const DEVIATIONS: f64 = 4.0;
 
@@ -49,13 +53,15 @@ pub(super) struct Links {
     pub(super) slow: Vec<SlowLink>,
 }
 
-/// How long links take, and which are slow. Those of a slow rank are that rank's. `cost` says what a step takes longer
-/// by one.
+/// How long links take, and which are slow. Those of a slow rank are that rank's where its processor is withheld from it
+/// as far as is known, or where most of them are slow and not by much more than it computes slowly. `cost` says what a step
+/// takes longer by one, one way or both.
 pub(super) fn links(
     steps: &[Step],
     roles: &Roles,
     ranks: &[SlowRank],
-    cost: impl Fn(u32, u32) -> f64,
+    withheld: &BTreeMap<u32, f64>,
+    cost: impl Fn(&[Link]) -> f64,
 ) -> Links {
     let mut slow: BTreeMap<Link, SlowLink> = BTreeMap::new();
     let mut all: BTreeMap<Link, LinkTime> = BTreeMap::new();
@@ -68,11 +74,10 @@ pub(super) fn links(
             let sum = all.entry(*link).or_insert(LinkTime { from, to, ns: 0.0, usual_ns: 0.0 });
             sum.ns += ns;
             sum.usual_ns += usual.ns;
-            let is_ranks = ranks.iter().any(|slow| slow.rank == from || slow.rank == to);
             let slow_steps = of_link.iter().filter(|one| **one > usual.limit * usual.ns).count();
             let is_slow = ns > usual.limit * usual.ns
                 && slow_steps as f64 >= MOST_STEPS * of_link.len() as f64;
-            if is_ranks || !is_slow {
+            if !is_slow {
                 continue;
             }
             let [slow_steps, steps] =
@@ -85,10 +90,40 @@ pub(super) fn links(
             }
         }
     }
-    let mut slow: Vec<SlowLink> = slow.into_values().collect();
-    slow.iter_mut().for_each(|one| one.cost_ns = cost(one.from, one.to));
+    let most_of: BTreeSet<u32> = with_most_slow(all.keys(), &slow);
+    let is_ranks = |link: &SlowLink| {
+        let mut ends = ranks.iter().filter(|one| [link.from, link.to].contains(&one.rank));
+        ends.any(|end| {
+            let has_processor = withheld.get(&end.rank).is_some_and(|part| *part < LEAST_WITHHELD);
+            let is_as_slow = link.ratio < MUCH_SLOWER * end.ratio;
+            !has_processor || (is_as_slow && most_of.contains(&end.rank))
+        })
+    };
+    let mut slow: Vec<SlowLink> = slow.values().filter(|one| !is_ranks(one)).copied().collect();
+    let ends: BTreeSet<Link> = slow.iter().map(|one| (one.from, one.to)).collect();
+    for one in &mut slow {
+        let ways = [(one.from, one.to), (one.to, one.from)];
+        one.cost_ns = cost(if ends.contains(&ways[1]) { &ways } else { &ways[..1] });
+    }
     slow.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
     Links { times: all.into_values().collect(), slow }
+}
+
+/// The ranks most of whose links are slow.
+fn with_most_slow<'a>(
+    all: impl Iterator<Item = &'a Link>,
+    slow: &BTreeMap<Link, SlowLink>,
+) -> BTreeSet<u32> {
+    let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for link in all {
+        for rank in [link.0, link.1] {
+            let (count, slow_count) = counts.entry(rank).or_default();
+            *count += 1;
+            *slow_count += usize::from(slow.contains_key(link));
+        }
+    }
+    let most = counts.into_iter().filter(|(_, (count, slow_count))| 2 * slow_count > *count);
+    most.map(|(rank, _)| rank).collect()
 }
 
 fn times(steps: &[Step]) -> BTreeMap<Kind, Times> {

@@ -13,8 +13,10 @@ use crate::step::Step;
 pub(super) const MEANINGFUL: f64 = 1.15;
 /// In more than this part of the steps it must be so: a rank whose processor is limited is not slow in each.
 const MOST_STEPS: f64 = 0.5;
-/// How many times its own error the average over the steps must be: what varies from step to step may be chance.
-const ERRORS: f64 = 3.0;
+/// How many times its own error the average over the steps must be: what varies from step to step may be chance, and each
+/// look at many ranks is another one. Of few steps the error itself is uncertain, so there it must be more times.
+const ERRORS: f64 = 4.5;
+const ERRORS_OF_FEW: f64 = 30.0;
 /// How many times the usual difference between ranks of one role in one step a slow one must differ by.
 const DEVIATIONS: f64 = 4.0;
 
@@ -101,7 +103,8 @@ impl Judged {
         let (slow, steps) = self.slow_steps(rank);
         let is_mostly_slow = f64::from(slow) > MOST_STEPS * f64::from(steps);
         let logs = &self.logs[&rank];
-        is_mostly_slow && average(logs) > self.limit.max(ERRORS * error(logs))
+        let errors = ERRORS + ERRORS_OF_FEW / logs.len() as f64;
+        is_mostly_slow && average(logs) > self.limit.max(errors * error(logs))
     }
 
     /// In how many steps it was slow, and of how many.

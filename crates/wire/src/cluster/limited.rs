@@ -11,6 +11,8 @@ pub const MAX_WORKERS: usize = 1024;
 pub const MAX_PROGRESS: usize = 4096;
 /// Latency windows that one report may hold of transfers, and again of collectives.
 pub const MAX_WINDOWS: usize = 8192;
+/// Pairs of addresses whose traffic one report may hold.
+pub const MAX_TRAFFIC: usize = 64;
 /// Ranks that one rank may say it waits for.
 pub const MAX_AWAITED_RANKS: usize = 64;
 /// Accelerators of one node.
@@ -87,6 +89,7 @@ const REPORT: &[FieldLimit] = &[
     once(7, "vitals", VITALS),
     once(8, "operations", OPERATIONS),
     many(9, "withheld processors", MAX_WORKERS, &[]),
+    many(11, "traffic", MAX_TRAFFIC, &[text(1, "address", 16), text(2, "address", 16)]),
 ];
 
 const OPERATIONS: &[FieldLimit] = &[

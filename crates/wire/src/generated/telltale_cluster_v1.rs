@@ -114,6 +114,31 @@ pub struct Report {
     /// When it was sent, in microseconds of CLOCK_MONOTONIC of its host.
     #[prost(sint64, optional, tag = "10")]
     pub sent_us: ::core::option::Option<i64>,
+    /// What workers' TCP connections to other hosts carried since the last report, by the kernel. At most 64.
+    #[prost(message, repeated, tag = "11")]
+    pub traffic: ::prost::alloc::vec::Vec<Traffic>,
+}
+/// What workers' TCP connections from one address to another one carried.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Traffic {
+    /// An address of the node itself: 4 or 16 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub local: ::prost::alloc::vec::Vec<u8>,
+    /// One of another host.
+    #[prost(bytes = "vec", tag = "2")]
+    pub remote: ::prost::alloc::vec::Vec<u8>,
+    /// Bytes that the other host has acknowledged.
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+    /// For how many microseconds there was something to send and the receiver had room for it.
+    #[prost(uint64, tag = "4")]
+    pub busy_us: u64,
+    /// In how many.
+    #[prost(uint64, tag = "5")]
+    pub elapsed_us: u64,
+    /// Bytes a second as the fastest of the connections delivers them, by the kernel's own measure.
+    #[prost(uint64, tag = "6")]
+    pub delivery_rate: u64,
 }
 /// Processor time that a worker wanted and did not get, since its control group's quota was used up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -785,7 +810,7 @@ pub struct Suspect {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Evidence {
     /// Which figure.
-    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "evidence::Kind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
     pub kind: ::core::option::Option<evidence::Kind>,
 }
 /// Nested message and enum types in `Evidence`.
@@ -832,7 +857,35 @@ pub mod evidence {
         /// A rank computes, or a link transfers, longer than others that do the same work.
         #[prost(message, tag = "13")]
         SlowSteps(super::SlowStepsEvidence),
+        /// A link carries less than like ones.
+        #[prost(message, tag = "14")]
+        Bandwidth(super::BandwidthEvidence),
     }
+}
+/// A link carries less than like ones while there is something to send.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BandwidthEvidence {
+    /// The node that sends.
+    #[prost(string, tag = "1")]
+    pub from: ::prost::alloc::string::String,
+    /// The node that receives.
+    #[prost(string, tag = "2")]
+    pub to: ::prost::alloc::string::String,
+    /// Bytes a second while there was something to send and the receiver had room for it.
+    #[prost(double, tag = "3")]
+    pub bytes_per_second: f64,
+    /// The same of links that carry about as much in all: the one in the middle.
+    #[prost(double, tag = "4")]
+    pub usual_bytes_per_second: f64,
+    /// Which part of the time it was busy for longer than such a link would have been, 0 to 1.
+    #[prost(double, tag = "5")]
+    pub lost_ratio: f64,
+    /// In how many of the latest reports it was slow.
+    #[prost(uint32, tag = "6")]
+    pub slow: u32,
+    /// Of how many.
+    #[prost(uint32, tag = "7")]
+    pub observed: u32,
 }
 /// A rank computes, or a link transfers, longer than others that do the same work.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]

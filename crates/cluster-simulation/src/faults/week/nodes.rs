@@ -199,7 +199,7 @@ impl Nodes {
     }
 
     /// A message is on its way to the coordinator, and the next report is due a second later.
-    fn travel(&mut self, number: usize, message: FromNode, agenda: &mut Agenda) {
+    fn travel(&mut self, number: usize, message: Box<FromNode>, agenda: &mut Agenda) {
         let minute = agenda.time().as_secs() / 60;
         let bad = usize::from(minute % MINUTES_PER_BAD == MINUTES_PER_BAD - 1);
         let random = &mut self.random;
@@ -209,7 +209,7 @@ impl Nodes {
         node.arrives = node.arrives.max(agenda.step + later);
         let later = node.arrives - agenda.step;
         let is_regular = !matches!(message.body, FromNodeBody::Acknowledge(_));
-        agenda.add(later, Event::Heard(Box::new(message)));
+        agenda.add(later, Event::Heard(message));
         if is_regular {
             node.sent += 1;
             let is_later = self.reports == Reports::Spread && random.happens(ONE_LATER);

@@ -34,7 +34,7 @@ pub struct Alarms {
 pub const LASTING_LOOKS: u32 = 10;
 
 /// A verdict that lasted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Lasting {
     /// When it was first seen.
     pub first_seen: Moment,
@@ -44,6 +44,8 @@ pub struct Lasting {
     pub suspects: Suspects,
     /// In how many looks in a row it was seen.
     pub looks: u32,
+    /// The most that was said of how sure it is.
+    pub confidence: f64,
 }
 
 impl fmt::Display for Lasting {
@@ -66,6 +68,8 @@ pub(super) struct Watch {
     is_looking: bool,
     /// After how many looks in a row a coordinator acts.
     continuity: u32,
+    /// After how many looks in a row a verdict is kept.
+    kept_looks: u32,
     /// What was said at the last look, and whether it has lasted.
     told: BTreeMap<(VerdictKind, Vec<Suspect>), bool>,
     alarms: Alarms,
@@ -74,7 +78,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn start(settings: Settings, continuity: u32) -> Self {
+    pub(super) fn start(settings: Settings, continuity: u32, kept_looks: u32) -> Self {
         let (to_thread, batches) = sync_channel::<Batch>(1);
         let (answers, from_thread) = sync_channel(1);
         thread::spawn(move || {
@@ -92,6 +96,7 @@ impl Watch {
             batch: Vec::new(),
             is_looking: false,
             continuity,
+            kept_looks,
             told: BTreeMap::new(),
             alarms: Alarms::default(),
             lasting: Vec::new(),
@@ -146,24 +151,28 @@ impl Watch {
             let lasts = verdict.windows >= self.continuity;
             alarms.lasting += u64::from(is_node && lasts && has_lasted != Some(true));
             self.told.insert(identity, lasts);
-            if verdict.windows >= LASTING_LOOKS {
+            if verdict.windows >= self.kept_looks {
                 self.lasts(verdict);
             }
         }
     }
 
     fn lasts(&mut self, verdict: &Verdict) {
-        let Verdict { kind, suspects, first_seen, windows, .. } = verdict;
+        let Verdict { kind, suspects, first_seen, windows, confidence, .. } = verdict;
         let is_it = |one: &&mut Lasting| {
             (&one.kind, &one.suspects, &one.first_seen) == (kind, suspects, first_seen)
         };
         match self.lasting.iter_mut().find(is_it) {
-            Some(known) => known.looks = *windows,
+            Some(known) => {
+                known.looks = *windows;
+                known.confidence = known.confidence.max(*confidence);
+            }
             None => self.lasting.push(Lasting {
                 first_seen: *first_seen,
                 kind: *kind,
                 suspects: suspects.clone(),
                 looks: *windows,
+                confidence: *confidence,
             }),
         }
     }

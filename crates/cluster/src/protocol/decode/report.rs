@@ -1,5 +1,6 @@
 //! Reports: workers, progress, latencies, vitals.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use telltale_wire::cluster::message;
@@ -15,7 +16,8 @@ use crate::latency::{
 };
 use crate::message::Report;
 use crate::observation::{
-    MAX_AWAITED_RANKS, Observation, Progress, Withheld, WorkerEnd, WorkerObservation, WorkerState,
+    MAX_AWAITED_RANKS, Observation, Progress, Traffic, Withheld, WorkerEnd, WorkerObservation,
+    WorkerState,
 };
 use crate::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
@@ -30,6 +32,7 @@ pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), 
         operations: from.operations.map(operations).transpose()?.unwrap_or_default(),
         withheld: all(from.withheld, withheld)?,
         sent_us: from.sent_us,
+        traffic: all(from.traffic, traffic)?,
     };
     let vitals = from.vitals.map(vitals).transpose()?;
     Ok((Report { activity, observation }, vitals))
@@ -48,6 +51,32 @@ fn withheld(from: message::WithheldProcessor) -> Result<Withheld, ProtocolError>
         field,
         value,
         range: "0 to 1,000,000 millionths",
+    })
+}
+
+fn traffic(from: message::Traffic) -> Result<Traffic, ProtocolError> {
+    if from.busy_us > from.elapsed_us {
+        let text = "a connection was busy for longer than it was looked at";
+        return Err(ProtocolError::Contradiction(text));
+    }
+    Ok(Traffic {
+        local: ip(&from.local)?,
+        remote: ip(&from.remote)?,
+        bytes: from.bytes,
+        busy: Duration::from_micros(from.busy_us),
+        delivery_rate: from.delivery_rate,
+        elapsed: Duration::from_micros(from.elapsed_us),
+    })
+}
+
+fn ip(bytes: &[u8]) -> Result<IpAddr, ProtocolError> {
+    let old = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    old.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).map_err(|_| {
+        ProtocolError::OutOfRange {
+            field: "the bytes of an address",
+            value: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            range: "4 or 16",
+        }
     })
 }
 

@@ -8,7 +8,9 @@ use super::report::{nanoseconds, worker_end};
 use crate::detection::LatencyMatrix;
 use crate::incident::{Hold, Incident, Sign, Standing};
 use crate::time::Moment;
-use crate::verdict::{Evidence, Side, SlowSteps, Suspect, Suspects, Verdict, VerdictKind};
+use crate::verdict::{
+    Bandwidth, Evidence, Side, SlowSteps, Suspect, Suspects, Verdict, VerdictKind,
+};
 
 /// The time of day of a moment, in milliseconds since the Unix epoch.
 pub(crate) type UnixMs<'a> = &'a dyn Fn(Moment) -> u64;
@@ -170,6 +172,7 @@ fn evidence(from: &Evidence) -> message::Evidence {
             })
         }
         Evidence::SlowSteps(slow) => Kind::SlowSteps(slow_steps(slow)),
+        Evidence::Bandwidth(bandwidth) => Kind::Bandwidth(self::bandwidth(bandwidth)),
         Evidence::Outlier { average_ns, bound_ns } => {
             Kind::Outlier(message::OutlierEvidence { average_ns: *average_ns, bound_ns: *bound_ns })
         }
@@ -187,6 +190,18 @@ fn slow_steps(from: &SlowSteps) -> message::SlowStepsEvidence {
         slow: from.slow,
         observed: from.observed,
         withheld: from.withheld,
+    }
+}
+
+fn bandwidth(from: &Bandwidth) -> message::BandwidthEvidence {
+    message::BandwidthEvidence {
+        from: from.from.as_str().to_owned(),
+        to: from.to.as_str().to_owned(),
+        bytes_per_second: from.bytes_per_second,
+        usual_bytes_per_second: from.usual_bytes_per_second,
+        lost_ratio: from.lost,
+        slow: from.slow,
+        observed: from.observed,
     }
 }
 

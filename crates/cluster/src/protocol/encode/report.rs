@@ -1,5 +1,6 @@
 //! Reports: workers, progress, latencies, vitals.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use telltale_wire::cluster::message;
@@ -7,7 +8,7 @@ use telltale_wire::cluster::message;
 use super::{activity, operations};
 use crate::latency::{Collective, Direction, EdgeWindow, WaitWindow, Window};
 use crate::message::Report;
-use crate::observation::{Progress, Withheld, WorkerEnd, WorkerObservation, WorkerState};
+use crate::observation::{Progress, Traffic, Withheld, WorkerEnd, WorkerObservation, WorkerState};
 use crate::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
 pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
@@ -23,11 +24,28 @@ pub(super) fn report(from: &Report, told: Option<&Vitals>) -> message::Report {
         operations: operations::operations(&observation.operations),
         withheld: observation.withheld.iter().map(withheld).collect(),
         sent_us: observation.sent_us,
+        traffic: observation.traffic.iter().map(traffic).collect(),
     }
 }
 
 const fn withheld(from: &Withheld) -> message::WithheldProcessor {
     message::WithheldProcessor { rank: from.rank.0, millionths: from.millionths() }
+}
+
+fn traffic(from: &Traffic) -> message::Traffic {
+    let address = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    message::Traffic {
+        local: address(from.local),
+        remote: address(from.remote),
+        bytes: from.bytes,
+        busy_us: us(from.busy),
+        delivery_rate: from.delivery_rate,
+        elapsed_us: us(from.elapsed),
+    }
 }
 
 pub(crate) fn worker(from: &WorkerObservation) -> message::Worker {
