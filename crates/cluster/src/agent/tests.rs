@@ -8,8 +8,8 @@ use crate::epoch::{Epoch, JobIdentity, Term};
 use crate::group::GroupId;
 use crate::latency::{Collective, SizeBucket, WaitKey, WaitWindow, Window};
 use crate::message::{
-    Acknowledgement, Activity, Assignment, FromNode, FromNodeBody, KnownJob, Master, NotPrepared,
-    Order, Outcome, Ports, Step, ToNode,
+    Acknowledgement, Activity, Assignment, FromNodeBody, KnownJob, Master, NotPrepared, Order,
+    Outcome, Ports, Step, ToNode,
 };
 use crate::node::{HostAddress, Incarnation, NodeName};
 use crate::observation::{MAX_WINDOWS_PER_REPORT, Observation, Progress, WorkerEnd, WorkerState};
