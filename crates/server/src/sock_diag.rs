@@ -47,7 +47,7 @@ pub struct TcpSocket {
     pub inode: u32,
     /// By `net/tcp_states.h`.
     pub state: u8,
-    /// No other socket has the same until the machine starts again.
+    /// No other socket has the same until the machine is restarted.
     pub cookie: u64,
     /// What it has carried; nothing where that was not asked for or the kernel is older than 4.10.
     pub carried: Option<Carried>,

@@ -73,7 +73,7 @@ pub struct Slow {
     pub ratio: f64,
     /// From when on.
     pub from: Duration,
-    /// For how long it is slow and then not, again and again; for ever without.
+    /// For how long it is slow and then not, in turns; always slow without.
     pub turns: Option<[Duration; 2]>,
 }
 

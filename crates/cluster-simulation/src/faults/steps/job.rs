@@ -1,4 +1,4 @@
-//! A job of training steps, told operation by operation to the shipped intake.
+//! A job of training steps that reports each operation to the shipped intake.
 //!
 //! Everything that a healthy job has besides its program is drawn: how different its ranks and links are, the noise of each
 //! operation, stalls, and hosts' clocks.
@@ -192,7 +192,7 @@ pub(in crate::faults) struct Steps {
     /// By how much each host's clock is ahead.
     ahead_us: Vec<f64>,
     intakes: Vec<Intake>,
-    /// Of each rank what was not told yet: when it ends, and what is told then.
+    /// Of each rank what it has not reported yet: when that ends, and the entry.
     ahead: Vec<VecDeque<(f64, Entry)>>,
     /// Of each rank, in the order in which it ended.
     sent: Vec<VecDeque<Sent>>,
@@ -249,7 +249,7 @@ impl Steps {
             if to != one.rank {
                 self.sent[rank].push_back(Sent { to, end_us: one.end_us, bytes, busy_us });
             }
-            let told = self.told(one);
+            let told = self.entry(one);
             self.ahead[rank].push_back((one.end_us, Entry { epoch: None, told }));
         }
         for (rank, end_us) in (0..).zip(&self.clocks) {
@@ -262,7 +262,7 @@ impl Steps {
         self.number += 1;
     }
 
-    fn told(&self, one: &Done) -> Told {
+    fn entry(&self, one: &Done) -> Told {
         let host = self.ahead_us[one.rank as usize];
         let [start_us, end_us] = [one.start_us, one.end_us].map(|at| (at + host) as i64);
         let (rank, step) = (Rank(one.rank), self.number);

@@ -103,7 +103,7 @@ impl Shape {
         links
     }
 
-    /// Which rank sends to which in a collective alone, where nobody measures it.
+    /// Which rank sends to which in a collective alone, where no rank measures it.
     #[must_use]
     pub fn hidden_links(self) -> Vec<(u32, u32)> {
         let program = self.program();
