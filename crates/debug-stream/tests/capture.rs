@@ -306,6 +306,43 @@ fn hostile_files_in_a_directory_are_told_and_not_waited_for() {
 }
 
 #[test]
+fn an_event_written_behind_the_look_that_found_a_later_one_is_not_missing() {
+    let scratch = Scratch::new();
+    let root = scratch.path();
+    let write = |prefix: &str, sequence: u64| {
+        let more = format!("sequence = {sequence}\ntime_ns = {sequence}\n");
+        dump(
+            &root.join(prefix).join("core_0").join(sequence.to_string()),
+            "int8",
+            "(1)",
+            &[1],
+            &more,
+        );
+    };
+    write("a", 0);
+    write("b", 3);
+    let mut directory = Directory::follow(root).unwrap();
+    write("a", 2);
+    write("a", 1);
+    let found: Vec<_> = std::iter::from_fn(|| directory.next_item()).map(number).collect();
+    assert_eq!(found, [Some(0), Some(1), Some(2), Some(3)]);
+    // What does not come is told.
+    write("b", 5);
+    directory.look_again().unwrap();
+    let found: Vec<_> = std::iter::from_fn(|| directory.next_item()).map(number).collect();
+    assert_eq!(found, [None, Some(5)]);
+}
+
+/// An event's sequence number; none for what is missing.
+fn number(item: Item) -> Option<u64> {
+    match item {
+        Item::Event(event) => event.sequence,
+        Item::Missing { events: 1, .. } => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_directory_that_is_followed_gives_each_event_once_when_it_is_whole() {
     let scratch = Scratch::new();
     let root = scratch.path();

@@ -34,6 +34,8 @@ pub struct Directory {
     /// Directories that have events, by number.
     parents: Vec<PathBuf>,
     ready: VecDeque<Entry>,
+    /// How often it was looked through.
+    looks: u64,
     /// What was found beside events, to be told first.
     told: VecDeque<Item>,
     /// Items that stand behind an event that is yet to be given.
@@ -61,6 +63,8 @@ struct Entry {
     key: Key,
     parent: usize,
     name: OsString,
+    /// The look that found it.
+    look: u64,
 }
 
 /// What events are ordered by.
@@ -105,6 +109,7 @@ impl Directory {
             root: root.clone(),
             parents: Vec::new(),
             ready: VecDeque::new(),
+            looks: 0,
             told: VecDeque::new(),
             next: None,
             last_sequence: HashMap::new(),
@@ -146,6 +151,7 @@ impl Directory {
     /// When the kernel cannot be asked.
     pub fn look_again(&mut self) -> io::Result<()> {
         let Some(following) = &mut self.following else { return Ok(()) };
+        self.looks += 1;
         let is_incomplete = following.watch.is_incomplete();
         let Some(changes) = following.watch.changes()?.filter(|_| !is_incomplete) else {
             self.gather(vec![self.root.clone()]);
@@ -179,6 +185,10 @@ impl Directory {
         if let Some(item) = self.told.pop_front().or_else(|| self.next.take()) {
             return Some(item);
         }
+        if self.ready.front().is_some_and(|entry| self.may_come_late(entry)) {
+            // What the kernel cannot say now, the caller hears when it looks.
+            let _ = self.look_again();
+        }
         let entry = self.ready.pop_front()?;
         let path = self.parents[entry.parent].join(&entry.name);
         let item = self.item(&path);
@@ -193,6 +203,15 @@ impl Directory {
             }
             None => Some(item),
         }
+    }
+
+    /// Whether events before this one may be missing only because they were written where the look
+    /// that found it had already been. The next look finds them.
+    fn may_come_late(&self, entry: &Entry) -> bool {
+        let Some(number) = entry.key.number else { return false };
+        let expected =
+            self.last_sequence.get(&entry.key.core).map_or(0, |last| last.saturating_add(1));
+        self.following.is_some() && entry.look == self.looks && number > expected
     }
 
     /// Goes through these directories and all below them.
@@ -227,16 +246,16 @@ impl Directory {
             );
             self.tell(&self.root.clone(), reason);
         }
-        found.sort_unstable();
-        self.find_mixed(&found);
         self.ready.extend(found);
+        self.ready.make_contiguous().sort_unstable();
+        self.find_mixed();
     }
 
     /// Numbers that go back, but not to the start as those of a program run again, are those of
     /// several programs that write at once.
-    fn find_mixed(&mut self, found: &[Entry]) {
+    fn find_mixed(&mut self) {
         let mut last = self.last_sequence.clone();
-        for Key { core, number, .. } in found.iter().map(|entry| &entry.key) {
+        for Key { core, number, .. } in self.ready.iter().map(|entry| &entry.key) {
             let Some(number) = number else { continue };
             let before = last.insert(*core, *number);
             if *number > 0 && before.is_some_and(|before| *number <= before) {
@@ -294,7 +313,7 @@ impl Directory {
         if self.parents.last().is_none_or(|last| last != parent) {
             self.parents.push(parent.to_owned());
         }
-        found.push(Entry { key, parent: self.parents.len() - 1, name });
+        found.push(Entry { key, parent: self.parents.len() - 1, name, look: self.looks });
     }
 
     fn tell(&mut self, place: &Path, reason: String) {
