@@ -290,7 +290,9 @@ impl Intake {
     pub fn observe(&self, epoch: Epoch, processes: &[WorkerProcess]) -> Option<Observation> {
         while self.drain() {}
         let mut current = self.current();
+        let lost = self.queue().lost();
         let running = current.running.as_mut().filter(|running| running.scope.epoch == epoch)?;
+        running.work.lose(lost);
         Some(running.observe(processes))
     }
 
@@ -508,8 +510,7 @@ impl Running {
             self.tracker.refuse(is_own);
             return;
         };
-        let Some(name) = self.work.name(name) else { return };
-        let work = Work::Compute(name);
+        let work = Work::Compute(self.work.name(name));
         self.work.push(Operation { rank, step, work, start_us, duration_us });
     }
 

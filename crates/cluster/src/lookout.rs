@@ -38,7 +38,7 @@ pub enum Work {
         /// Whose.
         node: NodeName,
         /// What it tells.
-        observation: Observation,
+        observation: Box<Observation>,
     },
     /// A node's connection was closed at its end.
     Closed {
@@ -147,7 +147,7 @@ pub fn observed(now: Moment, message: &mut FromNode) -> Option<Work> {
     let workers = report.observation.workers.clone();
     let whole = std::mem::take(&mut report.observation);
     report.observation = Observation { workers: workers.clone(), ..Observation::default() };
-    let observation = Observation { workers, ..whole };
+    let observation = Box::new(Observation { workers, ..whole });
     Some(Work::Observed { now, node: message.node.clone(), observation })
 }
 

@@ -70,6 +70,7 @@ pub enum Work {
 pub struct Operations {
     /// In the order in which they were reported; at most [`MAX_OPERATIONS_PER_REPORT`].
     pub list: Vec<Operation>,
-    /// How many were left out since the epoch began.
-    pub dropped: u64,
+    /// How many operations of this node the epoch had before these, reported or lost; `None` where there are none,
+    /// and from an agent that does not count them.
+    pub before: Option<u64>,
 }

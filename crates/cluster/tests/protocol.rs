@@ -67,7 +67,7 @@ fn operations(number: u64) -> Operations {
         duration_us: number % 1_000_000,
     };
     let list = works.into_iter().enumerate().map(operation).collect();
-    Operations { list, dropped: number }
+    Operations { list, before: Some(number) }
 }
 
 fn report(number: u64, state: WorkerState) -> Report {

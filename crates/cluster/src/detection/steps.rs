@@ -6,6 +6,7 @@
 mod analysis;
 mod clocks;
 mod findings;
+mod progress;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,16 +21,13 @@ pub use crate::detection::steps::analysis::{
     Analysis, LinkCost, RankCost, StageWork, StepTime, StepsView,
 };
 use crate::detection::steps::clocks::Clocks;
+use crate::detection::steps::progress::Progress;
 use crate::latency::{Collective, Direction, SizeBucket};
 use crate::observation::Observation;
 use crate::rank::Rank;
 use crate::time::Moment;
 use crate::work::{Operation, Work};
 
-/// By so many steps reports of ranks of one job may be apart.
-const MOST_AHEAD: u64 = 256;
-/// A rank that is this many steps behind most, and has reported none for [`LOOKS_TO_BEGIN`], is not waited for.
-const MOST_BEHIND: u64 = 32;
 /// Operations of the open steps together.
 const MAX_OPEN_OPERATIONS: usize = 1 << 22;
 /// Steps that are looked at together, if they take long.
@@ -44,8 +42,6 @@ const MOST_STEPS_TOGETHER: usize = 50;
 const MOST_OPERATIONS_TOGETHER: usize = 1 << 20;
 /// Fewer are enough if each rank has done this much in them.
 const ENOUGH_OPERATIONS: usize = 200;
-/// In this many looks every rank that does report operations has begun to.
-const LOOKS_TO_BEGIN: u32 = 30;
 /// So many operations are analysed in each look; of more, steps are analysed less often.
 const OPERATIONS_PER_LOOK: usize = 100_000;
 
@@ -62,15 +58,6 @@ enum KindKey {
     Collective(Collective, SizeBucket),
 }
 
-/// What one rank has reported.
-#[derive(Debug, Clone, Copy, Default)]
-struct Reported {
-    /// The first step that it has not ended.
-    next: u64,
-    /// In which look it was heard last.
-    heard: u32,
-}
-
 /// Gathers the steps of one epoch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steps {
@@ -78,17 +65,13 @@ pub(super) struct Steps {
     kind_of: HashMap<KindKey, Kind>,
     open: BTreeMap<u64, StepBuilder>,
     open_operations: usize,
-    /// What each rank has reported.
-    ranks: BTreeMap<Rank, Reported>,
+    progress: Progress,
     clocks: Clocks,
     /// Which part of the time the processor was withheld from each rank, by the latest reports.
     withheld: BTreeMap<Rank, VecDeque<f64>>,
-    /// The first step that is not over.
-    next: u64,
     /// When each rank ended its last operation of the last step that was closed, and which that was.
     ends: BTreeMap<u32, i64>,
     closed: Option<u64>,
-    looks: u32,
     latest: VecDeque<Step>,
     /// Steps since the last analysis, and looks.
     fresh: u64,
@@ -120,21 +103,13 @@ impl Steps {
                 recent.pop_front();
             }
         }
+        let is_whole = self.progress.begin_report(node, &observation.operations, members);
         for one in &observation.operations.list {
             if members.of_rank(one.rank) != Some(node) {
                 continue;
             }
-            let reported = self.ranks.entry(one.rank).or_default();
-            reported.heard = self.looks;
-            reported.next = reported.next.max(match one.work {
-                Work::StepEnd => one.step.saturating_add(1),
-                _ => one.step,
-            });
-            // What comes after its step was over is not kept; its step went without it. Nor is what is far ahead of the
-            // others: no job's ranks are so far apart.
             let first = self.open.first_key_value().map_or(one.step, |(step, _)| *step);
-            let is_now = one.step >= self.next && one.step.saturating_sub(first) < MOST_AHEAD;
-            if !is_now || matches!(one.work, Work::StepEnd) {
+            if !self.progress.take(one, first, is_whole) {
                 continue;
             }
             let Some(operation) = self.operation(one) else { continue };
@@ -154,16 +129,14 @@ impl Steps {
 
     /// Puts together the steps that are over, and looks where their time goes if enough is new.
     pub(super) fn look(&mut self, members: &Members) {
-        if self.ranks.is_empty() {
+        if self.progress.is_empty() {
             return;
         }
-        self.looks = self.looks.saturating_add(1);
         self.looks_since = self.looks_since.saturating_add(1);
-        let all_report = members.ranks().all(|rank| self.ranks.contains_key(&rank));
-        if !all_report && self.looks < LOOKS_TO_BEGIN {
+        if !self.progress.look(members) {
             return;
         }
-        let over = self.over();
+        let over = self.progress.over();
         while self.open.first_key_value().is_some_and(|(step, _)| *step < over) {
             if let Some((_, step)) = self.open.pop_first() {
                 self.close(step, members);
@@ -173,7 +146,7 @@ impl Steps {
                 self.analyse(members);
             }
         }
-        self.next = self.next.max(over);
+        self.progress.go_on_at(over);
         if self.is_due() {
             self.analyse(members);
         }
@@ -195,20 +168,13 @@ impl Steps {
         self.view.clone()
     }
 
-    /// The first step that is not over: that some rank has not ended, of those that are waited for.
-    fn over(&self) -> u64 {
-        let mut next: Vec<u64> = self.ranks.values().map(|one| one.next).collect();
-        let middle = next.len() / 2;
-        let (_, most, _) = next.select_nth_unstable(middle);
-        let least = most.saturating_sub(MOST_BEHIND);
-        let is_waited_for = |one: &&Reported| {
-            one.next >= least || self.looks.saturating_sub(one.heard) < LOOKS_TO_BEGIN
-        };
-        self.ranks.values().filter(is_waited_for).map(|one| one.next).min().unwrap_or(0)
-    }
-
     fn close(&mut self, mut step: StepBuilder, members: &Members) {
         self.open_operations = self.open_operations.saturating_sub(step.count());
+        if self.progress.is_torn(step.number()) {
+            (self.ends, self.closed) = (BTreeMap::new(), None);
+            self.summary.left_out();
+            return;
+        }
         if self.closed.is_none_or(|closed| closed.checked_add(1) != Some(step.number())) {
             self.ends.clear();
         }
@@ -254,14 +220,14 @@ impl Steps {
     fn drop_oldest(&mut self) {
         if let Some((number, step)) = self.open.pop_first() {
             self.open_operations = self.open_operations.saturating_sub(step.count());
-            self.next = self.next.max(number.saturating_add(1));
+            self.progress.go_on_at(number.saturating_add(1));
             self.summary.left_out();
         }
     }
 
     fn is_due(&self) -> bool {
         let operations: usize = self.latest.iter().map(|step| step.operations().len()).sum();
-        let of_each = operations / self.ranks.len().max(1);
+        let of_each = operations / self.progress.count().max(1);
         let enough = self.latest.len() >= STEPS_TOGETHER
             || (self.latest.len() >= 2 && of_each >= ENOUGH_OPERATIONS);
         let pause = u32::try_from(operations / OPERATIONS_PER_LOOK).unwrap_or(u32::MAX);

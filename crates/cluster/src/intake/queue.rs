@@ -18,6 +18,8 @@ pub(super) struct Queue {
     malformed_posts: u64,
     refused: u64,
     queue_full: u64,
+    /// Of these, those that are known to be lost.
+    known_lost: u64,
 }
 
 impl Queue {
@@ -59,6 +61,13 @@ impl Queue {
     pub(super) fn clear(&mut self) -> u64 {
         self.posts.clear();
         u64::try_from(std::mem::take(&mut self.entries)).unwrap_or(u64::MAX)
+    }
+
+    /// How many entries found no place since this was last asked.
+    pub(super) const fn lost(&mut self) -> u64 {
+        let lost = self.queue_full.saturating_sub(self.known_lost);
+        self.known_lost = self.queue_full;
+        lost
     }
 
     pub(super) fn counts(&self) -> IntakeCounts {

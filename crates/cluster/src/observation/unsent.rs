@@ -6,13 +6,12 @@ use super::{
     MAX_TRAFFIC_PER_REPORT, MAX_WINDOWS_PER_REPORT, MAX_WITHHELD_PER_REPORT, Observation, Traffic,
 };
 use crate::work::{
-    MAX_GROUPS_PER_REPORT, MAX_NAMES_PER_REPORT, MAX_OPERATIONS_PER_REPORT, Operation, Operations,
-    Work,
+    MAX_GROUPS_PER_REPORT, MAX_NAMES_PER_REPORT, MAX_OPERATIONS_PER_REPORT, Operations, Work,
 };
 
 impl Observation {
     /// This observation with what an earlier one has that was not reported, as far as a report has room. Says how many
-    /// windows had none; operations are counted among those that were dropped.
+    /// windows had none; of lost operations the next number tells.
     pub(crate) fn with_unsent(mut self, before: Self) -> (Self, usize) {
         let Self { edges, waits, operations, withheld, traffic, excused, .. } = before;
         self.excused |= excused;
@@ -20,7 +19,7 @@ impl Observation {
             + prepend(waits, &mut self.waits, MAX_WINDOWS_PER_REPORT);
         prepend(withheld, &mut self.withheld, MAX_WITHHELD_PER_REPORT);
         add_traffic(traffic, &mut self.traffic);
-        add_operations(operations.list, &mut self.operations);
+        add_operations(operations, &mut self.operations);
         (self, dropped)
     }
 }
@@ -54,18 +53,18 @@ fn add_traffic(before: Vec<Traffic>, news: &mut Vec<Traffic>) {
 
 /// Puts earlier operations in front. Of too many for a report the earliest are dropped: their steps lack operations, later
 /// ones need not.
-fn add_operations(mut before: Vec<Operation>, news: &mut Operations) {
+fn add_operations(earlier: Operations, news: &mut Operations) {
+    let mut before = earlier.list;
     let room = MAX_OPERATIONS_PER_REPORT.saturating_sub(news.list.len());
-    let count = before.len();
-    before.drain(..count.saturating_sub(room));
+    before.drain(..before.len().saturating_sub(room));
     let all = before.iter().chain(&news.list);
     let groups: BTreeSet<_> = all.clone().filter_map(|one| group(&one.work)).collect();
     let names: BTreeSet<&str> = all.filter_map(|one| name(&one.work)).collect();
     if groups.len() > MAX_GROUPS_PER_REPORT || names.len() > MAX_NAMES_PER_REPORT {
         before.clear();
     }
-    let dropped = u64::try_from(count - before.len()).unwrap_or(u64::MAX);
-    news.dropped = news.dropped.saturating_add(dropped);
+    let kept = u64::try_from(before.len()).unwrap_or(u64::MAX);
+    news.before = news.before.map(|count| count.saturating_sub(kept)).or(earlier.before);
     before.append(&mut news.list);
     news.list = before;
 }
@@ -91,15 +90,17 @@ mod tests {
     use super::*;
     use crate::observation::Withheld;
     use crate::rank::Rank;
+    use crate::work::Operation;
 
     fn operation(step: u64, work: Work) -> Operation {
         Operation { rank: Rank(0), step, work, start_us: 0, duration_us: 5 }
     }
 
     fn steps(steps: std::ops::Range<u64>) -> Observation {
+        let before = Some(steps.start);
         let list = steps.map(|step| operation(step, Work::StepEnd)).collect();
         Observation {
-            operations: Operations { list, dropped: 0 },
+            operations: Operations { list, before },
             withheld: vec![Withheld::of(Rank(0), 0.5)],
             ..Observation::default()
         }
@@ -113,11 +114,11 @@ mod tests {
     fn operations_that_were_not_reported_come_with_the_next_report() {
         let (all, dropped) = steps(3..5).with_unsent(steps(1..3));
         assert_eq!((numbers(&all), dropped), (vec![1, 2, 3, 4], 0));
-        assert_eq!((all.operations.dropped, all.withheld.len()), (0, 2));
+        assert_eq!((all.operations.before, all.withheld.len()), (Some(1), 2));
         // The earliest have no room.
         let most = u64::try_from(MAX_OPERATIONS_PER_REPORT).unwrap();
         let (all, _) = steps(10..most + 7).with_unsent(steps(0..10));
-        assert_eq!((all.operations.list.len() as u64, all.operations.dropped), (most, 7));
+        assert_eq!((all.operations.list.len() as u64, all.operations.before), (most, Some(7)));
         assert_eq!(numbers(&all).first(), Some(&7));
     }
 
@@ -126,10 +127,16 @@ mod tests {
         let named = |from: usize, count: usize| {
             let names = (from..from + count).map(|one| Work::Compute(one.to_string().into()));
             let list = names.map(|work| operation(1, work)).collect();
-            Observation { operations: Operations { list, dropped: 0 }, ..Observation::default() }
+            Observation {
+                operations: Operations { list, before: Some(5) },
+                ..Observation::default()
+            }
         };
         let (all, _) = named(5, MAX_NAMES_PER_REPORT).with_unsent(named(0, 5));
-        assert_eq!((all.operations.list.len(), all.operations.dropped), (MAX_NAMES_PER_REPORT, 5));
+        assert_eq!(
+            (all.operations.list.len(), all.operations.before),
+            (MAX_NAMES_PER_REPORT, Some(5))
+        );
     }
 
     #[test]

@@ -183,9 +183,10 @@ pub struct Operations {
     /// How long each took.
     #[prost(uint64, repeated, tag = "10")]
     pub durations_us: ::prost::alloc::vec::Vec<u64>,
-    /// Operations that were left out since the epoch began.
-    #[prost(uint64, tag = "11")]
-    pub dropped: u64,
+    /// How many operations of this node the epoch had before the first of these, reported or lost. A number other than the
+    /// reported ones give means that some were lost. Nodes of before this field leave it out.
+    #[prost(uint64, optional, tag = "12")]
+    pub before: ::core::option::Option<u64>,
 }
 /// One worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -65,7 +65,7 @@ mod tests {
             start_us: end_us - 500,
             duration_us: 500,
         });
-        let operations = Operations { list: operation.into_iter().collect(), dropped: 0 };
+        let operations = Operations { list: operation.into_iter().collect(), before: None };
         Observation { sent_us: Some(sent_us), operations, ..Observation::default() }
     }
 

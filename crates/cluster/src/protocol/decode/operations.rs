@@ -66,7 +66,7 @@ pub(super) fn operations(from: message::Operations) -> Result<Operations, Protoc
         }
         list.push(Operation { rank: rank(from.ranks[place])?, step, work, start_us, duration_us });
     }
-    Ok(Operations { list, dropped: from.dropped })
+    Ok(Operations { list, before: from.before })
 }
 
 /// What an operation names by its place in a list.

@@ -11,10 +11,10 @@ use crate::work::{Operations, Work};
 
 /// Nothing where there is nothing to send.
 pub(super) fn operations(from: &Operations) -> Option<message::Operations> {
-    if from.list.is_empty() && from.dropped == 0 {
+    if from.list.is_empty() {
         return None;
     }
-    let mut to = message::Operations { dropped: from.dropped, ..message::Operations::default() };
+    let mut to = message::Operations { before: from.before, ..message::Operations::default() };
     let mut names: BTreeMap<Arc<str>, u32> = BTreeMap::new();
     let mut groups: BTreeMap<GroupId, u32> = BTreeMap::new();
     let (mut step, mut start_us) = (0_u64, 0_i64);
