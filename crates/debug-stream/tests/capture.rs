@@ -326,7 +326,7 @@ fn an_event_written_behind_the_look_that_found_a_later_one_is_not_missing() {
     write("a", 1);
     let found: Vec<_> = std::iter::from_fn(|| directory.next_item()).map(number).collect();
     assert_eq!(found, [Some(0), Some(1), Some(2), Some(3)]);
-    // What does not come is told.
+    // What does not come is reported as missing.
     write("b", 5);
     directory.look_again().unwrap();
     let found: Vec<_> = std::iter::from_fn(|| directory.next_item()).map(number).collect();

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use telltale_cluster::group::GroupId;
-use telltale_cluster::latency::{Collective, Direction, SizeBucket};
+use telltale_cluster::latency::{Collective, SizeBucket};
 use telltale_cluster::observation::Observation;
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::VerdictKind;
@@ -90,46 +90,18 @@ fn a_healthy_job_and_one_whose_data_vary_have_nobody_at_fault() {
     }
 }
 
-/// One step of a ring: a rank computes, passes something on, computes three times as long, and passes something on.
-fn ring_step(rank: u32, number: u64) -> Vec<Operation> {
-    let begin_us = i64::try_from(number).unwrap() * 75_000;
-    let operation = |work, start_us, duration_us| Operation {
-        rank: Rank(rank),
-        step: number,
-        work,
-        start_us: begin_us + start_us,
-        duration_us: jitter(rank, number, duration_us),
-    };
-    let passed = |direction, peer| Work::Transfer {
-        direction,
-        peer: Rank(peer),
-        group: GroupId::WORLD,
-        bucket: SizeBucket::of(1 << 20),
-    };
-    let (before, behind) = ((rank + NODES - 1) % NODES, (rank + 1) % NODES);
-    let mut list = Vec::new();
-    for (start_us, compute_us) in [(0, 10_000), (15_000, 30_000)] {
-        let met_us = start_us + i64::try_from(compute_us).unwrap() * 21 / 20 + 100;
-        list.push(operation(Work::Compute("forward".into()), start_us, compute_us));
-        list.push(operation(passed(Direction::Send, behind), met_us, 1_000));
-        list.push(operation(passed(Direction::Receive, before), met_us, 1_000));
-    }
-    list.push(operation(Work::StepEnd, 0, 0));
-    list
-}
-
-/// How many verdicts there are of a healthy ring of 60 steps, of which node b's agent loses the first send of 20 steps on
-/// the way, and says so or not; and how many steps were left out.
+/// How many verdicts a healthy job of 60 steps has, when node b's agent loses the computation of 20 steps on the way and
+/// counts it or not; and how many steps were left out.
 fn with_losses(are_counted: bool) -> (usize, u64) {
     let mut job = Job::of(4);
     let mut verdicts = 0;
     for number in 0..60 {
         let said = job.second(|rank| {
-            let mut list = ring_step(rank, number);
+            let mut list = step(rank, number, computed(number, None));
             let count = u64::try_from(list.len()).unwrap();
             let is_lost = rank == 1 && (20..40).contains(&number);
             if is_lost {
-                list.remove(1);
+                list.remove(0);
             }
             let lost = u64::from(is_lost);
             let mut report = reported(list);

@@ -1,5 +1,5 @@
 //! How far each rank is in its steps, and in which steps operations are missing that were lost on the way: a step without
-//! them would say that somebody else was slow.
+//! them is not what the ranks did.
 
 use std::collections::{BTreeMap, BTreeSet};
 
