@@ -12,14 +12,12 @@
 mod links;
 mod means;
 mod ranks;
-mod spread;
 mod starved;
 mod variation;
 
-use std::collections::BTreeMap;
-
 use crate::attribution::means::Means;
 use crate::kind::{Kinds, Nature};
+use crate::processors::Processors;
 use crate::roles::{Role, Roles};
 use crate::step::{Placed, Step};
 use crate::typical::Typical;
@@ -206,10 +204,10 @@ impl Replays<'_> {
 }
 
 impl Attribution {
-    /// Where the time of these steps goes. `withheld` has, where it is known, which part of the time each rank wanted a
-    /// processor and had none: one that does work of its own is compared with what it would take without that.
+    /// Where the time of these steps goes. A rank that does work of its own is compared with what it would take if its
+    /// processor were never withheld from it.
     #[must_use]
-    pub fn of(steps: &[Step], kinds: &Kinds, roles: &Roles, withheld: &BTreeMap<u32, f64>) -> Self {
+    pub fn of(steps: &[Step], kinds: &Kinds, roles: &Roles, processors: &Processors) -> Self {
         let (typical, means) = (Typical::of(steps, kinds), Means::of(steps, kinds, roles));
         let are_gaps_work = !means.are_computations_measured(kinds);
         let replays = Replays { steps, kinds, typical, means, are_gaps_work };
@@ -238,7 +236,7 @@ impl Attribution {
             let gaps = if are_gaps_work { 0.0 } else { gaps.excess_ns(rank) };
             replayed_ns - since - varied_ns * data_part + gaps
         };
-        let starved = starved::slow(steps, withheld, replayed_ns + rest_ns, lost_ns);
+        let starved = starved::slow(steps, processors, replayed_ns + rest_ns, lost_ns);
         for one in starved {
             match ranks.iter_mut().find(|slow| slow.rank == one.rank && !slow.is_between) {
                 Some(known) => known.withheld = one.withheld,
@@ -247,7 +245,7 @@ impl Attribution {
         }
         ranks.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
         let cost = |link: &[(u32, u32)]| replays.cost_of_link(link, (replayed_ns, worked_ns));
-        let links = links::links(steps, roles, &ranks, withheld, cost);
+        let links = links::links(steps, roles, &ranks, processors, cost);
         Self {
             actual_ns: replayed_ns + rest_ns,
             even_ns: even_ns + rest_ns,

@@ -22,13 +22,16 @@ mod kind;
 mod meeting;
 mod operation;
 mod order;
+mod processors;
 mod roles;
+mod spread;
 mod step;
 mod typical;
 pub mod what_if;
 
 pub use kind::{Kind, Kinds, MAX_KINDS, Nature};
 pub use operation::{MAX_DURATION_NS, Operation, Partners};
+pub use processors::Processors;
 pub use roles::{Role, Roles};
 pub use step::{MAX_OPERATIONS, Placed, Step, StepBuilder, StepError};
 pub use typical::Typical;

@@ -11,7 +11,7 @@ mod progress;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use telltale_steps::{Kind, Kinds, Nature, Partners, Step, StepBuilder};
+use telltale_steps::{Kind, Kinds, Nature, Partners, Processors, Step, StepBuilder};
 
 use crate::detection::finding::Finding;
 use crate::detection::members::Members;
@@ -47,8 +47,6 @@ const OPERATIONS_PER_LOOK: usize = 100_000;
 
 /// Reports by which it is judged how much processor time is withheld from a rank.
 const REPORTS_TOGETHER: usize = 10;
-/// Fewer tell nothing.
-const ENOUGH_REPORTS: usize = 3;
 
 /// What operations are compared by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -95,7 +93,10 @@ impl Steps {
         members: &Members,
     ) {
         self.clocks.observe(now, node, observation);
-        let own = observation.withheld.iter().filter(|one| members.of_rank(one.rank) == Some(node));
+        // What was withheld before its first operation is not of its steps.
+        let own = observation.withheld.iter().filter(|one| {
+            members.of_rank(one.rank) == Some(node) && self.progress.has_begun(one.rank)
+        });
         for one in own {
             let recent = self.withheld.entry(one.rank).or_default();
             recent.push_back(one.part());
@@ -236,14 +237,11 @@ impl Steps {
 
     fn analyse(&mut self, members: &Members) {
         let steps = self.latest.make_contiguous();
-        let known = self.withheld.iter().filter(|(_, parts)| parts.len() >= ENOUGH_REPORTS);
-        // Nearly always, not on the average: what is withheld for a moment is no fault.
-        let withheld = known.map(|(rank, parts)| {
-            let mut sorted: Vec<f64> = parts.iter().copied().collect();
-            sorted.sort_unstable_by(f64::total_cmp);
-            (rank.0, sorted[1])
-        });
-        let latest = Analysis::of(steps, &self.kinds, &withheld.collect(), members);
+        let mut processors = Processors::default();
+        for (rank, parts) in &self.withheld {
+            processors.add(rank.0, parts.iter().copied().collect());
+        }
+        let latest = Analysis::of(steps, &self.kinds, &processors, members);
         self.summary.add(&latest, self.fresh);
         (self.fresh, self.looks_since) = (0, 0);
         self.view = Some(Arc::new(self.summary.view(latest)));

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::spread::{average, middle, spread};
-use super::{LinkTime, SlowLink, SlowRank};
+use super::{LinkTime, SlowLink, SlowRank, starved};
 use crate::kind::Kind;
 use crate::operation::Partners;
+use crate::processors::Processors;
 use crate::roles::{Role, Roles};
+use crate::spread::{average, middle, spread};
 use crate::step::{Placed, Step};
 
 /// Links of one kind differ by nature; less than this many times the middle one is not slow.
@@ -53,14 +54,14 @@ pub(super) struct Links {
     pub(super) slow: Vec<SlowLink>,
 }
 
-/// How long links take, and which are slow. Those of a slow rank are that rank's where its processor is withheld from it
-/// as far as is known, or where most of them are slow and not by much more than it computes slowly. `cost` says what a step
-/// takes longer by one, one way or both.
+/// How long links take, and which are slow. Those of a rank that may lack its processor at times are that rank's. Those
+/// of a slow rank are too where its processor is withheld from it as far as is known, or where most of them are slow and
+/// not by much more than it computes slowly. `cost` says what a step takes longer by one, one way or both.
 pub(super) fn links(
     steps: &[Step],
     roles: &Roles,
     ranks: &[SlowRank],
-    withheld: &BTreeMap<u32, f64>,
+    processors: &Processors,
     cost: impl Fn(&[Link]) -> f64,
 ) -> Links {
     let mut slow: BTreeMap<Link, SlowLink> = BTreeMap::new();
@@ -92,9 +93,13 @@ pub(super) fn links(
     }
     let most_of: BTreeSet<u32> = with_most_slow(all.keys(), &slow);
     let is_ranks = |link: &SlowLink| {
-        let mut ends = ranks.iter().filter(|one| [link.from, link.to].contains(&one.rank));
-        ends.any(|end| {
-            let has_processor = withheld.get(&end.rank).is_some_and(|part| *part < LEAST_WITHHELD);
+        let both = [link.from, link.to];
+        if both.iter().any(|rank| processors.may_lack(*rank, starved::MEANINGFUL)) {
+            return true;
+        }
+        ranks.iter().filter(|one| both.contains(&one.rank)).any(|end| {
+            let has_processor =
+                processors.lasting(end.rank).is_some_and(|part| part < LEAST_WITHHELD);
             let is_as_slow = link.ratio < MUCH_SLOWER * end.ratio;
             !has_processor || (is_as_slow && most_of.contains(&end.rank))
         })

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::SlowRank;
 use super::means::Means;
-use super::spread::{average, error, spread};
 use crate::kind::{Kinds, Nature};
 use crate::roles::Roles;
+use crate::spread::{average, error, spread};
 use crate::step::Step;
 
 /// A rank that computes less than this many times as long as the others is not slow.

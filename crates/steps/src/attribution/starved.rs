@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::SlowRank;
-use super::spread::middle;
 use crate::kind::{Kinds, Nature};
+use crate::processors::Processors;
+use crate::spread::middle;
 use crate::step::Step;
 
 /// From which part of the time on it matters that a processor is withheld.
-const MEANINGFUL: f64 = 0.1;
+pub(super) const MEANINGFUL: f64 = 0.1;
 /// The steps must lose this part at least of what is withheld: a device may have work enough meanwhile.
 const LEAST_LOST: f64 = 0.5;
 
@@ -41,21 +42,15 @@ impl Gaps {
     }
 }
 
-/// Those from whom the processor is withheld for longer than from the rank in the middle: on hosts that are busy for
-/// everybody no one is at fault. `lost_ns` says what a step of `actual_ns` loses to what may be one rank's fault.
+/// Those from whom the processor is withheld for longer than from the rank in the middle. `lost_ns` says what a step of `actual_ns` loses to what may be one rank's fault.
 pub(super) fn slow(
     steps: &[Step],
-    withheld: &BTreeMap<u32, f64>,
+    processors: &Processors,
     actual_ns: f64,
     lost_ns: impl Fn(u32) -> f64,
 ) -> Vec<SlowRank> {
-    let mut parts: Vec<f64> = withheld.values().copied().collect();
-    if parts.len() < 2 {
-        return Vec::new();
-    }
-    let usual = middle(&mut parts);
     let steps = u32::try_from(steps.len()).unwrap_or(u32::MAX);
-    let excess = withheld.iter().map(|(rank, part)| (*rank, part - usual));
+    let excess = processors.lasting_excess();
     excess
         .filter(|(rank, part)| {
             *part >= MEANINGFUL && lost_ns(*rank) >= LEAST_LOST * part * actual_ns

@@ -10,7 +10,7 @@ use std::fs;
 
 use serde_json::Value;
 use telltale_steps::attribution::Attribution;
-use telltale_steps::{Role, Roles, Typical, what_if};
+use telltale_steps::{Processors, Role, Roles, Typical, what_if};
 
 use crate::trace::{Job, data};
 
@@ -88,7 +88,7 @@ fn clocks_that_differ_change_nothing() {
 /// Where the time of a job's first steps goes.
 fn lost(job: &Job, steps: usize) -> Attribution {
     let steps = &job.steps[..steps.min(job.steps.len())];
-    Attribution::of(steps, &job.kinds, &Roles::of(&steps[0], &job.kinds), &BTreeMap::new())
+    Attribution::of(steps, &job.kinds, &Roles::of(&steps[0], &job.kinds), &Processors::default())
 }
 
 #[test]

@@ -4,10 +4,8 @@
 
 mod program;
 
-use std::collections::BTreeMap;
-
 use telltale_steps::attribution::Attribution;
-use telltale_steps::{Kinds, Roles, Step};
+use telltale_steps::{Kinds, Processors, Roles, Step};
 
 use crate::program::{Action, Machine, Transfer, run};
 
@@ -70,7 +68,7 @@ fn data_parallel(ranks: u32) -> Vec<Vec<Action>> {
 
 fn attribute((steps, kinds): (Vec<Step>, Kinds)) -> Attribution {
     let roles = Roles::of(&steps[0], &kinds);
-    Attribution::of(&steps, &kinds, &roles, &BTreeMap::new())
+    Attribution::of(&steps, &kinds, &roles, &Processors::default())
 }
 
 /// Some percent of noise that is the same in each run.
@@ -168,6 +166,26 @@ fn a_rank_that_only_has_more_to_do_between_its_operations_is_told_apart() {
 }
 
 #[test]
+fn a_link_of_a_rank_that_may_lack_its_processor_is_not_named() {
+    let (actions, compute) = (ring(4, 4), |rank, ns, step| noise(rank, ns, step));
+    let link = |from, to| if (from, to) == (2, 3) { 7 * MS } else { MS };
+    let (steps, kinds) = run(&actions, 10, &Machine { compute: &compute, link: &link });
+    let roles = Roles::of(&steps[0], &kinds);
+    // The processor of rank 2 is withheld by these parts in its reports; those of the others never are.
+    let links = |parts: &[f64]| -> Vec<(u32, u32)> {
+        let mut processors = Processors::default();
+        (0..4).for_each(|rank| processors.add(rank, vec![0.0; 3]));
+        processors.add(2, parts.to_vec());
+        let lost = Attribution::of(&steps, &kinds, &roles, &processors);
+        lost.links.iter().map(|one| (one.from, one.to)).collect()
+    };
+    assert_eq!(links(&[0.0; 3]), [(2, 3)]);
+    assert_eq!(links(&[0.0; 2]), [], "too little is known");
+    assert_eq!(links(&[0.0, 0.0, 0.8]), [], "it has begun to be withheld");
+    assert_eq!(links(&[0.0, 0.0, 0.05]), [(2, 3)]);
+}
+
+#[test]
 fn a_stage_of_one_rank_is_told_from_its_processor_by_what_is_withheld() {
     let actions = pipeline(4, 1, 8);
     let times = |rank, step| if rank == 2 && step % 2 == 0 { 3 } else { 1 };
@@ -175,7 +193,9 @@ fn a_stage_of_one_rank_is_told_from_its_processor_by_what_is_withheld() {
     let (steps, kinds) = run(&actions, 10, &Machine { compute: &compute, link: &|_, _| MS });
     let roles = Roles::of(&steps[0], &kinds);
     let lost = |withheld: &[(u32, f64)]| {
-        Attribution::of(&steps, &kinds, &roles, &withheld.iter().copied().collect())
+        let mut processors = Processors::default();
+        withheld.iter().for_each(|(rank, part)| processors.add(*rank, vec![*part; 3]));
+        Attribution::of(&steps, &kinds, &roles, &processors)
     };
     // No other rank does its work, so it may just have more to do.
     assert_eq!(lost(&[]).ranks, []);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use telltale_steps::attribution::Attribution;
-use telltale_steps::{Kinds, Roles, Step, Typical, what_if};
+use telltale_steps::{Kinds, Processors, Roles, Step, Typical, what_if};
 
 use crate::detection::members::Members;
 use crate::node::NodeName;
@@ -158,17 +158,16 @@ pub(super) struct Summary {
 
 impl Analysis {
     /// Where the time of these steps goes; there is one at least.
-    /// `withheld` has which part of the time the processor was withheld from each rank.
     pub(super) fn of(
         steps: &[Step],
         kinds: &Kinds,
-        withheld: &BTreeMap<u32, f64>,
+        processors: &Processors,
         members: &Members,
     ) -> Self {
         let roles = Roles::of(&steps[0], kinds);
         let typical = Typical::of(steps, kinds);
         let slowdown = what_if::slowdown(steps, kinds, &typical).ratio();
-        let found = Attribution::of(steps, kinds, &roles, withheld);
+        let found = Attribution::of(steps, kinds, &roles, processors);
         let node = |rank| members.of_rank(Rank(rank)).map(|node| members.name(node).clone());
         let stages = found.roles.iter().take(MAX_NAMED).map(|one| StageWork {
             stage: one.role.0,

@@ -44,6 +44,11 @@ impl Progress {
         self.ranks.is_empty()
     }
 
+    /// Whether a rank has reported an operation.
+    pub(super) fn has_begun(&self, rank: Rank) -> bool {
+        self.ranks.contains_key(&rank)
+    }
+
     /// How many ranks have reported.
     pub(super) fn count(&self) -> usize {
         self.ranks.len()

@@ -1,12 +1,12 @@
 //! What most of some values are, and how far they usually lie apart.
 
 /// The mean; 0 of none.
-pub(super) fn average(values: &[f64]) -> f64 {
+pub(crate) fn average(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
 /// By how much the mean of so few may be off; of one nothing is known.
-pub(super) fn error(values: &[f64]) -> f64 {
+pub(crate) fn error(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     if count < 2.0 {
         return f64::INFINITY;
@@ -18,7 +18,7 @@ pub(super) fn error(values: &[f64]) -> f64 {
 
 /// The usual distance from the middle: 1.4826 times the median of the distances, which of a normal distribution
 /// is the standard deviation. Of two nothing can be said.
-pub(super) fn spread(values: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn spread(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     if values.len() < 3 {
         return 0.0;
@@ -29,7 +29,7 @@ pub(super) fn spread(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The lower of the two in the middle. There is one at least.
-pub(super) fn middle(values: &mut [f64]) -> f64 {
+pub(crate) fn middle(values: &mut [f64]) -> f64 {
     let place = (values.len() - 1) / 2;
     *values.select_nth_unstable_by(place, f64::total_cmp).1
 }
