@@ -44,6 +44,7 @@ pub use crate::trust::TrustError;
 pub use access::{AccessError, AccessFiles};
 pub use desk::{AskError, Desk};
 pub use moderation::Moderation;
+pub use page::report as report_page;
 
 use access::Access;
 use counters::Counters;

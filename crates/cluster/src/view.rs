@@ -18,7 +18,7 @@ pub use matrix::{CellView, MatrixView};
 pub use node::{ActivityView, DeviceView, NodeView, ProcessView, WorkerView};
 pub use status::StatusView;
 pub use steps::{
-    AnalysisView, JobStepsView, LinkView, LostView, RankView, StageView, StepTimeView,
+    AnalysisView, JobStepsView, LinkView, LostView, RankView, StageView, StepTimeView, WaitView,
 };
 pub use words::{age, duration, mode, mode_of};
 pub(crate) use words::{held, waiting};

@@ -7,6 +7,7 @@
 //! - [`what_if`] replays steps with some durations replaced: the slow-down S of "Understanding
 //!   Stragglers in Large Model Training Using What-if Analysis" (OSDI '25), and its parts.
 //! - [`Roles`] finds the ranks that do the same work, from what they do.
+//! - [`waits`] tells who waits for whom, and how long.
 //! - [`attribution`] puts the time lost to ranks, to the model's stages, to links, to the data and to
 //!   noise of the hosts.
 //!
@@ -27,6 +28,7 @@ mod roles;
 mod spread;
 mod step;
 mod typical;
+mod waits;
 pub mod what_if;
 
 pub use kind::{Kind, Kinds, MAX_KINDS, Nature};
@@ -35,3 +37,4 @@ pub use processors::Processors;
 pub use roles::{Role, Roles};
 pub use step::{MAX_OPERATIONS, Placed, Step, StepBuilder, StepError};
 pub use typical::Typical;
+pub use waits::{Wait, waits};

@@ -6,6 +6,7 @@ mod explanation;
 mod heat;
 mod lists;
 mod orders;
+mod page;
 mod report;
 
 use std::time::{Duration, Instant};
@@ -51,7 +52,10 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
             let incident = explain.incident.as_deref();
             asking.show(None, |asking| asking.explain(incident))
         }
-        ClusterCommand::Report(again) => asking.show(again.watch, Asking::report),
+        ClusterCommand::Report(report) => match &report.page {
+            Some(file) => page::write(&asking, file),
+            None => asking.show(report.again.watch, Asking::report),
+        },
         ClusterCommand::Restart(restart) => orders::restart(&asking, restart.wait),
         ClusterCommand::Drain(of) => orders::drain(&asking, &of.node),
         ClusterCommand::Remove(of) => orders::remove(&asking, &of.node),
@@ -181,8 +185,13 @@ impl Asking {
     }
 
     fn explain(&self, incident: Option<&str>) -> Result<Shown, AskError> {
-        let ask = self.operator.ask(async |client| client.incident(incident).await);
-        let view = ExplanationView::from(&self.runtime.block_on(ask)?);
+        let ask = self.operator.ask(async |client| {
+            let explained = client.incident(incident).await?;
+            // An older coordinator knows of no steps.
+            Ok((explained, client.steps().await.ok()))
+        });
+        let (explained, steps) = self.runtime.block_on(ask)?;
+        let view = ExplanationView::from(&explained).with_steps(steps.as_ref());
         Ok(Shown::new(&view, explanation::text(&view, &self.style_of_maps()), Status::Fine))
     }
 

@@ -7,6 +7,7 @@ mod analysis;
 mod clocks;
 mod findings;
 mod progress;
+mod waits;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use crate::detection::steps::analysis::{
 };
 use crate::detection::steps::clocks::Clocks;
 use crate::detection::steps::progress::Progress;
+pub use crate::detection::steps::waits::RankWait;
 use crate::latency::{Collective, Direction, SizeBucket};
 use crate::observation::Observation;
 use crate::rank::Rank;
@@ -244,7 +246,8 @@ impl Steps {
         let latest = Analysis::of(steps, &self.kinds, &processors, members);
         self.summary.add(&latest, self.fresh);
         (self.fresh, self.looks_since) = (0, 0);
-        self.view = Some(Arc::new(self.summary.view(latest)));
+        let waits = waits::longest(steps, latest.actual_ns, members);
+        self.view = Some(Arc::new(self.summary.view(latest, waits)));
     }
 
     /// The operation as steps have it; `None` when there are too many kinds.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::desk::AskError;
 use super::http::Web;
-use crate::view::{ExplanationView, IncidentView, NodeView, StatusView};
+use crate::view::{ExplanationView, IncidentView, JobStepsView, NodeView, StatusView};
 
 /// Incidents of one answer.
 const MAX_INCIDENTS: usize = 100;
@@ -26,6 +26,10 @@ pub(super) async fn status(State(web): State<Web>) -> Response {
         Ok(StatusView::from(&status).with_incident(open.as_ref()))
     };
     answer(asked.await)
+}
+
+pub(super) async fn steps(State(web): State<Web>) -> Response {
+    answer(web.desk.steps().await.map(|steps| JobStepsView::from(&steps)))
 }
 
 pub(super) async fn nodes(State(web): State<Web>) -> Response {

@@ -53,6 +53,7 @@ fn router(web: Web) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(tell_metrics))
         .route("/api/v1/status", get(api::status))
+        .route("/api/v1/steps", get(api::steps))
         .route("/api/v1/nodes", get(api::nodes))
         .route("/api/v1/incidents", get(api::incidents))
         .route("/api/v1/incidents/{id}", get(api::incident))

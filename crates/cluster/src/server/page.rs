@@ -2,9 +2,13 @@
 //! shows comes from this coordinator's own HTTP interface ([`super::api`]); whoever may not ask that
 //! sees an empty page.
 
+mod report;
+
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+
+pub use report::report;
 
 /// What a browser may load and run when it shows the page: this coordinator's own files alone.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -36,6 +40,7 @@ const ASSETS: &[Asset] = assets! {
     "access.js" "text/javascript; charset=utf-8";
     "incident.js" "text/javascript; charset=utf-8";
     "matrix.js" "text/javascript; charset=utf-8";
+    "steps.js" "text/javascript; charset=utf-8";
     "tables.js" "text/javascript; charset=utf-8";
 };
 
@@ -63,15 +68,16 @@ fn answer(asset: &'static Asset) -> Response {
     (headers, asset.bytes).into_response()
 }
 
+/// What is in a file of the page; nothing where there is no such file.
+fn text(name: &str) -> &'static str {
+    let asset = ASSETS.iter().find(|asset| asset.name == name);
+    asset.and_then(|asset| std::str::from_utf8(asset.bytes).ok()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::ASSETS;
+    use super::{ASSETS, text};
     use std::collections::BTreeSet;
-
-    fn text(name: &str) -> &'static str {
-        let asset = ASSETS.iter().find(|asset| asset.name == name).expect(name);
-        std::str::from_utf8(asset.bytes).unwrap()
-    }
 
     #[test]
     fn every_file_of_the_directory_is_served_and_nothing_else_is_loaded() {

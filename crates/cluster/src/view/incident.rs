@@ -3,11 +3,12 @@
 use serde::Serialize;
 use telltale_wire::cluster::message::sign::Kind;
 use telltale_wire::cluster::message::{
-    GetIncidentResponse, Incident, IncidentStanding, Sign, VerdictKind,
+    GetIncidentResponse, GetStepsResponse, Incident, IncidentStanding, Sign, VerdictKind,
 };
 
 use super::evidence::VerdictView;
 use super::matrix::MatrixView;
+use super::steps::JobStepsView;
 use super::words;
 
 /// One fault.
@@ -73,6 +74,9 @@ pub struct ExplanationView {
     /// Latencies as they were then, where any were known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixView>,
+    /// The job's training steps now, where any are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<JobStepsView>,
 }
 
 impl From<&Incident> for IncidentView {
@@ -182,6 +186,16 @@ impl From<&GetIncidentResponse> for ExplanationView {
             incident: IncidentView::from(&incident),
             verdicts: answer.verdicts.iter().map(VerdictView::from).collect(),
             matrix: answer.matrix.as_ref().map(MatrixView::from),
+            steps: None,
         }
+    }
+}
+
+impl ExplanationView {
+    /// Adds the job's training steps, where there are any.
+    #[must_use]
+    pub fn with_steps(self, steps: Option<&GetStepsResponse>) -> Self {
+        let steps = steps.map(JobStepsView::from).filter(|steps| steps.latest.is_some());
+        Self { steps, ..self }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use telltale_wire::cluster::message::{
-    GetStepsResponse, SlowLink, SlowRank, SlowStage, StepAnalysis, StepTime,
+    GetStepsResponse, RankWait, SlowLink, SlowRank, SlowStage, StepAnalysis, StepTime,
 };
 
 use super::evidence::LEAST_WITHHELD;
@@ -17,8 +17,10 @@ const LEAST_SLOWER: f64 = 1.25;
 /// What a step takes longer by less is not called slow.
 const LEAST_LOSS: f64 = 0.02;
 
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
 /// The job's training steps.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct JobStepsView {
     /// What is slow now and why, in sentences.
     pub text: Vec<String>,
@@ -28,6 +30,8 @@ pub struct JobStepsView {
     pub all: Option<AnalysisView>,
     /// How long single steps took, the oldest first.
     pub times: Vec<StepTimeView>,
+    /// Who waits for whom in the latest steps, the longest first.
+    pub waits: Vec<WaitView>,
     /// Steps that were left out, since operations were missing or made no sense.
     pub left_out: u64,
 }
@@ -38,6 +42,21 @@ pub struct StepTimeView {
     /// Its number.
     pub step: u64,
     /// From its first operation to its last.
+    pub seconds: f64,
+}
+
+/// How long a rank waits for another one: until that begins a communication that both take part in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitView {
+    /// Which waits.
+    pub rank: u32,
+    /// Its node.
+    pub node: String,
+    /// For which.
+    pub awaited: u32,
+    /// Its node.
+    pub awaited_node: String,
+    /// How long in one step, on the average.
     pub seconds: f64,
 }
 
@@ -147,6 +166,8 @@ impl From<&GetStepsResponse> for JobStepsView {
         {
             text.insert(1.min(text.len()), slower);
         }
+        let all = steps.all.as_ref().map(AnalysisView::from);
+        text.extend(all.as_ref().and_then(AnalysisView::total));
         let times = steps
             .times
             .iter()
@@ -154,10 +175,29 @@ impl From<&GetStepsResponse> for JobStepsView {
         Self {
             text,
             latest,
-            all: steps.all.as_ref().map(AnalysisView::from),
+            all,
             times: times.collect(),
+            waits: steps.waits.iter().map(wait).collect(),
             left_out: steps.left_out,
         }
+    }
+}
+
+impl JobStepsView {
+    /// The times of the latest steps as a line of so many blocks at most, from nothing to the longest, with a word on both;
+    /// nothing where no time is known.
+    #[must_use]
+    pub fn times_in_blocks(&self, columns: usize) -> Option<String> {
+        let shown = &self.times[self.times.len().saturating_sub(columns)..];
+        let (first, last) = (shown.first()?, shown.last()?);
+        let longest = shown.iter().map(|one| one.seconds).fold(0.0, f64::max);
+        let block = |seconds: f64| {
+            let part = if longest > 0.0 { seconds / longest } else { 0.0 };
+            BLOCKS[((part * 8.0).ceil() as usize).clamp(1, 8) - 1]
+        };
+        let line: String = shown.iter().map(|one| block(one.seconds)).collect();
+        let most = in_words(longest);
+        Some(format!("{line}  steps {} to {}, the longest {most}", first.step, last.step))
     }
 }
 
@@ -189,6 +229,37 @@ impl AnalysisView {
     #[must_use]
     pub fn lost(&self) -> f64 {
         self.actual_seconds - self.even_seconds
+    }
+
+    /// What all of the steps took together, and what of that was lost to what; nothing where nothing was lost.
+    fn total(&self) -> Option<String> {
+        let lost = self.lost();
+        if lost < LEAST_LOSS * self.even_seconds {
+            return None;
+        }
+        let LostView { stages, ranks, data, noise, links } = self.lost_seconds;
+        let mut parts = [
+            (ranks, "slow ranks"),
+            (stages, "stages that differ"),
+            (data, "data that varies"),
+            (noise, "noise of hosts"),
+            (links, "communication"),
+        ];
+        parts.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let percent = |seconds: f64| format!("{:.0} %", 100.0 * seconds / self.actual_seconds);
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(seconds, _)| *seconds >= LEAST_PART * lost)
+            .map(|(seconds, name)| format!("{} by {name}", percent(seconds)))
+            .collect();
+        let count = self.steps as f64;
+        Some(format!(
+            "All {} steps together took {}, of which {} were useful; lost: {}.",
+            self.steps,
+            in_words(count * self.actual_seconds),
+            percent(self.even_seconds),
+            parts.join(", ")
+        ))
     }
 
     /// What is slow and why: first how long a step takes, then a sentence for each cause, the largest first.
@@ -337,6 +408,16 @@ fn link(from: &SlowLink) -> LinkView {
         cost_seconds: seconds(from.cost_ns),
         slow_steps: from.slow,
         steps: from.observed,
+    }
+}
+
+fn wait(from: &RankWait) -> WaitView {
+    WaitView {
+        rank: from.rank,
+        node: from.node.clone(),
+        awaited: from.awaited,
+        awaited_node: from.awaited_node.clone(),
+        seconds: seconds(from.time_ns),
     }
 }
 

@@ -27,6 +27,7 @@ Examples:
   telltale cluster nodes --watch
   telltale cluster explain              the newest incident, with the latencies as a map
   telltale cluster report               training steps: slow ranks, links, stages, data
+  telltale cluster report --page r.html   the same as a page in one file
   telltale cluster drain node-7
   telltale cluster restart --wait 60    until it runs again
   telltale cluster status --coordinator a:9440,b:9440 --authority ca.pem --json";
@@ -81,7 +82,7 @@ pub(crate) enum ClusterCommand {
     /// Tell all that is known of an incident: signs, verdicts, figures, and the latencies as a map
     Explain(ExplainArguments),
     /// Report how long the job's training steps take, where the time goes and by whom; also of a finished job
-    Report(WatchArguments),
+    Report(ReportArguments),
     /// Restart the job, with the same nodes where they are there; also a job that is over
     Restart(RestartArguments),
     /// Take a node out as soon as a spare can take its slot
@@ -100,6 +101,15 @@ pub(crate) struct WatchArguments {
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = seconds)]
     pub(crate) watch: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    #[command(flatten)]
+    pub(crate) again: WatchArguments,
+    /// Write it as a page in one file, for a browser
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    pub(crate) page: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

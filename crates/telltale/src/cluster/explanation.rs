@@ -4,7 +4,7 @@ use telltale_cluster::view::{ExplanationView, IncidentView, duration};
 use telltale_schema::text::printable;
 use telltale_smi::{Style, Tone, paragraph};
 
-use super::{heat, lists};
+use super::{heat, lists, report};
 
 /// Signs that are listed; those in between are counted.
 const MAX_SIGNS: usize = 20;
@@ -44,6 +44,10 @@ pub(super) fn text(explanation: &ExplanationView, style: &Style) -> String {
     match &explanation.matrix {
         Some(matrix) => text.push_str(&heat::map(matrix, style)),
         None => text.push_str(&paragraph(NO_MAP, 0, style)),
+    }
+    if let Some(steps) = &explanation.steps {
+        text.push_str(&format!("\n{}\n", Tone::Heading.paint("Training steps now", style)));
+        text.push_str(&report::summary(steps, style));
     }
     text
 }

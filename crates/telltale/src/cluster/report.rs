@@ -5,12 +5,13 @@ use telltale_schema::text::printable;
 use telltale_smi::{Cell, Column, Style, Table, Tone, paragraph};
 
 /// What is said where there is nothing to show.
-const NONE: &str = "No training steps are known yet. They are reported by the Python module (`telltale agent \
+pub(super) const NONE: &str = "No training steps are known yet. They are reported by the Python module (`telltale agent \
                     --shim`, docs/cluster-clients.md) or by records with `step`, and shown after ten steps, or \
                     two of 100 operations a rank.";
 /// Columns of the line of step times.
 const TIMES: usize = 64;
-const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Waits that are listed; the page has more.
+const MAX_WAITS: usize = 10;
 
 /// All that is known of a job's steps.
 pub(super) fn text(steps: &JobStepsView, style: &Style) -> String {
@@ -18,14 +19,16 @@ pub(super) fn text(steps: &JobStepsView, style: &Style) -> String {
         return paragraph(NONE, 0, style);
     };
     let mut text = summary(steps, style);
-    text.push_str(&times(steps, style));
     text.push('\n');
     text.push_str(&Tone::Heading.paint("Where the time goes, of one step", style));
     text.push('\n');
     text.push_str(&shares(latest, all).render(style));
-    for (heading, table) in
-        [("Slow ranks", ranks(latest)), ("Slow links", links(latest)), ("Stages", stages(latest))]
-    {
+    for (heading, table) in [
+        ("Slow ranks", ranks(latest)),
+        ("Slow links", links(latest)),
+        ("Stages", stages(latest)),
+        ("Who waits for whom, of one step", waits(steps)),
+    ] {
         if let Some(table) = table {
             text.push_str(&format!("\n{}\n", Tone::Heading.paint(heading, style)));
             text.push_str(&table.render(style));
@@ -39,24 +42,14 @@ pub(super) fn text(steps: &JobStepsView, style: &Style) -> String {
     text
 }
 
-/// What is slow and why, in sentences.
+/// What is slow and why, in sentences, and how long the latest steps took.
 pub(super) fn summary(steps: &JobStepsView, style: &Style) -> String {
-    steps.text.iter().map(|one| paragraph(&printable(one), 0, style)).collect()
-}
-
-/// The times of the latest steps as a line of blocks, from nothing to the longest.
-fn times(steps: &JobStepsView, style: &Style) -> String {
-    let shown = &steps.times[steps.times.len().saturating_sub(TIMES)..];
-    let longest = shown.iter().map(|one| one.seconds).fold(0.0, f64::max);
-    let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return String::new() };
-    let block = |seconds: f64| {
-        let part = if longest > 0.0 { seconds / longest } else { 0.0 };
-        BLOCKS[((part * 8.0).ceil() as usize).clamp(1, 8) - 1]
-    };
-    let line: String = shown.iter().map(|one| block(one.seconds)).collect();
-    let most = duration((longest * 1e9) as u64);
-    let text = format!("  {line}  steps {} to {}, the longest {most}", first.step, last.step);
-    format!("\n{}\n", Tone::Faint.paint(&text, style))
+    let mut text: String =
+        steps.text.iter().map(|one| paragraph(&printable(one), 0, style)).collect();
+    if let Some(times) = steps.times_in_blocks(TIMES) {
+        text.push_str(&format!("\n{}\n", Tone::Faint.paint(&format!("  {times}"), style)));
+    }
+    text
 }
 
 fn shares(latest: &AnalysisView, all: &AnalysisView) -> Table {
@@ -170,6 +163,26 @@ fn stages(latest: &AnalysisView) -> Option<Table> {
         ]);
     }
     (!latest.stages.is_empty()).then_some(table)
+}
+
+fn waits(steps: &JobStepsView) -> Option<Table> {
+    let mut table = Table::new(vec![
+        Column::right("RANK", 0),
+        Column::left("NODE", 1),
+        Column::right("FOR", 0),
+        Column::left("NODE", 1),
+        Column::right("WAITS", 0),
+    ]);
+    for one in steps.waits.iter().take(MAX_WAITS) {
+        table.push(vec![
+            Cell::new(one.rank.to_string()),
+            Cell::new(printable(&one.node)),
+            Cell::new(one.awaited.to_string()),
+            Cell::new(printable(&one.awaited_node)),
+            Cell::new(seconds(one.seconds)),
+        ]);
+    }
+    (!steps.waits.is_empty()).then_some(table)
 }
 
 /// Seconds with the unit that fits; below 0 what replays differ by is chance.

@@ -11,12 +11,16 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use telltale_cluster::operator::Operator;
 use telltale_cluster::reach::{Access, CoordinatorAddress};
-use telltale_cluster::view::{ExplanationView, MatrixView, NodeView, StatusView, age};
+use telltale_cluster::view::{
+    ExplanationView, JobStepsView, MatrixView, NodeView, StatusView, age,
+};
 use telltale_schema::calendar;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::text::with_causes;
 use telltale_smi::screen::{Agent, Job, JobNode, Latency, Matrix, Told};
-use telltale_wire::cluster::message::{GetIncidentResponse, GetStatusResponse, ListNodesResponse};
+use telltale_wire::cluster::message::{
+    GetIncidentResponse, GetStatusResponse, GetStepsResponse, ListNodesResponse,
+};
 
 use super::Wake;
 use crate::agent;
@@ -32,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MAX_AGENTS: usize = 16;
 const MAX_ENTRIES: usize = 4096;
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
+/// Steps whose times are shown.
+const STEP_COLUMNS: usize = 48;
 /// Nodes of a matrix that are shown, as many as a wide window has columns.
 const MAX_MATRIX_NODES: usize = 256;
 
@@ -95,7 +101,8 @@ fn operator(arguments: &ScreenArguments) -> Result<Option<Operator>, Failure> {
 }
 
 /// What a coordinator says.
-type Answers = (GetStatusResponse, ListNodesResponse, Option<GetIncidentResponse>);
+type Answers =
+    (GetStatusResponse, ListNodesResponse, Option<GetIncidentResponse>, Option<GetStepsResponse>);
 
 async fn ask(operator: &Operator) -> Result<Job, String> {
     let answers: Result<Answers, _> = operator
@@ -103,17 +110,25 @@ async fn ask(operator: &Operator) -> Result<Job, String> {
             let (status, nodes) = (client.status().await?, client.nodes().await?);
             // There may be no incident yet, which is an error of that call alone.
             let newest = client.incident(None).await.ok();
-            Ok((status, nodes, newest))
+            // An older coordinator knows of no steps.
+            let steps = client.steps().await.ok();
+            Ok((status, nodes, newest, steps))
         })
         .await;
-    let (status, nodes, newest) = answers.map_err(|error| with_causes(&error))?;
+    let (status, nodes, newest, steps) = answers.map_err(|error| with_causes(&error))?;
     let open = newest.as_ref().and_then(|found| found.incident.as_ref());
     let status = StatusView::from(&status).with_incident(open);
     let nodes: Vec<NodeView> = nodes.nodes.iter().map(NodeView::from).collect();
-    Ok(job(&status, &nodes, newest.as_ref().map(ExplanationView::from)))
+    let newest = newest.as_ref().map(ExplanationView::from);
+    Ok(job(&status, &nodes, newest, steps.as_ref().map(JobStepsView::from)))
 }
 
-fn job(status: &StatusView, nodes: &[NodeView], newest: Option<ExplanationView>) -> Job {
+fn job(
+    status: &StatusView,
+    nodes: &[NodeView],
+    newest: Option<ExplanationView>,
+    steps: Option<JobStepsView>,
+) -> Job {
     let heading = format!(
         "Job {}: {}; epoch {}, mode {}",
         status.job,
@@ -136,6 +151,10 @@ fn job(status: &StatusView, nodes: &[NodeView], newest: Option<ExplanationView>)
     )];
     if let Some(trouble) = &status.store_trouble {
         facts.push(("store", trouble.clone()));
+    }
+    if let Some(steps) = steps {
+        facts.extend(steps.times_in_blocks(STEP_COLUMNS).map(|times| ("steps", times)));
+        facts.extend(steps.text.into_iter().map(|sentence| ("", sentence)));
     }
     facts.push((
         "incident",

@@ -67,7 +67,18 @@ impl Scene {
 
     /// Has nodes with these names attend.
     fn attend(&mut self, names: &[&str]) {
-        self.nodes = Some(Nodes::attend(&self.grpc, TOKEN, names));
+        self.nodes = Some(Nodes::attend(&self.grpc, TOKEN, names, false));
+    }
+
+    /// Three nodes that train, of which one is slow, and its name.
+    fn attend_and_train(&mut self) -> String {
+        let names = ["node-a", "node-b", "node-c"];
+        self.nodes = Some(Nodes::attend(&self.grpc, TOKEN, &names, true));
+        self.until_it_runs();
+        wait_until("steps to be analysed", PATIENCE, || {
+            self.json(&["report"])["latest"].is_object()
+        });
+        self.holder(nodes::SLOW_RANK)
     }
 
     /// Runs `telltale cluster`.
@@ -166,6 +177,70 @@ fn the_full_screen_view_shows_the_job_its_nodes_and_what_became_of_one() {
     });
     view.type_in(b"q");
     shows(&view, "ended with 0");
+}
+
+#[test]
+fn a_slow_rank_is_told_by_report_explain_and_the_full_screen_view() {
+    let mut scene = Scene::new();
+    let slow = scene.attend_and_train();
+    let sentence =
+        format!("Rank 1 on {slow} computes 2.50 times as long as ranks that do the same");
+    let report = scene.cluster(&["report"]);
+    for words in [&sentence, "A step takes 51.0 ms", "█", "of which 41 % were useful", "WAITS"] {
+        assert!(report.out.contains(words), "{words}: {report:?}");
+    }
+    // Both others wait 30 ms for the slow one.
+    let waits = scene.json(&["report"])["waits"].take();
+    let waits: Vec<(u64, u64, f64)> = waits
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| {
+            let number = |field: &str| one[field].as_u64().unwrap();
+            (number("rank"), number("awaited"), one["seconds"].as_f64().unwrap())
+        })
+        .collect();
+    assert_eq!(waits, [(0, 1, 0.03), (2, 1, 0.03)]);
+    wait_until("an incident that explains it", PATIENCE, || {
+        let told = scene.cluster(&["explain"]);
+        told.out.contains("Training steps now") && told.out.contains(&sentence)
+    });
+    assert!(scene.json(&["explain"])["steps"]["text"][1].as_str().unwrap().starts_with(&sentence));
+    let line = format!(
+        "env LC_ALL=C.UTF-8 XDG_CONFIG_HOME={0}/c {1} top --root {0} --coordinator {2} \
+         --coordinator-token-file {0}/token",
+        scene.place.path().display(),
+        env!("CARGO_BIN_EXE_telltale"),
+        scene.grpc
+    );
+    let test = "a_slow_rank_is_told_by_report_explain_and_the_full_screen_view";
+    let Some(mut view) = Terminal::start(test, (120, 40), &line, &scene.place) else { return };
+    wait_until("the view", PATIENCE, || view.text().contains("Cluster"));
+    view.type_in(b"5");
+    wait_until("the sentence", PATIENCE, || {
+        view.type_in(b"\x0c");
+        // Spaces are moves of the cursor there.
+        ["2.50", "useful;", "██"].iter().all(|word| view.text().contains(word))
+    });
+    view.type_in(b"q");
+}
+
+#[test]
+fn a_page_in_one_file_replaces_the_old_one_or_leaves_it() {
+    let mut scene = Scene::new();
+    let page = scene.place.join("report.html");
+    let name = page.to_str().unwrap().to_owned();
+    // Nothing is known yet: nothing is written.
+    scene.cluster(&["report", "--page", &name]).complains(2, &["No training steps are known yet"]);
+    assert!(!page.exists());
+    scene.attend_and_train();
+    fs::write(&page, "old").unwrap();
+    let written = scene.cluster(&["report", "--page", &name]);
+    assert_eq!(written.status, Some(0), "{written:?}");
+    assert!(fs::read_to_string(&page).unwrap().contains("computes 2.50 times"));
+    let nowhere = scene.place.join("no/where.html");
+    let nowhere = scene.cluster(&["report", "--page", nowhere.to_str().unwrap()]);
+    nowhere.complains(2, &["cannot write the page to", "--page names a file"]);
 }
 
 #[test]

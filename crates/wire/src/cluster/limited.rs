@@ -194,18 +194,18 @@ pub(super) const STEPS_ANSWER: &[FieldLimit] = &[
     once(1, "analyses", ANALYSIS),
     once(2, "analyses", ANALYSIS),
     many(3, "times of steps", MAX_STEP_TIMES, &[]),
+    many(5, "waits", MAX_SLOW, ENDS),
 ];
 
 const ANALYSIS: &[FieldLimit] = &[
     many(12, "stages", MAX_SLOW, STAGE),
     many(13, "slow ranks", MAX_SLOW, &[text(2, "node name", MAX_NODE_BYTES)]),
-    many(
-        14,
-        "slow links",
-        MAX_SLOW,
-        &[text(2, "node name", MAX_NODE_BYTES), text(4, "node name", MAX_NODE_BYTES)],
-    ),
+    many(14, "slow links", MAX_SLOW, ENDS),
 ];
+
+/// Names of two nodes.
+const ENDS: &[FieldLimit] =
+    &[text(2, "node name", MAX_NODE_BYTES), text(4, "node name", MAX_NODE_BYTES)];
 
 const STAGE: &[FieldLimit] = &[
     many(3, "kinds of computations", MAX_SPAN_NAMES, &[text(1, "name", MAX_NAME_BYTES)]),

@@ -1109,6 +1109,28 @@ pub struct GetStepsResponse {
     /// Steps that were left out, since operations were missing or made no sense.
     #[prost(uint64, tag = "4")]
     pub left_out: u64,
+    /// Who waits for whom in the latest steps, the longest first. At most 256.
+    #[prost(message, repeated, tag = "5")]
+    pub waits: ::prost::alloc::vec::Vec<RankWait>,
+}
+/// How long a rank waits for another one: from when it began a communication until the other one did, the last to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RankWait {
+    /// Which waits.
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// Its node.
+    #[prost(string, tag = "2")]
+    pub node: ::prost::alloc::string::String,
+    /// For which.
+    #[prost(uint32, tag = "3")]
+    pub awaited: u32,
+    /// Its node.
+    #[prost(string, tag = "4")]
+    pub awaited_node: ::prost::alloc::string::String,
+    /// How long in one step, on the average.
+    #[prost(uint64, tag = "5")]
+    pub time_ns: u64,
 }
 /// How long one step took.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6,6 +6,7 @@ use telltale_steps::attribution::Attribution;
 use telltale_steps::{Kinds, Processors, Roles, Step, Typical, what_if};
 
 use crate::detection::members::Members;
+use crate::detection::steps::waits::RankWait;
 use crate::node::NodeName;
 use crate::rank::Rank;
 
@@ -21,6 +22,8 @@ const MAX_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
 pub struct StepsView {
     /// The latest steps.
     pub latest: Analysis,
+    /// Who waits for whom in these, the longest first.
+    pub waits: Vec<RankWait>,
     /// All that were analysed.
     pub all: Analysis,
     /// How long single steps took, the oldest first: the latest 4,096.
@@ -305,9 +308,10 @@ impl Summary {
         }
     }
 
-    pub(super) fn view(&self, latest: Analysis) -> StepsView {
+    pub(super) fn view(&self, latest: Analysis, waits: Vec<RankWait>) -> StepsView {
         StepsView {
             latest,
+            waits,
             all: self.all.clone(),
             times: self.times.iter().copied().collect(),
             left_out: self.left_out,

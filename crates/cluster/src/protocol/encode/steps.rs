@@ -2,7 +2,7 @@
 
 use telltale_wire::cluster::message;
 
-use crate::detection::steps::{Analysis, StepsView};
+use crate::detection::steps::{Analysis, RankWait, StepsView};
 use crate::node::NodeName;
 
 /// All that is known of a job's steps.
@@ -14,6 +14,17 @@ pub(crate) fn steps(from: &StepsView) -> message::GetStepsResponse {
         all: Some(analysis(&from.all)),
         times: times.collect(),
         left_out: from.left_out,
+        waits: from.waits.iter().map(wait).collect(),
+    }
+}
+
+fn wait(from: &RankWait) -> message::RankWait {
+    message::RankWait {
+        rank: from.rank.0,
+        node: name(from.node.as_ref()),
+        awaited: from.awaited.0,
+        awaited_node: name(from.awaited_node.as_ref()),
+        time_ns: unsigned(from.ns),
     }
 }
 

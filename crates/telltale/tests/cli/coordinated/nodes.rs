@@ -6,12 +6,20 @@ use std::time::Duration;
 use telltale_wire::cluster::Client;
 use telltale_wire::cluster::message::{
     AcknowledgedStep, Acknowledgement, Activity, ActivityKind, DeviceHealth, EdgeWindow,
-    NodeMessage, Registration, Report, TransferDirection, Vitals, Window, Worker, WorkerEnd,
-    WorkerState, coordinator_message::Order, node_message::Body, worker_end::Kind,
+    NodeMessage, OperationKind, Operations, Registration, Report, TransferDirection, Vitals,
+    Window, Worker, WorkerEnd, WorkerState, coordinator_message::Order, node_message::Body,
+    worker_end::Kind,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+
+/// How long the rank that is slow computes in each step, how long others do, and what they do together then.
+const SLOW_US: u64 = 50_000;
+const QUICK_US: u64 = 20_000;
+const TOGETHER_US: u64 = 1_000;
+/// The rank that is slow, where ranks train.
+pub(super) const SLOW_RANK: u32 = 1;
 
 /// The nodes, on threads of their own.
 pub(super) struct Nodes {
@@ -20,7 +28,8 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn attend(coordinator: &str, token: &str, names: &[&str]) -> Self {
+    /// They train if `trains`: each reports a training step at a time.
+    pub(super) fn attend(coordinator: &str, token: &str, names: &[&str], trains: bool) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -35,6 +44,7 @@ impl Nodes {
                 token.to_owned(),
                 (*name).to_owned(),
                 killed,
+                trains,
             ));
         }
         Self { kills, _runtime: runtime }
@@ -54,14 +64,23 @@ struct Node {
     /// Its rank while it runs one, and how many there are.
     runs: Option<(u32, u32)>,
     killed: bool,
+    trains: bool,
+    step: u64,
     to: mpsc::Sender<NodeMessage>,
 }
 
-async fn attend(address: String, token: String, name: String, mut kill: mpsc::Receiver<()>) {
+async fn attend(
+    address: String,
+    token: String,
+    name: String,
+    mut kill: mpsc::Receiver<()>,
+    trains: bool,
+) {
     let channel = tonic_channel(address).await;
     let mut client = Client::new(channel).with_token(&token).unwrap();
     let (to, from) = mpsc::channel(64);
-    let mut node = Node { name, sequence: 0, epoch: 0, runs: None, killed: false, to };
+    let (sequence, epoch, step) = (0, 0, 0);
+    let mut node = Node { name, sequence, epoch, runs: None, killed: false, trains, step, to };
     let address = "127.0.0.1".to_owned();
     let activity = Some(node.activity());
     let registration = Registration { address, workers: 1, activity, ..Registration::default() };
@@ -140,8 +159,32 @@ impl Node {
             report.workers.push(Worker { rank, state: state.into(), end, age_ns: 0 });
             report.edges =
                 (0..world).filter(|peer| *peer != rank).map(|peer| edge(rank, peer)).collect();
+            if self.trains {
+                report.operations = Some(one_step(rank, world, self.step));
+                self.step += 1;
+            }
         }
         self.tell(Body::Report(report)).await;
+    }
+}
+
+/// What a rank does in a step: it computes, then all meet.
+fn one_step(rank: u32, world: u32, step: u64) -> Operations {
+    let own_us = if rank == SLOW_RANK { SLOW_US } else { QUICK_US };
+    let start_us = i64::try_from(step * (SLOW_US + TOGETHER_US)).unwrap();
+    let kinds = [OperationKind::Compute, OperationKind::AllReduce, OperationKind::StepEnd];
+    Operations {
+        names: vec!["forward".to_owned()],
+        groups: vec![7],
+        ranks: vec![rank; 3],
+        steps: vec![i64::try_from(step).unwrap(), 0, 0],
+        kinds: kinds.map(i32::from).to_vec(),
+        subjects: vec![0, world, 0],
+        group_places: vec![0; 3],
+        size_buckets: vec![0, 20, 0],
+        starts_us: vec![start_us, i64::try_from(own_us).unwrap(), 0],
+        durations_us: vec![own_us, SLOW_US + TOGETHER_US - own_us, 0],
+        before: Some(3 * step),
     }
 }
 

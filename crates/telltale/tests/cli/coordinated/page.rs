@@ -1,5 +1,8 @@
 //! The coordinator's page in a browser.
 
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
 
 use super::{Scene, TOKEN};
@@ -159,4 +162,65 @@ fn the_matrix_can_be_read_without_colours_and_by_whoever_sees_few() {
         assert!(steps.iter().all(|(_, contrast)| *contrast >= 4.5), "{scheme}: {steps:?}");
         assert!(steps.is_sorted_by(|one, next| one.0 < next.0), "{scheme}: {steps:?}");
     }
+}
+
+/// What is shown of the steps.
+const STEPS: &str = "document.getElementById('steps').innerText";
+/// Texts of the drawings that are outside of them.
+const OUTSIDE: &str = "[...document.querySelectorAll('svg text')].filter((one) => {
+    const [own, all] = [one.getBoundingClientRect(), one.closest('svg').getBoundingClientRect()];
+    return own.left < all.left || own.right > all.right || own.top < all.top || own.bottom > all.bottom;
+}).map((one) => one.textContent)";
+
+/// Where a browser finds a page, and nothing else.
+fn served(page: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n";
+            let _ = stream.write_all(format!("{head}{page}").as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn training_steps_are_shown_by_the_page_and_by_a_file_without_a_coordinator() {
+    let Some(mut browser) = Browser::start("cli::coordinated::steps") else { return };
+    let mut scene = Scene::with(false);
+    let slow = scene.attend_and_train();
+    let file = scene.place.join("report.html");
+    let written = scene.cluster(&["report", "--page", file.to_str().unwrap()]);
+    assert_eq!(written.status, Some(0), "{written:?}");
+    let pictures = std::env::var_os("TELLTALE_PAGE_PICTURES").map(PathBuf::from);
+    let addresses =
+        [(scene.http.clone(), "page"), (served(fs::read_to_string(file).unwrap()), "file")];
+    for (address, name) in addresses {
+        browser.requests.clear();
+        browser.open(&address);
+        browser.until("document.querySelector('#steps polyline') !== null");
+        let shown = browser.text(STEPS);
+        for words in [
+            &format!("Rank 1 on {slow} computes 2.50 times as long as ranks that do the same work"),
+            "Where the time goes, of one step",
+            "Slow ranks",
+            "Who waits for whom",
+            // 30 ms of 51.
+            "59%",
+        ] {
+            assert!(shown.contains(words), "{name}: {words}: {shown}");
+        }
+        for (width, height, phone) in [(1280, 1400, false), (400, 1600, true)] {
+            browser.window(width, height, phone);
+            browser.picture(pictures.as_deref(), &format!("steps-{name}-{width}"));
+            assert_eq!(browser.value(CUT), serde_json::json!([]), "{name} at {width}");
+            assert_eq!(browser.value(OUTSIDE), serde_json::json!([]), "{name} at {width}");
+        }
+        // The file needs nothing else.
+        assert!(name == "page" || browser.requests == [address], "{:?}", browser.requests);
+    }
+    assert_eq!(browser.complaints, Vec::<String>::new());
 }

@@ -3,6 +3,7 @@
 
 import { TokenNeeded, access, ask, askForToken } from "./access.js";
 import { showIncident } from "./incident.js";
+import { showSteps } from "./steps.js";
 import { age, bytes, duration, element, moment, table } from "./tables.js";
 
 // Milliseconds from one look to the next.
@@ -99,13 +100,14 @@ async function look() {
   turn += 1;
   const mine = turn;
   try {
-    const [job, nodes, incidents] = await Promise.all([ask("status"), ask("nodes"), ask("incidents")]);
+    const [job, steps, nodes, incidents] = await Promise.all(["status", "steps", "nodes", "incidents"].map(ask));
     const shown = chosen ?? incidents[0]?.id;
     const told = shown ? await ask(`incidents/${encodeURIComponent(shown)}`).catch(() => undefined) : undefined;
     // A later look was faster.
     if (mine !== turn) return;
     at("shown").hidden = false;
     showStatus(job);
+    showSteps(at("steps"), steps);
     keepingFocus(() => {
       table(at("nodes"), nodeColumns, nodes, "No node has registered.");
       table(at("incidents"), incidentColumns, incidents, "No incident is known.");
