@@ -5,145 +5,26 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
+use telltale_cluster_simulation::faults::steps::trace::Trace;
 use telltale_harness::wait_until;
 
 use crate::job::{Job, PATIENCE};
 
 const WORKER: [&str; 3] = ["bash", "-c", "until test -e $STATE/finish; do sleep 1; done"];
-/// What passes between stages and replicas; the traces do not say how much.
-const BYTES: u64 = 1 << 24;
-
 /// Steps that are posted together.
 const TOGETHER: usize = 8;
 
-/// One operation of a trace.
-struct Line {
-    step: u64,
-    stage: u64,
-    replica: u64,
-    kind: String,
-    start_us: i64,
-    duration_us: i64,
-}
-
-/// A job: its operations, how many stages and replicas it has, and how many ranks are on one node.
-struct Trace {
-    lines: Vec<Line>,
-    stages: u64,
-    replicas: u64,
-    workers: u64,
-}
-
-impl Trace {
-    fn read(name: &str, workers: u64) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steps/tests/data/stragglers");
-        let file = File::open(root.join(format!("{name}.csv.gz"))).expect("the trace is there");
-        let text = BufReader::new(GzDecoder::new(file)).lines().skip(1);
-        let lines: Vec<Line> = text.map(|line| Line::parse(&line.expect("it is text"))).collect();
-        let most = |of: fn(&Line) -> u64| lines.iter().map(of).max().expect("it has lines") + 1;
-        Self { stages: most(|one| one.stage), replicas: most(|one| one.replica), workers, lines }
-    }
-
-    fn ranks(&self) -> u64 {
-        self.stages * self.replicas
-    }
-
-    fn rank(&self, line: &Line) -> u64 {
-        line.replica * self.stages + line.stage
-    }
-
-    /// The operation as a client posts it.
-    fn record(&self, line: &Line, number: u64) -> Value {
-        let rank = self.rank(line);
-        let (stage, stages) = (line.stage, self.stages);
-        let (first, last) = (stage == 0, stage + 1 == stages);
-        // Each node has a clock of its own.
-        let start =
-            line.start_us + i64::try_from(rank / self.workers * 3_600_000_000).expect("some hours");
-        let mut record = json!({
-            "global_rank": rank, "step": number, "finished": true,
-            "startTime": start, "endTime": start + line.duration_us,
-        });
-        let mut add = |more: Value| {
-            let more = more.as_object().expect("an object").clone();
-            record.as_object_mut().expect("an object").extend(more);
-        };
-        let transfer = |kind: &str, peer: u64| {
-            let direction = if kind.ends_with("send") { "send" } else { "recv" };
-            json!({ "opType": direction, "remoteRank": peer, "bytes": BYTES,
-                    "context_rank": rank, "context_size": self.ranks() })
-        };
-        let collective = |name: &str, group: String, place: u64, size: u64| {
-            json!({ "opType": name, "group": group, "bytes": BYTES, "context_rank": place,
-                    "context_size": size })
-        };
-        match line.kind.as_str() {
-            kind @ ("forward-send" | "backward-recv") if !last => add(transfer(kind, rank + 1)),
-            kind @ ("forward-recv" | "backward-send") if !first => add(transfer(kind, rank - 1)),
-            "params-all-gather" => {
-                add(collective("all_gather", format!("dp{stage}"), line.replica, self.replicas));
-            }
-            "grads-reduce-scatter" => {
-                add(collective(
-                    "reduce_scatter",
-                    format!("dp{stage}"),
-                    line.replica,
-                    self.replicas,
-                ));
-            }
-            "embedding-grads-all-reduce" => {
-                let group = format!("embedding{}", line.replica);
-                add(collective("all_reduce", group, u64::from(last), 2));
-            }
-            "optimizer-clip-main-grad" => {
-                add(collective("all_reduce", String::new(), rank, self.ranks()))
-            }
-            kind => add(json!({ "opType": "compute", "name": kind })),
-        }
-        record
-    }
-
-    /// What each rank posts of the next `steps` steps, numbered from `first`.
-    fn posts(&self, first: u64, steps: u64) -> BTreeMap<u64, String> {
-        let mut posts: BTreeMap<u64, String> = BTreeMap::new();
-        let of_steps = self.lines.chunk_by(|one, next| one.step == next.step);
-        for (number, lines) in (0_u64..).zip(of_steps) {
-            if !(first..first + steps).contains(&number) {
-                continue;
-            }
-            for line in lines {
-                let post = posts.entry(self.rank(line)).or_default();
-                *post += &(self.record(line, number).to_string() + "\n");
-            }
-            for rank in 0..self.ranks() {
-                let end = json!({ "opType": "step", "global_rank": rank, "step": number });
-                *posts.entry(rank).or_default() += &(end.to_string() + "\n");
-            }
-        }
-        posts
-    }
-}
-
-impl Line {
-    fn parse(line: &str) -> Self {
-        let fields: Vec<&str> = line.split(',').collect();
-        let number = |place: usize| fields[place].parse::<i64>().expect("a number");
-        let whole = |place: usize| u64::try_from(number(place)).expect("it is not negative");
-        Self {
-            step: whole(0),
-            stage: whole(2),
-            replica: whole(3),
-            kind: fields[4].to_owned(),
-            start_us: number(7),
-            duration_us: number(8),
-        }
-    }
+/// The trace of this name, of whose ranks so many are on one node.
+fn trace(name: &str, workers: u32) -> Trace {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steps/tests/data/stragglers");
+    let file = File::open(root.join(format!("{name}.csv.gz"))).expect("the trace is there");
+    Trace::read(BufReader::new(GzDecoder::new(file)), workers).expect("it is a trace")
 }
 
 /// Posts lines to an agent's socket.
@@ -164,8 +45,8 @@ fn post(socket: &Path, body: &str) {
 
 /// A job whose ranks are those of a trace, and its nodes in the order of their ranks.
 fn start(trace: &Trace) -> (Job, Vec<String>) {
-    let [nodes, workers] = [trace.ranks() / trace.workers, trace.workers]
-        .map(|count| u32::try_from(count).expect("few ranks"));
+    let [nodes, workers] =
+        [trace.nodes(), trace.workers()].map(|count| u32::try_from(count).expect("few ranks"));
     let mut job = Job::unhurried(nodes, workers, &WORKER);
     let names: Vec<String> = (0..nodes).map(|node| format!("n{node:02}")).collect();
     names.iter().for_each(|name| job.add(name, &[]));
@@ -179,7 +60,7 @@ fn start(trace: &Trace) -> (Job, Vec<String>) {
             Some((rank, node["name"].as_str()?.to_owned()))
         });
         node_of = found.collect();
-        u64::try_from(node_of.len()) == Ok(trace.ranks() / trace.workers)
+        u64::try_from(node_of.len()) == Ok(trace.nodes())
     });
     (job, node_of.into_values().collect())
 }
@@ -189,9 +70,9 @@ fn replay(job: &Job, trace: &Trace, nodes: &[String], (first, steps): (u64, u64)
     // All ranks are about as far.
     for begin in (first..first + steps).step_by(TOGETHER) {
         let count = (first + steps - begin).min(TOGETHER as u64);
-        for (rank, body) in trace.posts(begin, count) {
-            let node = &nodes[usize::try_from(rank / trace.workers).expect("few ranks")];
-            post(&job.path(node).join("agent.sock"), &body);
+        for (rank, records) in trace.posts(begin, count) {
+            let node = &nodes[usize::try_from(rank / trace.workers()).expect("few ranks")];
+            post(&job.path(node).join("agent.sock"), &records.join("\n"));
         }
     }
     let mut report = Value::Null;
@@ -209,7 +90,7 @@ fn assert_near(what: &str, ours: &Value, published: f64, within: f64) {
 
 #[test]
 fn a_worker_that_was_slow_from_the_start_is_named_by_the_end_of_its_second_step() {
-    let trace = Trace::read("AR", 1);
+    let trace = trace("AR", 1);
     let (job, nodes) = start(&trace);
     let report = replay(&job, &trace, &nodes, (0, 2));
     let slow = &report["latest"]["ranks"];
@@ -231,7 +112,7 @@ fn a_worker_that_was_slow_from_the_start_is_named_by_the_end_of_its_second_step(
 
 #[test]
 fn a_stage_with_more_to_do_is_reported_and_nobody_is_at_fault() {
-    let trace = Trace::read("ST", 1);
+    let trace = trace("ST", 1);
     let (job, nodes) = start(&trace);
     let report = replay(&job, &trace, &nodes, (0, 32));
     let (latest, all) = (&report["latest"], &report["all"]);
@@ -247,7 +128,7 @@ fn a_stage_with_more_to_do_is_reported_and_nobody_is_at_fault() {
 
 #[test]
 fn a_job_whose_data_vary_has_nobody_at_fault() {
-    let trace = Trace::read("SE", 8);
+    let trace = trace("SE", 8);
     let (job, nodes) = start(&trace);
     let report = replay(&job, &trace, &nodes, (0, 43));
     assert_near("S", &report["all"]["slowdown"], 1.537, 0.01);

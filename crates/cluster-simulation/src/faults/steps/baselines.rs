@@ -75,10 +75,10 @@ fn add<Key: Ord>(sums: &mut BTreeMap<Key, (f64, f64)>, key: Key, us: f64) {
     *count += 1.0;
 }
 
+/// Of an even number the mean of the two in the middle.
 fn median(mut values: Vec<f64>) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
+    values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
-    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
+    let upper = *values.get(middle)?;
+    Some(if values.len() % 2 == 1 { upper } else { f64::midpoint(values[middle - 1], upper) })
 }

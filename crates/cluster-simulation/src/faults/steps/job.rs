@@ -4,20 +4,15 @@
 //! operation, stalls, and hosts' clocks.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
 use std::time::Duration;
 
-use telltale_cluster::epoch::Epoch;
-use telltale_cluster::group::GroupId;
-use telltale_cluster::intake::entry::{Entry, Told};
 use telltale_cluster::intake::{Intake, Scope};
-use telltale_cluster::latency::record::{CollectiveRecord, Operation, Stage, Waited};
-use telltale_cluster::latency::{Collective, Direction};
-use telltale_cluster::observation::{Observation, Traffic, Withheld};
-use telltale_cluster::rank::Rank;
+use telltale_cluster::observation::{Observation, Traffic};
 
 use super::program::{Program, Shape};
+use super::record::{self, BYTES, COLLECTIVE_BYTES};
 use super::run::{Done, Times, What, run};
+use super::second::{EPOCH, Second, address};
 use crate::faults::machine::Fault;
 use crate::faults::week::Workload;
 use crate::random::Random;
@@ -35,10 +30,6 @@ const LINK_US: f64 = 8_000.0;
 const COLLECTIVE_US: f64 = 40_000.0;
 const LINK_SPREAD: [f64; 2] = [0.01, 0.1];
 const LINK_JITTER: [f64; 2] = [0.03, 0.15];
-/// Bytes of a transfer, and of what a rank sends to the next in a collective: links are as fast in both.
-const BYTES: u64 = 1 << 24;
-const COLLECTIVE_BYTES: u64 = 5 * BYTES;
-const EPOCH: Epoch = Epoch::new(1);
 
 /// What is drawn of a job, and what is not chance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -192,8 +183,8 @@ pub(in crate::faults) struct Steps {
     /// By how much each host's clock is ahead.
     ahead_us: Vec<f64>,
     intakes: Vec<Intake>,
-    /// Of each rank what it has not reported yet: when that ends, and the entry.
-    ahead: Vec<VecDeque<(f64, Entry)>>,
+    /// Of each rank what it has not posted yet: when that ends, and the record.
+    ahead: Vec<VecDeque<(f64, String)>>,
     /// Of each rank, in the order in which it ended.
     sent: Vec<VecDeque<Sent>>,
     reported_us: Vec<f64>,
@@ -249,12 +240,11 @@ impl Steps {
             if to != one.rank {
                 self.sent[rank].push_back(Sent { to, end_us: one.end_us, bytes, busy_us });
             }
-            let told = self.entry(one);
-            self.ahead[rank].push_back((one.end_us, Entry { epoch: None, told }));
+            let record = record::of_done(one, &self.program, self.number, self.ahead_us[rank]);
+            self.ahead[rank].push_back((one.end_us, record));
         }
         for (rank, end_us) in (0..).zip(&self.clocks) {
-            let told = Told::StepEnded { rank: Rank(rank), step: self.number };
-            self.ahead[rank as usize].push_back((*end_us, Entry { epoch: None, told }));
+            self.ahead[rank as usize].push_back((*end_us, record::of_end(rank, self.number)));
         }
         if self.keeps_all {
             self.all.extend(done);
@@ -262,63 +252,15 @@ impl Steps {
         self.number += 1;
     }
 
-    fn entry(&self, one: &Done) -> Told {
-        let host = self.ahead_us[one.rank as usize];
-        let [start_us, end_us] = [one.start_us, one.end_us].map(|at| (at + host) as i64);
-        let (rank, step) = (Rank(one.rank), self.number);
-        let world = self.program.actions.len() as u32;
-        let (operation, group, context) = match one.what {
-            What::Compute(name) => {
-                return Told::Computed { rank, step, name: name.into(), start_us, end_us };
-            }
-            What::Sent { to, .. } => (
-                Operation::Transfer { direction: Direction::Send, remote_rank: to, bytes: BYTES },
-                1,
-                (one.rank, world),
-            ),
-            What::Received { from } => {
-                let direction = Direction::Receive;
-                (
-                    Operation::Transfer { direction, remote_rank: from, bytes: BYTES },
-                    1,
-                    (one.rank, world),
-                )
-            }
-            What::Collective(group) => {
-                let ranks = &self.program.groups[group];
-                let place = ranks.iter().position(|rank| *rank == one.rank).unwrap_or(0) as u32;
-                let operation = Operation::Collective {
-                    collective: Collective::AllReduce,
-                    size: COLLECTIVE_BYTES,
-                };
-                (operation, 2 + group as u64, (place, ranks.len() as u32))
-            }
-        };
-        Told::Operation(CollectiveRecord {
-            operation,
-            group: Some(GroupId::new(group)),
-            context_rank: context.0,
-            global_rank: None,
-            context_size: context.1,
-            stage: Stage::Ended { start_us, end_us },
-            sequence: None,
-            step: Some(step),
-            waited: Waited::default(),
-        })
-    }
-
-    /// The members of each group, which a client tells once.
-    fn groups(&self) -> Vec<Entry> {
-        let all: Vec<u32> = (0..self.program.actions.len() as u32).collect();
-        let groups = std::iter::once(&all).chain(&self.program.groups);
-        let entry = |(number, members): (u64, &Vec<u32>)| Entry {
-            epoch: None,
-            told: Told::Group {
-                group: GroupId::new(number),
-                members: members.iter().copied().map(Rank).collect(),
-            },
-        };
-        (1..).zip(groups).map(entry).collect()
+    /// What a rank's node has heard and seen since it was last asked.
+    pub(super) fn second(&mut self, rank: u32) -> Second {
+        let place = rank as usize;
+        let mut records = Vec::new();
+        while self.ahead[place].front().is_some_and(|(end_us, _)| *end_us <= self.now_us) {
+            records.extend(self.ahead[place].pop_front().map(|(_, record)| record));
+        }
+        let sent_us = Some((self.now_us + self.ahead_us[place]) as i64);
+        Second { records, sent_us, withheld: Some(0.0), traffic: self.traffic(place) }
     }
 
     fn traffic(&mut self, rank: usize) -> Vec<Traffic> {
@@ -330,7 +272,6 @@ impl Steps {
             *busy_us += sent.busy_us;
             self.sent[rank].pop_front();
         }
-        let address = |rank: u32| IpAddr::from([10, 0, (rank >> 8) as u8, rank as u8]);
         let all = sums.into_iter().map(|(to, (bytes, busy_us))| Traffic {
             local: address(rank as u32),
             remote: address(to),
@@ -348,10 +289,13 @@ impl Workload for Steps {
         let world_size = self.program.actions.len() as u32;
         for (rank, intake) in (0..).zip(&self.intakes) {
             intake.begin(Scope { epoch: EPOCH, world_size, ranks: rank..rank + 1 });
-            intake.take(self.groups());
         }
+        let now_us = self.now_us;
+        let groups = record::of_groups(&self.program);
         self.clocks.fill(self.now_us);
-        self.ahead.iter_mut().for_each(VecDeque::clear);
+        for ahead in &mut self.ahead {
+            *ahead = groups.iter().map(|record| (now_us, record.clone())).collect();
+        }
         self.sent.iter_mut().for_each(VecDeque::clear);
         self.number = 0;
     }
@@ -368,17 +312,7 @@ impl Workload for Steps {
     }
 
     fn report(&mut self, rank: u32) -> Observation {
-        let place = rank as usize;
-        let mut entries = Vec::new();
-        while self.ahead[place].front().is_some_and(|(end_us, _)| *end_us <= self.now_us) {
-            entries.extend(self.ahead[place].pop_front().map(|(_, entry)| entry));
-        }
-        let intake = &self.intakes[place];
-        intake.take(entries);
-        let mut observation = intake.observe(EPOCH, &[]).unwrap_or_default();
-        observation.sent_us = Some((self.now_us + self.ahead_us[place]) as i64);
-        observation.withheld = vec![Withheld::of(Rank(rank), 0.0)];
-        observation.traffic = self.traffic(place);
-        observation
+        let second = self.second(rank);
+        second.observe(rank..rank + 1, &self.intakes[rank as usize])
     }
 }
