@@ -6,10 +6,17 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use prost::Message as _;
 use telltale_cluster::detection::{Detector, Settings};
+use telltale_cluster::epoch::Epoch;
+use telltale_cluster::lookout::{Lookout, Work, observed};
+use telltale_cluster::message::{Activity, FromNode, FromNodeBody, Report};
+use telltale_cluster::node::Incarnation;
+use telltale_cluster::protocol::{decode, encode};
 use telltale_cluster::time::Moment;
 use telltale_cluster::verdict::Suspects;
 use telltale_cluster_simulation::faults::machine::{Fault, Machine, Noise, Topology, name, ranks};
+use telltale_cluster_simulation::faults::steps::{Load, Shape};
 use telltale_harness::long;
 
 /// Windows before the faults, more than are learned from, and with them.
@@ -53,6 +60,73 @@ fn a_slow_node_and_a_slow_link_are_found_among_thousands() {
         grown_bytes / u64::from(nodes)
     );
     let named: Vec<_> = found.into_iter().map(|verdict| verdict.suspects).collect();
+    let expected: Vec<_> = faults.iter().map(|(fault, _)| Suspects::One(fault.suspect())).collect();
+    assert_eq!(named, expected);
+}
+
+/// Seconds that the job of training steps is watched.
+const SECONDS: u32 = 40;
+
+#[test]
+fn a_slow_rank_and_a_slow_link_are_found_among_a_thousand_that_report_training_steps() {
+    let shape = Shape::Pipeline(8, if long() { 125 } else { 25 });
+    let faults = [(Fault::Node(17), 1.5), (Fault::OneWay(34, 35), 12.0)];
+    let mut load = Load::new(shape, &faults, 3);
+    let ranks_of_job = ranks(shape.ranks());
+    let mut lookout = Lookout::new(Settings::default());
+    let epoch = Epoch::new(1);
+    let mut now = Moment::default();
+    lookout.take(&Work::Ranks { now, epoch, map: Box::new(ranks_of_job) });
+    let names: Vec<_> = (0..shape.ranks()).map(name).collect();
+    let (mut decoding, mut detecting) = (Duration::ZERO, Duration::ZERO);
+    let (mut longest, mut operations, mut bytes_sent) = (Duration::ZERO, 0, 0);
+    let mut verdicts = Vec::new();
+    for sequence in 1..=u64::from(SECONDS) {
+        now = now.after(Duration::from_secs(1));
+        let observations = load.second();
+        operations += observations.iter().map(|one| one.operations.list.len()).sum::<usize>();
+        let sent: Vec<Vec<u8>> = names
+            .iter()
+            .zip(observations)
+            .map(|(node, observation)| {
+                let activity = Activity::Committed(epoch);
+                let body = FromNodeBody::Report(Report { activity, observation });
+                let incarnation = Incarnation::new(1);
+                let message = FromNode { node: node.clone(), incarnation, sequence, body };
+                encode::node_message(&message, None).encode_to_vec()
+            })
+            .collect();
+        bytes_sent += sent.iter().map(Vec::len).sum::<usize>();
+        let start = Instant::now();
+        let decoded: Vec<_> = names
+            .iter()
+            .zip(&sent)
+            .map(|(node, bytes)| decode::node_message(bytes, Some(node)).expect("it was encoded"))
+            .collect();
+        decoding += start.elapsed();
+        let start = Instant::now();
+        for mut word in decoded {
+            if let Some(work) = observed(now, &mut word.message) {
+                lookout.take(&work);
+            }
+        }
+        let seen = lookout.take(&Work::Look { now, figures: false }).expect("it knows an epoch");
+        detecting += start.elapsed();
+        longest = longest.max(start.elapsed());
+        verdicts = seen.verdicts;
+    }
+    let part = |time: Duration| 100.0 * time.as_secs_f64() / f64::from(SECONDS);
+    println!(
+        "{} ranks, {:.0} records a second each in {} bytes: decoding {:.1} %, detection {:.1} % of a core, a look \
+         {longest:?} at most, {} bytes resident",
+        shape.ranks(),
+        operations as f64 / f64::from(SECONDS) / f64::from(shape.ranks()),
+        bytes_sent / SECONDS as usize / names.len(),
+        part(decoding),
+        part(detecting),
+        resident_bytes()
+    );
+    let named: Vec<_> = verdicts.into_iter().map(|verdict| verdict.suspects).collect();
     let expected: Vec<_> = faults.iter().map(|(fault, _)| Suspects::One(fault.suspect())).collect();
     assert_eq!(named, expected);
 }

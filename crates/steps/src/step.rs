@@ -1,6 +1,7 @@
 //! One step of a job as a graph: who did what, and who waited for whom.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -20,10 +21,16 @@ pub struct StepBuilder {
     operations: Vec<(u32, Operation)>,
 }
 
-/// One step of a job.
+/// One step of a job. A copy shares what it has.
 #[derive(Debug, Clone)]
 pub struct Step {
     number: u64,
+    graph: Arc<Graph>,
+}
+
+/// What a step has.
+#[derive(Debug)]
+struct Graph {
     operations: Vec<Placed>,
     /// Operations that end together, by unit, in an order in which they can be done.
     units: Lists,
@@ -227,7 +234,8 @@ impl Step {
         if left > 0 {
             return Err(StepError::Circle { operations: left });
         }
-        Ok(Self { number, operations, units: ordered, waits, unmatched })
+        let graph = Graph { operations, units: ordered, waits, unmatched };
+        Ok(Self { number, graph: Arc::new(graph) })
     }
 
     /// Its number.
@@ -239,38 +247,38 @@ impl Step {
     /// Its operations, by rank and then in the order in which they began.
     #[must_use]
     pub fn operations(&self) -> &[Placed] {
-        &self.operations
+        &self.graph.operations
     }
 
     /// Communications whose other ends are missing. Their durations hold waits that cannot be told from work.
     #[must_use]
-    pub const fn unmatched(&self) -> usize {
-        self.unmatched
+    pub fn unmatched(&self) -> usize {
+        self.graph.unmatched
     }
 
     /// The operations that end together, a list each: one computation, or all of a communication.
     pub fn units(&self) -> impl Iterator<Item = &[u32]> {
-        (0..self.units.ends.len()).map(|unit| self.units.of(unit))
+        (0..self.graph.units.ends.len()).map(|unit| self.graph.units.of(unit))
     }
 
     /// The operations of its rank that the one at `place` waits for.
     #[must_use]
     pub fn waits_of(&self, place: usize) -> &[u32] {
-        self.waits.of(place)
+        self.graph.waits.of(place)
     }
 
     /// How long the step took: from the first beginning to the last end.
     #[must_use]
     pub fn time_ns(&self) -> i64 {
-        let first = self.operations.iter().map(|one| one.start_ns).min().unwrap_or(0);
-        let last = self.operations.iter().map(|one| one.end_ns).max().unwrap_or(0);
+        let first = self.graph.operations.iter().map(|one| one.start_ns).min().unwrap_or(0);
+        let last = self.graph.operations.iter().map(|one| one.end_ns).max().unwrap_or(0);
         last.saturating_sub(first)
     }
 
     /// How long the step took by the clock of the rank that needed the most time.
     #[must_use]
     pub fn longest_ns(&self) -> i64 {
-        let of_ranks = self.operations.chunk_by(|one, next| one.rank == next.rank);
+        let of_ranks = self.graph.operations.chunk_by(|one, next| one.rank == next.rank);
         let times = of_ranks.map(|of_rank| {
             let last = of_rank.iter().map(|one| one.end_ns).max().unwrap_or(0);
             last.saturating_sub(of_rank[0].start_ns)
@@ -281,17 +289,17 @@ impl Step {
     /// How long the step would take, in nanoseconds, if each operation took what `work` says from when it can begin
     /// and everything began as soon as it can. All ranks begin the step together.
     pub fn replay(&self, work: impl Fn(&Placed) -> f64) -> f64 {
-        let mut ends = vec![0.0_f64; self.operations.len()];
+        let mut ends = vec![0.0_f64; self.graph.operations.len()];
         let mut last = 0.0_f64;
         for unit in self.units() {
             let mut ready = 0.0_f64;
             for place in unit {
-                for before in self.waits.of(at(*place)) {
+                for before in self.graph.waits.of(at(*place)) {
                     ready = ready.max(ends[at(*before)]);
                 }
             }
             for place in unit {
-                let end = ready + work(&self.operations[at(*place)]);
+                let end = ready + work(&self.graph.operations[at(*place)]);
                 ends[at(*place)] = end;
                 last = last.max(end);
             }

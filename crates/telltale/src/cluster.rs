@@ -7,7 +7,9 @@ mod heat;
 mod lists;
 mod orders;
 mod page;
+mod replacing;
 mod report;
+mod trace;
 
 use std::time::{Duration, Instant};
 
@@ -52,9 +54,10 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<Status, Failure> {
             let incident = explain.incident.as_deref();
             asking.show(None, |asking| asking.explain(incident))
         }
-        ClusterCommand::Report(report) => match &report.page {
-            Some(file) => page::write(&asking, file),
-            None => asking.show(report.again.watch, Asking::report),
+        ClusterCommand::Report(report) => match (&report.page, &report.trace) {
+            (Some(file), _) => page::write(&asking, file),
+            (None, Some(file)) => trace::write(&asking, file),
+            (None, None) => asking.show(report.again.watch, Asking::report),
         },
         ClusterCommand::Restart(restart) => orders::restart(&asking, restart.wait),
         ClusterCommand::Drain(of) => orders::drain(&asking, &of.node),

@@ -247,7 +247,7 @@ impl Steps {
         self.summary.add(&latest, self.fresh);
         (self.fresh, self.looks_since) = (0, 0);
         let waits = waits::longest(steps, latest.actual_ns, members);
-        self.view = Some(Arc::new(self.summary.view(latest, waits)));
+        self.view = Some(Arc::new(self.summary.view(latest, (steps, &self.kinds), waits)));
     }
 
     /// The operation as steps have it; `None` when there are too many kinds.

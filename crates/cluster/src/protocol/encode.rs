@@ -4,6 +4,7 @@ mod incident;
 mod operations;
 mod report;
 mod steps;
+mod trace;
 
 use telltale_wire::cluster::message::{self, coordinator_message, node_message};
 
@@ -18,6 +19,7 @@ use crate::vitals::Vitals;
 pub(crate) use incident::{hold, incident, matrix, verdict, verdict_kind};
 pub(crate) use report::{nanoseconds, vitals, worker};
 pub(crate) use steps::steps;
+pub(crate) use trace::trace;
 
 /// Bytes of a refusal's reason, what an agent takes.
 const MAX_REASON_BYTES: usize = 512;

@@ -130,6 +130,14 @@ impl Engine {
         self.coordinator.leads().then_some(steps)
     }
 
+    pub(super) fn trace(
+        &self,
+        from: message::GetTraceRequest,
+    ) -> Option<message::GetTraceResponse> {
+        let trace = self.steps.as_ref().map(|steps| encode::trace(steps, from)).unwrap_or_default();
+        self.coordinator.leads().then_some(trace)
+    }
+
     pub(super) fn list_incidents(&self, limit: usize) -> Option<message::ListIncidentsResponse> {
         let incidents = self.incidents.list(limit);
         self.coordinator.leads().then_some(message::ListIncidentsResponse { incidents })

@@ -52,6 +52,7 @@ pub(super) enum Question {
     Incident(String, Reply<message::GetIncidentResponse>),
     RankMap(Reply<message::GetRankMapResponse>),
     Steps(Reply<message::GetStepsResponse>),
+    Trace(message::GetTraceRequest, Reply<message::GetTraceResponse>),
     Decisions(usize, Reply<message::ListDecisionsResponse>),
     Order(OperatorOrder, Reply<message::OrderResponse>),
     Gauges(oneshot::Sender<super::gauges::Gauges>),
@@ -149,6 +150,17 @@ impl Desk {
     /// When this coordinator does not lead, or ends.
     pub async fn steps(&self) -> Result<message::GetStepsResponse, AskError> {
         self.ask(Question::Steps).await
+    }
+
+    /// Operations of the job's latest training steps, from one on.
+    ///
+    /// # Errors
+    /// When this coordinator does not lead, or ends.
+    pub async fn trace(
+        &self,
+        from: message::GetTraceRequest,
+    ) -> Result<message::GetTraceResponse, AskError> {
+        self.ask(|reply| Question::Trace(from, reply)).await
     }
 
     /// The latest decisions, the newest first.

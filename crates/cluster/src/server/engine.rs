@@ -388,6 +388,7 @@ impl Engine {
             Question::Nodes(reply) => self.reply(reply, Self::nodes),
             Question::RankMap(reply) => self.reply(reply, Self::rank_map),
             Question::Steps(reply) => self.reply(reply, Self::steps),
+            Question::Trace(from, reply) => self.reply(reply, |it| it.trace(from)),
             Question::Incidents(limit, reply) => self.reply(reply, |it| it.list_incidents(limit)),
             Question::Decisions(limit, reply) => self.reply(reply, |it| it.list_decisions(limit)),
             Question::Incident(id, reply) => {

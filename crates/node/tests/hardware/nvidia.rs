@@ -212,9 +212,11 @@ fn in_a_pid_namespace_only_who_has_a_gpu_open_is_believed_to_be_meant() {
 #[test]
 fn what_a_gpu_does_not_support_is_absent_and_no_error() {
     let machine = furnished();
-    for file in ["utilization", "slowdown", "fan", "memory", "compute", "power_limit"] {
+    for file in ["utilization", "slowdown", "memory", "compute", "power_limit"] {
         machine.write(&format!("nvml/gpu0/{file}"), "!NOT_SUPPORTED");
     }
+    // As an H200 says it, which has no fan.
+    machine.write("nvml/gpu0/fan", "!INVALID_ARGUMENT");
     machine.write("nvml/gpu0/power", "!NO_PERMISSION");
     machine.write("nvml/gpu0/gpu_max", "95\n");
     let reading = source(&machine).read();
@@ -228,6 +230,13 @@ fn what_a_gpu_does_not_support_is_absent_and_no_error() {
     assert_eq!(memory.used_bytes.absence().unwrap().0, Absence::Unsupported);
     assert_eq!(first.holders.absence().unwrap().0, Absence::Unsupported);
     assert_eq!(telemetry.temperature_celsius.value(), Some(&41.0));
+    let unsupported = [
+        telemetry.fan_revolutions_per_minute.absence(),
+        telemetry.axiclk_hertz.absence(),
+        telemetry.heartbeat_total.absence(),
+    ];
+    let reasons = unsupported.map(|absence| absence.map(|(reason, _)| reason));
+    assert_eq!(reasons, [Some(Absence::Unsupported); 3]);
 }
 
 #[test]

@@ -110,6 +110,9 @@ pub(crate) struct ReportArguments {
     /// Write it as a page in one file, for a browser
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     pub(crate) page: Option<PathBuf>,
+    /// Write the latest steps' operations as a trace, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "page"])]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

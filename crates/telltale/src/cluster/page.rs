@@ -1,6 +1,5 @@
 //! A report of a job's training steps as a page in one file.
 
-use std::fs;
 use std::path::Path;
 
 use telltale_cluster::server::report_page;
@@ -9,7 +8,7 @@ use telltale_node::clock::SystemClock;
 use telltale_schema::calendar;
 use telltale_schema::clock::Clock;
 
-use super::Asking;
+use super::{Asking, replacing, report};
 use crate::exit::{Failure, Status};
 
 /// Asks the coordinator and writes the page. A file that was there is replaced once the page is whole.
@@ -19,20 +18,11 @@ pub(super) fn write(asking: &Asking, file: &Path) -> Result<Status, Failure> {
         .map_err(|error| Failure::because(&error))?;
     let (status, steps) = (StatusView::from(&asked.0), JobStepsView::from(&asked.1));
     if steps.latest.is_none() {
-        return Err(Failure::Told(String::from(super::report::NONE)));
+        return Err(Failure::Told(String::from(report::NONE)));
     }
     let now = calendar::format(SystemClock.now());
     let about = format!("{}; epoch {}. As of {now}.", status.sentence(), status.epoch);
     let page = report_page(&format!("Telltale · job {}", status.job), &about, &steps);
-    let mut part = file.as_os_str().to_owned();
-    part.push(".part");
-    let written = fs::write(&part, page).and_then(|()| fs::rename(&part, file));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&part);
-        Failure::Told(format!(
-            "cannot write the page to {}: {error}; --page names a file",
-            file.display()
-        ))
-    })?;
+    replacing::replace(file, ("page", "--page"), |to| to.write_all(page.as_bytes()))?;
     Ok(Status::Fine)
 }

@@ -4,6 +4,7 @@
 mod nodes;
 mod page;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -238,9 +239,47 @@ fn a_page_in_one_file_replaces_the_old_one_or_leaves_it() {
     let written = scene.cluster(&["report", "--page", &name]);
     assert_eq!(written.status, Some(0), "{written:?}");
     assert!(fs::read_to_string(&page).unwrap().contains("computes 2.50 times"));
+    assert!(!scene.place.join("report.html.part").exists());
     let nowhere = scene.place.join("no/where.html");
     let nowhere = scene.cluster(&["report", "--page", nowhere.to_str().unwrap()]);
     nowhere.complains(2, &["cannot write the page to", "--page names a file"]);
+}
+
+#[test]
+fn the_latest_steps_are_a_trace_of_slices_that_do_not_overlap() {
+    let mut scene = Scene::new();
+    let slow = scene.attend_and_train();
+    let file = scene.place.join("steps.json");
+    let written = scene.cluster(&["report", "--trace", file.to_str().unwrap()]);
+    assert_eq!(written.status, Some(0), "{written:?}");
+    let trace: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of_phase = |phase: &str| events.iter().filter(|one| one["ph"] == phase).collect::<Vec<_>>();
+    let names: Vec<&str> =
+        of_phase("M").iter().filter_map(|one| one["args"]["name"].as_str()).collect();
+    for name in ["rank 0", "rank 1", "rank 2", &format!("node {slow}")] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let slices = of_phase("X");
+    // Each rank computes and meets the others in each step.
+    assert!(slices.len() >= 10 * 3 * 2, "{}", slices.len());
+    let slow_pid = slices.iter().find(|one| one["args"]["rank"] == 1).unwrap()["pid"].clone();
+    assert!(of_phase("M").iter().any(|one| one["pid"] == slow_pid
+        && one["name"] == "process_name"
+        && one["args"]["name"] == format!("node {slow}")));
+    let mut threads: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+    for one in &slices {
+        let [begin, duration] = ["ts", "dur"].map(|field| one[field].as_f64().unwrap());
+        let thread = one["tid"].as_u64().unwrap();
+        threads.entry(thread).or_default().push((begin, begin + duration));
+    }
+    for (thread, mut slices) in threads {
+        slices.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let overlaps = slices.windows(2).find(|pair| pair[1].0 < pair[0].1 - 1e-6);
+        assert_eq!(overlaps, None, "thread {thread}");
+    }
+    let wait = slices.iter().find(|one| one["args"]["rank"] == 0 && one["cat"] == "communication");
+    assert_eq!(wait.unwrap()["args"]["waited_us"], 30_000.0);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use super::decode::{Bounded, MessageError};
 use super::message::{
     CoordinatorMessage, DrainRequest, GetIncidentRequest, GetIncidentResponse, GetRankMapRequest,
     GetRankMapResponse, GetStatusRequest, GetStatusResponse, GetStepsRequest, GetStepsResponse,
-    ListDecisionsRequest, ListDecisionsResponse, ListIncidentsRequest, ListIncidentsResponse,
-    ListNodesRequest, ListNodesResponse, NodeMessage, OrderResponse, ReadmitRequest, RemoveRequest,
-    RestartRequest, SetModeRequest,
+    GetTraceRequest, GetTraceResponse, ListDecisionsRequest, ListDecisionsResponse,
+    ListIncidentsRequest, ListIncidentsResponse, ListNodesRequest, ListNodesResponse, NodeMessage,
+    OrderResponse, ReadmitRequest, RemoveRequest, RestartRequest, SetModeRequest,
 };
 use super::{LEADER_METADATA, MAX_ANSWER_BYTES, SERVICE, TokenTextError};
 use crate::call::{Way, payload};
@@ -132,6 +132,14 @@ impl Client {
     /// As for all calls.
     pub async fn steps(&mut self) -> Result<GetStepsResponse, CallError> {
         self.unary("GetSteps", &GetStepsRequest {}).await
+    }
+
+    /// Operations of the job's latest training steps, from one on; its answer says where to go on.
+    ///
+    /// # Errors
+    /// As for all calls.
+    pub async fn trace(&mut self, from: GetTraceRequest) -> Result<GetTraceResponse, CallError> {
+        self.unary("GetTrace", &from).await
     }
 
     /// Who runs which ranks.

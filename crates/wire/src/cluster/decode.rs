@@ -5,14 +5,14 @@ use prost::Message;
 use super::limited::{
     COORDINATOR_MESSAGE, DECISIONS_ANSWER, INCIDENT_ANSWER, INCIDENTS_ANSWER, MAX_PARTS,
     NODE_MESSAGE, NODES_ANSWER, PLAIN_ANSWER, RANK_MAP_ANSWER, REQUEST, STATUS_ANSWER,
-    STEPS_ANSWER,
+    STEPS_ANSWER, TRACE_ANSWER,
 };
 use super::message::{
     CoordinatorMessage, DrainRequest, GetIncidentRequest, GetIncidentResponse, GetRankMapRequest,
     GetRankMapResponse, GetStatusRequest, GetStatusResponse, GetStepsRequest, GetStepsResponse,
-    ListDecisionsRequest, ListDecisionsResponse, ListIncidentsRequest, ListIncidentsResponse,
-    ListNodesRequest, ListNodesResponse, NodeMessage, OrderResponse, ReadmitRequest, RemoveRequest,
-    RestartRequest, SetModeRequest,
+    GetTraceRequest, GetTraceResponse, ListDecisionsRequest, ListDecisionsResponse,
+    ListIncidentsRequest, ListIncidentsResponse, ListNodesRequest, ListNodesResponse, NodeMessage,
+    OrderResponse, ReadmitRequest, RemoveRequest, RestartRequest, SetModeRequest,
 };
 use super::{MAX_ANSWER_BYTES, MAX_NODE_MESSAGE_BYTES, MAX_ORDER_BYTES, MAX_REQUEST_BYTES};
 use crate::shape::{self, FieldLimit, ShapeError};
@@ -76,6 +76,8 @@ bounded! {
     GetRankMapResponse: MAX_ANSWER_BYTES, RANK_MAP_ANSWER;
     GetStepsRequest: MAX_REQUEST_BYTES, REQUEST;
     GetStepsResponse: MAX_ANSWER_BYTES, STEPS_ANSWER;
+    GetTraceRequest: MAX_REQUEST_BYTES, PLAIN_ANSWER;
+    GetTraceResponse: MAX_ANSWER_BYTES, TRACE_ANSWER;
     ListDecisionsRequest: MAX_REQUEST_BYTES, REQUEST;
     ListDecisionsResponse: MAX_ANSWER_BYTES, DECISIONS_ANSWER;
     RestartRequest: MAX_REQUEST_BYTES, REQUEST;

@@ -37,6 +37,8 @@ pub const MAX_OPERATION_GROUPS: usize = 4096;
 pub const MAX_STEP_TIMES: usize = 4096;
 /// Stages, ranks or links of one analysis.
 pub const MAX_SLOW: usize = 256;
+/// Operations of steps that are in one answer.
+pub const MAX_TRACE_OPERATIONS: usize = 32_768;
 /// Nodes, slots, incidents and decisions in one answer.
 const MAX_ROWS: usize = 1 << 17;
 /// Signs of one incident.
@@ -201,6 +203,20 @@ const ANALYSIS: &[FieldLimit] = &[
     many(12, "stages", MAX_SLOW, STAGE),
     many(13, "slow ranks", MAX_SLOW, &[text(2, "node name", MAX_NODE_BYTES)]),
     many(14, "slow links", MAX_SLOW, ENDS),
+];
+
+/// Limits of an answer of GetTrace.
+pub(super) const TRACE_ANSWER: &[FieldLimit] = &[
+    many(1, "kinds of operations", MAX_SPAN_NAMES, &[]),
+    numbers(2, "kinds of operations", MAX_SPAN_NAMES),
+    numbers(3, "ranks of operations", MAX_TRACE_OPERATIONS),
+    numbers(4, "steps of operations", MAX_TRACE_OPERATIONS),
+    numbers(5, "kinds of operations", MAX_TRACE_OPERATIONS),
+    numbers(6, "parts of operations", MAX_TRACE_OPERATIONS),
+    numbers(7, "starts of operations", MAX_TRACE_OPERATIONS),
+    numbers(8, "durations of operations", MAX_TRACE_OPERATIONS),
+    numbers(9, "work of operations", MAX_TRACE_OPERATIONS),
+    numbers(10, "units of operations", MAX_TRACE_OPERATIONS),
 ];
 
 /// Names of two nodes.

@@ -1113,6 +1113,53 @@ pub struct GetStepsResponse {
     #[prost(message, repeated, tag = "5")]
     pub waits: ::prost::alloc::vec::Vec<RankWait>,
 }
+/// What GetTrace is asked: from which operation on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTraceRequest {
+    /// Steps before it are left out.
+    #[prost(uint64, tag = "1")]
+    pub step: u64,
+    /// Of this step, operations before this place are left out.
+    #[prost(uint64, tag = "2")]
+    pub place: u64,
+}
+/// What GetTrace answers. One operation is at the same place of each list from ranks on.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetTraceResponse {
+    /// What kinds of operations are called. At most 256.
+    #[prost(string, repeated, tag = "1")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What each of them is.
+    #[prost(enumeration = "OperationNature", repeated, tag = "2")]
+    pub natures: ::prost::alloc::vec::Vec<i32>,
+    /// Whose each is. At most 32,768.
+    #[prost(uint32, repeated, tag = "3")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// The training step that each is of, less that of the one before.
+    #[prost(sint64, repeated, tag = "4")]
+    pub steps: ::prost::alloc::vec::Vec<i64>,
+    /// The place of its kind.
+    #[prost(uint32, repeated, tag = "5")]
+    pub kinds: ::prost::alloc::vec::Vec<u32>,
+    /// How it takes part in a communication.
+    #[prost(enumeration = "OperationPart", repeated, tag = "6")]
+    pub parts: ::prost::alloc::vec::Vec<i32>,
+    /// When each began, in nanoseconds of the clock of the lowest rank's host, less the start of the one before.
+    #[prost(sint64, repeated, tag = "7")]
+    pub starts_ns: ::prost::alloc::vec::Vec<i64>,
+    /// How long each took.
+    #[prost(uint64, repeated, tag = "8")]
+    pub durations_ns: ::prost::alloc::vec::Vec<u64>,
+    /// How long it took by itself: a communication from when all ranks that take part were ready.
+    #[prost(uint64, repeated, tag = "9")]
+    pub works_ns: ::prost::alloc::vec::Vec<u64>,
+    /// A number that the operations of one communication have in common, and no other of the step.
+    #[prost(uint32, repeated, tag = "10")]
+    pub units: ::prost::alloc::vec::Vec<u32>,
+    /// Where to go on, if there is more.
+    #[prost(message, optional, tag = "11")]
+    pub next: ::core::option::Option<GetTraceRequest>,
+}
 /// How long a rank waits for another one: from when it began a communication until the other one did, the last to.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RankWait {
@@ -2050,6 +2097,84 @@ impl SuspectKind {
             "SUSPECT_KIND_RECEIVER" => Some(Self::Receiver),
             "SUSPECT_KIND_LINK_ONE_WAY" => Some(Self::LinkOneWay),
             "SUSPECT_KIND_LINK_BOTH_WAYS" => Some(Self::LinkBothWays),
+            _ => None,
+        }
+    }
+}
+/// What a kind of operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OperationNature {
+    /// Never sent.
+    Unspecified = 0,
+    /// It computes.
+    Compute = 1,
+    /// It passes something between ranks.
+    Communication = 2,
+    /// What a rank does between operations that are measured.
+    Between = 3,
+}
+impl OperationNature {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPERATION_NATURE_UNSPECIFIED",
+            Self::Compute => "OPERATION_NATURE_COMPUTE",
+            Self::Communication => "OPERATION_NATURE_COMMUNICATION",
+            Self::Between => "OPERATION_NATURE_BETWEEN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPERATION_NATURE_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPERATION_NATURE_COMPUTE" => Some(Self::Compute),
+            "OPERATION_NATURE_COMMUNICATION" => Some(Self::Communication),
+            "OPERATION_NATURE_BETWEEN" => Some(Self::Between),
+            _ => None,
+        }
+    }
+}
+/// How a rank takes part in an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OperationPart {
+    /// Never sent.
+    Unspecified = 0,
+    /// It is alone.
+    Alone = 1,
+    /// It sends.
+    Sends = 2,
+    /// It receives.
+    Receives = 3,
+    /// It is one of a collective.
+    Meets = 4,
+}
+impl OperationPart {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPERATION_PART_UNSPECIFIED",
+            Self::Alone => "OPERATION_PART_ALONE",
+            Self::Sends => "OPERATION_PART_SENDS",
+            Self::Receives => "OPERATION_PART_RECEIVES",
+            Self::Meets => "OPERATION_PART_MEETS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPERATION_PART_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPERATION_PART_ALONE" => Some(Self::Alone),
+            "OPERATION_PART_SENDS" => Some(Self::Sends),
+            "OPERATION_PART_RECEIVES" => Some(Self::Receives),
+            "OPERATION_PART_MEETS" => Some(Self::Meets),
             _ => None,
         }
     }

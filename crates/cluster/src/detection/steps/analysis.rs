@@ -18,10 +18,14 @@ const MAX_NAMED: usize = telltale_wire::cluster::MAX_SLOW;
 const MAX_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
 
 /// All that is known of a job's steps in one epoch.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct StepsView {
     /// The latest steps.
     pub latest: Analysis,
+    /// These themselves, and what their operations are called.
+    pub steps: Vec<Step>,
+    /// The kinds of their operations.
+    pub kinds: Kinds,
     /// Who waits for whom in these, the longest first.
     pub waits: Vec<RankWait>,
     /// All that were analysed.
@@ -308,9 +312,17 @@ impl Summary {
         }
     }
 
-    pub(super) fn view(&self, latest: Analysis, waits: Vec<RankWait>) -> StepsView {
+    /// What is known, with these latest steps.
+    pub(super) fn view(
+        &self,
+        latest: Analysis,
+        (steps, kinds): (&[Step], &Kinds),
+        waits: Vec<RankWait>,
+    ) -> StepsView {
         StepsView {
             latest,
+            steps: steps.to_vec(),
+            kinds: kinds.clone(),
             waits,
             all: self.all.clone(),
             times: self.times.iter().copied().collect(),

@@ -22,6 +22,7 @@ pub(super) enum Method {
     GetIncident,
     GetRankMap,
     GetSteps,
+    GetTrace,
     ListDecisions,
     Restart,
     Drain,
@@ -45,6 +46,7 @@ impl Method {
             "GetIncident" => Self::GetIncident,
             "GetRankMap" => Self::GetRankMap,
             "GetSteps" => Self::GetSteps,
+            "GetTrace" => Self::GetTrace,
             "ListDecisions" => Self::ListDecisions,
             "Restart" => Self::Restart,
             "Drain" => Self::Drain,
@@ -95,6 +97,7 @@ async fn answer(desk: &Desk, method: Method, bytes: &[u8]) -> Result<Payload, St
             let message::GetStepsRequest {} = asked(bytes)?;
             return Ok(payload(&desk.steps().await?));
         }
+        Method::GetTrace => return Ok(payload(&desk.trace(asked(bytes)?).await?)),
         Method::ListDecisions => {
             let message::ListDecisionsRequest { limit } = asked(bytes)?;
             return Ok(payload(&desk.decisions(most(limit)).await?));

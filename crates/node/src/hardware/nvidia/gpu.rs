@@ -117,13 +117,16 @@ impl Gpu {
             memory_counts: Some(Box::new(MemoryCounts::absent(reason, detail))),
             ..Telemetry::absent(reason, detail)
         };
-        // What no call of NVML tells.
-        let unsaid = || Reading::absent(Absence::Unsupported, "NVML does not say");
+        // What no call of NVML tells: the latter are of Tenstorrent's firmware.
         let telemetry = &mut self.device.telemetry;
         telemetry.voltage_volts = unsaid();
         telemetry.voltage_limit_volts = unsaid();
         telemetry.current_amperes = unsaid();
         telemetry.current_limit_amperes = unsaid();
+        telemetry.axiclk_hertz = unsaid();
+        telemetry.arcclk_hertz = unsaid();
+        telemetry.heartbeat_total = unsaid();
+        telemetry.thermal_trips_total = unsaid();
         self.memory = Reading::absent(reason, detail);
         self.device.memory = Some(part::no_memory(reason, detail));
         for part in self.parts.values_mut() {
@@ -308,6 +311,10 @@ impl Gpu {
             Some(DriverMemory { used_bytes, capacity_bytes, processes: Vec::new() });
         part::take_users(&mut self.device, &own, complaints);
     }
+}
+
+fn unsaid<T>() -> Reading<T> {
+    Reading::absent(Absence::Unsupported, "NVML does not say")
 }
 
 /// What holds the clocks down, in the driver's words.

@@ -7,6 +7,7 @@ use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{
     Clock, EccCounter, MemoryError, TemperatureSensor, TemperatureThreshold,
 };
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use telltale_schema::chip::PciAddress;
 
@@ -129,7 +130,11 @@ impl Asking {
             Question::Clocks => {
                 Answer::Clocks(device.clock_info(Clock::SM), device.clock_info(Clock::Memory))
             }
-            Question::Fan => Answer::Fan(device.fan_speed_rpm(0)),
+            // A GPU without a fan refuses the number of its first (an H200 with driver 580).
+            Question::Fan => Answer::Fan(device.fan_speed_rpm(0).map_err(|error| match error {
+                NvmlError::InvalidArg => NvmlError::NotSupported,
+                other => other,
+            })),
             Question::Throttling => Answer::Throttling(device.current_throttle_reasons()),
             Question::Errors => {
                 let errors = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);
