@@ -24,6 +24,9 @@ const MUCH_SLOWER: f64 = 2.0;
 const LEAST_WITHHELD: f64 = 0.02;
 /// How many times the usual difference between like links a slow one must differ by.
 const DEVIATIONS: f64 = 4.0;
+/// The same of their times, not of logarithms: where short transfers take a tenth or ten times of each other by chance,
+/// no factor is unusual, but many times the usual difference is.
+const DEVIATIONS_OF_TIMES: f64 = 10.0;
 
 /// Sender and receiver of a transfer.
 pub(super) const fn ends(one: &Placed) -> Option<(u32, u32)> {
@@ -172,7 +175,30 @@ fn judged(mut times: Vec<f64>, meaningful: f64) -> Option<Usual> {
     if times.len() < ENOUGH_LINKS {
         return None;
     }
-    let spread = spread(times.iter().map(|ns| ns.ln()));
+    let factor = (DEVIATIONS * spread(times.iter().map(|ns| ns.ln()))).exp();
+    let spread_ns = spread(times.iter().copied());
     let ns = middle(&mut times);
-    Some(Usual { ns, limit: meaningful.max((DEVIATIONS * spread).exp()) })
+    let limit = factor.min(1.0 + DEVIATIONS_OF_TIMES * spread_ns / ns);
+    Some(Usual { ns, limit: meaningful.max(limit) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_link_is_told_among_few_whose_short_transfers_differ_by_chance() {
+        // A pipeline of four stages whose second link is slow both ways, in milliseconds.
+        let usual = judged(vec![0.75, 4.44, 65.69, 65.24, 0.25, 0.96], MEANINGFUL_OF_OTHERS);
+        let usual = usual.expect("they are enough");
+        assert!(65.24 > usual.limit * usual.ns && 4.44 < usual.limit * usual.ns, "{usual:?}");
+    }
+
+    #[test]
+    fn links_that_differ_little_are_judged_by_factors() {
+        let like: Vec<f64> = (0..32).map(|place| (0.15 * f64::from(place % 5 - 2)).exp()).collect();
+        let usual = judged(like, MEANINGFUL).expect("they are enough");
+        let factor = (DEVIATIONS * 1.4826 * 0.15_f64).exp();
+        assert!((usual.limit - factor).abs() < 1e-6, "{usual:?}");
+    }
 }
