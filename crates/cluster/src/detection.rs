@@ -271,8 +271,10 @@ impl Detector {
     fn failures_and_hangs(&mut self, now: Moment, crash_settling: Duration) -> Vec<Finding> {
         let settings = self.settings;
         let Some(first) = self.crashes.first() else {
-            let patience =
-                Patience { after: settings.hang_after, at_start: settings.hang_at_start };
+            // Once all ranks have ended a training step nothing starts any more.
+            let at_start =
+                if self.steps.any() { settings.hang_after } else { settings.hang_at_start };
+            let patience = Patience { after: settings.hang_after, at_start };
             // Whose report is overdue may be about to be silent, and what its ranks do is not known.
             let unheard = self.silence.unheard(now, settings.keep_alive / 2, &self.members);
             self.hanging = self.hangs.findings(now, patience, &unheard, &self.members);

@@ -166,9 +166,14 @@ impl Steps {
         paths.filter(|paths| !paths.is_empty())
     }
 
-    /// Where the time of the latest and of all steps goes.
+    /// Where the time of the latest and of all steps goes. Before any was analysed, that some were left out.
     pub(super) fn view(&self) -> Option<Arc<StepsView>> {
-        self.view.clone()
+        let left_out = || {
+            let nothing = Analysis::default();
+            let view = self.summary.view(nothing, (&[], &self.kinds), Vec::new());
+            (view.left_out > 0).then(|| Arc::new(view))
+        };
+        self.view.clone().or_else(left_out)
     }
 
     fn close(&mut self, mut step: StepBuilder, members: &Members) {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use telltale_cluster::group::GroupId;
 use telltale_cluster::latency::{Collective, SizeBucket};
-use telltale_cluster::observation::Observation;
+use telltale_cluster::observation::{Observation, Progress};
 use telltale_cluster::rank::Rank;
 use telltale_cluster::verdict::VerdictKind;
 use telltale_cluster::work::{Operation, Operations, Work};
@@ -119,6 +119,55 @@ fn a_step_of_which_operations_were_lost_says_nothing_of_any_rank() {
     assert_eq!(with_losses(true), (0, 21));
     // Of agents that do not count what they report, none is known.
     assert_eq!(with_losses(false).1, 0);
+}
+
+#[test]
+fn a_hang_of_transfers_alone_is_told_soon_once_a_step_was_ended() {
+    let wait = |rank: u32, transferred: u64| Progress {
+        group: GroupId::WORLD,
+        rank: Rank(rank),
+        entered: 0,
+        finished: 0,
+        // Stages before and after rank 2 wait for it.
+        awaits: if rank == 2 { Vec::new() } else { vec![Rank(2)] },
+        transferred,
+    };
+    let seconds = |has_steps: bool| {
+        let mut job = Job::of(4);
+        for number in 0..3 {
+            let verdicts = job.second(|rank| {
+                let list = step(rank, number, computed(number, None));
+                let list = if has_steps { list } else { Vec::new() };
+                Some(Observation { progress: vec![wait(rank, number)], ..reported(list) })
+            });
+            assert_eq!(said(&verdicts), []);
+        }
+        job.seconds_until_verdict(60, |rank| {
+            Some(Observation { progress: vec![wait(rank, 2)], ..Observation::default() })
+        })
+    };
+    let named = vec![certain(VerdictKind::NonCommunicationHang, "node c")];
+    let (after, told) = seconds(true).expect("it hangs");
+    assert!(after <= 8 && told == named, "{after} s: {told:?}");
+    // Something may be compiled in the first step.
+    assert_eq!(seconds(false), None);
+}
+
+#[test]
+fn that_every_step_was_left_out_is_told() {
+    let mut job = Job::of(4);
+    for number in 0..20 {
+        let verdicts = job.second(|rank| {
+            let mut report = reported(step(rank, number, computed(number, Some((1, 2)))));
+            // One is lost before each report.
+            report.operations.before = Some(4 * number + 1);
+            Some(report)
+        });
+        assert_eq!(said(&verdicts), []);
+    }
+    let seen = job.detector.steps().expect("something is known");
+    assert_eq!((seen.latest.steps, seen.all.steps), (0, 0));
+    assert!(seen.left_out >= 18, "{}", seen.left_out);
 }
 
 #[test]

@@ -16,7 +16,7 @@ const MAX_WAITS: usize = 10;
 /// All that is known of a job's steps.
 pub(super) fn text(steps: &JobStepsView, style: &Style) -> String {
     let (Some(latest), Some(all)) = (&steps.latest, &steps.all) else {
-        return paragraph(NONE, 0, style);
+        return paragraph(NONE, 0, style) + &left_out(steps, style);
     };
     let mut text = summary(steps, style);
     text.push('\n');
@@ -34,12 +34,17 @@ pub(super) fn text(steps: &JobStepsView, style: &Style) -> String {
             text.push_str(&table.render(style));
         }
     }
-    if steps.left_out > 0 {
-        let left_out = steps.left_out;
-        let line = format!("{left_out} steps were left out, since operations were missing");
-        text.push_str(&(Tone::Faint.paint(&line, style) + "\n"));
+    text + &left_out(steps, style)
+}
+
+fn left_out(steps: &JobStepsView, style: &Style) -> String {
+    match steps.left_out {
+        0 => String::new(),
+        count => {
+            let line = format!("{count} steps were left out, since operations were missing");
+            Tone::Faint.paint(&line, style) + "\n"
+        }
     }
-    text
 }
 
 /// What is slow and why, in sentences, and how long the latest steps took.

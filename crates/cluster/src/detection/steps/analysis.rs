@@ -20,7 +20,7 @@ const MAX_RANKS: usize = telltale_wire::cluster::MAX_AWAITED_RANKS;
 /// All that is known of a job's steps in one epoch.
 #[derive(Debug, Clone)]
 pub struct StepsView {
-    /// The latest steps.
+    /// The latest steps; none where none was analysed yet.
     pub latest: Analysis,
     /// These themselves, and what their operations are called.
     pub steps: Vec<Step>,

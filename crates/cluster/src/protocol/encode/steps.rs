@@ -10,8 +10,8 @@ pub(crate) fn steps(from: &StepsView) -> message::GetStepsResponse {
     let times =
         from.times.iter().map(|one| message::StepTime { step: one.step, time_ns: one.time_ns });
     message::GetStepsResponse {
-        latest: Some(analysis(&from.latest)),
-        all: Some(analysis(&from.all)),
+        latest: (from.latest.steps > 0).then(|| analysis(&from.latest)),
+        all: (from.all.steps > 0).then(|| analysis(&from.all)),
         times: times.collect(),
         left_out: from.left_out,
         waits: from.waits.iter().map(wait).collect(),
