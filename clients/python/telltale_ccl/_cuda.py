@@ -58,6 +58,12 @@ class Clock:
             raise
         return event
 
+    def moment(self):
+        """When the device has done what it was given before, to be asked for later; `None` if that
+        will not be known."""
+        event = self.stamp()
+        return None if event is None else (self, self._base, event)
+
     def give_back(self, event):
         self._free.append(event)
 
@@ -91,6 +97,15 @@ class Clock:
                         return
                     break
                 before_ns = asked_ns
+
+    def moment_ns(self, base, event):
+        """When a moment was on the host's clock; `None` while it is not over."""
+        if not event.query():
+            return None
+        base_event, base_ns = base
+        moment_ns = base_ns + int(1e6 * base_event.elapsed_time(event))
+        self.give_back(event)
+        return moment_ns
 
     def times(self, piece):
         """When a piece began and ended on the host's clock; `None` while it is not over."""
@@ -132,6 +147,14 @@ class Devices:
             index = found.device.index if found.is_cuda else None
             self._latest = None if index is None else self._clocks.get(index) or self._add(index)
         return self._latest
+
+    def clock_of(self, tensors):
+        """The clock of the device of the first tensor that is on one, `None` without."""
+        found = self._tensor(tensors, 3)
+        if found is None or not found.is_cuda:
+            return None
+        index = found.device.index
+        return self._clocks.get(index) or self._add(index)
 
     def latest(self):
         return self._latest
@@ -180,6 +203,15 @@ class Devices:
         graph.capture_begin, graph.capture_end = capture_begin, capture_end
 
     # ---- on our own thread ----
+
+    def moment_ns(self, moment, recorder):
+        """When a moment was on the host's clock: `None` while it is not over, 0 if nobody knows."""
+        clock, base, event = moment
+        with self._lock:
+            if self.captures:
+                return None
+            moment_ns = self._asked(clock, recorder, lambda one: clock.moment_ns(*one), (base, event))
+        return 0 if clock.is_broken else moment_ns
 
     def resolve(self, pieces, recorder):
         """Takes pieces, and gives the spans whose times are known by now."""

@@ -149,8 +149,10 @@ class _Sums:
                     group.collectives = number = group.collectives + 1
                     entry = [
                         group, "allreduce", None, size_bytes, number, start_ns, 0, None, 0, False, 0,
-                        spans.step,
+                        spans.step, None,
                     ]  # fmt: skip
+                    if recorder.devices is not None:
+                        recorder.ready(entry, recorder.devices.latest())
                     append(entry)
                 if spans.top is not None:
                     spans.pause(start_ns)

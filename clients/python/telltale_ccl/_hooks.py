@@ -53,6 +53,8 @@ class _Seen:
                 return
             tensors = list(arguments.input_tensors) or list(arguments.output_tensors)
             entry = recorder.began(self._group, name.lower(), None, self._size(tensors))
+            if recorder.devices is not None:
+                recorder.ready(entry, recorder.devices.clock_of(tensors))
             self._issued[arguments.op_id] = entry
         except Exception:
             recorder.error()

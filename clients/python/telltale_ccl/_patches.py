@@ -328,8 +328,10 @@ def _observed(original, place):
                 start_ns = monotonic_ns()
                 entry = [
                     group, name, None, size_bytes, number, start_ns, 0, None, 0, False, 0,
-                    spans.step,
+                    spans.step, None,
                 ]  # fmt: skip
+                if recorder.devices is not None and argument is not None:
+                    recorder.ready(entry, recorder.devices.clock_of((tensor,)))
                 append(entry)
         except Exception:
             # What is wrong with the arguments is for the original to say.
@@ -396,8 +398,11 @@ def _transfer(original):
                 start_ns = monotonic_ns()
                 entry = [
                     group, name, peer, size_bytes, number, start_ns, 0, None, 0, late, waits,
-                    spans.step,
+                    spans.step, None,
                 ]  # fmt: skip
+                # What is received need not be computed before.
+                if recorder.devices is not None and is_send:
+                    recorder.ready(entry, recorder.devices.clock_of((tensor,)))
                 append(entry)
         except Exception:
             recorder.error()

@@ -29,6 +29,8 @@ AGAIN_SECONDS = 5.0
 GROUPS_AGAIN_SECONDS = 30.0
 EXIT_SECONDS = 1.0
 SAVE_SECONDS = 0.5
+# For how long the end of an operation is not told while its device has not come to its beginning.
+READY_SECONDS = 60.0
 
 # One call in so many is measured: asking for a thread's CPU time is a call into the system. A prime,
 # so that no kind of call is left out.
@@ -38,10 +40,11 @@ TIMED_OF = 61
 # it began, when it ended (0 while it has not), a weak reference to its work if that is followed, when
 # its being under way is reported again (0 while it was not), and of a transfer whether another rank
 # had held this one up before it began, and the recorder's waits when it began; once it has ended, how
-# many others ended in between; and the job's step when it began, `None` where steps are not counted.
+# many others ended in between; the job's step when it began, `None` where steps are not counted; and
+# where its device will have come to it, if what it passes on is computed there.
 # A span of compute is a tuple of its name, its begin and end and the step; where a device measures it
 # and the two are not known yet, another object.
-GROUP, NAME, PEER, BYTES, NUMBER, START_NS, END_NS, WORK, AGAIN_NS, LATE, WAITS, STEP = range(12)
+GROUP, NAME, PEER, BYTES, NUMBER, START_NS, END_NS, WORK, AGAIN_NS, LATE, WAITS, STEP, READY = range(13)
 # Instead of the end of an operation that failed, or that is not followed to its end.
 FORGOTTEN = -1
 # Collectives that no rank leaves before all have entered: the ranks go on from there together.
@@ -135,10 +138,16 @@ class Recorder:
         began_ns = time.monotonic_ns()
         entry = [
             group, name, peer, size_bytes, number, began_ns, 0, None, 0, False, self.waits,
-            getattr(self.measured, "step", None),
+            getattr(self.measured, "step", None), None,
         ]  # fmt: skip
         self.queue.append(entry)
         return entry
+
+    def ready(self, entry, clock):
+        """An operation on a device begins when that has computed what is passed on, not when it is
+        told to: `clock` is the device's, `None` where it is on none."""
+        if clock is not None and not self.measured.skips:
+            entry[READY] = clock.moment()
 
     def met(self, group, name):
         """A collective of a group has ended here."""
@@ -342,6 +351,8 @@ class Recorder:
                 self._end_if_complete(entry)
             # Another thread may write the end at any time.
             end_ns = entry[END_NS]
+            if end_ns > 0 and entry[READY] is not None:
+                end_ns = self._end_when_ready(entry, now_ns)
             if end_ns > 0:
                 ended.append(entry)
             elif end_ns:
@@ -411,6 +422,18 @@ class Recorder:
             if is_complete() and not entry[END_NS]:
                 entry[WAITS] = 1  # it may have ended up to a look ago
                 entry[END_NS] = time.monotonic_ns()
+
+    def _end_when_ready(self, entry, now_ns):
+        """Has an operation begin when its device came to it. Gives its end, or 0 until that is known."""
+        ready_ns = self.devices.moment_ns(entry[READY], self)
+        end_ns = entry[END_NS]
+        if ready_ns is None and now_ns - end_ns < READY_SECONDS * 1e9:
+            return 0
+        entry[READY] = None
+        # Where a backend only queues it, it had not begun when it seemed to end.
+        entry[START_NS] = max(entry[START_NS], ready_ns or 0)
+        entry[END_NS] = max(end_ns, entry[START_NS])
+        return entry[END_NS]
 
     def _unfollow_ended(self):
         """Forgets works whose end was seen in another way than by waiting for them."""

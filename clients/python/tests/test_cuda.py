@@ -98,6 +98,26 @@ class Device(unittest.TestCase):
             self.assertGreater(span["startTime"], before - SHIFTED_US)
             self.assertLess(span["endTime"], after + SHIFTED_US)
 
+    def test_a_collective_begins_when_the_device_has_computed_what_is_summed(self):
+        assert telltale_ccl.flush(10)
+        before = len(AGENT.lines)
+        self.optimizer.zero_grad()
+        self.model(self.rows, 64).mean().backward()
+        asked_us = time.monotonic_ns() // 1000
+        dist.all_reduce(self.model.weight.grad)
+        self.optimizer.step()
+        torch.cuda.synchronize()
+        time.sleep(2.5)
+        assert telltale_ccl.flush(10)
+        lines = AGENT.lines[before:]
+        (backward,) = [line for line in lines if line.get("name") == "backward"]
+        (summed,) = [line for line in lines if line["opType"] == "all_reduce" and line["finished"]]
+        print(f"asked for {backward['endTime'] - asked_us} us before the backward pass ended, "
+              f"begun {summed['startTime'] - backward['endTime']} us after it")
+        self.assertGreater(backward["endTime"], asked_us)
+        self.assertGreaterEqual(summed["startTime"], backward["endTime"] - 2)
+        self.assertLess(summed["startTime"], backward["endTime"] + 2000)
+
     def test_nothing_waits_for_the_device(self):
         torch.cuda.synchronize()
         begin = time.monotonic_ns()

@@ -481,6 +481,49 @@ class Devices(unittest.TestCase):
         self.assertEqual((figures["told"], figures["posted"], figures["dropped"]), (6, 6, 0))
         self.assertLessEqual(len(clock._free), 8)
 
+    def operation(self, told, cuda_tensor, name="all_reduce"):
+        """An operation that the host begins and ends at once, and what it began and ended at."""
+        entry = told.began(everybody(), name, None, 8)
+        told.ready(entry, told.devices.clock_of([cuda_tensor]))
+        entry[_record.END_NS] = end_ns = entry[_record.START_NS] + 1_000_000
+        return entry[_record.START_NS], end_ns
+
+    def test_an_operation_begins_when_its_device_has_computed_what_is_passed_on(self):
+        lag_ns = 50_000_000
+        with Agent() as agent:
+            told, _, _, _ = self.begin(agent, lag_ns)
+            start_ns, _ = self.operation(told, FakeTensor(3))
+            self.assertTrue(told.flush(5))
+            # It is under way as far as is known: a device that hangs is seen.
+            (under_way,) = agent.lines
+            self.assertFalse(under_way["finished"])
+            time.sleep(0.06)
+            self.assertTrue(told.flush(5))
+            line = agent.lines[-1]
+        self.assertTrue(line["finished"])
+        error_us = _cuda.BASE_ERROR_NS // 1000
+        self.assertGreaterEqual(line["startTime"], (start_ns + lag_ns) // 1000 - error_us)
+        # The host only queued it: how long it took is not known, and not less than nothing.
+        self.assertEqual(line["startTime"], line["endTime"])
+
+    def test_an_operation_on_the_host_keeps_its_times(self):
+        with Agent() as agent:
+            told, _, _, _ = self.begin(agent)
+            start_ns, end_ns = self.operation(told, FakeTensor())
+            self.assertTrue(told.flush(5))
+            (line,) = agent.lines
+        self.assertEqual((line["startTime"], line["endTime"]), (start_ns // 1000, end_ns // 1000))
+
+    def test_of_a_device_that_is_broken_the_host_s_times_are_told(self):
+        with Agent() as agent:
+            told, _, cuda, _ = self.begin(agent)
+            start_ns, end_ns = self.operation(told, FakeTensor(3))
+            cuda.is_broken = True
+            self.assertTrue(told.flush(5))
+            (line,) = agent.lines
+            self.assertEqual(told.figures()["errors"], 1)
+        self.assertEqual((line["startTime"], line["endTime"]), (start_ns // 1000, end_ns // 1000))
+
     def test_nothing_is_asked_for_while_a_graph_is_captured(self):
         with Agent() as agent:
             told, spans, cuda, clock = self.begin(agent)
