@@ -21,7 +21,7 @@ use crate::processors::Processors;
 use crate::roles::{Role, Roles};
 use crate::step::{Placed, Step};
 use crate::typical::Typical;
-use crate::what_if::mean_time;
+use crate::what_if::mean_times;
 
 /// Where the time of steps goes. All times are of one step on the average, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,42 +141,39 @@ impl Replays<'_> {
         }
     }
 
-    /// What a step takes if work takes so long, and all communication what is typical.
-    fn time(&self, work: impl Fn(&Placed) -> f64) -> f64 {
-        mean_time(self.steps, |one| match self.is_work(one) {
-            true => work(one),
-            false => self.communication(one),
-        })
-    }
-
-    /// The same if gaps are work, whether or not they are.
-    fn time_with_gaps(&self, work: impl Fn(&Placed) -> f64) -> f64 {
-        mean_time(self.steps, |one| match self.kinds.nature(one.kind) {
-            Nature::Communication => self.typical.ns(one.kind),
-            Nature::Compute | Nature::Between => work(one),
-        })
-    }
-
     /// What a step takes longer since a rank is slow, or is slow between its operations.
     fn cost_of_rank(&self, rank: u32, is_between: bool) -> f64 {
         let means = &self.means;
-        if !is_between {
-            let work = |one: &Placed| match one.rank == rank {
-                true => means.of_rank_for_sure(one),
-                false => means.of_role(one),
+        let [with, without] = mean_times(self.steps, |one| {
+            let nature = self.kinds.nature(one.kind);
+            let of_role = match nature {
+                Nature::Communication => return [self.typical.ns(one.kind); 2],
+                // As work, whether or not that is what gaps are.
+                Nature::Between if !is_between && !self.are_gaps_work => return [0.0; 2],
+                Nature::Compute | Nature::Between => means.of_role(one),
             };
-            return self.time(work) - self.time(|one| means.of_role(one));
-        }
-        let work = |one: &Placed| match self.kinds.nature(one.kind) {
-            Nature::Between if one.rank == rank => means.of_rank_for_sure(one),
-            _ => means.of_role(one),
-        };
-        self.time_with_gaps(work) - self.time_with_gaps(|one| means.of_role(one))
+            let is_its = one.rank == rank && (!is_between || nature == Nature::Between);
+            [if is_its { means.of_rank_for_sure(one) } else { of_role }, of_role]
+        });
+        with - without
     }
 
-    /// What a step takes if everything takes what it took.
-    fn time_as_it_was(&self) -> f64 {
-        mean_time(self.steps, |one| self.as_it_was(one))
+    /// What a step takes with one more of these as it was in each: all ranks even, then roles, ranks, computations, gaps
+    /// and communications.
+    fn all(&self) -> [f64; 6] {
+        let means = &self.means;
+        mean_times(self.steps, |one| {
+            let actual = one.work_ns as f64;
+            if !self.is_work(one) {
+                let typical = self.communication(one);
+                let as_it_was = self.as_it_was(one);
+                return [typical, typical, typical, typical, typical, as_it_was];
+            }
+            let of_rank = means.of_rank_for_sure(one);
+            let is_gap = self.kinds.nature(one.kind) == Nature::Between;
+            let computed = if is_gap { of_rank } else { actual };
+            [means.even(one.kind), means.of_role(one), of_rank, computed, actual, actual]
+        })
     }
 
     /// What it took; 0 for gaps that are no work.
@@ -191,13 +188,11 @@ impl Replays<'_> {
     /// is, which may hide it, or alone, which may need the other.
     fn cost_of_link(&self, link: &[(u32, u32)], (as_it_was_ns, worked_ns): (f64, f64)) -> f64 {
         let is_it = |one: &Placed| links::ends(one).is_some_and(|ends| link.contains(&ends));
-        let without = mean_time(self.steps, |one| match is_it(one) {
-            true => self.communication(one),
-            false => self.as_it_was(one),
-        });
-        let alone = mean_time(self.steps, |one| match self.is_work(one) || is_it(one) {
-            true => one.work_ns as f64,
-            false => self.communication(one),
+        let [without, alone] = mean_times(self.steps, |one| {
+            let is_it = is_it(one);
+            let without = if is_it { self.communication(one) } else { self.as_it_was(one) };
+            let is_as_it_was = is_it || self.is_work(one);
+            [without, if is_as_it_was { one.work_ns as f64 } else { self.communication(one) }]
         });
         (as_it_was_ns - without).max(alone - worked_ns)
     }
@@ -212,15 +207,7 @@ impl Attribution {
         let are_gaps_work = !means.are_computations_measured(kinds);
         let replays = Replays { steps, kinds, typical, means, are_gaps_work };
         let means = &replays.means;
-        let even_ns = replays.time(|one| means.even(one.kind));
-        let by_role_ns = replays.time(|one| means.of_role(one));
-        let by_rank_ns = replays.time(|one| means.of_rank_for_sure(one));
-        let computed_ns = replays.time(|one| match kinds.nature(one.kind) {
-            Nature::Between => means.of_rank_for_sure(one),
-            _ => one.work_ns as f64,
-        });
-        let worked_ns = replays.time(|one| one.work_ns as f64);
-        let replayed_ns = replays.time_as_it_was();
+        let [even_ns, by_role_ns, by_rank_ns, computed_ns, worked_ns, replayed_ns] = replays.all();
         // Unmeasured time is there whichever rank is slow.
         let rest_ns = (mean_longest(steps) - replayed_ns).max(0.0);
         let varied_ns = computed_ns - by_rank_ns;

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::lists::Lists;
 use crate::operation::Partners;
 use crate::step::Placed;
 
@@ -77,12 +78,12 @@ impl Known {
 /// ahead of some other clock that of a host is, as far as that is known.
 pub(crate) fn align(
     operations: &mut [Placed],
-    units: &[Vec<u32>],
+    units: &Lists,
     host: impl Fn(u32) -> u32,
     clock: impl Fn(u32) -> Option<i64>,
 ) {
     let mut pairs: BTreeMap<(u32, u32), Known> = BTreeMap::new();
-    for unit in units.iter().filter(|unit| unit.len() > 1) {
+    for unit in units.all().filter(|unit| unit.len() > 1) {
         let first = &operations[unit[0] as usize];
         for place in &unit[1..] {
             let other = &operations[*place as usize];

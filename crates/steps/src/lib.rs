@@ -20,6 +20,7 @@ pub mod attribution;
 mod clocks;
 mod gaps;
 mod kind;
+mod lists;
 mod meeting;
 mod operation;
 mod order;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::lists::{Lists, at};
 use crate::operation::Partners;
 use crate::step::Placed;
 
@@ -16,7 +17,7 @@ enum Meeting {
 #[derive(Debug)]
 pub(crate) struct Units {
     /// Places of operations: one that computes alone, and all that are one communication together.
-    pub(crate) places: Vec<Vec<u32>>,
+    pub(crate) places: Lists,
     /// Communications whose other ends are missing; they stand alone.
     pub(crate) unmatched: usize,
 }
@@ -25,41 +26,52 @@ pub(crate) struct Units {
 /// transfer between two ranks in a group at one end is the k-th at the other, and so for a group's collectives.
 pub(crate) fn units(operations: &[Placed]) -> Units {
     let mut numbers: HashMap<(u32, Partners), u32> = HashMap::new();
-    let mut meetings: HashMap<Meeting, usize> = HashMap::new();
-    let mut places: Vec<Vec<u32>> = Vec::with_capacity(operations.len());
-    let mut needed: Vec<u32> = Vec::with_capacity(operations.len());
-    for (place, one) in (0_u32..).zip(operations) {
-        let number =
-            *numbers.entry((one.rank, one.partners)).and_modify(|number| *number += 1).or_insert(0);
+    let mut meetings: HashMap<Meeting, u32> = HashMap::new();
+    let mut unit_of: Vec<u32> = Vec::with_capacity(operations.len());
+    // How many operations each unit lacks.
+    let mut lacks: Vec<i64> = Vec::with_capacity(operations.len());
+    for one in operations {
+        let next = u32::try_from(lacks.len()).expect("at most MAX_OPERATIONS");
+        let mut number = || {
+            let next = numbers.entry((one.rank, one.partners)).or_default();
+            *next += 1;
+            *next
+        };
         let (meeting, members) = match one.partners {
             Partners::None => (None, 1),
             Partners::To { rank: to, group } => {
+                let number = number();
                 (Some(Meeting::Transfer { from: one.rank, to, group, number }), 2)
             }
             Partners::From { rank: from, group } => {
+                let number = number();
                 (Some(Meeting::Transfer { from, to: one.rank, group, number }), 2)
             }
             Partners::All { group, members } => {
+                let number = number();
                 (Some(Meeting::Collective { group, members, number }), members)
             }
         };
-        let next = places.len();
         let unit = meeting.map_or(next, |meeting| *meetings.entry(meeting).or_insert(next));
         if unit == next {
-            places.push(vec![place]);
-            needed.push(members);
-        } else {
-            places[unit].push(place);
+            lacks.push(i64::from(members));
         }
+        lacks[at(unit)] -= 1;
+        unit_of.push(unit);
     }
     let mut unmatched = 0;
-    for unit in 0..places.len() {
-        let found = u32::try_from(places[unit].len()).unwrap_or(u32::MAX);
-        if found != needed[unit] {
-            unmatched += places[unit].len();
-            let others = places[unit].split_off(1);
-            places.extend(others.into_iter().map(|place| vec![place]));
+    let mut count = lacks.len();
+    let mut is_begun = vec![false; lacks.len()];
+    for unit in &mut unit_of {
+        if lacks[at(*unit)] != 0 {
+            unmatched += 1;
+            // The first keeps its number.
+            if std::mem::replace(&mut is_begun[at(*unit)], true) {
+                *unit = u32::try_from(count).expect("at most MAX_OPERATIONS");
+                count += 1;
+            }
         }
     }
-    Units { places, unmatched }
+    let pairs = unit_of.iter().copied().zip(0_u32..);
+    Units { places: Lists::of_pairs(count, pairs), unmatched }
 }

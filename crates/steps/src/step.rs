@@ -1,12 +1,13 @@
 //! One step of a job as a graph: who did what, and who waited for whom.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::clocks;
-use crate::kind::Kind;
+use crate::kind::{Kind, MAX_KINDS};
+use crate::lists::{Lists, at};
 use crate::meeting::{self, Units};
 use crate::operation::{MAX_DURATION_NS, Operation, Partners};
 use crate::order;
@@ -81,13 +82,6 @@ pub enum StepError {
     },
 }
 
-/// Lists of places, one behind the other.
-#[derive(Debug, Clone, Default)]
-struct Lists {
-    ends: Vec<u32>,
-    places: Vec<u32>,
-}
-
 // === impl StepBuilder ===
 
 impl StepBuilder {
@@ -153,20 +147,24 @@ impl StepBuilder {
         }
         self.sort();
         let mut operations = Vec::with_capacity(self.operations.len());
-        let mut indices: HashMap<(u32, Kind), u32> = HashMap::new();
+        // Of the rank whose operations are placed.
+        let mut next_index = [0_u32; MAX_KINDS];
+        let mut last_rank = None;
         for (rank, Operation { kind, start_ns, end_ns, partners }) in self.operations {
             let duration = end_ns.checked_sub(start_ns);
             let work_ns = duration
                 .filter(|duration| (0..=MAX_DURATION_NS).contains(duration))
                 .ok_or(StepError::Duration { rank })?;
-            let next = indices.entry((rank, kind)).or_default();
-            let index = *next;
-            *next += 1;
+            if last_rank.replace(rank) != Some(rank) {
+                next_index.fill(0);
+            }
+            let index = next_index[kind.index()];
+            next_index[kind.index()] += 1;
             operations.push(Placed { rank, kind, partners, start_ns, end_ns, work_ns, index });
         }
         let units = meeting::units(&operations);
         clocks::align(&mut operations, &units.places, host, clock);
-        for unit in &units.places {
+        for unit in units.places.all() {
             set_work(&mut operations, unit);
         }
         Step::ordered(self.number, operations, units)
@@ -193,10 +191,6 @@ fn set_work(operations: &mut [Placed], unit: &[u32]) {
     }
 }
 
-const fn at(place: u32) -> usize {
-    place as usize
-}
-
 // === impl Step ===
 
 impl Step {
@@ -205,32 +199,34 @@ impl Step {
         let waits = waits(&operations);
         let Units { places, unmatched } = units;
         let mut unit_of = vec![0_u32; operations.len()];
-        for (unit, members) in (0_u32..).zip(&places) {
+        for (unit, members) in (0_u32..).zip(places.all()) {
             members.iter().for_each(|place| unit_of[at(*place)] = unit);
         }
-        let mut due = vec![0_u32; places.len()];
-        let mut next: Vec<Vec<u32>> = vec![Vec::new(); places.len()];
-        for (place, unit) in unit_of.iter().enumerate() {
-            for before in waits.of(place) {
-                due[at(*unit)] += 1;
-                next[at(unit_of[at(*before)])].push(*unit);
-            }
-        }
+        // Which units wait for each one, and for how many each waits.
+        let waiting = |place: usize| waits.of(place).iter().map(move |before| (*before, place));
+        let pairs = (0..operations.len()).flat_map(waiting);
+        let next = Lists::of_pairs(
+            places.count(),
+            pairs.clone().map(|(before, place)| (unit_of[at(before)], unit_of[place])),
+        );
+        let mut due = vec![0_u32; places.count()];
+        pairs.for_each(|(_, place)| due[at(unit_of[place])] += 1);
         let mut ready: Vec<u32> =
             (0_u32..).zip(&due).filter(|(_, due)| **due == 0).map(|one| one.0).collect();
         let mut ordered = Lists::default();
         let mut done = 0;
         while let Some(unit) = ready.get(done).copied() {
             done += 1;
-            ordered.push(places[at(unit)].iter().copied());
-            for later in std::mem::take(&mut next[at(unit)]) {
-                due[at(later)] -= 1;
-                if due[at(later)] == 0 {
-                    ready.push(later);
+            places.of(at(unit)).iter().for_each(|place| ordered.push(*place));
+            ordered.end();
+            for later in next.of(at(unit)) {
+                due[at(*later)] -= 1;
+                if due[at(*later)] == 0 {
+                    ready.push(*later);
                 }
             }
         }
-        let left = operations.len() - ordered.places.len();
+        let left = operations.len() - ordered.places();
         if left > 0 {
             return Err(StepError::Circle { operations: left });
         }
@@ -258,7 +254,7 @@ impl Step {
 
     /// The operations that end together, a list each: one computation, or all of a communication.
     pub fn units(&self) -> impl Iterator<Item = &[u32]> {
-        (0..self.graph.units.ends.len()).map(|unit| self.graph.units.of(unit))
+        self.graph.units.all()
     }
 
     /// The operations of its rank that the one at `place` waits for.
@@ -289,50 +285,54 @@ impl Step {
     /// How long the step would take, in nanoseconds, if each operation took what `work` says from when it can begin
     /// and everything began as soon as it can. All ranks begin the step together.
     pub fn replay(&self, work: impl Fn(&Placed) -> f64) -> f64 {
-        let mut ends = vec![0.0_f64; self.graph.operations.len()];
-        let mut last = 0.0_f64;
+        let [time] = self.replays(|one| [work(one)]);
+        time
+    }
+
+    /// The same of several replays at once: to walk through the step costs more than to add.
+    pub(crate) fn replays<const N: usize>(&self, work: impl Fn(&Placed) -> [f64; N]) -> [f64; N] {
+        let operations = &self.graph.operations;
+        let mut ends = vec![[0.0_f64; N]; operations.len()];
+        let mut last = [0.0_f64; N];
         for unit in self.units() {
-            let mut ready = 0.0_f64;
+            let mut ready = [0.0_f64; N];
             for place in unit {
                 for before in self.graph.waits.of(at(*place)) {
-                    ready = ready.max(ends[at(*before)]);
+                    later(&mut ready, &ends[at(*before)]);
                 }
             }
             for place in unit {
-                let end = ready + work(&self.graph.operations[at(*place)]);
+                let mut end = work(&operations[at(*place)]);
+                end.iter_mut().zip(&ready).for_each(|(end, ready)| *end += ready);
                 ends[at(*place)] = end;
-                last = last.max(end);
+                later(&mut last, &end);
             }
         }
         last
     }
 }
 
+/// Moves each time to another one that is later.
+fn later<const N: usize>(times: &mut [f64; N], others: &[f64; N]) {
+    times.iter_mut().zip(others).for_each(|(time, other)| *time = time.max(*other));
+}
+
 /// What each operation waits for within its rank.
 fn waits(operations: &[Placed]) -> Lists {
     let mut waits = Lists::default();
     let mut first = 0;
+    let mut times: Vec<(i64, i64)> = Vec::new();
     for of_rank in operations.chunk_by(|one, next| one.rank == next.rank) {
-        let times: Vec<(i64, i64)> = of_rank.iter().map(|one| (one.start_ns, one.end_ns)).collect();
-        let mut found: Vec<Vec<u32>> = vec![Vec::new(); times.len()];
-        let place = |one: usize| u32::try_from(first + one).expect("at most MAX_OPERATIONS");
-        order::waits(&times, |one, before| found[one].push(place(before)));
-        found.into_iter().for_each(|list| waits.push(list.into_iter()));
+        times.clear();
+        times.extend(of_rank.iter().map(|one| (one.start_ns, one.end_ns)));
+        let mut begun = 0;
+        order::waits(&times, |one, before| {
+            (begun..one).for_each(|_| waits.end());
+            begun = one;
+            waits.push(u32::try_from(first + before).expect("at most MAX_OPERATIONS"));
+        });
+        (begun..times.len()).for_each(|_| waits.end());
         first += of_rank.len();
     }
     waits
-}
-
-// === impl Lists ===
-
-impl Lists {
-    fn push(&mut self, places: impl Iterator<Item = u32>) {
-        self.places.extend(places);
-        self.ends.push(u32::try_from(self.places.len()).expect("a few for each operation"));
-    }
-
-    fn of(&self, list: usize) -> &[u32] {
-        let begin = list.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.places[at(begin)..at(self.ends[list])]
-    }
 }

@@ -33,13 +33,11 @@ impl Slowdown {
 pub fn slowdown(steps: &[Step], kinds: &Kinds, typical: &Typical) -> Slowdown {
     let has_computations = kinds.all().any(|kind| kinds.nature(kind) == Nature::Compute);
     let is_delay = |one: &Placed| has_computations && kinds.nature(one.kind) == Nature::Between;
-    let time = |work: &dyn Fn(&Placed) -> f64| {
-        mean_time(steps, |one| if is_delay(one) { 0.0 } else { work(one) })
-    };
-    Slowdown {
-        actual_ns: time(&|one| one.work_ns as f64),
-        typical_ns: time(&|one| typical.ns(one.kind)),
-    }
+    let [actual_ns, typical_ns] = mean_times(steps, |one| match is_delay(one) {
+        true => [0.0; 2],
+        false => [one.work_ns as f64, typical.ns(one.kind)],
+    });
+    Slowdown { actual_ns, typical_ns }
 }
 
 /// The slow-down by each part of the operations alone. Those of no part are typical.
@@ -63,9 +61,20 @@ pub fn by_part<Part: Ord>(
 }
 
 /// The mean time of a replayed step, in nanoseconds; 0 of none.
-pub(crate) fn mean_time(steps: &[Step], work: impl Fn(&Placed) -> f64) -> f64 {
-    if steps.is_empty() {
-        return 0.0;
+fn mean_time(steps: &[Step], work: impl Fn(&Placed) -> f64) -> f64 {
+    let [time] = mean_times(steps, |one| [work(one)]);
+    time
+}
+
+/// The same of several replays.
+pub(crate) fn mean_times<const N: usize>(
+    steps: &[Step],
+    work: impl Fn(&Placed) -> [f64; N],
+) -> [f64; N] {
+    let mut sums = [0.0; N];
+    for step in steps {
+        let times = step.replays(&work);
+        sums.iter_mut().zip(times).for_each(|(sum, time)| *sum += time);
     }
-    steps.iter().map(|step| step.replay(&work)).sum::<f64>() / steps.len() as f64
+    sums.map(|sum| sum / steps.len().max(1) as f64)
 }

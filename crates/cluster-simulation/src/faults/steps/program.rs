@@ -43,6 +43,8 @@ pub enum Shape {
     Tree(u32),
     /// Each rank exchanges with its four neighbours in a torus with so many rows and columns.
     Torus(u32, u32),
+    /// The same with many short rounds, for load.
+    BusyTorus(u32, u32),
     /// So many stages and replicas; all micro-batches forward, then backward, then replicas meet.
     Pipeline(u32, u32),
     /// The same with stages that have more and less to do.
@@ -53,6 +55,8 @@ pub enum Shape {
 const MS: f64 = 1000.0;
 const ROUNDS: usize = 3;
 const MICRO_BATCHES: usize = 6;
+const BUSY_ROUNDS: usize = 6;
+const BUSY_MS: f64 = 40.0;
 
 impl Shape {
     /// All that are run.
@@ -83,7 +87,7 @@ impl Shape {
             | Self::Ring(ranks)
             | Self::Mesh(ranks)
             | Self::Tree(ranks) => ranks,
-            Self::Torus(rows, columns) => rows * columns,
+            Self::Torus(rows, columns) | Self::BusyTorus(rows, columns) => rows * columns,
             Self::Pipeline(stages, replicas) | Self::Uneven(stages, replicas) => stages * replicas,
         }
     }
@@ -136,6 +140,11 @@ impl Shape {
             Self::Torus(rows, columns) => {
                 exchanges(rows * columns, |rank| torus(rank, rows, columns))
             }
+            Self::BusyTorus(rows, columns) => {
+                rounds((BUSY_ROUNDS, BUSY_MS * MS), rows * columns, |rank| {
+                    torus(rank, rows, columns)
+                })
+            }
             Self::Tree(ranks) => tree(ranks),
             Self::Pipeline(stages, replicas) => pipeline(stages, replicas, |_| 1.0),
             Self::Uneven(stages, replicas) => {
@@ -153,6 +162,7 @@ impl fmt::Display for Shape {
             Self::Mesh(ranks) => write!(to, "mesh {ranks}"),
             Self::Tree(ranks) => write!(to, "tree {ranks}"),
             Self::Torus(rows, columns) => write!(to, "torus {rows} x {columns}"),
+            Self::BusyTorus(rows, columns) => write!(to, "busy torus {rows} x {columns}"),
             Self::Pipeline(stages, replicas) => write!(to, "{replicas} pipelines of {stages}"),
             Self::Uneven(stages, replicas) => write!(to, "{replicas} uneven pipelines of {stages}"),
         }
@@ -177,11 +187,20 @@ fn both(other: u32) -> Vec<Transfer> {
 
 /// In each round every rank computes and has these exchanges.
 fn exchanges(ranks: u32, of: impl Fn(u32) -> Vec<Vec<Transfer>>) -> Program {
+    rounds((ROUNDS, 80.0 * MS), ranks, of)
+}
+
+/// So many rounds, in each of which a rank computes for so long.
+fn rounds(
+    (rounds, compute_us): (usize, f64),
+    ranks: u32,
+    of: impl Fn(u32) -> Vec<Vec<Transfer>>,
+) -> Program {
     let round = |rank| {
-        let compute = std::iter::once(Action::Compute("work", 80.0 * MS));
+        let compute = std::iter::once(Action::Compute("work", compute_us));
         compute.chain(of(rank).into_iter().map(Action::Exchange))
     };
-    let actions = |rank| (0..ROUNDS).flat_map(|_| round(rank)).collect();
+    let actions = |rank| (0..rounds).flat_map(|_| round(rank)).collect();
     Program {
         actions: (0..ranks).map(actions).collect(),
         groups: Vec::new(),
