@@ -33,11 +33,14 @@ fn verdicts(job: &Job) -> Vec<Value> {
         .collect()
 }
 
+/// What the slow link may be called: one way may be beyond doubt some looks before the other.
+const SLOW_LINK: [&str; 3] = ["link between b and c", "link from b to c", "link from c to b"];
+
 /// Whether a verdict names the link that is slow, or nobody alone.
 fn is_earned(verdict: &Value) -> bool {
     let suspects = verdict["suspects"].as_array();
-    let is_right =
-        suspects.is_some_and(|all| all.iter().all(|one| one["text"] == "link between b and c"));
+    let is_link = |one: &Value| one["text"].as_str().is_some_and(|text| SLOW_LINK.contains(&text));
+    let is_right = suspects.is_some_and(|all| all.iter().all(is_link));
     let confidence = verdict["confidence"].as_f64().expect("a number");
     is_right || (confidence <= 0.5 && verdict["is_certain"] == false)
 }
