@@ -7,7 +7,7 @@
 //! - [`what_if`] replays steps with some durations replaced: the slow-down S of "Understanding
 //!   Stragglers in Large Model Training Using What-if Analysis" (OSDI '25), and its parts.
 //! - [`Roles`] finds the ranks that do the same work, from what they do.
-//! - [`waits`] tells who waits for whom, and how long.
+//! - [`waits()`] tells who waits for whom, and how long.
 //! - [`attribution`] puts the time lost to ranks, to the model's stages, to links, to the data and to
 //!   noise of the hosts.
 //!
