@@ -154,8 +154,8 @@ impl Which {
 }
 
 fn scored(arguments: &ScoreArguments, out: &mut impl Write) -> Result<(), Failure> {
-    let patience = Duration::from_secs(arguments.timeout);
-    let outside = Outside { command: arguments.command.clone(), patience };
+    let timeout = Duration::from_secs(arguments.timeout);
+    let outside = Outside { command: arguments.command.clone(), timeout };
     let chosen = arguments.which.cases()?;
     let shows_progress = io::stderr().is_terminal();
     let (mut all, mut sum) = (Vec::new(), Score::default());

@@ -1,4 +1,4 @@
-//! The cases: how each job is built, what is wrong with it, and what of that can be told.
+//! The cases: how each job is built, what is wrong with it, and what of that can be found.
 
 use std::fmt;
 use std::time::Duration;

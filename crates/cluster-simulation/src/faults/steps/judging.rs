@@ -14,7 +14,7 @@ use crate::faults::machine::Fault;
 pub struct Named {
     /// When, in seconds of the job.
     pub at_seconds: f64,
-    /// Who is suspected; several where it cannot be told which.
+    /// Who is suspected; several where it is not known which.
     pub suspects: Vec<Suspect>,
     /// How sure it is, where it is said.
     pub confidence: Option<f64>,

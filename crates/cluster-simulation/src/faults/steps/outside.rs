@@ -22,7 +22,7 @@ pub struct Outside {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// How long it may take for a job.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Why there is no score.
@@ -124,7 +124,7 @@ impl Outside {
                 let _ = done.send(());
                 lines
             });
-            let is_late = ended.recv_timeout(self.patience) == Err(RecvTimeoutError::Timeout);
+            let is_late = ended.recv_timeout(self.timeout) == Err(RecvTimeoutError::Timeout);
             if is_late {
                 child.kill().map_err(io)?;
             }
@@ -134,7 +134,7 @@ impl Outside {
             let written = writing.join().map_err(|_| panicked())?;
             let complaint = complaining.join().map_err(|_| panicked())?;
             if is_late {
-                let seconds = self.patience.as_secs();
+                let seconds = self.timeout.as_secs();
                 return Err(Error::Late { case: case.to_string(), seconds });
             }
             Ok((written, lines, complaint, status))

@@ -16,7 +16,7 @@ pub(super) const EPOCH: Epoch = Epoch::new(1);
 pub(super) struct Second {
     /// The records that its ranks post.
     pub(super) records: Vec<String>,
-    /// When it is told, by the node's clock, in microseconds.
+    /// When it is reported, by the node's clock, in microseconds.
     pub(super) sent_us: Option<i64>,
     /// Which part of the time its ranks wanted a processor and had none.
     pub(super) withheld: Option<f64>,

@@ -53,7 +53,7 @@ pub(super) struct Carried {
 pub(super) struct Verdict {
     /// When, in seconds of the job.
     pub(super) at: f64,
-    /// Who is slow; several where it cannot be told which of them.
+    /// Who is slow; several where it is not known which of them.
     suspects: Vec<Suspected>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,

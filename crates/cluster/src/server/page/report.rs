@@ -10,9 +10,9 @@ use crate::view::JobStepsView;
 /// The scripts that draw it, each after those whose names it uses.
 const SCRIPTS: [&str; 2] = ["tables.js", "steps.js"];
 
-/// What the page is told.
+/// What the page shows.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct Content<'a> {
     heading: &'a str,
     about: &'a str,
     steps: &'a JobStepsView,
@@ -21,10 +21,10 @@ struct Told<'a> {
 /// The page; `heading` and `about` are shown above the steps.
 #[must_use]
 pub fn report(heading: &str, about: &str, steps: &JobStepsView) -> String {
-    let told = Told { heading, about, steps };
-    let told = serde_json::to_string(&told).unwrap_or_default();
+    let content = Content { heading, about, steps };
+    let content = serde_json::to_string(&content).unwrap_or_default();
     // Nothing of it ends the element that it is in.
-    let told = told.replace('<', "\\u003c");
+    let content = content.replace('<', "\\u003c");
     let scripts: String = SCRIPTS.into_iter().flat_map(|name| in_one(text(name))).collect();
     let style = text("page.css");
     format!(
@@ -34,11 +34,11 @@ pub fn report(heading: &str, about: &str, steps: &JobStepsView) -> String {
          <link rel=\"icon\" href=\"data:,\">\n\
          <style>\n{style}</style>\n</head>\n<body>\n<header><h1 id=\"heading\"></h1></header>\n<main>\n\
          <p id=\"about\"></p>\n<section id=\"steps\" aria-labelledby=\"steps-title\"></section>\n</main>\n\
-         <script type=\"application/json\" id=\"told\">{told}</script>\n<script type=\"module\">\n{scripts}\
-         const told = JSON.parse(document.getElementById(\"told\").textContent);\n\
-         document.getElementById(\"heading\").textContent = told.heading;\n\
-         document.getElementById(\"about\").textContent = told.about;\n\
-         showSteps(document.getElementById(\"steps\"), told.steps);\n</script>\n</body>\n</html>\n"
+         <script type=\"application/json\" id=\"content\">{content}</script>\n<script type=\"module\">\n{scripts}\
+         const content = JSON.parse(document.getElementById(\"content\").textContent);\n\
+         document.getElementById(\"heading\").textContent = content.heading;\n\
+         document.getElementById(\"about\").textContent = content.about;\n\
+         showSteps(document.getElementById(\"steps\"), content.steps);\n</script>\n</body>\n</html>\n"
     )
 }
 
@@ -54,9 +54,9 @@ mod tests {
 
     #[test]
     fn nothing_of_what_is_told_becomes_markup() {
-        let told = "</script><b>";
-        let page = report(told, told, &JobStepsView::default());
-        assert!(!page.contains(told) && page.contains("\\u003c/script>"), "{page}");
+        let content = "</script><b>";
+        let page = report(content, content, &JobStepsView::default());
+        assert!(!page.contains(content) && page.contains("\\u003c/script>"), "{page}");
         assert!(!page.contains("\nimport ") && !page.contains("\nexport "), "{page}");
     }
 }

@@ -32,13 +32,13 @@ function seconds(value) {
 }
 
 // How long the steps took, as a line, and what they would take if all ranks were alike.
-function chart(told) {
+function chart(report) {
   const { width, height, left, right, top, bottom } = CHART;
-  const longest = Math.max(...told.times.map((one) => one.seconds), 1e-9);
-  const [first, last] = [told.times[0].step, told.times.at(-1).step];
+  const longest = Math.max(...report.times.map((one) => one.seconds), 1e-9);
+  const [first, last] = [report.times[0].step, report.times.at(-1).step];
   const x = (step) => left + ((width - left - right) * (step - first)) / Math.max(1, last - first);
   const y = (value) => top + (height - top - bottom) * (1 - value / longest);
-  const points = told.times.map((one) => `${x(one.step).toFixed(1)},${y(one.seconds).toFixed(1)}`).join(" ");
+  const points = report.times.map((one) => `${x(one.step).toFixed(1)},${y(one.seconds).toFixed(1)}`).join(" ");
   const label = `Times of steps ${first} to ${last}; the longest took ${seconds(longest)}.`;
   const ground = height - bottom;
   const word = (text, attributes) => drawn("text", attributes, text);
@@ -49,10 +49,10 @@ function chart(told) {
     word(`step ${first}`, { x: left, y: height - 10 }),
     word(`step ${last}`, { x: width - right, y: height - 10, "text-anchor": "end" }),
   ];
-  if (told.latest) {
-    const even = y(Math.min(longest, told.latest.even_seconds));
+  if (report.latest) {
+    const even = y(Math.min(longest, report.latest.even_seconds));
     marks.push(drawn("line", { class: "even", x1: left, x2: width - right, y1: even, y2: even }));
-    marks.push(word(`${seconds(told.latest.even_seconds)} if even`, { x: left + 4, y: even - 4 }));
+    marks.push(word(`${seconds(report.latest.even_seconds)} if even`, { x: left + 4, y: even - 4 }));
   }
   const line = drawn("polyline", { class: "times", points });
   return drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, ...marks, line);
@@ -110,10 +110,10 @@ function culprits(latest) {
 }
 
 // Who waits for whom: ranks that wait in rows, those that they wait for in columns.
-function waits(told, step) {
-  const ranks = (of) => [...new Set(told.waits.map(of))].slice(0, MOST_RANKS).sort((one, other) => one - other);
+function waits(report, step) {
+  const ranks = (of) => [...new Set(report.waits.map(of))].slice(0, MOST_RANKS).sort((one, other) => one - other);
   const [waiting, awaited] = [ranks((one) => one.rank), ranks((one) => one.awaited)];
-  const cells = new Map(told.waits.map((one) => [`${one.rank} ${one.awaited}`, one]));
+  const cells = new Map(report.waits.map((one) => [`${one.rank} ${one.awaited}`, one]));
   const cell = (rank, other) => {
     const known = cells.get(`${rank} ${other}`);
     if (!known) return element("td", {}, "");
@@ -133,13 +133,13 @@ function waits(told, step) {
 }
 
 // Shows what is known of the steps; nothing hides the place.
-export function showSteps(into, told) {
-  into.hidden = !told?.latest;
+export function showSteps(into, report) {
+  into.hidden = !report?.latest;
   if (into.hidden) return;
   const heading = element("h2", { id: "steps-title" }, "Training steps");
-  const sentences = element("ul", {}, ...told.text.map((sentence) => element("li", {}, sentence)));
-  const parts = [heading, sentences, ...(told.times.length ? [chart(told)] : []), ...shares(told.latest, told.all), ...culprits(told.latest)];
-  if (told.waits.length) parts.push(...waits(told, told.latest.actual_seconds));
-  if (told.left_out) parts.push(element("p", {}, `${told.left_out} steps were left out, since operations were missing.`));
+  const sentences = element("ul", {}, ...report.text.map((sentence) => element("li", {}, sentence)));
+  const parts = [heading, sentences, ...(report.times.length ? [chart(report)] : []), ...shares(report.latest, report.all), ...culprits(report.latest)];
+  if (report.waits.length) parts.push(...waits(report, report.latest.actual_seconds));
+  if (report.left_out) parts.push(element("p", {}, `${report.left_out} steps were left out, since operations were missing.`));
   into.replaceChildren(...parts);
 }
