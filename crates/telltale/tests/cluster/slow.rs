@@ -79,10 +79,15 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
     }
     learn(&training, 0.12);
     network.slow(1, 3);
-    let named = verdict(&training, "slow_link");
-    let suspects = named["suspects"].as_array().expect("a list");
-    let text: Vec<_> = suspects.iter().map(|one| one["text"].as_str()).collect();
-    assert_eq!(text, [Some("link between b and d")], "{named:#}");
+    // One way may be beyond doubt some looks before the other.
+    let ways = ["link from b to d", "link from d to b", "link between b and d"];
+    wait_until("both ways of the link", PATIENCE, || {
+        let named = verdict(&training, "slow_link");
+        let suspects = named["suspects"].as_array().expect("a list");
+        let text: Vec<_> = suspects.iter().filter_map(|one| one["text"].as_str()).collect();
+        assert!(text.len() == 1 && ways.contains(&text[0]), "{named:#}");
+        text[0] == ways[2]
+    });
     let (map, matrix) = explained(&training);
     let nodes = matrix["nodes"].as_array().expect("a list");
     let mut sorted: Vec<_> = nodes.iter().filter_map(Value::as_str).collect();
@@ -93,7 +98,6 @@ fn a_link_that_is_shaped_is_named_and_nobody_is_replaced() {
         ["from", "to"].map(|end| nodes[cell[end].as_u64().expect("a place") as usize].as_str())
     });
     let ends: Vec<_> = ends.collect();
-    // One way may be beyond doubt some looks before the other.
     let is_it = |ends: &[_; 2]| [["b", "d"], ["d", "b"]].iter().any(|it| it.map(Some) == *ends);
     assert!(ends.iter().any(is_it), "{matrix:#}");
     let is_marked =
