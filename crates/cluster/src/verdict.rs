@@ -251,7 +251,7 @@ pub struct SlowSteps {
     pub ratio: f64,
     /// What a step would take less without that, in nanoseconds.
     pub cost_ns: u64,
-    /// What a step takes, in nanoseconds.
+    /// What a step takes, in nanoseconds; of a rank, once those that cost more take what is usual.
     pub step_ns: u64,
     /// In how many of the latest steps it was slow.
     pub slow: u32,

@@ -70,8 +70,11 @@ pub struct SlowRank {
     pub rank: u32,
     /// How many times as long as is usual of its role.
     pub ratio: f64,
-    /// What a step would take less without that.
+    /// What a step would take less without that, once the ranks before it in the list take what is usual: one of them
+    /// may hide it. The costs of all ranks add up.
     pub cost_ns: f64,
+    /// What a step would take less without that if it were the only slow rank.
+    pub alone_ns: f64,
     /// In how many of the steps it was slow.
     pub slow_steps: u32,
     /// Of how many.
@@ -141,21 +144,40 @@ impl Replays<'_> {
         }
     }
 
-    /// What a step takes longer since a rank is slow, or is slow between its operations.
-    fn cost_of_rank(&self, rank: u32, is_between: bool) -> f64 {
+    /// What a step takes longer since these ranks are slow, or are slow between their operations.
+    fn cost_of_ranks(&self, slow: &[SlowRank]) -> f64 {
         let means = &self.means;
+        // As work, whether or not that is what gaps are.
+        let has_gaps = self.are_gaps_work || slow.iter().any(|one| one.is_between);
         let [with, without] = mean_times(self.steps, |one| {
             let nature = self.kinds.nature(one.kind);
             let of_role = match nature {
                 Nature::Communication => return [self.typical.ns(one.kind); 2],
-                // As work, whether or not that is what gaps are.
-                Nature::Between if !is_between && !self.are_gaps_work => return [0.0; 2],
+                Nature::Between if !has_gaps => return [0.0; 2],
                 Nature::Compute | Nature::Between => means.of_role(one),
             };
-            let is_its = one.rank == rank && (!is_between || nature == Nature::Between);
-            [if is_its { means.of_rank_for_sure(one) } else { of_role }, of_role]
+            let its = slow.iter().find(|slow| slow.rank == one.rank);
+            let is_slow = its.is_some_and(|its| !its.is_between || nature == Nature::Between);
+            [if is_slow { means.of_rank_for_sure(one) } else { of_role }, of_role]
         });
         with - without
+    }
+
+    /// Puts slow ranks in order, with what each costs.
+    fn price(&self, slow: &mut [SlowRank]) {
+        for one in slow.iter_mut() {
+            one.alone_ns = self.cost_of_ranks(std::slice::from_ref(one));
+        }
+        slow.sort_by(|one, other| other.alone_ns.total_cmp(&one.alone_ns));
+        let mut rest_ns = 0.0;
+        for place in (0..slow.len()).rev() {
+            let with_ns = match slow[place..].len() {
+                1 => slow[place].alone_ns,
+                _ => self.cost_of_ranks(&slow[place..]),
+            };
+            slow[place].cost_ns = (with_ns - rest_ns).max(0.0);
+            rest_ns += slow[place].cost_ns;
+        }
     }
 
     /// What a step takes with one more of these as it was in each: all ranks even, then roles, ranks, computations, gaps
@@ -212,9 +234,8 @@ impl Attribution {
         let rest_ns = (mean_longest(steps) - replayed_ns).max(0.0);
         let varied_ns = computed_ns - by_rank_ns;
         let data_part = variation::data_part(steps, kinds, roles, means);
-        let mut ranks = ranks::slow(steps, kinds, roles, means, |rank, is_between| {
-            replays.cost_of_rank(rank, is_between)
-        });
+        let mut ranks = ranks::slow(steps, kinds, roles, means);
+        replays.price(&mut ranks);
         let gaps = starved::Gaps::of(steps, kinds);
         let lost_ns = |rank: u32| {
             // The work of a role of one rank cannot be separated from the rank.
@@ -230,7 +251,7 @@ impl Attribution {
                 None => ranks.push(one),
             }
         }
-        ranks.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
+        ranks.sort_by(|one, other| other.alone_ns.total_cmp(&one.alone_ns));
         let cost = |link: &[(u32, u32)]| replays.cost_of_link(link, (replayed_ns, worked_ns));
         let links = links::links(steps, roles, &ranks, processors, cost);
         Self {

@@ -3,6 +3,7 @@
 //! A model runs the ranks of a [`program`]; what they post goes through the shipped intake, agents, coordinator and
 //! detection. Beside it three usual rules judge the same operations, and so may any other program ([`outside`]).
 
+mod acting;
 mod baselines;
 mod case;
 mod detector;
@@ -19,6 +20,7 @@ mod stream;
 mod suite;
 pub mod trace;
 
+pub use acting::{Acted, act};
 pub use case::{Broken, Case, Group, cases, groups};
 pub use detector::detect;
 pub use judging::Named;

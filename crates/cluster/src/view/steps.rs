@@ -278,57 +278,83 @@ impl AnalysisView {
             "A step takes {actual} ({of}); {even} if all ranks computed alike and no communication \
              were slow."
         )];
-        let mut causes: Vec<(f64, String)> = Vec::new();
-        for one in &self.ranks {
-            let without = in_words(self.actual_seconds - one.cost_seconds);
-            let RankView { rank, node, ratio, .. } = one;
-            let withheld = 100.0 * one.withheld_ratio;
-            let what = match one.is_between {
-                true => format!(
-                    "Rank {rank} on {node} computes as fast as others and takes {ratio:.2} times as long between \
-                     its operations (data, logs, checkpoints, other programs)"
-                ),
-                false if one.withheld_ratio >= LEAST_WITHHELD => format!(
-                    "Rank {rank} on {node} computes {ratio:.2} times as long as it should and has no processor for \
-                     {withheld:.0} % of the time (its control group's limit)"
-                ),
-                false => format!(
-                    "Rank {rank} on {node} computes {ratio:.2} times as long as ranks that do the same work"
-                ),
-            };
-            let text = format!("{what}; without that a step takes {without} instead of {actual}.");
-            causes.push((one.cost_seconds, text));
+        let mut causes = self.slow_ranks();
+        causes.extend(self.slow_links(&actual));
+        let rest = |cost: f64, text: String| Cause { weight: cost, cost, text };
+        let of_stages = self.stages.first().map(|slowest| stage_text(slowest, self.stages.len()));
+        causes.extend(of_stages.map(|text| rest(self.lost_seconds.stages, text)));
+        let data = "Computations vary from step to step with their data: no node is at fault.";
+        causes.push(rest(self.lost_seconds.data, data.to_owned()));
+        let noise =
+            "Computations vary by themselves: noise of the hosts, such as garbage collection.";
+        causes.push(rest(self.lost_seconds.noise, noise.to_owned()));
+        if self.links.is_empty() {
+            let links = "Communication varies; no link stands out.";
+            causes.push(rest(self.lost_seconds.links, links.to_owned()));
         }
-        for one in &self.links {
+        causes.retain(|one| one.weight >= LEAST_PART * lost);
+        causes.sort_by(|one, other| other.weight.total_cmp(&one.weight));
+        let part = |cost: f64| (100.0 * cost / lost).min(100.0);
+        let sentence = |one: Cause| format!("{} ({:.0} % of the loss)", one.text, part(one.cost));
+        text.extend(causes.into_iter().map(sentence));
+        text
+    }
+
+    /// The slow ranks: each with what a step takes once those before it take what is usual.
+    fn slow_ranks(&self) -> Vec<Cause> {
+        let mut with_seconds = self.actual_seconds;
+        let mut weight: f64 = self.ranks.iter().map(|one| one.cost_seconds).sum();
+        let mut causes = Vec::new();
+        for one in &self.ranks {
+            let without_seconds = (with_seconds - one.cost_seconds).max(0.0);
+            let [with, without] = [with_seconds, without_seconds].map(in_words);
+            let that = if causes.is_empty() { "that" } else { "that too" };
+            let what = rank_text(one);
+            let text = format!("{what}; without {that} a step takes {without} instead of {with}.");
+            causes.push(Cause { weight, cost: one.cost_seconds, text });
+            weight -= one.cost_seconds;
+            with_seconds = without_seconds;
+        }
+        causes
+    }
+
+    fn slow_links(&self, actual: &str) -> impl Iterator<Item = Cause> {
+        self.links.iter().map(move |one| {
             let without = in_words(self.actual_seconds - one.cost_seconds);
             let text = format!(
                 "Transfers from rank {} on {} to rank {} on {} take {:.1} times as long as like \
                  ones; without that a step takes {without} instead of {actual}.",
                 one.from, one.from_node, one.to, one.to_node, one.ratio
             );
-            causes.push((one.cost_seconds, text));
-        }
-        if let Some(slowest) = self.stages.first() {
-            causes.push((self.lost_seconds.stages, stage_text(slowest, self.stages.len())));
-        }
-        let data = "Computations vary from step to step with their data: no node is at fault.";
-        causes.push((self.lost_seconds.data, data.to_owned()));
-        let noise =
-            "Computations vary by themselves: noise of the hosts, such as garbage collection.";
-        causes.push((self.lost_seconds.noise, noise.to_owned()));
-        if self.links.is_empty() {
-            let links = "Communication varies; no link stands out.";
-            causes.push((self.lost_seconds.links, links.to_owned()));
-        }
-        causes.retain(|(cost, _)| *cost >= LEAST_PART * lost);
-        causes.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let part = |cost: f64| (100.0 * cost / lost).min(100.0);
-        text.extend(
-            causes
-                .into_iter()
-                .map(|(cost, cause)| format!("{cause} ({:.0} % of the loss)", part(cost))),
-        );
-        text
+            Cause { weight: one.cost_seconds, cost: one.cost_seconds, text }
+        })
+    }
+}
+
+/// Why steps take longer than they need.
+struct Cause {
+    /// By which causes are in order: of a slow rank, what it costs with those that it hides.
+    weight: f64,
+    /// What a step takes less without it, in seconds.
+    cost: f64,
+    text: String,
+}
+
+fn rank_text(one: &RankView) -> String {
+    let RankView { rank, node, ratio, .. } = one;
+    let withheld = 100.0 * one.withheld_ratio;
+    match one.is_between {
+        true => format!(
+            "Rank {rank} on {node} computes as fast as others and takes {ratio:.2} times as long between \
+             its operations (data, logs, checkpoints, other programs)"
+        ),
+        false if one.withheld_ratio >= LEAST_WITHHELD => format!(
+            "Rank {rank} on {node} computes {ratio:.2} times as long as it should and has no processor for \
+             {withheld:.0} % of the time (its control group's limit)"
+        ),
+        false => format!(
+            "Rank {rank} on {node} computes {ratio:.2} times as long as ranks that do the same work"
+        ),
     }
 }
 
@@ -451,6 +477,35 @@ mod tests {
         let response =
             GetStepsResponse { latest: Some(analysis), times, ..GetStepsResponse::default() };
         JobStepsView::from(&response)
+    }
+
+    #[test]
+    fn a_rank_that_hides_another_comes_first_and_each_has_its_own_part() {
+        let rank = |rank, cost_ms: u64| SlowRank {
+            rank,
+            node: format!("n{rank}"),
+            ratio: 2.0,
+            cost_ns: cost_ms * 1_000_000,
+            ..SlowRank::default()
+        };
+        let analysis = StepAnalysis {
+            steps: 10,
+            last_step: 9,
+            actual_ns: 200_000_000,
+            even_ns: 100_000_000,
+            ranks: vec![rank(5, 10), rank(2, 90)],
+            ..StepAnalysis::default()
+        };
+        let text = AnalysisView::from(&analysis).sentences();
+        let of = |rank: u32, rest: &str| {
+            format!(
+                "Rank {rank} on n{rank} computes 2.00 times as long as ranks that do the same work; {rest}"
+            )
+        };
+        let first = "without that a step takes 190.0 ms instead of 200.0 ms. (10 % of the loss)";
+        let second =
+            "without that too a step takes 100.0 ms instead of 190.0 ms. (90 % of the loss)";
+        assert_eq!(text[1..], [of(5, first), of(2, second)]);
     }
 
     #[test]

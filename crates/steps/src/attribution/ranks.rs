@@ -37,14 +37,8 @@ enum By {
     All,
 }
 
-/// The slow ranks. `cost` says what a step takes longer by one of them, or by its gaps alone.
-pub(super) fn slow(
-    steps: &[Step],
-    kinds: &Kinds,
-    roles: &Roles,
-    means: &Means,
-    cost: impl Fn(u32, bool) -> f64,
-) -> Vec<SlowRank> {
+/// The slow ranks. What they cost is not known yet.
+pub(super) fn slow(steps: &[Step], kinds: &Kinds, roles: &Roles, means: &Means) -> Vec<SlowRank> {
     let times: Vec<BTreeMap<u32, OwnTime>> =
         steps.iter().map(|step| own_times(step, kinds, means)).collect();
     let are_computations_measured = means.are_computations_measured(kinds);
@@ -70,7 +64,8 @@ pub(super) fn slow(
             slow.push(SlowRank {
                 rank: *rank,
                 ratio: judged.ratio(*rank),
-                cost_ns: cost(*rank, is_between),
+                cost_ns: 0.0,
+                alone_ns: 0.0,
                 slow_steps,
                 steps,
                 is_between,

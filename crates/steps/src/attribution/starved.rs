@@ -42,7 +42,8 @@ impl Gaps {
     }
 }
 
-/// Those from whom the processor is withheld for longer than from the rank in the middle. `lost_ns` says what a step of `actual_ns` loses to what may be one rank's fault.
+/// Those from whom the processor is withheld for longer than from the rank in the middle. `lost_ns` says what a step of
+/// `actual_ns` loses to what may be one rank's fault.
 pub(super) fn slow(
     steps: &[Step],
     processors: &Processors,
@@ -55,14 +56,18 @@ pub(super) fn slow(
         .filter(|(rank, part)| {
             *part >= MEANINGFUL && lost_ns(*rank) >= LEAST_LOST * part * actual_ns
         })
-        .map(|(rank, part)| SlowRank {
-            rank,
-            ratio: 1.0 / (1.0 - part).max(f64::MIN_POSITIVE),
-            cost_ns: lost_ns(rank).min(part * actual_ns),
-            slow_steps: steps,
-            steps,
-            is_between: false,
-            withheld: part,
+        .map(|(rank, part)| {
+            let cost_ns = lost_ns(rank).min(part * actual_ns);
+            SlowRank {
+                rank,
+                ratio: 1.0 / (1.0 - part).max(f64::MIN_POSITIVE),
+                cost_ns,
+                alone_ns: cost_ns,
+                slow_steps: steps,
+                steps,
+                is_between: false,
+                withheld: part,
+            }
         })
         .collect()
 }

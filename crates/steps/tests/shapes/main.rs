@@ -124,6 +124,27 @@ fn a_slow_rank_and_a_slow_link_are_told_apart_in_jobs_of_each_shape() {
 }
 
 #[test]
+fn a_slow_rank_that_a_slower_one_hides_is_found_and_their_costs_add_up() {
+    let job = |ratios: [i64; 2]| {
+        let compute = |rank, ns, step| {
+            let ratio = [5, 2].iter().zip(ratios).find(|(slow, _)| **slow == rank);
+            noise(rank, ns, step) * ratio.map_or(10, |(_, ratio)| ratio) / 10
+        };
+        attribute(run(&data_parallel(8), 10, &Machine { compute: &compute, link: &|_, _| MS }))
+    };
+    let both = job([30, 13]);
+    let [slowest, hidden] = &both.ranks[..] else { panic!("{both:#?}") };
+    assert_eq!((slowest.rank, hidden.rank), (5, 2), "{both:#?}");
+    let [one, none] = [job([10, 13]), job([10, 10])];
+    let ms = |ns: f64| ns / MS as f64;
+    let without = both.actual_ns - slowest.cost_ns;
+    assert!(ms(without - one.actual_ns).abs() < 1.0, "{both:#?}, {one:#?}");
+    assert!(ms(without - hidden.cost_ns - none.actual_ns).abs() < 1.0, "{both:#?}, {none:#?}");
+    assert!(slowest.alone_ns > slowest.cost_ns, "{both:#?}");
+    assert_eq!(hidden.alone_ns.to_bits(), hidden.cost_ns.to_bits());
+}
+
+#[test]
 fn what_nobody_measures_is_the_rank_s_work() {
     let unmeasured = |of: Vec<Vec<Action>>| -> Vec<Vec<Action>> {
         let hide = |action| match action {

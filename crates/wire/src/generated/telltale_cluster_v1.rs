@@ -903,7 +903,7 @@ pub struct SlowStepsEvidence {
     /// What a step would take less without that.
     #[prost(uint64, tag = "4")]
     pub cost_ns: u64,
-    /// What a step takes.
+    /// What a step takes; of a rank, once those that cost more take what is usual.
     #[prost(uint64, tag = "5")]
     pub step_ns: u64,
     /// In how many of the latest steps it was slow.

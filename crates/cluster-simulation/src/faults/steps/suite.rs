@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use telltale_cluster::detection::Rule;
-use telltale_cluster::policy::{Mode, Policy};
+use telltale_cluster::policy::Mode;
 use telltale_cluster::verdict::VerdictKind;
 
 use super::baselines::Baseline;
@@ -17,8 +16,8 @@ use super::job::Steps;
 use super::judging::{Named, judge, tally};
 use super::outside::{self, Outside};
 use super::score::Score;
-use crate::faults::machine::{Fault, Noise};
-use crate::faults::week::{Lasting, Plan, Workload as _, look_after_job};
+use crate::faults::machine::Fault;
+use crate::faults::week::{Lasting, Workload as _, look_after_job};
 
 /// Runs all cases, on all processors.
 ///
@@ -80,19 +79,7 @@ fn with_baselines(case: &Case, said: &[Named]) -> Score {
 
 /// What is shipped says this.
 fn watch(case: &Case) -> Vec<Named> {
-    let plan = Plan {
-        nodes: case.traits.shape.ranks(),
-        spares: 0,
-        time: case.time(),
-        reports: case.reports,
-        noise: Noise::CALM,
-        rule: Rule::OwnHistory,
-        mode: Mode::Observe,
-        continuity_windows: Policy::default().continuity_windows,
-        seed: case.seed,
-        slow: case.slow.clone(),
-        kept_looks: 1,
-    };
+    let plan = case.plan(case.time(), Mode::Observe, 0);
     let job = Steps::new(case.traits, false, case.seed);
     let slow_kinds = [VerdictKind::SlowNode, VerdictKind::SlowLink];
     let lasting = look_after_job(&plan, job).lasting.into_iter();

@@ -116,8 +116,10 @@ pub struct RankCost {
     pub node: Option<NodeName>,
     /// How many times as long as is usual of its stage.
     pub ratio: f64,
-    /// What a step would take less without that.
+    /// What a step would take less without that, once the ranks before it take what is usual.
     pub cost_ns: f64,
+    /// The same if it were the only slow rank.
+    pub alone_ns: f64,
     /// In how many of the steps it was slow,
     pub slow_steps: u32,
     /// of how many.
@@ -188,6 +190,7 @@ impl Analysis {
             node: node(one.rank),
             ratio: one.ratio,
             cost_ns: one.cost_ns,
+            alone_ns: one.alone_ns,
             slow_steps: one.slow_steps,
             steps: one.steps,
             is_between: one.is_between,
@@ -301,6 +304,7 @@ impl Summary {
                 None => {}
             }
         }
+        all.ranks.sort_by(|one, other| other.alone_ns.total_cmp(&one.alone_ns));
         for one in &latest.links {
             let known =
                 all.links.iter().position(|known| (known.from, known.to) == (one.from, one.to));
@@ -338,6 +342,7 @@ fn add_rank(all: &mut RankCost, latest: &RankCost, fresh: u64) {
     let part = f64::from(steps) / f64::from(all.steps.saturating_add(steps).max(1));
     all.ratio += (latest.ratio - all.ratio) * part;
     all.cost_ns += (latest.cost_ns - all.cost_ns) * part;
+    all.alone_ns += (latest.alone_ns - all.alone_ns) * part;
     all.slow_steps = all.slow_steps.saturating_add(slow);
     all.steps = all.steps.saturating_add(steps);
     (all.is_between, all.withheld) = (latest.is_between, latest.withheld);

@@ -55,23 +55,31 @@ pub(super) fn findings(found: &Analysis, members: &Members) -> Vec<Finding> {
 
 /// Each node with a slow rank, once.
 fn nodes(found: &Analysis, members: &Members) -> Vec<Finding> {
-    let mut nodes: BTreeMap<u32, Vec<&RankCost>> = BTreeMap::new();
-    let is_slow = |one: &&RankCost| !one.is_between && one.cost_ns >= LEAST_COST * found.actual_ns;
-    for one in found.ranks.iter().filter(is_slow) {
-        if let Some(node) = members.of_rank(one.rank) {
-            nodes.entry(node).or_default().push(one);
+    let mut nodes: BTreeMap<u32, Vec<(&RankCost, f64)>> = BTreeMap::new();
+    let mut step_ns = found.actual_ns;
+    for one in &found.ranks {
+        if let Some(node) = members.of_rank(one.rank).filter(|_| is_slow(one, found)) {
+            nodes.entry(node).or_default().push((one, step_ns));
         }
+        step_ns -= one.cost_ns;
     }
-    let finding = |(node, ranks): (u32, Vec<&RankCost>)| {
-        let surest = ranks.iter().map(|one| confidence(one.slow_steps, one.steps));
-        let evidence = ranks.iter().map(|one| {
-            let costs = (one.ratio, one.cost_ns, found.actual_ns);
+    let finding = |(node, ranks): (u32, Vec<(&RankCost, f64)>)| {
+        let surest = ranks.iter().map(|(one, _)| confidence(one.slow_steps, one.steps));
+        let evidence = ranks.iter().map(|(one, step_ns)| {
+            let costs = (one.ratio, one.cost_ns, *step_ns);
             evidence((one.rank, None), costs, (one.slow_steps, one.steps), one.withheld)
         });
         let confidence = surest.fold(0.0, f64::max);
         Finding::of_node(VerdictKind::SlowNode, node, confidence, evidence.collect())
     };
     nodes.into_iter().map(finding).collect()
+}
+
+/// Whether it computes slowly, and would cost enough if no other rank did: one that is slower hides it, and both are
+/// replaced together.
+fn is_slow(one: &RankCost, found: &Analysis) -> bool {
+    let with_it_alone_ns = (found.actual_ns - found.ranks_ns + one.alone_ns).min(found.actual_ns);
+    !one.is_between && one.alone_ns >= LEAST_COST * with_it_alone_ns
 }
 
 const fn ends(culprit: Culprit) -> Option<(u32, u32)> {
