@@ -1,10 +1,10 @@
 //! Production jobs, replayed through agents and a coordinator: what was published about them is reported.
 //!
 //! The traces are those of crates/steps/tests/data/stragglers. What a rank did in a step is posted to its agent as a
-//! client posts it (docs/cluster-clients.md), by the clock of its trace and not in its time.
+//! client posts it (docs/cluster-clients.md), or by the Python module, by the clock of its trace and not in its time.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -12,10 +12,13 @@ use std::path::Path;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use telltale_cluster_simulation::faults::steps::trace::Trace;
-use telltale_harness::wait_until;
+use telltale_harness::{long, wait_until};
 
 use crate::job::{Job, PATIENCE};
 
+/// A rank that posts by the Python module what it did.
+const BY_MODULE: [&str; 2] =
+    ["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/replay.py")];
 const WORKER: [&str; 3] = ["bash", "-c", "until test -e $STATE/finish; do sleep 1; done"];
 /// Steps that are posted together.
 const TOGETHER: usize = 8;
@@ -47,7 +50,12 @@ fn post(socket: &Path, body: &str) {
 fn start(trace: &Trace) -> (Job, Vec<String>) {
     let [nodes, workers] =
         [trace.nodes(), trace.workers()].map(|count| u32::try_from(count).expect("few ranks"));
-    let mut job = Job::unhurried(nodes, workers, &WORKER);
+    run(Job::unhurried(nodes, workers, &WORKER), trace)
+}
+
+/// Starts a job's nodes.
+fn run(mut job: Job, trace: &Trace) -> (Job, Vec<String>) {
+    let nodes = u32::try_from(trace.nodes()).expect("few ranks");
     let names: Vec<String> = (0..nodes).map(|node| format!("n{node:02}")).collect();
     names.iter().for_each(|name| job.add(name, &[]));
     let mut node_of = BTreeMap::new();
@@ -138,4 +146,80 @@ fn a_job_whose_data_vary_has_nobody_at_fault() {
     assert!(text.contains("with their data: no node is at fault"), "{report}");
     assert_eq!(job.json(&["incidents"]), json!([]));
     job.finish();
+}
+
+/// A job whose ranks post by the Python module the first steps of a trace, as many at a time as are asked for.
+fn start_by_module(trace: &Trace, steps: u64) -> (Job, Vec<String>) {
+    let [nodes, workers] =
+        [trace.nodes(), trace.workers()].map(|count| u32::try_from(count).expect("few ranks"));
+    let job = Job::unhurried(nodes, workers, &BY_MODULE);
+    let of_steps: Vec<BTreeMap<u64, Vec<Value>>> =
+        (0..steps).map(|step| done(trace, step)).collect();
+    // Who is in a group is known from all of them.
+    let mut groups: BTreeMap<&str, BTreeMap<u64, u64>> = BTreeMap::new();
+    for (rank, records) in &of_steps[0] {
+        for record in records {
+            let name = record["group"].as_str().filter(|name| !name.is_empty());
+            if let (Some(name), Some(place)) = (name, record["context_rank"].as_u64()) {
+                groups.entry(name).or_default().insert(place, *rank);
+            }
+        }
+    }
+    let members =
+        |(name, members): (_, BTreeMap<u64, u64>)| (name, members.into_values().collect());
+    let groups: BTreeMap<&str, Vec<u64>> = groups.into_iter().map(members).collect();
+    for rank in 0..trace.ranks() {
+        let steps: Vec<&[Value]> =
+            of_steps.iter().map(|of| of.get(&rank).map_or(&[][..], Vec::as_slice)).collect();
+        let text = json!({ "groups": groups, "steps": steps }).to_string();
+        fs::write(job.path(&format!("rank-{rank}.json")), text).expect("there is room");
+    }
+    fs::write(job.path("steps"), "0").expect("there is room");
+    run(job, trace)
+}
+
+/// What each rank does in a step.
+fn done(trace: &Trace, step: u64) -> BTreeMap<u64, Vec<Value>> {
+    let posts = trace.posts(step, 1).into_iter();
+    let parse = |record: &String| serde_json::from_str::<Value>(record).expect("it is JSON");
+    // The module tells by the next step's first operation that a step has ended.
+    let is_done = |record: &Value| record["opType"] != "step";
+    posts
+        .map(|(rank, records)| (rank, records.iter().map(parse).filter(is_done).collect()))
+        .collect()
+}
+
+#[test]
+fn the_python_module_s_records_of_production_jobs_are_reported_alike() {
+    if !long() {
+        return;
+    }
+    let jobs = [("AR", 1, 44, 1.973), ("ST", 1, 32, 1.179), ("SE", 8, 43, 1.537)];
+    for (name, workers, steps, published) in jobs {
+        let trace = trace(name, workers);
+        let (job, nodes) = start_by_module(&trace, steps);
+        let mut report = Value::Null;
+        // As many as are looked at together, and the one that ends these.
+        for posted in (11..steps).step_by(10).chain([steps]) {
+            let next = job.path("steps.new");
+            fs::write(&next, posted.to_string()).expect("there is room");
+            fs::rename(next, job.path("steps")).expect("it is there");
+            wait_until("the steps to be analysed", PATIENCE, || {
+                report = job.json(&["report"]);
+                report["all"]["last_step"].as_u64() == Some(posted - 2)
+            });
+        }
+        assert_near(name, &report["all"]["slowdown"], published, 0.01);
+        assert_eq!(report["left_out"].as_u64().unwrap_or(0), 0, "{report}");
+        let slow: Vec<&Value> = report["all"]["ranks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|one| &one["node"])
+            .collect();
+        let expected = if name == "AR" { vec![json!(nodes[0])] } else { Vec::new() };
+        assert_eq!(slow, expected.iter().collect::<Vec<_>>(), "{report}");
+        assert_eq!(report["latest"]["links"], json!([]), "{report}");
+        job.finish();
+    }
 }
