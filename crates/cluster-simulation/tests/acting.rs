@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use telltale_cluster_simulation::faults::steps::{Acted, Broken, Case, act, cases, groups};
+use telltale_cluster_simulation::faults::steps::{
+    Acted, Broken, Case, Lie, act, cases, groups, replaced_by_lies,
+};
 use telltale_harness::{long, rounds};
 
 const SEED: u64 = 2_000_000;
@@ -73,4 +75,15 @@ fn slow_nodes_are_replaced_by_one_restart_and_no_other() {
         println!("{nodes} nodes replaced by {restarts} restarts: {jobs} jobs");
     }
     assert!(restarts.contains_key(&(2, 1)), "{restarts:?}");
+}
+
+#[test]
+fn a_rank_that_lies_has_no_other_replaced() {
+    for case in broken(&[Broken::Nothing], u64::from(rounds(1, 4))) {
+        for lie in Lie::ALL {
+            let (replaced, refused) = replaced_by_lies(&case, 1, lie);
+            assert_eq!(replaced, [], "{case}, {lie:?}");
+            assert!(refused > 0 || lie != Lie::Garbage, "{case}");
+        }
+    }
 }

@@ -20,6 +20,9 @@ const ERRORS_OF_FEW: f64 = 30.0;
 /// How many times the usual difference between ranks of one role in one step a slow one must differ by.
 const DEVIATIONS: f64 = 4.0;
 
+/// Of what a rank computes longer than the only other one of its role, this part must be left in all of its own time.
+const LEAST_TOTAL: f64 = 0.5;
+
 /// A rank's own time in one step, and what is usual of its role, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct OwnTime {
@@ -55,6 +58,7 @@ pub(super) fn slow(steps: &[Step], kinds: &Kinds, roles: &Roles, means: &Means) 
                 [&computing, &between].map(|by| by.is_slow(*rank));
             let judged = match (computes_slowly, is_slow_between) {
                 (false, false) => continue,
+                (true, false) if !takes_longer(*rank, ranks, &times) => continue,
                 (true, false) => &computing,
                 (false, true) => &between,
                 (true, true) => &all,
@@ -74,6 +78,19 @@ pub(super) fn slow(steps: &[Step], kinds: &Kinds, roles: &Roles, means: &Means) 
         }
     }
     slow
+}
+
+/// Whether a rank that computes longer than the only other one of its role also takes longer for all that is its own.
+/// Otherwise the other's computations are short because they are not all measured, or because it says so. Of three ranks
+/// two would have to.
+fn takes_longer(rank: u32, ranks: &[u32], times: &[BTreeMap<u32, OwnTime>]) -> bool {
+    let [one, other] = ranks else { return true };
+    let other = if *one == rank { *other } else { *one };
+    let longer = |of: fn(&OwnTime) -> f64| -> f64 {
+        let both = times.iter().filter_map(|times| Some((times.get(&rank)?, times.get(&other)?)));
+        both.map(|(own, others)| of(own) - of(others)).sum()
+    };
+    longer(|own| own.computed + own.between) > LEAST_TOTAL * longer(|own| own.computed)
 }
 
 /// How many times as long ranks of one role took in each step as is usual of it, in logarithms.

@@ -136,10 +136,11 @@ fn a_slow_rank_that_a_slower_one_hides_is_found_and_their_costs_add_up() {
     let [slowest, hidden] = &both.ranks[..] else { panic!("{both:#?}") };
     assert_eq!((slowest.rank, hidden.rank), (5, 2), "{both:#?}");
     let [one, none] = [job([10, 13]), job([10, 10])];
-    let ms = |ns: f64| ns / MS as f64;
+    // Where all ranks are alike the noise of the slowest counts, up to 5 %.
+    let is_near = |one: f64, other: f64| (one - other).abs() < 0.03 * other;
     let without = both.actual_ns - slowest.cost_ns;
-    assert!(ms(without - one.actual_ns).abs() < 1.0, "{both:#?}, {one:#?}");
-    assert!(ms(without - hidden.cost_ns - none.actual_ns).abs() < 1.0, "{both:#?}, {none:#?}");
+    assert!(is_near(without, one.actual_ns), "{both:#?}, {one:#?}");
+    assert!(is_near(without - hidden.cost_ns, none.actual_ns), "{both:#?}, {none:#?}");
     assert!(slowest.alone_ns > slowest.cost_ns, "{both:#?}");
     assert_eq!(hidden.alone_ns.to_bits(), hidden.cost_ns.to_bits());
 }

@@ -263,6 +263,11 @@ impl Steps {
         Second { records, sent_us, withheld: Some(0.0), traffic: self.traffic(place) }
     }
 
+    /// The intake of a rank's node.
+    pub(super) fn intake(&self, rank: u32) -> &Intake {
+        &self.intakes[rank as usize]
+    }
+
     fn traffic(&mut self, rank: usize) -> Vec<Traffic> {
         let elapsed_us = self.now_us - std::mem::replace(&mut self.reported_us[rank], self.now_us);
         let mut sums: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
