@@ -94,7 +94,7 @@ fn start_together(count: u32, command: &[&str]) {
         let status = job.wait_ended("a");
         let log = job.agent_log("a");
         assert!(status.success(), "{status}: {log}\n{}", job.printed("a", 1, 0));
-        assert!(!log.contains("epoch 2:"), "{log}");
+        assert!(!log.contains("epoch 2:"), "{log}\n{}", job.coordinator_log());
         let ports: BTreeSet<String> = [0, 1].map(|rank| port(&job.printed("a", 1, rank))).into();
         assert_eq!(ports.len(), 1, "both ranks have one port");
         taken.extend(ports);
