@@ -17,7 +17,7 @@ use crate::faults::week::{Outcome, Plan, look_after_job};
 pub struct Acted {
     /// Slow nodes that were replaced.
     pub replaced: BTreeSet<NodeName>,
-    /// Slow nodes that were not, and must be named: alone each would make a step longer by enough.
+    /// Slow nodes that were not, and cost enough that they must be named.
     pub left: BTreeSet<NodeName>,
     /// Healthy nodes that were replaced.
     pub innocent: BTreeSet<NodeName>,

@@ -71,9 +71,9 @@ struct Lying<'a> {
 }
 
 impl Lying<'_> {
-    fn told(&mut self, records: Vec<String>) -> Vec<String> {
+    fn falsified(&mut self, records: Vec<String>) -> Vec<String> {
         let is_ahead = self.random.happens(0.2);
-        let mut told = Vec::new();
+        let mut falsified = Vec::new();
         for text in records {
             let mut record: Value = serde_json::from_str(&text).expect("a record is JSON");
             let times = [record["startTime"].as_i64(), record["endTime"].as_i64()];
@@ -92,13 +92,13 @@ impl Lying<'_> {
                 }
                 (Lie::Fewer, _) if self.random.happens(0.5) => continue,
                 (Lie::Garbage, _) if self.random.happens(0.1) => {
-                    told.push(text.chars().rev().collect());
+                    falsified.push(text.chars().rev().collect());
                 }
                 _ => {}
             }
-            told.push(record.to_string());
+            falsified.push(record.to_string());
         }
-        told
+        falsified
     }
 }
 
@@ -120,7 +120,7 @@ impl Workload for Lying<'_> {
             return self.job.report(rank);
         }
         let mut second = self.job.second(rank);
-        second.records = self.told(second.records);
+        second.records = self.falsified(second.records);
         let intake = self.job.intake(rank);
         *self.refused += second.post(intake);
         second.seen(rank..rank + 1, intake)
