@@ -1,17 +1,20 @@
 //! Processes that attach, record, detach and die at the same time.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use telltale_harness::{Scratch, rounds, wait_until};
 use telltale_ledger::region::writer::RegionLayout;
-use telltale_ledger::region::{Finding, Region, RegionKind};
+use telltale_ledger::region::{Finding, RegionKind, read};
 
 use crate::members::{PATIENCE, attach, finish, numbered, options, region, remains, start};
+use crate::samples::{ID, NOW};
 
 const MEMBERS: u64 = 4;
 
-/// The bytes in the row of `pid`, if it has one.
-fn row_bytes(region: &Region, pid: u32) -> Option<u128> {
+/// The bytes in the row of `pid`, if the region is initialised and has one.
+fn row_bytes(directory: &Path, pid: u32) -> Option<u128> {
+    let region = read(directory, ID, NOW).ok()?.region;
     region.processes.iter().find(|row| row.pid == pid).map(|row| row.bytes.sum())
 }
 
@@ -54,7 +57,7 @@ fn attaching_and_detaching_beside_others_loses_no_byte() {
         // 1000 + 2000 + 3000 + 4000 beside our own.
         wait_until("all members to hold their share", PATIENCE, || {
             members.iter().zip(1..).all(|(member, number)| {
-                row_bytes(&region(scratch.path()), member.id()) == Some(number * 1000)
+                row_bytes(scratch.path(), member.id()) == Some(number * 1000)
             })
         });
         let seen = region(scratch.path());
@@ -74,9 +77,8 @@ fn a_killed_member_is_taken_out_to_the_byte() {
     let holder = start(scratch.path(), "layout=3 rows=yes hold=70");
     let mut victim = start(scratch.path(), "layout=3 rows=yes hold=5000");
     wait_until("both members to hold their share", PATIENCE, || {
-        scratch.join(telltale_ledger::region::file_name(crate::samples::ID)).exists()
-            && row_bytes(&region(scratch.path()), holder.id()) == Some(70)
-            && row_bytes(&region(scratch.path()), victim.id()) == Some(5000)
+        row_bytes(scratch.path(), holder.id()) == Some(70)
+            && row_bytes(scratch.path(), victim.id()) == Some(5000)
     });
     victim.kill();
     let ghost = region(scratch.path());
@@ -106,8 +108,7 @@ fn members_killed_in_the_middle_leave_nothing_once_all_are_gone() {
             .collect();
         let pids: BTreeSet<u32> = members.iter().map(|member| member.id()).collect();
         wait_until("every member to have been seen", PATIENCE, || {
-            let seen = region(&path);
-            members[..2].iter().all(|member| row_bytes(&seen, member.id()).is_some())
+            members[..2].iter().all(|member| row_bytes(&path, member.id()).is_some())
         });
         for member in &mut members {
             member.kill();
