@@ -12,9 +12,13 @@
 mod links;
 mod means;
 mod ranks;
+mod slowness;
 mod starved;
 mod variation;
 
+pub use crate::attribution::slowness::Slowness;
+
+use crate::attribution::links::Pair;
 use crate::attribution::means::Means;
 use crate::kind::{Kinds, Nature};
 use crate::processors::Processors;
@@ -44,7 +48,7 @@ pub struct Attribution {
     pub roles: Vec<SlowRole>,
     /// The ranks that are slow against their role, costliest first.
     pub ranks: Vec<SlowRank>,
-    /// The links that are slow against others, costliest first.
+    /// The links that are slow against others, costliest first, and both ways of one together.
     pub links: Vec<SlowLink>,
     /// How long transfers take on each link that can be compared with others.
     pub link_times: Vec<LinkTime>,
@@ -68,17 +72,8 @@ pub struct SlowRole {
 pub struct SlowRank {
     /// Which.
     pub rank: u32,
-    /// How many times as long as is usual of its role.
-    pub ratio: f64,
-    /// What a step would take less without that, once the ranks before it in the list take what is usual: one of them
-    /// may hide it. The costs of all ranks add up.
-    pub cost_ns: f64,
-    /// What a step would take less without that if it were the only slow rank.
-    pub alone_ns: f64,
-    /// In how many of the steps it was slow.
-    pub slow_steps: u32,
-    /// Of how many.
-    pub steps: u32,
+    /// How slow, and what that costs.
+    pub slowness: Slowness,
     /// Whether it takes longer between its operations alone, and computes as fast as others: it may have more to do
     /// there (data to read, a log to write), so its node need not be slow.
     pub is_between: bool,
@@ -93,14 +88,21 @@ pub struct SlowLink {
     pub from: u32,
     /// The rank that receives.
     pub to: u32,
-    /// How many times as long as like transfers.
-    pub ratio: f64,
-    /// What a step would take less without that; of a link that is slow both ways, without both.
-    pub cost_ns: f64,
-    /// In how many of the steps it was slow.
-    pub slow_steps: u32,
-    /// Of how many.
-    pub steps: u32,
+    /// How slow, and what that costs. Of a link that is slow both ways, each has half of what both cost, and what both
+    /// cost alone.
+    pub slowness: Slowness,
+}
+
+impl AsRef<Slowness> for SlowRank {
+    fn as_ref(&self) -> &Slowness {
+        &self.slowness
+    }
+}
+
+impl AsMut<Slowness> for SlowRank {
+    fn as_mut(&mut self) -> &mut Slowness {
+        &mut self.slowness
+    }
 }
 
 /// How long the transfers that a link has in one step take, the mean of each kind.
@@ -163,21 +165,12 @@ impl Replays<'_> {
         with - without
     }
 
-    /// Puts slow ranks in order, with what each costs.
+    /// Says what slow ranks cost, and puts them in order.
     fn price(&self, slow: &mut [SlowRank]) {
         for one in slow.iter_mut() {
-            one.alone_ns = self.cost_of_ranks(std::slice::from_ref(one));
+            one.slowness.alone_ns = self.cost_of_ranks(std::slice::from_ref(one));
         }
-        slow.sort_by(|one, other| other.alone_ns.total_cmp(&one.alone_ns));
-        let mut rest_ns = 0.0;
-        for place in (0..slow.len()).rev() {
-            let with_ns = match slow[place..].len() {
-                1 => slow[place].alone_ns,
-                _ => self.cost_of_ranks(&slow[place..]),
-            };
-            slow[place].cost_ns = (with_ns - rest_ns).max(0.0);
-            rest_ns += slow[place].cost_ns;
-        }
+        slowness::price(slow, |some| self.cost_of_ranks(some));
     }
 
     /// What a step takes with one more of these as it was in each: all ranks even, then roles, ranks, computations, gaps
@@ -206,17 +199,30 @@ impl Replays<'_> {
         }
     }
 
-    /// What a step takes longer since the transfers between some ranks, one way or both, are slow: beside all else that
-    /// is, which may hide it, or alone, which may need the other.
-    fn cost_of_link(&self, link: &[(u32, u32)], (as_it_was_ns, worked_ns): (f64, f64)) -> f64 {
-        let is_it = |one: &Placed| links::ends(one).is_some_and(|ends| link.contains(&ends));
-        let [without, alone] = mean_times(self.steps, |one| {
-            let is_it = is_it(one);
-            let without = if is_it { self.communication(one) } else { self.as_it_was(one) };
+    /// What a step takes longer since transfers between these ranks are slow, where all others are typical; and what it
+    /// would take with these typical and all else as it was.
+    fn with_links(&self, pairs: &[Pair], worked_ns: f64) -> (f64, f64) {
+        let [alone, without] = mean_times(self.steps, |one| {
+            let is_it = links::ends(one)
+                .is_some_and(|ends| pairs.iter().any(|pair| pair.is_slow_way(ends)));
             let is_as_it_was = is_it || self.is_work(one);
-            [without, if is_as_it_was { one.work_ns as f64 } else { self.communication(one) }]
+            let alone = if is_as_it_was { one.work_ns as f64 } else { self.communication(one) };
+            [alone, if is_it { self.communication(one) } else { self.as_it_was(one) }]
         });
-        (as_it_was_ns - without).max(alone - worked_ns)
+        (alone - worked_ns, without)
+    }
+
+    /// These links with what they cost, in order. `replayed_ns` is what a step takes as it was, `worked_ns` the same
+    /// with communications that are typical.
+    fn priced(&self, links: Vec<SlowLink>, replayed_ns: f64, worked_ns: f64) -> Vec<SlowLink> {
+        let mut pairs = links::pairs(links);
+        for one in &mut pairs {
+            // What else is slow may hide it, and it may need what else is.
+            let (alone_ns, without_ns) = self.with_links(std::slice::from_ref(one), worked_ns);
+            one.slowness.alone_ns = alone_ns.max(replayed_ns - without_ns);
+        }
+        slowness::price(&mut pairs, |some| self.with_links(some, worked_ns).0);
+        pairs.into_iter().flat_map(Pair::into_ways).collect()
     }
 }
 
@@ -251,9 +257,9 @@ impl Attribution {
                 None => ranks.push(one),
             }
         }
-        ranks.sort_by(|one, other| other.alone_ns.total_cmp(&one.alone_ns));
-        let cost = |link: &[(u32, u32)]| replays.cost_of_link(link, (replayed_ns, worked_ns));
-        let links = links::links(steps, roles, &ranks, processors, cost);
+        slowness::sort(&mut ranks);
+        slowness::bound(&mut ranks, replayed_ns + rest_ns - even_ns);
+        let (slow_links, link_times) = links::links(steps, roles, &ranks, processors);
         Self {
             actual_ns: replayed_ns + rest_ns,
             even_ns: even_ns + rest_ns,
@@ -264,8 +270,8 @@ impl Attribution {
             links_ns: replayed_ns - worked_ns,
             roles: means.slow_roles(kinds, roles),
             ranks,
-            links: links.slow,
-            link_times: links.times,
+            links: replays.priced(slow_links, replayed_ns, worked_ns),
+            link_times,
         }
     }
 

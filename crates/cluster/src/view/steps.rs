@@ -279,7 +279,7 @@ impl AnalysisView {
              were slow."
         )];
         let mut causes = self.slow_ranks();
-        causes.extend(self.slow_links(&actual));
+        causes.extend(self.slow_links());
         let rest = |cost: f64, text: String| Cause { weight: cost, cost, text };
         let of_stages = self.stages.first().map(|slowest| stage_text(slowest, self.stages.len()));
         causes.extend(of_stages.map(|text| rest(self.lost_seconds.stages, text)));
@@ -303,7 +303,6 @@ impl AnalysisView {
     /// The slow ranks: each with what a step takes once those before it take what is usual.
     fn slow_ranks(&self) -> Vec<Cause> {
         let mut with_seconds = self.actual_seconds;
-        let mut weight: f64 = self.ranks.iter().map(|one| one.cost_seconds).sum();
         let mut causes = Vec::new();
         for one in &self.ranks {
             let without_seconds = (with_seconds - one.cost_seconds).max(0.0);
@@ -311,33 +310,68 @@ impl AnalysisView {
             let that = if causes.is_empty() { "that" } else { "that too" };
             let what = rank_text(one);
             let text = format!("{what}; without {that} a step takes {without} instead of {with}.");
-            causes.push(Cause { weight, cost: one.cost_seconds, text });
-            weight -= one.cost_seconds;
+            let cost = one.cost_seconds;
+            causes.push(Cause { weight: cost, cost, text });
             with_seconds = without_seconds;
         }
-        causes
+        weighed(causes)
     }
 
-    fn slow_links(&self, actual: &str) -> impl Iterator<Item = Cause> {
-        self.links.iter().map(move |one| {
-            let without = in_words(self.actual_seconds - one.cost_seconds);
-            let text = format!(
-                "Transfers from rank {} on {} to rank {} on {} take {:.1} times as long as like \
-                 ones; without that a step takes {without} instead of {actual}.",
-                one.from, one.from_node, one.to, one.to_node, one.ratio
-            );
-            Cause { weight: one.cost_seconds, cost: one.cost_seconds, text }
-        })
+    /// The slow links, both ways of one together.
+    fn slow_links(&self) -> Vec<Cause> {
+        let mut with_seconds = self.actual_seconds;
+        let mut causes = Vec::new();
+        for (place, one) in self.links.iter().enumerate() {
+            let is_back = |other: &&LinkView| (other.from, other.to) == (one.to, one.from);
+            if self.links[..place].iter().any(|other| is_back(&other)) {
+                continue;
+            }
+            let back = self.links.iter().find(is_back);
+            let cost = one.cost_seconds + back.map_or(0.0, |back| back.cost_seconds);
+            let without_seconds = (with_seconds - cost).max(0.0);
+            let [with, without] = [with_seconds, without_seconds].map(in_words);
+            let that = if causes.is_empty() { "that" } else { "that too" };
+            let what = link_text(one, back);
+            let text = format!("{what}; without {that} a step takes {without} instead of {with}.");
+            causes.push(Cause { weight: cost, cost, text });
+            with_seconds = without_seconds;
+        }
+        weighed(causes)
     }
 }
 
 /// Why steps take longer than they need.
 struct Cause {
-    /// By which causes are in order: of a slow rank, what it costs with those that it hides.
+    /// By which causes are in order: of a slow rank or link, what it costs with those that it hides.
     weight: f64,
     /// What a step takes less without it, in seconds.
     cost: f64,
     text: String,
+}
+
+/// These with what each costs with all after it.
+fn weighed(mut causes: Vec<Cause>) -> Vec<Cause> {
+    let mut weight = 0.0;
+    for one in causes.iter_mut().rev() {
+        weight += one.cost;
+        one.weight = weight;
+    }
+    causes
+}
+
+fn link_text(one: &LinkView, back: Option<&LinkView>) -> String {
+    let LinkView { from, from_node, to, to_node, ratio, .. } = one;
+    match back {
+        None => format!(
+            "Transfers from rank {from} on {from_node} to rank {to} on {to_node} take {ratio:.1} times as long \
+             as like ones"
+        ),
+        Some(back) => format!(
+            "Transfers between rank {from} on {from_node} and rank {to} on {to_node} take {ratio:.1} and {:.1} \
+             times as long as like ones",
+            back.ratio
+        ),
+    }
 }
 
 fn rank_text(one: &RankView) -> String {
@@ -506,6 +540,36 @@ mod tests {
         let second =
             "without that too a step takes 100.0 ms instead of 190.0 ms. (90 % of the loss)";
         assert_eq!(text[1..], [of(5, first), of(2, second)]);
+    }
+
+    #[test]
+    fn both_ways_of_a_link_are_one_sentence() {
+        let link = |from: u32, to: u32, ratio, cost_ms: u64| SlowLink {
+            from,
+            from_node: format!("n{from}"),
+            to,
+            to_node: format!("n{to}"),
+            ratio,
+            cost_ns: cost_ms * 1_000_000,
+            ..SlowLink::default()
+        };
+        let analysis = StepAnalysis {
+            steps: 10,
+            last_step: 9,
+            actual_ns: 200_000_000,
+            even_ns: 100_000_000,
+            links: vec![link(1, 2, 9.0, 30), link(2, 1, 8.0, 30), link(3, 0, 3.0, 40)],
+            ..StepAnalysis::default()
+        };
+        assert_eq!(
+            AnalysisView::from(&analysis).sentences()[1..],
+            [
+                "Transfers between rank 1 on n1 and rank 2 on n2 take 9.0 and 8.0 times as long as like ones; \
+                 without that a step takes 140.0 ms instead of 200.0 ms. (60 % of the loss)",
+                "Transfers from rank 3 on n3 to rank 0 on n0 take 3.0 times as long as like ones; without that \
+                 too a step takes 100.0 ms instead of 140.0 ms. (40 % of the loss)",
+            ]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{LinkTime, SlowLink, SlowRank, starved};
+use super::{LinkTime, SlowLink, SlowRank, Slowness, starved};
 use crate::kind::Kind;
 use crate::operation::Partners;
 use crate::processors::Processors;
@@ -50,23 +50,62 @@ struct Usual {
     limit: f64,
 }
 
-/// What links take.
-pub(super) struct Links {
-    pub(super) times: Vec<LinkTime>,
-    /// Costliest first.
-    pub(super) slow: Vec<SlowLink>,
+/// Two ranks between which transfers are slow, one way or both.
+#[derive(Debug, Clone)]
+pub(super) struct Pair {
+    /// What it costs; how slow each way is, the ways say.
+    pub(super) slowness: Slowness,
+    ways: Vec<SlowLink>,
 }
 
-/// How long links take, and which are slow. Those of a rank that may lack its processor at times are that rank's. Those
+impl Pair {
+    pub(super) fn is_slow_way(&self, (from, to): Link) -> bool {
+        self.ways.iter().any(|way| (way.from, way.to) == (from, to))
+    }
+
+    /// The ways that are slow, which share what the pair costs.
+    pub(super) fn into_ways(self) -> impl Iterator<Item = SlowLink> {
+        let Slowness { cost_ns, alone_ns, .. } = self.slowness;
+        let cost_ns = cost_ns / self.ways.len() as f64;
+        self.ways.into_iter().map(move |mut way| {
+            (way.slowness.cost_ns, way.slowness.alone_ns) = (cost_ns, alone_ns);
+            way
+        })
+    }
+}
+
+impl AsRef<Slowness> for Pair {
+    fn as_ref(&self) -> &Slowness {
+        &self.slowness
+    }
+}
+
+impl AsMut<Slowness> for Pair {
+    fn as_mut(&mut self) -> &mut Slowness {
+        &mut self.slowness
+    }
+}
+
+/// Slow links by the pairs of ranks that they join.
+pub(super) fn pairs(links: Vec<SlowLink>) -> Vec<Pair> {
+    let mut pairs: BTreeMap<Link, Pair> = BTreeMap::new();
+    for way in links {
+        let none = Pair { slowness: Slowness::default(), ways: Vec::new() };
+        let ends = (way.from.min(way.to), way.from.max(way.to));
+        pairs.entry(ends).or_insert(none).ways.push(way);
+    }
+    pairs.into_values().collect()
+}
+
+/// The links that are slow, and how long all take. Those of a rank that may lack its processor at times are that rank's. Those
 /// of a slow rank are too where its processor is withheld from it as far as is known, or where most of them are slow and
-/// not by much more than it computes slowly. `cost` says what a step takes longer by one, one way or both.
+/// not by much more than it computes slowly.
 pub(super) fn links(
     steps: &[Step],
     roles: &Roles,
     ranks: &[SlowRank],
     processors: &Processors,
-    cost: impl Fn(&[Link]) -> f64,
-) -> Links {
+) -> (Vec<SlowLink>, Vec<LinkTime>) {
     let mut slow: BTreeMap<Link, SlowLink> = BTreeMap::new();
     let mut all: BTreeMap<Link, LinkTime> = BTreeMap::new();
     for of_kind in times(steps).values() {
@@ -86,10 +125,11 @@ pub(super) fn links(
             }
             let [slow_steps, steps] =
                 [slow_steps, of_link.len()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-            let ratio = ns / usual.ns;
-            let new = SlowLink { from, to, ratio, cost_ns: 0.0, slow_steps, steps };
+            let slowness =
+                Slowness { ratio: ns / usual.ns, slow_steps, steps, ..Slowness::default() };
+            let new = SlowLink { from, to, slowness };
             let known = slow.entry(*link).or_insert(new);
-            if new.ratio > known.ratio {
+            if slowness.ratio > known.slowness.ratio {
                 *known = new;
             }
         }
@@ -103,18 +143,12 @@ pub(super) fn links(
         ranks.iter().filter(|one| both.contains(&one.rank)).any(|end| {
             let has_processor =
                 processors.lasting(end.rank).is_some_and(|part| part < LEAST_WITHHELD);
-            let is_as_slow = link.ratio < MUCH_SLOWER * end.ratio;
+            let is_as_slow = link.slowness.ratio < MUCH_SLOWER * end.slowness.ratio;
             !has_processor || (is_as_slow && most_of.contains(&end.rank))
         })
     };
-    let mut slow: Vec<SlowLink> = slow.values().filter(|one| !is_ranks(one)).copied().collect();
-    let ends: BTreeSet<Link> = slow.iter().map(|one| (one.from, one.to)).collect();
-    for one in &mut slow {
-        let ways = [(one.from, one.to), (one.to, one.from)];
-        one.cost_ns = cost(if ends.contains(&ways[1]) { &ways } else { &ways[..1] });
-    }
-    slow.sort_by(|one, other| other.cost_ns.total_cmp(&one.cost_ns));
-    Links { times: all.into_values().collect(), slow }
+    let slow = slow.values().filter(|one| !is_ranks(one)).copied().collect();
+    (slow, all.into_values().collect())
 }
 
 /// The ranks most of whose links are slow.

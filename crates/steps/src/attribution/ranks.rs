@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::SlowRank;
 use super::means::Means;
+use super::{SlowRank, Slowness};
 use crate::kind::{Kinds, Nature};
 use crate::roles::Roles;
 use crate::spread::{average, error, spread};
@@ -67,11 +67,12 @@ pub(super) fn slow(steps: &[Step], kinds: &Kinds, roles: &Roles, means: &Means) 
             let (slow_steps, steps) = judged.slow_steps(*rank);
             slow.push(SlowRank {
                 rank: *rank,
-                ratio: judged.ratio(*rank),
-                cost_ns: 0.0,
-                alone_ns: 0.0,
-                slow_steps,
-                steps,
+                slowness: Slowness {
+                    ratio: judged.ratio(*rank),
+                    slow_steps,
+                    steps,
+                    ..Slowness::default()
+                },
                 is_between,
                 withheld: 0.0,
             });

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::SlowRank;
+use super::{SlowRank, Slowness};
 use crate::kind::{Kinds, Nature};
 use crate::processors::Processors;
 use crate::spread::middle;
@@ -60,11 +60,13 @@ pub(super) fn slow(
             let cost_ns = lost_ns(rank).min(part * actual_ns);
             SlowRank {
                 rank,
-                ratio: 1.0 / (1.0 - part).max(f64::MIN_POSITIVE),
-                cost_ns,
-                alone_ns: cost_ns,
-                slow_steps: steps,
-                steps,
+                slowness: Slowness {
+                    ratio: 1.0 / (1.0 - part).max(f64::MIN_POSITIVE),
+                    cost_ns,
+                    alone_ns: cost_ns,
+                    slow_steps: steps,
+                    steps,
+                },
                 is_between: false,
                 withheld: part,
             }

@@ -98,8 +98,8 @@ fn a_slow_worker_is_named_by_the_end_of_its_second_step() {
         let lost = lost(&job, steps);
         let ranks: Vec<u32> = lost.ranks.iter().map(|one| one.rank).collect();
         assert_eq!(ranks, [0], "after {steps} steps");
-        assert_near("how slow", lost.ranks[0].ratio, 2.5, 0.1);
-        let part = lost.ranks[0].cost_ns / lost.lost_ns();
+        assert_near("how slow", lost.ranks[0].slowness.ratio, 2.5, 0.1);
+        let part = lost.ranks[0].slowness.cost_ns / lost.lost_ns();
         assert!(part > 0.9, "it costs nearly all that is lost, not {part}");
         assert_eq!(lost.links, [], "after {steps} steps");
     }

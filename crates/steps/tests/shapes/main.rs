@@ -138,11 +138,38 @@ fn a_slow_rank_that_a_slower_one_hides_is_found_and_their_costs_add_up() {
     let [one, none] = [job([10, 13]), job([10, 10])];
     // Where all ranks are alike the noise of the slowest counts, up to 5 %.
     let is_near = |one: f64, other: f64| (one - other).abs() < 0.03 * other;
-    let without = both.actual_ns - slowest.cost_ns;
+    let without = both.actual_ns - slowest.slowness.cost_ns;
     assert!(is_near(without, one.actual_ns), "{both:#?}, {one:#?}");
-    assert!(is_near(without - hidden.cost_ns, none.actual_ns), "{both:#?}, {none:#?}");
-    assert!(slowest.alone_ns > slowest.cost_ns, "{both:#?}");
-    assert_eq!(hidden.alone_ns.to_bits(), hidden.cost_ns.to_bits());
+    assert!(is_near(without - hidden.slowness.cost_ns, none.actual_ns), "{both:#?}, {none:#?}");
+    assert!(slowest.slowness.alone_ns > slowest.slowness.cost_ns, "{both:#?}");
+    assert_eq!(hidden.slowness.alone_ns.to_bits(), hidden.slowness.cost_ns.to_bits());
+}
+
+#[test]
+fn a_slow_link_that_a_slower_one_hides_is_found_and_their_costs_add_up() {
+    // Two pipelines of one job that end together, with a slow link in each.
+    let job = |slow: &[(u32, u32, i64)]| {
+        let link = |from: u32, to: u32| {
+            let ends = (from.min(to), from.max(to));
+            slow.iter().find(|(one, other, _)| (*one, *other) == ends).map_or(MS, |(_, _, ns)| *ns)
+        };
+        attribute(run(&pipeline(4, 4, 8), 10, &Machine { compute: &noise, link: &link }))
+    };
+    let all = [(5, 6, 60 * MS), (9, 10, 40 * MS)];
+    let [none, one, both] = [&all[..0], &all[1..], &all[..]].map(job);
+    let costs = |found: &Attribution, from: u32, to: u32| -> f64 {
+        let ways = found
+            .links
+            .iter()
+            .filter(|one| (one.from.min(one.to), one.from.max(one.to)) == (from, to));
+        ways.map(|way| way.slowness.cost_ns).sum()
+    };
+    let is_near = |one: f64, other: f64| (one - other).abs() < 0.05 * other;
+    let without = both.actual_ns - costs(&both, 5, 6);
+    assert!(is_near(without, one.actual_ns), "{both:#?}, {one:#?}");
+    assert!(is_near(without - costs(&both, 9, 10), none.actual_ns), "{both:#?}, {none:#?}");
+    let firsts: Vec<(u32, u32)> = both.links.iter().map(|one| (one.from, one.to)).collect();
+    assert_eq!(firsts, [(5, 6), (6, 5), (9, 10), (10, 9)], "{both:#?}");
 }
 
 #[test]
@@ -179,7 +206,7 @@ fn a_rank_that_only_has_more_to_do_between_its_operations_is_told_apart() {
     let lost = attribute(run(&actions, 10, &Machine { compute: &compute, link: &|_, _| MS }));
     let [slow] = &lost.ranks[..] else { panic!("{lost:#?}") };
     assert!(slow.rank == 0 && slow.is_between, "{lost:#?}");
-    assert!((slow.cost_ns / MS as f64 - 45.0).abs() < 5.0, "{lost:#?}");
+    assert!((slow.slowness.cost_ns / MS as f64 - 45.0).abs() < 5.0, "{lost:#?}");
     // Whether it must be so is not known, so nothing is lost by it.
     assert!(lost.lost_ns() < 10.0 * MS as f64, "{lost:#?}");
     let parts = lost.roles_ns + lost.ranks_ns + lost.data_ns + lost.noise_ns + lost.links_ns;
@@ -227,5 +254,5 @@ fn a_stage_of_one_rank_is_told_from_its_processor_by_what_is_withheld() {
     let found = lost(&[(0, 0.01), (1, 0.01), (2, 0.31), (3, 0.02)]);
     let [slow] = &found.ranks[..] else { panic!("{found:#?}") };
     assert!(slow.rank == 2 && !slow.is_between && (slow.withheld - 0.3).abs() < 0.01, "{slow:?}");
-    assert!(slow.cost_ns > 0.2 * found.actual_ns, "{found:#?}");
+    assert!(slow.slowness.cost_ns > 0.2 * found.actual_ns, "{found:#?}");
 }

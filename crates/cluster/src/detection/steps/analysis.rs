@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use telltale_steps::attribution::Attribution;
+use telltale_steps::attribution::{Attribution, Slowness};
 use telltale_steps::{Kinds, Processors, Roles, Step, Typical, what_if};
 
 use crate::detection::members::Members;
@@ -114,16 +114,8 @@ pub struct RankCost {
     pub rank: Rank,
     /// The node that it runs on.
     pub node: Option<NodeName>,
-    /// How many times as long as is usual of its stage.
-    pub ratio: f64,
-    /// What a step would take less without that, once the ranks before it take what is usual.
-    pub cost_ns: f64,
-    /// The same if it were the only slow rank.
-    pub alone_ns: f64,
-    /// In how many of the steps it was slow,
-    pub slow_steps: u32,
-    /// of how many.
-    pub steps: u32,
+    /// How slow, against ranks of its stage, and what that costs.
+    pub slowness: Slowness,
     /// Whether it takes longer between its operations alone: then its node need not be slow.
     pub is_between: bool,
     /// Which part of the time it wanted a processor and had none.
@@ -141,14 +133,8 @@ pub struct LinkCost {
     pub to: Rank,
     /// Its node.
     pub to_node: Option<NodeName>,
-    /// How many times as long as like transfers.
-    pub ratio: f64,
-    /// What a step would take less without that.
-    pub cost_ns: f64,
-    /// In how many of the steps it was slow,
-    pub slow_steps: u32,
-    /// of how many.
-    pub steps: u32,
+    /// How slow, against like transfers, and what that costs.
+    pub slowness: Slowness,
 }
 
 /// What is kept of all steps.
@@ -188,11 +174,7 @@ impl Analysis {
         let ranks = found.ranks.iter().take(MAX_NAMED).map(|one| RankCost {
             rank: Rank(one.rank),
             node: node(one.rank),
-            ratio: one.ratio,
-            cost_ns: one.cost_ns,
-            alone_ns: one.alone_ns,
-            slow_steps: one.slow_steps,
-            steps: one.steps,
+            slowness: one.slowness,
             is_between: one.is_between,
             withheld: one.withheld,
         });
@@ -201,10 +183,7 @@ impl Analysis {
             from_node: node(one.from),
             to: Rank(one.to),
             to_node: node(one.to),
-            ratio: one.ratio,
-            cost_ns: one.cost_ns,
-            slow_steps: one.slow_steps,
-            steps: one.steps,
+            slowness: one.slowness,
         });
         Self {
             steps: u64::try_from(steps.len()).unwrap_or(u64::MAX),
@@ -299,21 +278,27 @@ impl Summary {
         for one in &latest.ranks {
             let known = all.ranks.iter().position(|known| known.rank == one.rank);
             match known {
-                Some(place) => add_rank(&mut all.ranks[place], one, fresh),
+                Some(place) => {
+                    let known = &mut all.ranks[place];
+                    add(&mut known.slowness, &one.slowness, fresh);
+                    (known.is_between, known.withheld) = (one.is_between, one.withheld);
+                }
                 None if all.ranks.len() < MAX_NAMED => all.ranks.push(one.clone()),
                 None => {}
             }
         }
-        all.ranks.sort_by(|one, other| other.alone_ns.total_cmp(&one.alone_ns));
         for one in &latest.links {
             let known =
                 all.links.iter().position(|known| (known.from, known.to) == (one.from, one.to));
             match known {
-                Some(place) => add_link(&mut all.links[place], one, fresh),
+                Some(place) => add(&mut all.links[place].slowness, &one.slowness, fresh),
                 None if all.links.len() < MAX_NAMED => all.links.push(one.clone()),
                 None => {}
             }
         }
+        let costlier = |one: &Slowness, other: &Slowness| other.alone_ns.total_cmp(&one.alone_ns);
+        all.ranks.sort_by(|one, other| costlier(&one.slowness, &other.slowness));
+        all.links.sort_by(|one, other| costlier(&one.slowness, &other.slowness));
     }
 
     /// What is known, with these latest steps.
@@ -335,26 +320,14 @@ impl Summary {
     }
 }
 
-/// Adds some steps to those in which a rank was slow.
-fn add_rank(all: &mut RankCost, latest: &RankCost, fresh: u64) {
+/// Adds some steps to those in which something was slow.
+fn add(all: &mut Slowness, latest: &Slowness, fresh: u64) {
     let fresh = u32::try_from(fresh).unwrap_or(u32::MAX);
     let (slow, steps) = added(latest.slow_steps, latest.steps, fresh);
     let part = f64::from(steps) / f64::from(all.steps.saturating_add(steps).max(1));
     all.ratio += (latest.ratio - all.ratio) * part;
     all.cost_ns += (latest.cost_ns - all.cost_ns) * part;
     all.alone_ns += (latest.alone_ns - all.alone_ns) * part;
-    all.slow_steps = all.slow_steps.saturating_add(slow);
-    all.steps = all.steps.saturating_add(steps);
-    (all.is_between, all.withheld) = (latest.is_between, latest.withheld);
-}
-
-/// The same of a link.
-fn add_link(all: &mut LinkCost, latest: &LinkCost, fresh: u64) {
-    let fresh = u32::try_from(fresh).unwrap_or(u32::MAX);
-    let (slow, steps) = added(latest.slow_steps, latest.steps, fresh);
-    let part = f64::from(steps) / f64::from(all.steps.saturating_add(steps).max(1));
-    all.ratio += (latest.ratio - all.ratio) * part;
-    all.cost_ns += (latest.cost_ns - all.cost_ns) * part;
     all.slow_steps = all.slow_steps.saturating_add(slow);
     all.steps = all.steps.saturating_add(steps);
 }

@@ -43,10 +43,10 @@ fn analysis(from: &Analysis) -> message::StepAnalysis {
     let ranks = from.ranks.iter().map(|one| message::SlowRank {
         rank: one.rank.0,
         node: name(one.node.as_ref()),
-        ratio: one.ratio,
-        cost_ns: unsigned(one.cost_ns),
-        slow: one.slow_steps,
-        observed: one.steps,
+        ratio: one.slowness.ratio,
+        cost_ns: unsigned(one.slowness.cost_ns),
+        slow: one.slowness.slow_steps,
+        observed: one.slowness.steps,
         is_between: one.is_between,
         withheld: one.withheld,
     });
@@ -55,10 +55,10 @@ fn analysis(from: &Analysis) -> message::StepAnalysis {
         from_node: name(one.from_node.as_ref()),
         to: one.to.0,
         to_node: name(one.to_node.as_ref()),
-        ratio: one.ratio,
-        cost_ns: unsigned(one.cost_ns),
-        slow: one.slow_steps,
-        observed: one.steps,
+        ratio: one.slowness.ratio,
+        cost_ns: unsigned(one.slowness.cost_ns),
+        slow: one.slowness.slow_steps,
+        observed: one.slowness.steps,
     });
     message::StepAnalysis {
         steps: from.steps,
