@@ -35,3 +35,5 @@ impl fmt::Display for Finding {
         }
     }
 }
+
+impl std::error::Error for Finding {}

@@ -8,5 +8,6 @@ pub mod generate;
 pub mod layout;
 pub mod parsed;
 pub mod repository;
+pub mod size;
 pub mod skipped;
 pub mod tidy;

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 use xtask::finding::Finding;
-use xtask::{generate, layout, repository, skipped, tidy};
+use xtask::{generate, layout, repository, size, skipped, tidy};
 
 /// Repository chores.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ enum Chore {
         #[arg(long)]
         expect_none: bool,
     },
+    /// Print lines of production code by crate, and words of documents
+    Size,
     /// Run what every change must pass, as .ci/run does, but install nothing
     Ci,
     /// Write the files that are made from others: metric definitions, protobuf messages, JSON Schemas
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Chore::Tidy => run_tidy(),
         Chore::Layout => run_layout(),
         Chore::Skipped { clear, expect_none } => run_skipped(clear, expect_none),
+        Chore::Size => run_size(),
         Chore::Ci => run_ci(),
         Chore::Generate { check } => run_generate(check),
     };
@@ -93,6 +96,11 @@ fn run_skipped(clear: bool, expect_none: bool) -> Outcome {
     let report = skipped::report(&file)?;
     print!("{report}");
     Ok(report.is_empty() || !expect_none)
+}
+
+fn run_size() -> Outcome {
+    print!("{}", size::size(&repository::files(&repository::root())?)?);
+    Ok(true)
 }
 
 fn run_ci() -> Outcome {
