@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_node::access::AccessPolicy;
 use telltale_node::grpc::{GrpcOptions, GrpcService};
 use telltale_node::service::{Publisher, ServiceFigures, View};
-use telltale_node::{CollectOptions, Collector};
 use telltale_schema::clock::Timestamp;
 use telltale_schema::fleet::{Fleet, HostState};
 use telltale_server::listen::{Address, Listener};

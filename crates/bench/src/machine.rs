@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{DeviceClient, Emulator, EmulatorOptions, MachineKind};
-use telltale_node::{CollectOptions, Collector};
 use telltale_runtime::{Device, DeviceDescription, Options, Runtime};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{ProcessSource, Snapshot};

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use telltale_node::{CollectOptions, Collector};
+use telltale_collector::{CollectOptions, Collector};
 use telltale_schema::snapshot::{ProcessSource, Snapshot};
 
 use crate::machine::{BusyMachine, Size};

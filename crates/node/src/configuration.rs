@@ -12,15 +12,16 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::alerts::AlertOptions;
-use crate::collector::CollectOptions;
 use crate::grpc::GrpcOptions;
-use crate::hardware::HardwareOptions;
 use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
-use crate::legacy::LegacyOptions;
+use crate::kubelet::list_allocated;
+use crate::legacy::{LegacyOptions, Roster};
 use crate::otlp::OtlpOptions;
-use crate::processes::PodOptions;
 use crate::service::ServiceOptions;
+use telltale_collector::CollectOptions;
+use telltale_collector::PodOptions;
+use telltale_collector::hardware::HardwareOptions;
 use telltale_server::log::Level;
 
 pub use consistency::Refusal;
@@ -160,11 +161,12 @@ impl Configuration {
             root: self.root.clone(),
             runtime_dir: self.runtime_dir.clone(),
             pods: self.pods.clone(),
+            list_allocated: Some(list_allocated),
             host: self.hardware.host,
             nvml: self.hardware.nvml_use(),
             ..CollectOptions::default()
         };
-        ServiceOptions { collect, interval: self.interval() }
+        ServiceOptions { collect, interval: self.interval(), legacy: Roster::default() }
     }
 }
 

@@ -6,7 +6,6 @@
 //! reads a workload's memory or waits for one.
 
 mod answers;
-mod asking;
 mod book;
 mod framing;
 mod message;
@@ -26,10 +25,9 @@ use crate::service::View;
 use serving::Serving;
 use telltale_server::listen::Listener;
 
-pub(crate) use asking::{PassedOn, ask};
-pub use passing_on::{PassingOn, SOCKET_NAME};
-pub(crate) use roster::LegacyProcess;
+pub use passing_on::PassingOn;
 pub use roster::{LegacyFigures, Roster};
+pub use telltale_collector::sockets::LEGACY_CLIENTS as SOCKET_NAME;
 
 /// The table `[legacy]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

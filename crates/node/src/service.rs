@@ -21,10 +21,11 @@ use std::time::Duration;
 
 use telltale_schema::clock::Clock;
 
-use crate::clock::SystemClock;
-use crate::collector::{CollectOptions, Collector};
-use crate::tree::OpenTreeError;
+use crate::legacy::Roster;
 use collecting::Collecting;
+use telltale_collector::clock::SystemClock;
+use telltale_collector::tree::OpenTreeError;
+use telltale_collector::{CollectOptions, Collector};
 use view::Shared;
 
 pub use figures::{QueueDrops, ServiceFigures, SourceFigures};
@@ -39,6 +40,8 @@ pub struct ServiceOptions {
     pub collect: CollectOptions,
     /// The time from one collection to the next.
     pub interval: Duration,
+    /// Clients of the allocation server's protocol, which a part of the service listens to.
+    pub legacy: Roster,
 }
 
 /// Why the service could not be started.
@@ -87,14 +90,16 @@ impl Service {
         options: ServiceOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
-        let collector = Collector::with_clock(options.collect, Arc::clone(&clock))?;
-        let shared = Arc::new(Shared::new(options.interval).map_err(StartError::System)?);
+        let ServiceOptions { mut collect, interval, legacy } = options;
+        collect.legacy = Some(Arc::new(legacy.clone()));
+        let collector = Collector::with_clock(collect, Arc::clone(&clock))?;
+        let shared = Arc::new(Shared::new(interval).map_err(StartError::System)?);
         let (tell, told) = sync_channel(1);
         let (end, ended) = sync_channel::<()>(1);
         let thread = std::thread::Builder::new()
             .name("telltale-collect".to_owned())
             .spawn(move || {
-                let (mut collecting, view) = Collecting::begin(collector, shared, clock);
+                let (mut collecting, view) = Collecting::begin(collector, legacy, shared, clock);
                 // The receiver waits for just this.
                 let _ = tell.send(view);
                 collecting.run();

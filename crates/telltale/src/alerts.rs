@@ -7,11 +7,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use telltale_collector::clock::SystemClock;
+use telltale_collector::{CollectOptions, Collector};
 use telltale_node::alerts::{Alert, AlertState, Engine, Rule, VisibleAlerts};
-use telltale_node::clock::SystemClock;
 use telltale_node::configuration::{Effective, Layers, Origin};
 use telltale_node::grpc::{SOCKET_NAME, ask_alerts, connect};
-use telltale_node::{CollectOptions, Collector};
+use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::quantity::span;
 use telltale_smi::{AlertRow, RuleRow};
@@ -54,6 +55,7 @@ fn find(arguments: &AlertsArguments) -> Result<VisibleAlerts, Failure> {
     let options = CollectOptions {
         root: place.root.unwrap_or_else(|| "/".into()),
         runtime_dir: place.runtime_dir,
+        list_allocated: Some(list_allocated),
         ..CollectOptions::default()
     };
     let options = arguments.hardware.limit(options);

@@ -7,7 +7,7 @@ mod stage;
 
 use std::time::{Duration, Instant};
 
-use telltale_node::{Collector, EndpointUse};
+use telltale_collector::{Collector, EndpointUse};
 use telltale_schema::snapshot::Snapshot;
 
 use crate::arguments::{DemoArguments, Place, Workload};

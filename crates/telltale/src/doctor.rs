@@ -13,7 +13,8 @@ mod terminal;
 use std::path::Path;
 
 use serde_json::json;
-use telltale_node::{CollectOptions, Collector, EndpointUse, Sensors};
+use telltale_collector::{CollectOptions, Collector, EndpointUse, Sensors};
+use telltale_node::kubelet::list_allocated;
 use telltale_smi::{Style, Tone};
 
 use crate::arguments::DoctorArguments;
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<Status, Failure> {
         runtime_dir: place.runtime_dir.clone(),
         sensors: Sensors::All,
         endpoints: EndpointUse::Always,
+        list_allocated: Some(list_allocated),
         ..CollectOptions::default()
     };
     let options = arguments.hardware.limit(options);

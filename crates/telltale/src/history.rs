@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telltale_node::clock::SystemClock;
+use telltale_collector::clock::SystemClock;
 use telltale_schema::clock::Clock;
 use telltale_schema::history::{HistoryQuery, Subjects};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use telltale_node::Collector;
+use telltale_collector::Collector;
 use telltale_node::grpc::connect;
 use telltale_schema::snapshot::Device;
 use telltale_wire::telemetry::CallError;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use telltale_node::Collector;
+use telltale_collector::Collector;
 use telltale_schema::quantity;
 
 use crate::arguments::RecordArguments;

@@ -9,7 +9,8 @@ mod view;
 use std::io;
 use std::time::{Duration, Instant};
 
-use telltale_node::{CleanReport, CollectOptions, Collector, HostUse, Sensors};
+use telltale_collector::{CleanReport, CollectOptions, Collector, HostUse, Sensors};
+use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::Timestamp;
 use telltale_schema::snapshot::Snapshot;
 
@@ -184,6 +185,7 @@ pub(crate) fn options(place: &Place, view: View<'_>) -> CollectOptions {
     let mut options = CollectOptions {
         sensors: view.form.sensors(),
         endpoints: view.endpoints(),
+        list_allocated: Some(list_allocated),
         ..CollectOptions::default()
     };
     if let Some(root) = &place.root {

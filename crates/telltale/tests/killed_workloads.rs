@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{DeviceClient, Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{ChildGuard, Scratch, rounds, wait_until};
-use telltale_node::{CollectOptions, Collector};
 use telltale_runtime::{Device, DeviceDescription, Options, Runtime};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::Snapshot;

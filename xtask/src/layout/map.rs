@@ -27,7 +27,7 @@ const fn here(package: &'static str, only: &'static [&'static str]) -> Member {
 }
 
 /// The map.
-pub const MEMBERS: [Member; 30] = [
+pub const MEMBERS: [Member; 31] = [
     here("telltale-schema", &[]),
     here("telltale-ledger", &["telltale-schema"]),
     here("telltale-wire", &["telltale-schema"]),
@@ -51,9 +51,11 @@ pub const MEMBERS: [Member; 30] = [
         "telltale-emulator",
         &["telltale-runtime", "telltale-debug-stream", "telltale-program-cache", "telltale-schema"],
     ),
+    here("telltale-collector", &["telltale-ledger", "telltale-wire", "telltale-schema"]),
     here(
         "telltale-node",
         &[
+            "telltale-collector",
             "telltale-ledger",
             "telltale-wire",
             "telltale-schema",
@@ -67,7 +69,7 @@ pub const MEMBERS: [Member; 30] = [
     ),
     here("telltale-steps", &[]),
     here("telltale-query", &["telltale-schema"]),
-    here("telltale-smi", &["telltale-node", "telltale-wire", "telltale-schema", "telltale-query"]),
+    here("telltale-smi", &["telltale-schema", "telltale-query"]),
     Member { package: "telltale", may_use: MayUse::Product },
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
     here("telltale-server", &[]),
@@ -113,8 +115,9 @@ pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
 /// What `telltale-schema` may use besides, behind a feature that the shipped program leaves off.
 pub const SCHEMA_OPTIONAL_DEPENDENCIES: [&str; 1] = ["schemars"];
 
-/// Packages that a workload links: whatever they pull in must start no async runtime.
-pub const NO_ASYNC_RUNTIME: [&str; 6] = [
+/// Packages that a workload links, and what `smi` needs: whatever they pull in must start no async runtime.
+pub const NO_ASYNC_RUNTIME: [&str; 7] = [
+    "telltale-collector",
     "telltale-runtime",
     "telltale-capi",
     "telltale-nccl-profiler",
@@ -148,7 +151,10 @@ pub const UNSAFE_ALLOWED: [(&str, &str); 11] = [
     ("tools/recorder/", "the preloaded allocator's symbols"),
     ("crates/emulator/src/kernels/", "compiled kernels, their fibres and their memory"),
     ("crates/runtime/src/process_hooks", "fork and signal hooks"),
-    ("crates/node/src/hardware/nvidia/instance_id.rs", "a call of NVML that its wrapper lacks"),
+    (
+        "crates/collector/src/hardware/nvidia/instance_id.rs",
+        "a call of NVML that its wrapper lacks",
+    ),
     ("crates/bench/src/seed.rs", "calls to the C++ baseline"),
 ];
 
@@ -190,8 +196,8 @@ pub const SOURCE_ABSENCES: [SourceAbsence; 8] = [
     no_path("Instant::now", NO_CLOCK),
     no_path("SystemTime::now", NO_CLOCK),
     SourceAbsence {
-        directory: "crates/node/src/",
+        directory: "crates/collector/src/",
         absent: Absent::Literal("/dev/tenstorrent"),
-        promise: "node never opens a device node",
+        promise: "the collector never opens a device node",
     },
 ];

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use telltale_node::{CollectOptions, Collector};
+use telltale_collector::{CollectOptions, Collector};
 use telltale_schema::memory::MemoryKind;
 use telltale_wire::Report;
 

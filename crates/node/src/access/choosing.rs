@@ -8,7 +8,7 @@ use telltale_query::Query;
 use telltale_schema::snapshot::Snapshot;
 
 use super::{AccessPolicy, Sight};
-use crate::clock::thread_cpu;
+use telltale_collector::clock::thread_cpu;
 
 /// CPU time that a query of somebody who does not see everything may take for one snapshot. Its
 /// patterns, and the command lines that they are looked for in, may both be theirs.

@@ -20,10 +20,10 @@ use telltale_schema::text::with_causes;
 use tokio::sync::watch;
 
 use super::{AlertState, Event, Notice, Notices, WebhookOptions};
-use crate::clock::SystemClock;
 use crate::configuration::Configuration;
 use crate::service::View;
 use post::{PostError, post};
+use telltale_collector::clock::SystemClock;
 use telltale_server::log;
 use telltale_server::tls::{self, TrustError};
 

@@ -12,8 +12,8 @@ use telltale_server::token::Token;
 
 use super::Configuration;
 use crate::history::check_directory;
-use crate::tree::Tree;
 use crate::{alerts, otlp};
+use telltale_collector::tree::Tree;
 
 /// Why a service would not begin, or would not do what its configuration says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,7 +22,7 @@ const MOST_PEM_BYTES: u64 = 1 << 20;
 const MOST_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(256).expect("not 0");
 
 /// The socket's name in the runtime directory.
-pub const SOCKET_NAME: &str = "telemetry.sock";
+pub use telltale_collector::sockets::TELEMETRY as SOCKET_NAME;
 
 /// The table `[grpc]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ use telltale_schema::text::with_causes;
 use super::App;
 use super::problem::Problem;
 use crate::access::Sight;
-use crate::clock::SystemClock;
 use crate::history::{ReadHistoryError, SharedReadError};
+use telltale_collector::clock::SystemClock;
 
 /// How far back is looked where nobody says.
 const USUAL_SECONDS: u64 = 3600;

@@ -16,10 +16,10 @@ use telltale_schema::snapshot::Snapshot;
 
 use super::{HttpOptions, serve};
 use crate::access::AccessPolicy;
-use crate::clock::SystemClock;
 use crate::history::{HistoryOptions, SharedReader, Writer, database_in};
 use crate::samples::tests::fixture;
 use server::{Server, TOKEN, answer};
+use telltale_collector::clock::SystemClock;
 use telltale_server::listen::Listener;
 
 /// What no one without rights may see of the fixture.

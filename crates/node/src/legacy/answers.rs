@@ -18,7 +18,7 @@ use super::message::{
     IS_AVAILABLE, KERNEL, L1, L1_PER_CORE, L1_SMALL, RESPONSE, RING_TOTAL, RING_USED, Request,
     TOTAL_DRAM, TOTAL_L1, TRACE, Verb,
 };
-use crate::reconcile::MAX_DEVICE_BYTES;
+use telltale_collector::limits::MAX_DEVICE_BYTES;
 
 /// The largest ring buffer that is believed: the field has 32 bits.
 const MOST_RING_BYTES: f64 = 4_294_967_295.0;

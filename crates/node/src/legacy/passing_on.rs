@@ -21,16 +21,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::roster::{LegacyProcess, Roster};
+use super::roster::Roster;
 use super::{PAUSE_AFTER_FAILURE, ServeError, unix};
 use crate::access::{AccessPolicy, Caller, Sight, sight};
-use crate::observation::DeviceClaim;
-
-/// The socket's name in the runtime directory.
-pub const SOCKET_NAME: &str = "legacy-clients.sock";
-
-/// The message that ends an answer.
-pub(super) const END: &[u8] = &[];
+use telltale_collector::legacy::{DeviceClaim, END, LegacyProcess};
 
 /// Collectors that are answered at a time; others wait in the socket's queue.
 const MOST_ASKING: usize = 32;
@@ -136,7 +130,7 @@ fn reports(
         let parts = devices.chunks(MAX_DEVICES).map(<[_]>::to_vec);
         parts.map(|devices| report(identity, devices, faults)).collect::<Vec<_>>()
     };
-    Ok(roster.processes().into_iter().filter(may_see).flat_map(of_process).collect())
+    Ok(roster.all().into_iter().filter(may_see).flat_map(of_process).collect())
 }
 
 /// The boot and the PID namespace in which pids here count.
@@ -174,9 +168,10 @@ async fn send(mut stream: UnixStream, answer: Vec<u8>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::{END, MOST_ASKING, PassingOn, SOCKET_NAME};
+mod tests {
+    use super::{END, MOST_ASKING, PassingOn};
     use crate::access::AccessPolicy;
+    use crate::legacy::SOCKET_NAME;
     use crate::legacy::message::{Request, Verb};
     use crate::legacy::roster::{Client, MAX_CLIENTS_OF_USER, Roster, Seat};
     use std::future::pending;
@@ -186,20 +181,10 @@ pub(super) mod tests {
     use std::time::Duration;
     use telltale_harness::Scratch;
     use telltale_ledger::directory::{Purpose, RuntimeDirectory};
-    use telltale_schema::process::ProcessIdentity;
-    use telltale_schema::snapshot::RecordingFaults;
     use telltale_server::listen::Listener;
-    use telltale_wire::Report;
 
     /// Devices that a process of these tests names: more than a message may have.
     const DEVICES: i32 = 120;
-
-    /// The report of a process without devices.
-    pub(in crate::legacy) fn report(pid: u32) -> Report {
-        let identity =
-            ProcessIdentity { boot_id: [1; 16], pid_namespace: 2, pid, start_time_ticks: 3 };
-        super::report(identity, Vec::new(), RecordingFaults::default())
-    }
 
     /// A process that has something on many devices, by two connections.
     fn used(roster: &Roster, pid: u32) -> [Seat; 2] {
@@ -243,7 +228,8 @@ pub(super) mod tests {
         let connect = || UnixStream::connect(place.join(SOCKET_NAME)).unwrap();
         let mut stalled: Vec<UnixStream> = (0..MOST_ASKING).map(|_| connect()).collect();
         let directory = RuntimeDirectory::open(place.path(), Purpose::Reading).unwrap();
-        let told = crate::legacy::ask(&directory, Duration::from_secs(60)).unwrap().unwrap();
+        let told =
+            telltale_collector::legacy::ask(&directory, Duration::from_secs(60)).unwrap().unwrap();
         let devices: Vec<usize> = told.reports.iter().map(|report| report.devices.len()).collect();
         assert_eq!(devices, vec![usize::try_from(DEVICES).unwrap(); seats.len()]);
         // They were cut off, and can tell by the end that is not there.

@@ -10,10 +10,8 @@ use telltale_schema::snapshot::{KindUsage, RecordingFaults};
 
 use super::book::{Book, Refusal, Room, place};
 use super::message::{Request, Verb};
-use crate::observation::DeviceClaim;
+use telltale_collector::legacy::{DeviceClaim, LegacyClients, LegacyProcess, MAX_CLIENTS};
 
-/// Clients at a time.
-pub(super) const MAX_CLIENTS: usize = 256;
 /// Clients of one user at a time, root's included.
 pub(super) const MAX_CLIENTS_OF_USER: usize = 16;
 /// Buffers of all clients: some 10 MB of books.
@@ -46,16 +44,6 @@ pub(crate) struct Client {
     pub(crate) uid: u32,
 }
 
-/// One process that has a book, or several.
-#[derive(Debug, Clone)]
-pub(crate) struct LegacyProcess {
-    pub(crate) pid: u32,
-    pub(crate) start_time_ticks: u64,
-    pub(crate) uid: u32,
-    pub(crate) devices: Vec<DeviceClaim>,
-    pub(crate) faults: RecordingFaults,
-}
-
 /// A client's place in the roster, as long as it is connected.
 #[derive(Debug)]
 pub(super) struct Seat {
@@ -71,6 +59,12 @@ struct State {
     clients: BTreeMap<u64, (Client, Book)>,
     messages: [u64; Verb::ALL.len()],
     refused: BTreeMap<&'static str, u64>,
+}
+
+impl LegacyClients for Roster {
+    fn processes(&self) -> Option<Vec<LegacyProcess>> {
+        self.is_open().then(|| self.all())
+    }
 }
 
 // === impl Roster ===
@@ -92,7 +86,7 @@ impl Roster {
     }
 
     /// Whether there is a socket here, so that nobody else need be asked for clients.
-    pub(crate) fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.state().is_open
     }
 
@@ -116,7 +110,7 @@ impl Roster {
     }
 
     /// All processes that have ever entered something, each once.
-    pub(crate) fn processes(&self) -> Vec<LegacyProcess> {
+    pub(crate) fn all(&self) -> Vec<LegacyProcess> {
         let state = self.state();
         let mut all: BTreeMap<(u32, u64), LegacyProcess> = BTreeMap::new();
         for (client, book) in state.clients.values() {
@@ -263,8 +257,9 @@ mod tests {
         assert!(!again.note(&alloc(60), CAPACITY), "the process would have more than the device");
         assert!(again.note(&alloc(30), CAPACITY));
         let seen = |roster: &Roster| {
-            let of = |claim: &crate::observation::DeviceClaim| claim.kinds[0].usage.live_bytes;
-            let processes = roster.processes();
+            let of =
+                |claim: &telltale_collector::legacy::DeviceClaim| claim.kinds[0].usage.live_bytes;
+            let processes = roster.all();
             let sum = processes.iter().map(|it| (it.pid, it.devices.iter().map(of).sum::<u64>()));
             sum.collect::<Vec<_>>()
         };

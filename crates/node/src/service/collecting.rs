@@ -15,14 +15,16 @@ use super::tally::Tally;
 use super::truncated::Truncated;
 use super::view::{Publisher, Shared, View};
 use crate::alerts::Watching;
-use crate::clock::thread_cpu;
-use crate::collector::{Collector, Round};
-use crate::processes::EndpointUse;
+use crate::legacy::Roster;
+use telltale_collector::EndpointUse;
+use telltale_collector::clock::thread_cpu;
+use telltale_collector::{Collector, Round};
 use telltale_server::log;
 
 /// The thread's own state.
 pub(crate) struct Collecting {
     collector: Collector,
+    legacy: Roster,
     shared: Arc<Shared>,
     publisher: Publisher,
     figures: Figures,
@@ -43,6 +45,7 @@ impl Collecting {
     /// Collects everything for the first time.
     pub(crate) fn begin(
         mut collector: Collector,
+        legacy: Roster,
         shared: Arc<Shared>,
         clock: Arc<dyn Clock>,
     ) -> (Self, View) {
@@ -61,7 +64,7 @@ impl Collecting {
             Instant::now(),
         );
         figures.count(&snapshot, &collector.repeated());
-        let own = own_figures(&collector, &figures, &shared, &*clock);
+        let own = own_figures((&collector, &legacy), &figures, &shared, &*clock);
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let changes = Changes::new();
         if let Err(error) = &changes {
@@ -74,6 +77,7 @@ impl Collecting {
         let alerts = Watching::new(Arc::clone(shared.notices()));
         let mut collecting = Self {
             collector,
+            legacy,
             shared,
             publisher,
             figures,
@@ -117,7 +121,8 @@ impl Collecting {
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot, &self.collector.repeated());
         self.look_for_alerts(&snapshot);
-        let own = own_figures(&self.collector, &self.figures, &self.shared, &*self.clock);
+        let own =
+            own_figures((&self.collector, &self.legacy), &self.figures, &self.shared, &*self.clock);
         self.publisher.publish(snapshot, own);
         self.follow();
         self.schedule.end(cause, round, thread_cpu().saturating_sub(cpu_before), Instant::now());
@@ -196,13 +201,13 @@ impl Collecting {
 
 /// What the service says of itself after a collection.
 fn own_figures(
-    collector: &Collector,
+    (collector, legacy): (&Collector, &Roster),
     figures: &Figures,
     shared: &Shared,
     clock: &dyn Clock,
 ) -> ServiceFigures {
     ServiceFigures {
-        legacy: collector.legacy_figures(),
+        legacy: legacy.figures(),
         truncated_directories: u64::try_from(collector.truncated().len()).unwrap_or(u64::MAX),
         ..figures.now(shared, clock.now())
     }

@@ -144,7 +144,7 @@ impl Figures {
         };
         ServiceFigures {
             started_at: self.started_at,
-            cpu_seconds: seconds(crate::clock::cpu_ns()),
+            cpu_seconds: seconds(telltale_collector::clock::cpu_ns()),
             resident_bytes: resident_bytes(at),
             collections: self.collections,
             collection_seconds: seconds(self.collection_ns),

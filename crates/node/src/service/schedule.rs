@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::collector::Round;
-use crate::processes::EndpointUse;
+use telltale_collector::EndpointUse;
+use telltale_collector::Round;
 
 /// The least time from the end of a collection for a change to the next.
 pub(crate) const LEAST_GAP: Duration = Duration::from_millis(15);
@@ -218,8 +218,8 @@ mod tests {
         Cause, ENDPOINTS_AT_LEAST_EACH, FRESH_AT_ONCE, FRESH_EACH, LEAST_GAP, LONGEST_GAP,
         Schedule, Step,
     };
-    use crate::processes::EndpointUse;
     use std::time::{Duration, Instant};
+    use telltale_collector::EndpointUse;
 
     const SECOND: Duration = Duration::from_secs(1);
     const MILLI: Duration = Duration::from_millis(1);

@@ -8,9 +8,10 @@ use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_schema::clock::{Clock, Timestamp};
 
 use super::{FreshError, NotReady, Publisher, Service, ServiceOptions, View};
-use crate::clock::SystemClock;
-use crate::collector::CollectOptions;
 use crate::history::{HistoryOptions, Reader, Writer, database_in};
+use crate::legacy::Roster;
+use telltale_collector::CollectOptions;
+use telltale_collector::clock::SystemClock;
 use telltale_harness::{Scratch, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -18,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn start(interval: Duration) -> (Scratch, Service) {
     let root = Scratch::new();
     let collect = CollectOptions { root: root.path().to_owned(), ..CollectOptions::default() };
-    let service = Service::start(ServiceOptions { collect, interval }).unwrap();
+    let service =
+        Service::start(ServiceOptions { collect, interval, legacy: Roster::default() }).unwrap();
     (root, service)
 }
 
@@ -113,7 +115,8 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
         Machine::create(&root.join("m"), MachineKind::N150, &MachineOptions::default()).unwrap();
     let collect = CollectOptions { root: machine.root().to_owned(), ..CollectOptions::default() };
     let clock = Arc::new(Set::default());
-    let options = ServiceOptions { collect, interval: Duration::from_millis(20) };
+    let options =
+        ServiceOptions { collect, interval: Duration::from_millis(20), legacy: Roster::default() };
     let given = || Arc::clone(&clock) as Arc<dyn Clock>;
     let service = Service::start_with_clock(options, given()).unwrap();
     let view = service.view();

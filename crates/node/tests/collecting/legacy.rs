@@ -15,13 +15,10 @@ use telltale_schema::snapshot::{Process, ProcessSource};
 use telltale_server::listen::{Listener, SocketFile};
 use tokio::sync::oneshot;
 
-use crate::memory::Bench;
-use crate::workload::{Role, command, started};
+use crate::bench::Bench;
+use crate::workload::{Role, SOCKET, command, started};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Where a child of these tests is to report, beside what its role says.
-pub(crate) const SOCKET: &str = "TELLTALE_TEST_LEGACY_SOCKET";
 
 /// A service with its socket. Its interval is an hour: whatever is seen was told.
 struct Serving {
@@ -38,10 +35,9 @@ impl Serving {
     fn start() -> Self {
         let bench = Bench::new(MachineKind::N150);
         let roster = Roster::default();
-        let mut collect = bench.options();
-        collect.legacy = roster.clone();
+        let (collect, legacy) = (bench.options(), roster.clone());
         let interval = Duration::from_secs(3600);
-        let service = Service::start(ServiceOptions { collect, interval }).unwrap();
+        let service = Service::start(ServiceOptions { collect, interval, legacy }).unwrap();
         let path = bench.directory.with_file_name("allocation.sock");
         let address = format!("unix:{}", path.display()).parse().unwrap();
         let (listener, file) = Listener::bind(&address, None).unwrap();
@@ -199,16 +195,6 @@ fn a_process_that_also_has_a_ledger_counts_once() {
     });
     assert_eq!(serving.bytes(guard.id(), MemoryKind::Dram), (1000, Some(1000)));
     assert_eq!(serving.process(guard.id()).unwrap().known_by, Some(ProcessSource::Ledger));
-}
-
-/// Reports 77 bytes from this process, if a test asks for it; a message of the first form.
-pub(crate) fn report_if_asked() -> Option<UnixStream> {
-    let path = std::env::var_os(SOCKET)?;
-    let mut stream = UnixStream::connect(path).unwrap();
-    let mut message = [0; 112];
-    (message[0], message[8], message[24]) = (1, 77, 1);
-    stream.write_all(&message).unwrap();
-    Some(stream)
 }
 
 #[test]

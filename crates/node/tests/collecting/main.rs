@@ -1,19 +1,13 @@
-//! The collector as its users see it: emulated machines, real processes with ledgers and
-//! endpoints, other users, containers, and those who lie.
+//! The service beside real processes and clients of the allocation server.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, the panic is the report")]
 
-mod cleaning;
-mod containers;
-mod hostile;
-mod killed;
+// What the collector's tests have too.
+#[path = "../../../collector/tests/collecting/bench.rs"]
+#[allow(dead_code, reason = "the collector's tests use the rest")]
+mod bench;
 mod legacy;
-mod machines;
-mod memory;
-mod parts;
 mod pods;
-mod regions;
-mod reopening;
 mod serving;
-mod stopped;
-mod users;
+#[path = "../../../collector/tests/collecting/workload.rs"]
+#[allow(dead_code, reason = "the collector's tests use the rest")]
 mod workload;

@@ -9,14 +9,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use telltale_collector::{CollectOptions, Collector, PodOptions};
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, wait_until};
-use telltale_node::{CollectOptions, Collector, PodOptions};
+use telltale_node::kubelet::list_allocated;
 use telltale_schema::clock::{ManualClock, Timestamp};
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{AllocatedDevices, Pod, Snapshot, SourceStatus};
 
-use crate::memory::{Bench, process, subjects};
+use crate::bench::{Bench, process, subjects};
 use crate::workload::{Role, start};
 use kubelet::{Kubelet, answer, pod};
 
@@ -31,6 +32,10 @@ struct Node {
 }
 
 impl Node {
+    fn options(&self) -> CollectOptions {
+        CollectOptions { list_allocated: Some(list_allocated), ..self.bench.options() }
+    }
+
     fn new() -> Self {
         let bench = Bench::new(MachineKind::N150);
         let child = start(&bench.child(Role::Ledger, 100));
@@ -67,7 +72,7 @@ impl Node {
 
     fn collector(&self, patience: Duration) -> Collector {
         let deadline = patience * 2;
-        Collector::new(CollectOptions { patience, deadline, ..self.bench.options() }).unwrap()
+        Collector::new(CollectOptions { patience, deadline, ..self.options() }).unwrap()
     }
 
     fn pod(&self, snapshot: &Snapshot) -> Option<Pod> {
@@ -110,7 +115,7 @@ fn directories_of_logs_name_the_pod_and_its_only_container() {
         assert!(source(&snapshot, "pods").is_some() && source(&snapshot, "kubelet").is_none());
     }
     let pods = PodOptions { enabled: false, kubelet_socket: None };
-    let options = CollectOptions { pods, ..node.bench.options() };
+    let options = CollectOptions { pods, ..node.options() };
     assert_eq!(node.pod(&Collector::new(options).unwrap().collect()), None);
 }
 
@@ -178,7 +183,7 @@ fn a_failure_of_the_kubelet_is_one_for_each_time_that_it_was_asked() {
     let node = Node::new();
     node.logs_of("research_gpt-0", &["train"]);
     let pods = PodOptions { enabled: true, kubelet_socket: Some(node.path("elsewhere.sock")) };
-    let options = CollectOptions { pods, patience: LONG, ..node.bench.options() };
+    let options = CollectOptions { pods, patience: LONG, ..node.options() };
     let clock = Arc::new(ManualClock::starting_at(Timestamp(1)));
     let mut collector = Collector::with_clock(options, Arc::clone(&clock) as _).unwrap();
     let mut tells_again = || {
@@ -231,7 +236,7 @@ fn a_socket_that_was_named_has_to_be_there() {
     let node = Node::new();
     node.logs_of("research_gpt-0", &["train"]);
     let pods = PodOptions { enabled: true, kubelet_socket: Some(node.path("elsewhere.sock")) };
-    let options = CollectOptions { pods, patience: LONG, ..node.bench.options() };
+    let options = CollectOptions { pods, patience: LONG, ..node.options() };
     let snapshot = Collector::new(options).unwrap().collect();
     let kubelet = source(&snapshot, "kubelet").unwrap();
     assert!(kubelet.errors[0].detail.contains("pods.kubelet_socket"), "{kubelet:?}");

@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 
 use telltale_emulator::MachineKind;
 use telltale_harness::wait_until;
+use telltale_node::legacy::Roster;
 use telltale_node::service::{Service, ServiceOptions, View};
 use telltale_schema::snapshot::{Process, ProcessState};
 
-use crate::memory::Bench;
+use crate::bench::Bench;
 use crate::workload::{Role, start};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn serve(bench: &Bench) -> Service {
     let interval = Duration::from_secs(3600);
-    Service::start(ServiceOptions { collect: bench.options(), interval }).unwrap()
+    Service::start(ServiceOptions { collect: bench.options(), interval, legacy: Roster::default() })
+        .unwrap()
 }
 
 fn process(view: &View, pid: u32) -> Option<Process> {
@@ -44,7 +46,7 @@ fn a_process_is_seen_when_it_begins_and_when_it_is_killed() {
         let latest = view.latest();
         let total = latest.snapshot.devices[0].kinds.iter().map(|kind| kind.total_bytes);
         assert_eq!(total.sum::<u64>(), 0, "{role:?}: the dead are in no total");
-        telltale_node::clean(bench.options()).unwrap();
+        telltale_collector::clean(bench.options()).unwrap();
         wait_until("what it left to be gone", PATIENCE, || process(&view, pid).is_none());
     }
 }

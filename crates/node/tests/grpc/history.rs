@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use telltale_collector::clock::SystemClock;
 use telltale_node::access::Sight;
-use telltale_node::clock::SystemClock;
 use telltale_node::grpc::{GrpcOptions, query_history};
 use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_schema::clock::Timestamp;

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use telltale_collector::clock::SystemClock;
 use telltale_harness::{ChildGuard, Scratch, rounds};
 use telltale_node::access::Sight;
-use telltale_node::clock::SystemClock;
 use telltale_node::history::{HistoryOptions, Reader, Writer, database_in};
 use telltale_schema::clock::Clock;
 

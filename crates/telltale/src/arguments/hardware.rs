@@ -1,7 +1,7 @@
 //! The arguments of whoever reads hardware itself.
 
 use clap::Args;
-use telltale_node::{CollectOptions, NvmlUse};
+use telltale_collector::{CollectOptions, NvmlUse};
 
 /// Which sources of devices are left alone.
 #[derive(Debug, Clone, Copy, Default, Args)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use telltale_cluster::server::report_page;
 use telltale_cluster::view::{JobStepsView, StatusView};
-use telltale_node::clock::SystemClock;
+use telltale_collector::clock::SystemClock;
 use telltale_schema::calendar;
 use telltale_schema::clock::Clock;
 

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process, kill_process_group};
+use telltale_collector::Collector;
 use telltale_debug_stream::FILTER_VARIABLE;
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_ledger::directory::OVERFLOW_UID;
-use telltale_node::Collector;
 use telltale_runtime::debug_output::DIRECTORY_VARIABLE;
 use telltale_schema::snapshot::Process;
 

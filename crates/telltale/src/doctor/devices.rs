@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rustix::process::geteuid;
-use telltale_node::hardware::{DriverlessBoard, driverless_boards};
+use telltale_collector::hardware::{DriverlessBoard, driverless_boards};
 use telltale_schema::device::DeviceClass;
 use telltale_schema::reading::Absence;
 use telltale_schema::snapshot::{Device, DeviceFaultKind, Snapshot, SourceError, SourceStatus};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use telltale_node::clock::SystemClock;
+use telltale_collector::clock::SystemClock;
 use telltale_node::grpc::{PreparedTls, ReachError, in_the_way, reach};
 use telltale_query::Query;
 use telltale_schema::clock::Clock;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use telltale_node::clock::SystemClock;
+use telltale_collector::clock::SystemClock;
 use telltale_node::configuration::Configuration;
 use telltale_node::history::{
     DirectoryError, HistoryError, HistoryFigures, SharedReader, Writer, directory_for,

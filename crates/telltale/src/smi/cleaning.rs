@@ -1,7 +1,7 @@
 //! What a cleaning removed and left, for a person and for a program.
 
 use serde_json::{Value, json};
-use telltale_node::CleanReport;
+use telltale_collector::CleanReport;
 use telltale_schema::snapshot::Snapshot;
 
 /// A line for each file, or one that says there was none.
@@ -22,7 +22,7 @@ pub(super) fn words(report: &CleanReport) -> String {
 /// The snapshot as an object that also has `cleaned`: `removed`, `mended` and `left`, lists of files
 /// with `path` and `why`, and `failed`, how many of those left should have gone.
 pub(super) fn with(snapshot: &Snapshot, report: &CleanReport) -> Value {
-    let list = |files: &[telltale_node::Cleaned]| -> Vec<Value> {
+    let list = |files: &[telltale_collector::Cleaned]| -> Vec<Value> {
         files.iter().map(|file| json!({ "path": file.path, "why": file.why })).collect()
     };
     let mut object = serde_json::to_value(snapshot).expect("a snapshot has only string keys");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telltale_node::clock::SystemClock;
+use telltale_collector::clock::SystemClock;
 use telltale_node::history::Past;
 use telltale_schema::calendar;
 use telltale_schema::clock::Clock;

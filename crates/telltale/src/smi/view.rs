@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use telltale_node::EndpointUse;
+use telltale_collector::EndpointUse;
 use telltale_query::Query;
 use telltale_schema::quantity;
 use telltale_schema::snapshot::Snapshot;

@@ -6,8 +6,8 @@ use std::sync::mpsc::{SendError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use telltale_collector::{CollectOptions, Collector, EndpointUse, Round};
 use telltale_node::grpc::connect;
-use telltale_node::{CollectOptions, Collector, EndpointUse, Round};
 use telltale_schema::text::with_causes;
 use telltale_wire::telemetry::{CallError, Client};
 

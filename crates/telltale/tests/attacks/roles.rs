@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
+use telltale_collector::clock::SystemClock;
 use telltale_ledger::directory::{Purpose, RuntimeDirectory, endpoint_name, ledger_name};
 use telltale_ledger::{DeviceEntry, Ledger, LedgerOwner};
-use telltale_node::clock::SystemClock;
 use telltale_runtime::{DeviceDescription, Options, Runtime};
 use telltale_schema::chip::{AsicId, BoardType, ChipIdentity};
 use telltale_schema::clock::{Clock, Timestamp};

@@ -1,8 +1,8 @@
 //! A process that forks after it has opened its devices, and goes on as its own child.
 
+use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{Emulator, EmulatorOptions, MachineKind};
 use telltale_harness::{Scratch, wait_until};
-use telltale_node::{CollectOptions, Collector};
 
 use crate::random::Random;
 use crate::truth::is_the_truth;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use telltale_collector::{CollectOptions, Collector};
 use telltale_emulator::{Machine, MachineKind, MachineOptions};
 use telltale_harness::Scratch;
 use telltale_node::access::AccessPolicy;
 use telltale_node::grpc::{GrpcOptions, GrpcService};
 use telltale_node::service::{Publisher, ServiceFigures};
-use telltale_node::{CollectOptions, Collector};
 use telltale_schema::clock::Timestamp;
 use telltale_server::listen::{Address, Listener};
 use tokio::sync::watch;

@@ -1,0 +1,394 @@
+//! The collector: asks every source and makes a snapshot, once or again and again.
+
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use telltale_ledger::LedgerReading;
+use telltale_ledger::directory::RuntimeDirectory;
+use telltale_schema::clock::Clock;
+use telltale_schema::device::DeviceIdentity;
+use telltale_schema::snapshot::{Device, SCHEMA_VERSION, Snapshot, SourceStatus};
+
+use crate::clean::CleanReport;
+use crate::clock::SystemClock;
+use crate::hardware::{DrmSource, HostSource, HostUse, NeuronSource, NvidiaSource, NvmlUse};
+use crate::legacy::LegacyClients;
+use crate::observation::MemoryClaim;
+use crate::processes::{EndpointUse, Holders, ListAllocated, Places, PodOptions, Processes};
+use crate::reconcile::{Observations, Refused, reconcile};
+use crate::report::refuse;
+use crate::source::{DeviceReading, HardwareSource, SourceReading};
+use crate::tenstorrent::{self, HardwareReading, Sensors, TenstorrentSource};
+use crate::tree::{OpenTreeError, Tree};
+
+/// How long to wait before a heartbeat is looked at once more.
+const HEARTBEAT_LOOK_NS: u64 = 50_000_000;
+
+/// What to collect, and within which time.
+#[derive(Debug, Clone)]
+pub struct CollectOptions {
+    /// The machine's root: `/`, or an emulated or recorded one.
+    pub root: PathBuf,
+    /// Where endpoints and ledgers are, if not where the variables and the root say.
+    pub runtime_dir: Option<PathBuf>,
+    /// How long one file or one endpoint may take.
+    pub patience: Duration,
+    /// How long each source may take.
+    pub deadline: Duration,
+    /// Which sensors of the chips are read.
+    pub sensors: Sensors,
+    /// When endpoints are asked.
+    pub endpoints: EndpointUse,
+    /// Whether to look into containers that share nothing with us, where we may.
+    pub containers: bool,
+    /// Clients of the allocation server's protocol, where the service has its socket.
+    pub legacy: Option<Arc<dyn LegacyClients>>,
+    /// How processes are told with the names of their pods.
+    pub pods: PodOptions,
+    /// How the kubelet is asked what it has allocated; without, it is not asked.
+    pub list_allocated: Option<ListAllocated>,
+    /// When the machine itself is shown as a device.
+    pub host: HostUse,
+    /// Which of NVIDIA's management libraries is asked.
+    pub nvml: NvmlUse,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            runtime_dir: None,
+            patience: Duration::from_millis(250),
+            deadline: Duration::from_secs(2),
+            sensors: Sensors::default(),
+            endpoints: EndpointUse::default(),
+            containers: true,
+            legacy: None,
+            pods: PodOptions::default(),
+            list_allocated: None,
+            host: HostUse::default(),
+            nvml: NvmlUse::default(),
+        }
+    }
+}
+
+/// Makes snapshots of one machine. What it opened it keeps open.
+pub struct Collector {
+    clock: Arc<dyn Clock>,
+    hardware: TenstorrentSource,
+    /// The sources of other vendors' devices, and what each said last.
+    others: Vec<(Box<dyn HardwareSource>, Option<SourceReading>)>,
+    host: (HostUse, HostSource, Option<SourceReading>),
+    /// The last round asked them, and did not repeat what they said.
+    asked_others: bool,
+    processes: Processes,
+    endpoints: EndpointUse,
+}
+
+/// What one collection asks, beside who holds the chips and the ledgers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// Whether the chips' sensors are read.
+    pub sensors: bool,
+    /// When endpoints are asked.
+    pub endpoints: EndpointUse,
+}
+
+/// What processes say that they have memory of.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    /// The machine itself.
+    host: bool,
+    /// Any other device.
+    others: bool,
+}
+
+/// Removes what dead processes left, once.
+///
+/// # Errors
+/// When the root cannot be opened.
+pub fn clean(options: CollectOptions) -> Result<CleanReport, OpenTreeError> {
+    Ok(Collector::new(options)?.clean())
+}
+
+impl Collector {
+    /// A collector of this options' machine.
+    ///
+    /// # Errors
+    /// When the root cannot be opened.
+    pub fn new(options: CollectOptions) -> Result<Self, OpenTreeError> {
+        Self::with_clock(options, Arc::new(SystemClock))
+    }
+
+    /// As [`Self::new`], by another clock.
+    ///
+    /// # Errors
+    /// When the root cannot be opened.
+    pub fn with_clock(
+        options: CollectOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenTreeError> {
+        let CollectOptions {
+            root,
+            runtime_dir,
+            patience,
+            deadline,
+            sensors,
+            endpoints,
+            containers,
+            legacy,
+            pods,
+            list_allocated,
+            host,
+            nvml,
+        } = options;
+        let tree = Arc::new(Tree::open(&root)?);
+        let pods = (pods, list_allocated);
+        let places = Places { runtime_dir, containers, patience, deadline, legacy, pods };
+        let (shared_tree, shared_clock) = (Arc::clone(&tree), Arc::clone(&clock));
+        let limits = (patience, deadline);
+        let hardware = TenstorrentSource::new(shared_tree, shared_clock, sensors, limits);
+        let nvidia = NvidiaSource::new(Arc::clone(&tree), Arc::clone(&clock), nvml, limits);
+        let neuron = NeuronSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
+        let drm = DrmSource::new(Arc::clone(&tree), Arc::clone(&clock), limits);
+        let others: Vec<Box<dyn HardwareSource>> =
+            vec![Box::new(nvidia), Box::new(neuron), Box::new(drm)];
+        let own = HostSource::new(Arc::clone(&tree), Arc::clone(&clock), patience);
+        let processes = Processes::new(tree, Arc::clone(&clock), places);
+        let host = (host, own, None);
+        let others = others.into_iter().map(|source| (source, None)).collect();
+        Ok(Self { clock, hardware, others, host, asked_others: true, processes, endpoints })
+    }
+
+    /// Asks every source once.
+    pub fn collect(&mut self) -> Snapshot {
+        self.collect_round(Round { sensors: true, endpoints: self.endpoints })
+    }
+
+    /// Asks the sources of one round; what it leaves out is as it was told last.
+    pub fn collect_round(&mut self, round: Round) -> Snapshot {
+        let taken_at = self.clock.now();
+        let started_ns = self.clock.monotonic_ns();
+        let hardware =
+            if round.sensors { self.hardware.read() } else { self.hardware.read_holders() };
+        let HardwareReading { chips, status, .. } = hardware;
+        let mut devices: Vec<DeviceReading> = chips.into_iter().map(DeviceReading::from).collect();
+        let mut sources = vec![status];
+        self.read_others(round, &mut devices, &mut sources);
+        let found = self.processes.look(&holders(&devices), round.endpoints);
+        let claims = || found.processes.iter().filter_map(|one| one.memory.as_ref());
+        let named = Named {
+            host: claims().any(MemoryClaim::is_of_host),
+            others: claims().any(MemoryClaim::is_of_devices) || !found.regions.is_empty(),
+        };
+        self.read_host(round, named, &mut devices, &mut sources);
+        if !devices.is_empty() {
+            sources[0].errors.retain(|error| !tenstorrent::is_no_driver(error));
+        }
+        sources.extend(found.statuses);
+        let observations = Observations {
+            taken_at,
+            devices,
+            processes: found.processes,
+            regions: found.regions,
+            legacy: found.legacy,
+        };
+        let reconciled = reconcile(observations);
+        if let Some(status) = sources.iter_mut().find(|status| status.name == "processes") {
+            for Refused { uid, subject, detail } in reconciled.refused {
+                refuse(status, uid, subject, detail);
+            }
+        }
+        Snapshot {
+            schema_version: SCHEMA_VERSION,
+            taken_at,
+            collected_in_ns: self.clock.monotonic_ns().saturating_sub(started_ns),
+            devices: reconciled.devices,
+            processes: reconciled.processes,
+            closed_processes: found.closed,
+            withheld_processes: 0,
+            left_out: None,
+            sources,
+        }
+    }
+
+    /// Waits until each chip's heartbeat has been seen to count on, or has stood still for
+    /// [`tenstorrent::HEARTBEAT_TIMEOUT_NS`]: one look cannot tell. Takes a tenth of a second where
+    /// all is well, no time where there is no heartbeat, and never more than that timeout and one
+    /// look, though heartbeats cannot be read.
+    pub fn watch_heartbeats(&mut self) {
+        let until = Instant::now() + Duration::from_nanos(tenstorrent::HEARTBEAT_TIMEOUT_NS);
+        let mut is_last = false;
+        while self.hardware.awaits_heartbeats() && !is_last {
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_nanos(HEARTBEAT_LOOK_NS)));
+            // The last look is at the end, so that a heartbeat that stands still has done so all along.
+            is_last = Instant::now() >= until;
+            self.hardware.read_heartbeats();
+        }
+    }
+
+    /// Takes over the faults of these devices, which are from a snapshot of another reader of this
+    /// machine that has watched it for longer. The next [`Self::collect`] has those that still hold:
+    /// a heartbeat that shows the same count, and a chip that the driver does not list.
+    pub fn learn_faults(&mut self, devices: &[Device]) {
+        self.hardware.learn_faults(devices);
+    }
+
+    /// Whether [`Self::watch_heartbeats`] has something to wait for.
+    pub fn awaits_heartbeats(&self) -> bool {
+        self.hardware.awaits_heartbeats()
+    }
+
+    /// Sources that are asked less often than all others, and whose status in the last snapshot is
+    /// therefore that of an attempt which an earlier one has told of.
+    pub fn repeated(&self) -> Vec<&'static str> {
+        let mut repeated = self.processes.repeated();
+        if !self.asked_others {
+            repeated.extend(self.others.iter().map(|(source, _)| source.name()));
+            repeated.push(self.host.1.name());
+        }
+        repeated
+    }
+
+    /// Asks other vendors' sources. A round that leaves sensors out has what they said last: a scrape
+    /// of processes is to touch no driver.
+    fn read_others(
+        &mut self,
+        round: Round,
+        devices: &mut Vec<DeviceReading>,
+        sources: &mut Vec<SourceStatus>,
+    ) {
+        self.asked_others = round.sensors;
+        for (source, last) in &mut self.others {
+            if round.sensors || last.is_none() {
+                *last = Some(source.read());
+            }
+            add(last.as_ref(), devices, sources);
+        }
+    }
+
+    /// Adds the machine itself, where it is wanted, or processes say what they have of its memory.
+    fn read_host(
+        &mut self,
+        round: Round,
+        named: Named,
+        devices: &mut Vec<DeviceReading>,
+        sources: &mut Vec<SourceStatus>,
+    ) {
+        let (host, source, last) = &mut self.host;
+        let wanted = match host {
+            HostUse::Never => false,
+            HostUse::LastResort => named.host || (devices.is_empty() && !named.others),
+            HostUse::Always => true,
+        };
+        if wanted {
+            if round.sensors || last.is_none() {
+                *last = Some(source.read());
+            }
+            add(last.as_ref(), devices, sources);
+        }
+    }
+
+    /// Each source that was asked and has no device, and why.
+    pub fn absent_sources(&self) -> Vec<(&'static str, String)> {
+        let why = |last: &Option<SourceReading>| last.as_ref()?.absent.clone();
+        let others = self.others.iter().map(|(source, last)| (source.name(), why(last)));
+        let (_, host, last) = &self.host;
+        let all = others.chain([(host.name(), why(last))]);
+        let tenstorrent = self.hardware.absent().map(|why| (tenstorrent::SOURCE, why));
+        let rest = all.filter_map(|(name, why)| Some((name, why?)));
+        tenstorrent.into_iter().chain(rest).collect()
+    }
+
+    /// Removes what dead processes left in the runtime directory, as far as it is ours to remove.
+    pub fn clean(&mut self) -> CleanReport {
+        let hardware = self.hardware.read();
+        let chips: Vec<_> = hardware.chips.into_iter().map(DeviceReading::from).collect();
+        self.processes.clean(&holders(&chips))
+    }
+
+    /// From now on notices the end of every process that the last [`Self::collect`] found alive,
+    /// so that [`Self::read_memory`] does. Says whether one of them has ended meanwhile, of which
+    /// [`Self::ends`] does not tell: it is dead in the next [`Self::collect`].
+    pub fn watch(&mut self) -> bool {
+        self.processes.watch()
+    }
+
+    /// The directories that the last [`Self::collect`] looked into.
+    pub fn directories(&self) -> &[Arc<RuntimeDirectory>] {
+        self.processes.directories()
+    }
+
+    /// Those of them that have more names than are looked at, so that processes may be missing.
+    pub fn truncated(&self) -> &[PathBuf] {
+        self.processes.truncated()
+    }
+
+    /// Where it looks for runtime directories on this machine, whether or not one is there.
+    pub fn places(&self) -> Vec<PathBuf> {
+        self.processes.main_places()
+    }
+
+    /// A descriptor that is readable when a process that is watched has ended and no collection
+    /// has taken note of it yet; none before [`Self::watch`].
+    pub fn ends(&self) -> Option<BorrowedFd<'_>> {
+        self.processes.ends()
+    }
+
+    /// Memory alone, from the ledgers that the last [`Self::collect`] found: hands `take` the pid
+    /// and the reading of each process that lives. One look at who has ended and one bounded copy
+    /// for each ledger, no allocation.
+    pub fn read_memory(&mut self, take: impl FnMut(u32, &LedgerReading)) {
+        self.processes.sweep(take);
+    }
+
+    /// Memory alone, without a collection before: opens the ledgers of the runtime directory and
+    /// hands `take` the pid and the reading of each process that lives.
+    pub fn read_memory_once(&mut self, take: impl FnMut(u32, &LedgerReading)) {
+        self.processes.read_once(take);
+    }
+
+    /// The same by endpoints alone: asks all of the runtime directory at once, and hands `take`
+    /// the pid and the answer of each process whose answer is believed. Wakes each of them up.
+    pub fn ask_memory_once(&mut self, take: impl FnMut(u32, &telltale_wire::Report)) {
+        self.processes.ask_once(take);
+    }
+}
+
+/// Adds what a source said, unless it has nothing to say.
+fn add(
+    reading: Option<&SourceReading>,
+    devices: &mut Vec<DeviceReading>,
+    sources: &mut Vec<SourceStatus>,
+) {
+    let Some(reading) = reading else { return };
+    if !reading.devices.is_empty() || !reading.status.errors.is_empty() {
+        sources.push(reading.status.clone());
+        // A device that two sources show is told of by the first, which knows it better.
+        let known: BTreeSet<_> = devices.iter().filter_map(|one| one.identity.pci()).collect();
+        let is_new =
+            |one: &&DeviceReading| one.identity.pci().is_none_or(|pci| !known.contains(&pci));
+        devices.extend(reading.devices.iter().filter(is_new).cloned());
+    }
+}
+
+/// Who holds a device, over all devices.
+fn holders(devices: &[DeviceReading]) -> Holders {
+    let is_untold = |device: &DeviceReading| {
+        matches!(device.identity, DeviceIdentity::Chip(_)) && device.holders.value().is_none()
+    };
+    let mut all = Holders { some_untold: devices.iter().any(is_untold), ..Holders::default() };
+    for holder in devices.iter().filter_map(|device| device.holders.value()).flatten() {
+        match holder.pid {
+            Some(pid) => {
+                all.pids.insert(pid);
+            }
+            None => all.some_hidden = true,
+        }
+    }
+    all
+}

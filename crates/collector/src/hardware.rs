@@ -1,0 +1,38 @@
+//! Devices as their drivers show them, whoever made them.
+//!
+//! Tenstorrent's chips have a source of their own ([`crate::tenstorrent`]), which is asked first.
+//! The others are asked one after the other; each bounds its own time, so that one that hangs or
+//! fails costs its own devices and nobody else's. A source whose hardware is not there says why to
+//! whoever asks (`telltale doctor`) and is in no snapshot.
+
+mod bus;
+mod descriptors;
+mod drm;
+mod host;
+mod inquiry;
+mod neuron;
+mod nvidia;
+mod options;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use bus::driver_at;
+pub use bus::{DriverlessBoard, driverless_boards};
+pub use drm::DrmSource;
+pub use host::HostSource;
+pub use neuron::NeuronSource;
+pub use nvidia::{NvidiaSource, NvmlUse};
+pub use options::HardwareOptions;
+
+/// When the machine itself is shown as a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostUse {
+    /// Never.
+    Never,
+    /// Where there is no other device.
+    #[default]
+    LastResort,
+    /// Always.
+    Always,
+}

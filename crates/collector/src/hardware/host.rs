@@ -1,0 +1,271 @@
+//! The machine itself as a device: its processors' time and its memory.
+//!
+//! From `/proc/meminfo`, the first line of `/proc/stat` and the processors' hwmon, as the kernel's
+//! `Documentation/filesystems/proc.rst` and `Documentation/hwmon/sysfs-interface.rst` describe them.
+//! It is no accelerator and is shown where there is none, so that the tool tells something on any
+//! Linux machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::device::{DeviceClass, OtherIdentity};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Load, Telemetry};
+
+use super::inquiry::Inquiry;
+use crate::patience::TaskName;
+use crate::report::Report;
+use crate::source::{DeviceReading, DriverMemory, HardwareSource, SourceReading};
+use crate::tree::{Directory, Tree, Unreadable};
+
+/// The name of this source in a snapshot.
+const SOURCE: &str = "host";
+
+/// The beginning of `/proc/stat` that has the sum over all processors.
+const MAX_STAT_BYTES: usize = 512;
+/// The beginning of `/proc/cpuinfo` that has the first processor.
+const MAX_CPUINFO_BYTES: usize = 4096;
+/// Sensor chips that are looked at.
+const MAX_HWMONS: usize = 64;
+/// Drivers whose first temperature is that of the processors.
+const PROCESSOR_SENSORS: [&str; 4] = ["coretemp", "k10temp", "zenpower", "cpu_thermal"];
+/// The longest model name that is shown, in characters.
+const MAX_MODEL_CHARACTERS: usize = 128;
+
+/// Reads the machine itself, again and again if asked.
+pub struct HostSource {
+    inquiry: Inquiry,
+    before: Option<ProcessorTime>,
+    busy: Reading<f64>,
+}
+
+/// Time that all processors together have spent since the boot, in the kernel's ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ProcessorTime {
+    busy: u64,
+    all: u64,
+}
+
+type Text = Result<Vec<u8>, Unreadable>;
+
+/// What the files said.
+struct Texts {
+    meminfo: Text,
+    stat: Text,
+    cpuinfo: Text,
+    millidegrees: Option<Vec<u8>>,
+}
+
+// === impl HostSource ===
+
+impl HostSource {
+    /// A source for the machine under `tree`, all of whose files together may take `patience`.
+    pub fn new(tree: Arc<Tree>, clock: Arc<dyn Clock>, patience: Duration) -> Self {
+        Self {
+            inquiry: Inquiry::new(tree, clock, (patience, patience)),
+            before: None,
+            busy: Reading::absent(Absence::NotYet, FIRST_LOOK),
+        }
+    }
+
+    fn device(&mut self, texts: &Texts, total_bytes: u64, report: &mut Report) -> DeviceReading {
+        let now = self.inquiry.clock.now();
+        let meminfo = texts.meminfo.as_deref().unwrap_or_default();
+        let used_bytes = match kibibytes(meminfo, "MemAvailable") {
+            Some(free) => Reading::new(total_bytes.saturating_sub(free), now),
+            None => Reading::absent(Absence::Unsupported, "a kernel before 3.14"),
+        };
+        let identity = OtherIdentity {
+            model: texts.cpuinfo.as_deref().ok().and_then(model),
+            ..OtherIdentity::new("host", "host", DeviceClass::Host)
+        };
+        let unsaid = "not measured of the machine itself";
+        let mut load = Load::absent(Absence::Unsupported, unsaid);
+        load.busy_ratio = self.busy(&texts.stat, now, report);
+        let celsius = texts.millidegrees.as_deref().and_then(number);
+        let temperature_celsius = match celsius {
+            Some(millidegrees) => Reading::new(millidegrees / 1e3, now)
+                .keep_if(|celsius| (-40.0..=150.0).contains(celsius)),
+            None => Reading::absent(Absence::Unsupported, "no driver for it is loaded"),
+        };
+        DeviceReading {
+            telemetry: Telemetry {
+                temperature_celsius,
+                load: Some(Box::new(load)),
+                ..Telemetry::absent(Absence::Unsupported, unsaid)
+            },
+            holders: Reading::absent(Absence::Unsupported, "every process uses the machine"),
+            memory: Some(DriverMemory {
+                used_bytes,
+                capacity_bytes: Reading::new(total_bytes, now),
+                processes: Vec::new(),
+            }),
+            ..DeviceReading::new(identity)
+        }
+    }
+
+    /// The share of the processors' time since the last look that was not idle.
+    fn busy(&mut self, stat: &Text, now: Timestamp, report: &mut Report) -> Reading<f64> {
+        let text = match stat {
+            Ok(text) => text,
+            Err(error) => {
+                report.error("proc/stat", error.absence(), error.to_string());
+                return error.reading();
+            }
+        };
+        let Some(time) = ProcessorTime::parse(text) else {
+            report.error("proc/stat", Absence::NotUnderstood, "its first line is not the sum");
+            return Reading::absent(Absence::NotUnderstood, "");
+        };
+        let share = self.before.and_then(|before| time.busy_since(before));
+        self.before = Some(time);
+        if let Some(share) = share {
+            self.busy = Reading::new(share, now);
+        }
+        self.busy.clone()
+    }
+}
+
+const FIRST_LOOK: &str = "it is measured from one look to the next";
+
+impl HardwareSource for HostSource {
+    fn name(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn read(&mut self) -> SourceReading {
+        let mut look = self.inquiry.look();
+        let report = &mut look.report;
+        let task = (TaskName { group: 0, item: 0 }, Arc::clone(&self.inquiry.tree));
+        let texts = self.inquiry.run(vec![task], Texts::read).pop().flatten();
+        let mut absent = None;
+        let mut devices = Vec::new();
+        match texts {
+            Some(texts) => match &texts.meminfo {
+                Ok(meminfo) => match kibibytes(meminfo, "MemTotal").filter(|bytes| *bytes > 0) {
+                    Some(total) => devices.push(self.device(&texts, total, report)),
+                    None => {
+                        let detail = "it does not say how much memory there is";
+                        report.error("proc/meminfo", Absence::NotUnderstood, detail);
+                    }
+                },
+                Err(error) if error.is_missing() => {
+                    let place = self.inquiry.tree.display("proc/meminfo");
+                    absent = Some(format!("there is no {place}"));
+                }
+                Err(error) => report.error("proc/meminfo", error.absence(), error.to_string()),
+            },
+            None => report.error("proc", Absence::TimedOut, "the kernel did not answer in time"),
+        }
+        self.inquiry.told(look, SOURCE, devices, absent)
+    }
+}
+
+// === impl Texts ===
+
+impl Texts {
+    fn read(tree: &Arc<Tree>) -> Self {
+        let root = tree.root();
+        Self {
+            meminfo: root.attribute("proc/meminfo"),
+            stat: root.beginning("proc/stat", MAX_STAT_BYTES),
+            cpuinfo: root.beginning("proc/cpuinfo", MAX_CPUINFO_BYTES),
+            millidegrees: millidegrees(root),
+        }
+    }
+}
+
+/// The temperature of the first sensor chip that is the processors'.
+fn millidegrees(root: &Directory) -> Option<Vec<u8>> {
+    let class = root.directory("sys/class/hwmon").ok()?;
+    let mut names = class.names().ok()?;
+    names.sort_unstable();
+    names.truncate(MAX_HWMONS);
+    names.iter().find_map(|name| {
+        let hwmon = class.directory(name).ok()?;
+        let driver = hwmon.attribute("name").ok()?;
+        let driver = std::str::from_utf8(&driver).ok()?.trim();
+        PROCESSOR_SENSORS.contains(&driver).then(|| hwmon.attribute("temp1_input").ok())?
+    })
+}
+
+// === impl ProcessorTime ===
+
+impl ProcessorTime {
+    /// From the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// What follows, guests' time, is in user and nice already.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let line = text.split(|byte| *byte == b'\n').next()?;
+        let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+        (words.next()? == "cpu").then_some(())?;
+        let ticks: Vec<u64> = words.take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        let [user, nice, system, idle, rest @ ..] = ticks.as_slice() else { return None };
+        let waiting = rest.first().copied().unwrap_or(0);
+        let more = rest.iter().skip(1);
+        let busy = [user, nice, system].into_iter().chain(more);
+        let busy = busy.fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
+        Some(Self { busy, all: busy.saturating_add(*idle).saturating_add(waiting) })
+    }
+
+    /// The share that was busy since `before`; none where no time has passed, or where the counters
+    /// went back, as iowait may.
+    #[allow(clippy::cast_precision_loss)]
+    fn busy_since(self, before: Self) -> Option<f64> {
+        let all = self.all.checked_sub(before.all).filter(|all| *all > 0)?;
+        let busy = self.busy.checked_sub(before.busy)?;
+        Some((busy as f64 / all as f64).min(1.0))
+    }
+}
+
+/// A line of `/proc/meminfo` in bytes.
+fn kibibytes(text: &[u8], name: &str) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let number: u64 = rest.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    number.checked_mul(1024)
+}
+
+fn number(text: &[u8]) -> Option<f64> {
+    let number: i64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
+    i32::try_from(number).ok().map(f64::from)
+}
+
+/// What the first processor is called.
+fn model(cpuinfo: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(cpuinfo);
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    let name = line.split_once(':')?.1.trim();
+    (!name.is_empty()).then(|| name.chars().take(MAX_MODEL_CHARACTERS).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ProcessorTime, kibibytes};
+
+    #[test]
+    fn only_time_that_passed_is_a_share() {
+        let at = |text: &str| ProcessorTime::parse(text.as_bytes());
+        let first = at("cpu  100 0 50 800 50 0 0 0 7 7\ncpu0 1 2 3 4").unwrap();
+        assert_eq!(first, ProcessorTime { busy: 150, all: 1000 });
+        let later = at("cpu  130 0 60 850 60 0 0 0 9 9").unwrap();
+        assert_eq!(later.busy_since(first), Some(0.4));
+        assert_eq!(first.busy_since(first), None, "no time has passed");
+        assert_eq!(first.busy_since(later), None, "it went back");
+        assert_eq!(at("cpu 1 2 3 4").unwrap(), ProcessorTime { busy: 6, all: 10 }, "Linux 2.4");
+        for bad in ["", "cpu0 1 2 3 4 5", "cpu 1 2 3", "cpu 1 2 x 4 5", "cpu -1 2 3 4 5"] {
+            assert_eq!(at(bad), None, "{bad}");
+        }
+        let most = at(&format!("cpu {0} {0} {0} {0} {0} {0} {0} {0}", u64::MAX)).unwrap();
+        assert_eq!(most.busy, u64::MAX);
+    }
+
+    #[test]
+    fn memory_is_in_kibibytes_and_nothing_else() {
+        let text = b"MemTotal:       24684096 kB\nMemFree: 1 kB\nMemTotalX: 5 kB\n";
+        assert_eq!(kibibytes(text, "MemTotal"), Some(24_684_096 * 1024));
+        assert_eq!(kibibytes(text, "MemAvailable"), None);
+        assert_eq!(kibibytes(b"MemTotal: 5 MB\n", "MemTotal"), None);
+        assert_eq!(kibibytes(b"MemTotal: 18446744073709551615 kB\n", "MemTotal"), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! NVIDIA's GPUs, as their driver's library tells of them (NVML).
+//!
+//! The library is loaded when the program runs, and only where the driver is loaded. It is the one
+//! place in this crate through which device nodes are opened: the library does so itself
+//! (docs/decisions/0067-nvml.md). It is asked on threads that are left behind when it hangs, one question
+//! of one GPU at a time.
+
+mod gpu;
+mod instance_id;
+mod instances;
+mod library;
+mod part;
+mod question;
+mod users;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use telltale_schema::chip::PciAddress;
+use telltale_schema::clock::{Clock, Timestamp};
+use telltale_schema::reading::Absence;
+
+use super::inquiry::Inquiry;
+use crate::patience::TaskName;
+use crate::report::Report;
+use crate::source::{DeviceReading, HardwareSource, SourceReading};
+use crate::tree::Tree;
+use gpu::{Complaints, Gpu, SILENT};
+use library::{Gpus, Library, MAX_GPUS};
+use question::{Answer, Asking, Question};
+use users::Sight;
+
+/// The name of this source in a snapshot.
+const SOURCE: &str = "nvidia";
+
+/// Where the driver shows that it is loaded.
+const DRIVER: &str = "proc/driver/nvidia";
+/// Where the kernel lists the PCI functions that the driver has.
+const FUNCTIONS: &str = "sys/bus/pci/drivers/nvidia";
+
+/// The task that starts the library and lists the GPUs.
+const LIST: TaskName = TaskName { group: u32::MAX, item: 0 };
+
+/// Which NVML is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum NvmlUse {
+    /// None.
+    Never,
+    /// The one that this machine's loader finds, if the root is this machine's.
+    #[default]
+    OfThisMachine,
+    /// The library at this path, whatever the root is.
+    At(PathBuf),
+}
+
+/// Reads the GPUs of one machine, again and again if asked.
+pub struct NvidiaSource {
+    inquiry: Inquiry,
+    wanted: NvmlUse,
+    library: Library,
+    gpus: BTreeMap<u32, Gpu>,
+}
+
+// === impl NvidiaSource ===
+
+impl NvidiaSource {
+    /// A source for the machine under `tree`. One question may take the first of `limits`; starting
+    /// the library, and all questions together, the second each.
+    pub fn new(
+        tree: Arc<Tree>,
+        clock: Arc<dyn Clock>,
+        wanted: NvmlUse,
+        limits: (Duration, Duration),
+    ) -> Self {
+        let path = match &wanted {
+            NvmlUse::At(path) => Some(path.clone()),
+            NvmlUse::Never | NvmlUse::OfThisMachine => None,
+        };
+        Self {
+            inquiry: Inquiry::new(tree, clock, limits).with_foreign_code(),
+            wanted,
+            library: Library::new(path),
+            gpus: BTreeMap::new(),
+        }
+    }
+
+    /// Why NVML is not asked, where it is not.
+    fn not_asked(&self) -> Option<String> {
+        match self.wanted {
+            NvmlUse::Never => return Some(String::from("not asked, as it was told")),
+            NvmlUse::OfThisMachine if self.inquiry.tree.is_emulated() => {
+                let root = self.inquiry.tree.path().display();
+                return Some(format!(
+                    "not asked, as NVML tells of this machine and not of the one below {root}"
+                ));
+            }
+            NvmlUse::OfThisMachine | NvmlUse::At(_) => {}
+        }
+        if self.inquiry.tree.root().stat(DRIVER).is_err() {
+            let place = self.inquiry.tree.display(DRIVER);
+            return Some(format!("no driver of NVIDIA's is loaded (there is no {place})"));
+        }
+        self.all_sleep().then(|| {
+            String::from("not asked, as all of its GPUs sleep and NVML would wake them up")
+        })
+    }
+
+    /// Whether the kernel has put every GPU of the driver to sleep, as it does in laptops.
+    fn all_sleep(&self) -> bool {
+        let Ok(functions) = self.inquiry.tree.root().directory(FUNCTIONS) else { return false };
+        let names = functions.names().unwrap_or_default();
+        let is_function = |name: &&String| name.parse::<PciAddress>().is_ok();
+        let mut functions = names.iter().filter(is_function).map(|name| {
+            let status = functions.attribute(&format!("{name}/power/runtime_status"));
+            status.is_ok_and(|text| text.starts_with(b"suspend"))
+        });
+        functions.next().is_some_and(|sleeps| sleeps && functions.all(|sleeps| sleeps))
+    }
+
+    /// The GPUs, or why there is nothing to ask; the error is told already.
+    fn list(&mut self, report: &mut Report) -> Result<Gpus, Option<String>> {
+        match self.inquiry.run_long((LIST, self.library.clone()), Library::gpus) {
+            Some(Ok(gpus)) => {
+                if gpus.count > MAX_GPUS {
+                    let detail = format!("{} GPUs, {MAX_GPUS} are looked at", gpus.count);
+                    report.error("nvml", Absence::Implausible, detail);
+                }
+                Ok(gpus)
+            }
+            Some(Err(none)) => match none.is_not_here() {
+                Some(why) => {
+                    self.gpus.clear();
+                    Err(Some(why))
+                }
+                None => {
+                    let (reason, detail) = none.failure();
+                    self.forget(reason, &detail);
+                    report.error("nvml", reason, detail);
+                    Err(None)
+                }
+            },
+            None => {
+                for gpu in self.gpus.values_mut() {
+                    gpu.forget_users(Absence::TimedOut, SILENT);
+                }
+                report.error("nvml", Absence::TimedOut, SILENT);
+                Err(None)
+            }
+        }
+    }
+
+    fn forget(&mut self, reason: Absence, detail: &str) {
+        for gpu in self.gpus.values_mut() {
+            gpu.forget(reason, detail);
+        }
+    }
+
+    /// Asks every GPU everything.
+    fn ask(&mut self, gpus: Gpus, report: &mut Report) {
+        let indices = 0..gpus.count.min(MAX_GPUS);
+        self.gpus.retain(|index, _| indices.contains(index));
+        let sight = Sight::of(Arc::clone(&self.inquiry.tree));
+        let mut tasks = Vec::new();
+        for (index, handle) in indices.clone().zip(gpus.handles) {
+            match handle {
+                Ok(device) => {
+                    self.gpus.entry(index).or_insert_with(|| Gpu::new(index));
+                    tasks.extend((0..).zip(Question::ALL).map(|(item, question)| {
+                        let (device, sight) = (Arc::clone(&device), sight.clone());
+                        (TaskName { group: index, item }, Asking { device, question, sight })
+                    }));
+                }
+                Err(error) => match self.gpus.get_mut(&index) {
+                    Some(gpu) => gpu.refuse(&error, report),
+                    // Without a handle there is no telling which it is.
+                    None => Gpu::new(index).refuse(&error, report),
+                },
+            }
+        }
+        let names: Vec<(u32, u32)> =
+            tasks.iter().map(|(name, _)| (name.group, name.item)).collect();
+        let answers = self.inquiry.run(tasks, Asking::answer);
+        let mut by_gpu: BTreeMap<u32, Vec<Option<Answer>>> = BTreeMap::new();
+        for ((index, _), answer) in names.into_iter().zip(answers) {
+            by_gpu.entry(index).or_default().push(answer);
+        }
+        let now = self.inquiry.clock.now();
+        for (index, answers) in by_gpu {
+            if let Some(gpu) = self.gpus.get_mut(&index) {
+                take(gpu, answers, now, gpus.driver_version.as_deref(), report);
+            }
+        }
+    }
+
+    /// Those that are known, each name once: two GPUs in one place are told apart by number.
+    fn devices(&self) -> Vec<DeviceReading> {
+        let mut names = BTreeSet::new();
+        let mut devices = Vec::with_capacity(self.gpus.len());
+        for (index, gpu) in &self.gpus {
+            let device = gpu.device.clone();
+            let is_new = names.insert(device.identity.display_id());
+            if is_new {
+                devices.push(device);
+                devices.extend(gpu.parts.values().cloned());
+            } else {
+                let identity = Gpu::new(*index).device.identity;
+                devices.push(DeviceReading { identity, ..device });
+            }
+        }
+        devices
+    }
+}
+
+/// Hands a GPU its answers, in the order of the questions.
+fn take(
+    gpu: &mut Gpu,
+    answers: Vec<Option<Answer>>,
+    now: Timestamp,
+    driver_version: Option<&str>,
+    report: &mut Report,
+) {
+    let mut complaints = Complaints::of(gpu, report);
+    for (question, answer) in Question::ALL.into_iter().zip(answers) {
+        gpu.take(question, answer, now, &mut complaints);
+    }
+    gpu.settle(&mut complaints);
+    if let Some(version) = driver_version.and_then(question::word) {
+        gpu.device.telemetry.firmware.insert(String::from("driver_version"), version);
+    }
+}
+
+impl HardwareSource for NvidiaSource {
+    fn name(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn read(&mut self) -> SourceReading {
+        let mut look = self.inquiry.look();
+        let mut absent = self.not_asked();
+        if absent.is_some() {
+            self.gpus.clear();
+        } else {
+            match self.list(&mut look.report) {
+                Ok(gpus) => {
+                    let none = gpus.count == 0;
+                    absent = none.then(|| String::from("NVIDIA's driver has no GPU"));
+                    self.ask(gpus, &mut look.report);
+                }
+                Err(why) => absent = why,
+            }
+        }
+        let devices = self.devices();
+        self.inquiry.told(look, SOURCE, devices, absent)
+    }
+}

@@ -1,0 +1,324 @@
+//! One GPU as it was told last: answers become readings here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
+use telltale_schema::clock::Timestamp;
+use telltale_schema::device::{DeviceClass, OtherIdentity};
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{Load, MemoryCounts, Telemetry};
+
+use super::library::{Said, absence_of};
+use super::part;
+use super::question::{Answer, Identity, Question};
+use super::users::User;
+use crate::report::Report;
+use crate::source::{DeviceReading, DriverMemory};
+
+/// What stands where an answer would be.
+pub(super) const SILENT: &str = "NVML did not answer in time";
+
+/// Reasons to run slower than possible, by nvidia-smi's names. That there is nothing to do is none.
+const REASONS: [(ThrottleReasons, &str); 8] = [
+    (ThrottleReasons::APPLICATIONS_CLOCKS_SETTING, "applications_clocks_setting"),
+    (ThrottleReasons::SW_POWER_CAP, "sw_power_cap"),
+    (ThrottleReasons::HW_SLOWDOWN, "hw_slowdown"),
+    (ThrottleReasons::SYNC_BOOST, "sync_boost"),
+    (ThrottleReasons::SW_THERMAL_SLOWDOWN, "sw_thermal_slowdown"),
+    (ThrottleReasons::HW_THERMAL_SLOWDOWN, "hw_thermal_slowdown"),
+    (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, "hw_power_brake_slowdown"),
+    (ThrottleReasons::DISPLAY_CLOCK_SETTING, "display_clock_setting"),
+];
+
+/// A GPU that NVML has under a number.
+#[derive(Debug)]
+pub(super) struct Gpu {
+    index: u32,
+    pub(super) device: DeviceReading,
+    /// Bytes in use and bytes in all, of all of it.
+    memory: Reading<(u64, u64)>,
+    users: Reading<Vec<User>>,
+    /// Its instances by their numbers, in MIG mode.
+    pub(super) parts: BTreeMap<u32, DeviceReading>,
+}
+
+/// What is wrong with one GPU, each reason once: one that fell off the bus fails in every call.
+pub(super) struct Complaints<'a> {
+    subject: String,
+    told: BTreeSet<Absence>,
+    report: &'a mut Report,
+}
+
+// === impl Complaints ===
+
+impl<'a> Complaints<'a> {
+    pub(super) fn of(gpu: &Gpu, report: &'a mut Report) -> Self {
+        let subject = gpu.device.identity.display_id();
+        Self { subject, told: BTreeSet::new(), report }
+    }
+
+    pub(super) fn add(&mut self, reason: Absence, detail: impl Into<String>) {
+        if self.told.insert(reason) {
+            self.report.error(self.subject.as_str(), reason, detail);
+        }
+    }
+
+    /// What was said, as a reading at `now` of a plausible value.
+    pub(super) fn reading<T: std::fmt::Debug>(
+        &mut self,
+        question: Question,
+        said: Said<T>,
+        now: Timestamp,
+        is_plausible: impl FnOnce(&T) -> bool,
+    ) -> Reading<T> {
+        match said {
+            Ok(value) => Reading::new(value, now).keep_if(is_plausible),
+            Err(error) => {
+                let reason = absence_of(&error);
+                let is_news =
+                    !matches!(reason, Absence::Unsupported | Absence::Permission | Absence::NotYet);
+                if is_news {
+                    self.add(reason, format!("NVML does not tell {}: {error}", question.words()));
+                }
+                Reading::absent(reason, error.to_string())
+            }
+        }
+    }
+}
+
+// === impl Gpu ===
+
+impl Gpu {
+    /// A GPU that has not answered yet.
+    pub(super) fn new(index: u32) -> Self {
+        let identity = OtherIdentity {
+            driver: Some(String::from("nvidia")),
+            driver_ordinal: Some(index),
+            ..OtherIdentity::new(format!("nvidia{index}"), "nvidia", DeviceClass::Gpu)
+        };
+        let mut gpu = Self {
+            index,
+            device: DeviceReading::new(identity),
+            memory: Reading::absent(Absence::TimedOut, SILENT),
+            users: Reading::absent(Absence::TimedOut, SILENT),
+            parts: BTreeMap::new(),
+        };
+        gpu.forget(Absence::TimedOut, SILENT);
+        gpu
+    }
+
+    /// Nothing is known of it any more but who it was.
+    pub(super) fn forget(&mut self, reason: Absence, detail: &str) {
+        self.device.telemetry = Telemetry {
+            firmware: std::mem::take(&mut self.device.telemetry.firmware),
+            load: Some(Box::new(Load::absent(reason, detail))),
+            memory_counts: Some(Box::new(MemoryCounts::absent(reason, detail))),
+            ..Telemetry::absent(reason, detail)
+        };
+        // What no call of NVML tells: the latter are of Tenstorrent's firmware.
+        let telemetry = &mut self.device.telemetry;
+        telemetry.voltage_volts = unsaid();
+        telemetry.voltage_limit_volts = unsaid();
+        telemetry.current_amperes = unsaid();
+        telemetry.current_limit_amperes = unsaid();
+        telemetry.axiclk_hertz = unsaid();
+        telemetry.arcclk_hertz = unsaid();
+        telemetry.heartbeat_total = unsaid();
+        telemetry.thermal_trips_total = unsaid();
+        self.memory = Reading::absent(reason, detail);
+        self.device.memory = Some(part::no_memory(reason, detail));
+        for part in self.parts.values_mut() {
+            part.memory = Some(part::no_memory(reason, detail));
+        }
+        self.forget_users(reason, detail);
+    }
+
+    /// Who used it a while ago may be somebody else by now.
+    pub(super) fn forget_users(&mut self, reason: Absence, detail: &str) {
+        self.users = Reading::absent(reason, detail);
+        part::forget_users(&mut self.device, reason, detail);
+        self.forget_users_of_parts(reason, detail);
+    }
+
+    fn forget_users_of_parts(&mut self, reason: Absence, detail: &str) {
+        for part in self.parts.values_mut() {
+            part::forget_users(part, reason, detail);
+        }
+    }
+
+    /// Why NVML gives no handle for it.
+    pub(super) fn refuse(&mut self, error: &NvmlError, report: &mut Report) {
+        let reason = absence_of(error);
+        let detail = error.to_string();
+        Complaints::of(self, report).add(reason, format!("NVML does not show it: {detail}"));
+        self.forget(reason, &detail);
+    }
+
+    /// What it says to a question; none where it did not answer in time. What is known from before
+    /// stays then, with its age.
+    pub(super) fn take(
+        &mut self,
+        question: Question,
+        answer: Option<Answer>,
+        now: Timestamp,
+        complaints: &mut Complaints<'_>,
+    ) {
+        match answer {
+            None => {
+                complaints.add(Absence::TimedOut, format!("{SILENT}: {}", question.words()));
+                match question {
+                    Question::Users => self.users = Reading::absent(Absence::TimedOut, SILENT),
+                    Question::Instances => self.forget_users_of_parts(Absence::TimedOut, SILENT),
+                    _ => {}
+                }
+            }
+            Some(Answer::Identity(identity)) => self.take_identity(identity, complaints),
+            Some(Answer::Memory(said)) => self.take_memory(said, now, complaints),
+            Some(Answer::Users(said)) => {
+                self.users = complaints.reading(question, said, now, |_| true);
+            }
+            Some(Answer::Load(said)) => self.take_load(said, now, complaints),
+            Some(Answer::Errors(corrected, uncorrected)) => {
+                let mut say = |said| complaints.reading(question, said, now, |_| true);
+                self.device.telemetry.memory_counts = Some(Box::new(MemoryCounts {
+                    category_bytes: BTreeMap::new(),
+                    corrected_errors_total: say(corrected),
+                    uncorrected_errors_total: say(uncorrected),
+                }));
+            }
+            Some(Answer::Instances(said)) => {
+                let whole = &self.device.identity;
+                self.parts = match said {
+                    Ok(found) => part::parts(found, whole, now, complaints),
+                    Err(error) => part::unknown(&mut self.parts, &error, complaints),
+                };
+            }
+            Some(other) => self.take_sensor(question, other, now, complaints),
+        }
+    }
+
+    fn take_identity(&mut self, said: Identity, complaints: &mut Complaints<'_>) {
+        let pci = match said.pci {
+            Ok(Some(pci)) => pci,
+            Ok(None) => {
+                let detail = "NVML gives no PCI address for it that is one";
+                return complaints.add(Absence::NotUnderstood, detail);
+            }
+            Err(error) => {
+                let detail = format!("NVML does not tell its PCI address: {error}");
+                return complaints.add(absence_of(&error), detail);
+            }
+        };
+        let identity = OtherIdentity {
+            model: said.model,
+            driver: Some(String::from("nvidia")),
+            driver_ordinal: Some(self.index),
+            pci: Some(pci),
+            uuid: said.uuid,
+            serial: said.serial,
+            ..OtherIdentity::new(pci.to_string(), "nvidia", DeviceClass::Gpu)
+        };
+        if self.device.identity.pci().is_some_and(|known| known != pci) {
+            // Another GPU has this number now, and nothing that is known is of it.
+            *self = Self::new(self.index);
+        }
+        complaints.subject = pci.to_string();
+        self.device.identity = identity.into();
+        if let Some(version) = said.vbios {
+            self.device.telemetry.firmware.insert(String::from("vbios_version"), version);
+        }
+    }
+
+    fn take_memory(
+        &mut self,
+        said: Said<MemoryInfo>,
+        now: Timestamp,
+        complaints: &mut Complaints<'_>,
+    ) {
+        self.memory = part::memory(Question::Memory, said, now, complaints);
+    }
+
+    fn take_load(
+        &mut self,
+        said: Said<Utilization>,
+        now: Timestamp,
+        complaints: &mut Complaints<'_>,
+    ) {
+        let said = said.map(|rates| (rates.gpu, rates.memory));
+        let both = complaints
+            .reading(Question::Load, said, now, |(gpu, memory)| *gpu <= 100 && *memory <= 100);
+        let load = self.load();
+        load.busy_ratio = both.clone().map(|(gpu, _)| f64::from(gpu) / 100.0);
+        load.memory_busy_ratio = both.map(|(_, memory)| f64::from(memory) / 100.0);
+    }
+
+    fn load(&mut self) -> &mut Load {
+        let load = &mut self.device.telemetry.load;
+        load.get_or_insert_with(|| Box::new(Load::absent(Absence::NotYet, "")))
+    }
+
+    fn take_sensor(
+        &mut self,
+        question: Question,
+        answer: Answer,
+        now: Timestamp,
+        complaints: &mut Complaints<'_>,
+    ) {
+        let mut say = |said, most| complaints.reading(question, said, now, |value| *value <= most);
+        match answer {
+            Answer::Temperature(now, limit) => {
+                let telemetry = &mut self.device.telemetry;
+                telemetry.temperature_celsius = say(now, 150).map(f64::from);
+                telemetry.temperature_limit_celsius = say(limit, 150).map(f64::from);
+            }
+            Answer::Power(now, limit) => {
+                let watts = |milliwatts: Reading<u32>| milliwatts.map(|it| f64::from(it) / 1e3);
+                self.device.telemetry.power_watts = watts(say(now, 3_000_000));
+                self.device.telemetry.power_limit_watts = watts(say(limit, 3_000_000));
+            }
+            Answer::Clocks(cores, memory) => {
+                let hertz = |mega: Reading<u32>| mega.map(|it| u64::from(it) * 1_000_000);
+                self.device.telemetry.aiclk_hertz = hertz(say(cores, 10_000));
+                self.load().memory_clock_hertz = hertz(say(memory, 30_000));
+            }
+            Answer::Fan(said) => {
+                self.device.telemetry.fan_revolutions_per_minute = say(said, 30_000).map(u64::from);
+            }
+            Answer::Throttling(said) => {
+                let reasons = complaints.reading(question, said, now, |_| true);
+                self.load().throttled_by = reasons.map(names);
+            }
+            Answer::Identity(_)
+            | Answer::Memory(_)
+            | Answer::Users(_)
+            | Answer::Load(_)
+            | Answer::Errors(..)
+            | Answer::Instances(_) => {}
+        }
+    }
+
+    /// After all answers: what is its own, without what its parts have.
+    pub(super) fn settle(&mut self, complaints: &mut Complaints<'_>) {
+        let (used_bytes, capacity_bytes) = part::rest(&self.memory, &self.parts, complaints);
+        let outside = |user: &User| user.instance.is_none_or(|id| !self.parts.contains_key(&id));
+        let own = self.users.clone().map(|mut users| {
+            users.retain(outside);
+            users
+        });
+        self.device.memory =
+            Some(DriverMemory { used_bytes, capacity_bytes, processes: Vec::new() });
+        part::take_users(&mut self.device, &own, complaints);
+    }
+}
+
+fn unsaid<T>() -> Reading<T> {
+    Reading::absent(Absence::Unsupported, "NVML does not say")
+}
+
+/// What holds the clocks down, in the driver's words.
+fn names(reasons: ThrottleReasons) -> Vec<String> {
+    let named = REASONS.iter().filter(|(reason, _)| reasons.contains(*reason));
+    named.map(|(_, name)| (*name).to_owned()).collect()
+}

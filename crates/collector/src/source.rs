@@ -1,0 +1,81 @@
+//! What every source of devices says, whichever maker's they are.
+
+use telltale_schema::chip::ChipFacts;
+use telltale_schema::device::DeviceIdentity;
+use telltale_schema::memory::MemoryKind;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::snapshot::{DeviceFault, Holder, SourceStatus, Telemetry};
+
+/// What a source says of one device.
+#[derive(Debug, Clone)]
+pub struct DeviceReading {
+    /// Who it is.
+    pub identity: DeviceIdentity,
+    /// What the type of a Tenstorrent board tells.
+    pub facts: Reading<ChipFacts>,
+    /// What its sensors say.
+    pub telemetry: Telemetry,
+    /// Who has it open.
+    pub holders: Reading<Vec<Holder>>,
+    /// What the driver counts of its memory; none where it counts nothing, as Tenstorrent's.
+    pub memory: Option<DriverMemory>,
+    /// What is wrong with it as a whole.
+    pub faults: Vec<DeviceFault>,
+}
+
+/// What a driver counts of a device's own memory.
+#[derive(Debug, Clone)]
+pub struct DriverMemory {
+    /// In use, by whomever.
+    pub used_bytes: Reading<u64>,
+    /// What there is.
+    pub capacity_bytes: Reading<u64>,
+    /// What processes have, each once.
+    pub processes: Vec<DriverUsage>,
+}
+
+/// What a driver counts for one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverUsage {
+    /// Its pid in our PID namespace.
+    pub pid: u32,
+    /// Bytes by kind: the device's own memory is DRAM, the host's that it uses system memory.
+    pub kinds: Vec<(MemoryKind, u64)>,
+}
+
+/// What a source says of the machine.
+#[derive(Debug, Clone)]
+pub struct SourceReading {
+    /// Its devices, in a stable order.
+    pub devices: Vec<DeviceReading>,
+    /// How it went.
+    pub status: SourceStatus,
+    /// Why it has no device, where it has none; for a person.
+    pub absent: Option<String>,
+}
+
+/// One place that readings of devices come from.
+pub trait HardwareSource: Send {
+    /// Its name in snapshots.
+    fn name(&self) -> &'static str;
+
+    /// Reads every device once, within the time that it was given.
+    fn read(&mut self) -> SourceReading;
+}
+
+// === impl DeviceReading ===
+
+impl DeviceReading {
+    /// A device of which nothing but its identity is known.
+    pub fn new(identity: impl Into<DeviceIdentity>) -> Self {
+        let unsaid = "the driver does not say";
+        Self {
+            identity: identity.into(),
+            facts: Reading::absent(Absence::Unsupported, "known of Tenstorrent boards alone"),
+            telemetry: Telemetry::absent(Absence::Unsupported, unsaid),
+            holders: Reading::absent(Absence::Unsupported, unsaid),
+            memory: None,
+            faults: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The collector as its users see it: emulated machines, real processes with ledgers and
+//! endpoints, other users, containers, and those who lie.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "in a test, the panic is the report")]
+
+mod bench;
+mod cleaning;
+mod containers;
+mod hostile;
+mod killed;
+mod machines;
+mod memory;
+mod parts;
+mod regions;
+mod reopening;
+mod stopped;
+mod users;
+mod workload;
