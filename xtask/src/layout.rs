@@ -3,6 +3,7 @@
 //! The map itself is data in [`map`]; a change of the architecture is a change of that data.
 
 pub mod absences;
+pub mod circles;
 pub mod dependencies;
 pub mod described;
 pub mod map;
@@ -27,6 +28,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, LayoutError> {
     findings.extend(dependencies::check_shipped(&dependencies::tree(root, "telltale")?));
     findings.extend(unsafe_code::check(&files));
     findings.extend(absences::check(&files));
+    findings.extend(circles::check(&files));
     findings.extend(described::check(&files));
     findings.sort();
     Ok(findings)

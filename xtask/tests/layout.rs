@@ -1,6 +1,6 @@
 //! The map holds in this repository, and each rule of it can fail.
 
-use xtask::layout::{self, absences, dependencies, described, map, unsafe_code};
+use xtask::layout::{self, absences, circles, dependencies, described, map, unsafe_code};
 use xtask::repository::{SourceFile, root};
 
 #[test]
@@ -171,11 +171,11 @@ fn schema_mentions_no_input_output_and_no_clock() {
 }
 
 #[test]
-fn node_never_names_a_device_node() {
-    let node = "crates/node/src/a.rs";
-    assert_eq!(absence_lines(node, "\nconst A: &str = \"/dev/tenstorrent/0\";"), [2]);
-    assert_eq!(absence_lines(node, "fn a() { format!(\"/dev/tenstorrent/{b}\"); }"), [1]);
-    assert!(absence_lines(node, "/// Not `/dev/tenstorrent/0`.\nfn a() {}").is_empty());
+fn the_collector_never_names_a_device_node() {
+    let collector = "crates/collector/src/a.rs";
+    assert_eq!(absence_lines(collector, "\nconst A: &str = \"/dev/tenstorrent/0\";"), [2]);
+    assert_eq!(absence_lines(collector, "fn a() { format!(\"/dev/tenstorrent/{b}\"); }"), [1]);
+    assert!(absence_lines(collector, "/// Not `/dev/tenstorrent/0`.\nfn a() {}").is_empty());
 }
 
 #[test]
@@ -186,14 +186,44 @@ fn the_architecture_page_shows_the_map() {
     for (from, to, expected) in [
         ("| `ledger` |", "| `books` |", "lacks a row that starts with | `ledger` |"),
         (
-            "| node, wire, schema, query |",
-            "| node |",
-            "smi may use node, wire, schema, query, not node",
+            "| steps, wire, schema, server |",
+            "| steps |",
+            "cluster may use steps, wire, schema, server, not steps",
         ),
     ] {
         assert!(page.contains(from), "{from}");
         let findings = findings(&page.replace(from, to));
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(findings[0].message.contains(expected), "{}", findings[0]);
+    }
+}
+
+#[test]
+fn modules_that_use_each_other_are_found_however_they_say_it() {
+    let files = |inner: &str| {
+        [
+            SourceFile::new(
+                "crates/a/src/lib.rs",
+                "mod one;\nmod two;\nmod three;\npub use one::One;\n",
+            ),
+            SourceFile::new("crates/a/src/one.rs", "use crate::two::Two;\npub struct One(Two);\n"),
+            SourceFile::new(
+                "crates/a/src/two.rs",
+                "pub struct Two;\n#[cfg(test)]\nmod tests { use crate::One; }\n",
+            ),
+            SourceFile::new("crates/a/src/two/inner.rs", inner),
+            SourceFile::new("crates/a/src/three.rs", "use crate::{one::One, two};\n"),
+        ]
+    };
+    let found = |inner: &str| -> Vec<String> {
+        let all = circles::check(&files(inner)).into_iter();
+        let of_a = all.filter(|finding| finding.path == "crates/a/src");
+        of_a.map(|finding| finding.message.split(' ').next().unwrap().to_owned()).collect()
+    };
+    for back in ["use crate::One;", "fn f() { crate::one::g() }", "use super::super::one;"] {
+        assert_eq!(found(back), ["one", "two"], "{back}");
+    }
+    for no_way_back in ["use super::Two;", "use crate::two::Two;", "//! Of [`crate::One`].\n"] {
+        assert_eq!(found(no_way_back), [""; 0], "{no_way_back}");
     }
 }

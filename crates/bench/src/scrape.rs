@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use telltale_collector::CollectOptions;
-use telltale_node::legacy::Roster;
 use telltale_node::samples::{SampleOptions, Sampler};
 use telltale_node::service::{Service, ServiceOptions};
 use telltale_wire::exposition::Format;
@@ -34,7 +33,7 @@ const SCRAPES_OF_EXPORTER: u64 = 50;
 fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 2], usize)> {
     let collect = CollectOptions { root: busy.root().to_owned(), ..CollectOptions::default() };
     let interval = Duration::from_secs(3600);
-    let service = Service::start(ServiceOptions { collect, interval, legacy: Roster::default() })
+    let service = Service::start(ServiceOptions { collect, interval, legacy: None })
         .map_err(io::Error::other)?;
     let published = service.view().latest();
     let options = SampleOptions { process_pids: true, ..SampleOptions::default() };

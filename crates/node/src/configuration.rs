@@ -16,7 +16,7 @@ use crate::grpc::GrpcOptions;
 use crate::history::HistoryOptions;
 use crate::http::HttpOptions;
 use crate::kubelet::list_allocated;
-use crate::legacy::{LegacyOptions, Roster};
+use crate::legacy::LegacyOptions;
 use crate::otlp::OtlpOptions;
 use crate::service::ServiceOptions;
 use telltale_collector::CollectOptions;
@@ -166,7 +166,7 @@ impl Configuration {
             nvml: self.hardware.nvml_use(),
             ..CollectOptions::default()
         };
-        ServiceOptions { collect, interval: self.interval(), legacy: Roster::default() }
+        ServiceOptions { collect, interval: self.interval(), legacy: None }
     }
 }
 

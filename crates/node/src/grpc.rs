@@ -38,7 +38,6 @@ use tonic::transport::Server;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::access::{AccessPolicy, Caller, Sight, sight};
-use crate::configuration::Configuration;
 use crate::history::SharedReader;
 use crate::service::{Tally, View};
 use calls::Telemetry;
@@ -85,7 +84,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(1);
 pub struct GrpcService {
     listeners: Vec<Listener>,
     way: Way,
-    following: Option<Receiver<Arc<Configuration>>>,
+    following: Option<Receiver<GrpcOptions>>,
     most_connections: usize,
     history: Option<History>,
 }
@@ -144,10 +143,10 @@ impl GrpcService {
         Ok(Self { listeners, way, following: None, most_connections, history: None })
     }
 
-    /// The same service, which takes over the certificates of a configuration that is read again.
+    /// The same service, which takes over the certificates of options that are read again.
     #[must_use]
-    pub fn following(mut self, configuration: Receiver<Arc<Configuration>>) -> Self {
-        self.following = Some(configuration);
+    pub fn following(mut self, options: Receiver<GrpcOptions>) -> Self {
+        self.following = Some(options);
         self
     }
 
@@ -200,7 +199,7 @@ impl GrpcService {
         }
         let following = async {
             match following {
-                Some(configuration) => ports::follow(configuration, ports, renew).await,
+                Some(options) => ports::follow(options, ports, renew).await,
                 None => std::future::pending().await,
             }
         };

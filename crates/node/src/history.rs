@@ -39,7 +39,7 @@ pub use past::Past;
 pub use reader::{ReadHistoryError, Reader};
 pub use serving::serve;
 pub use shared::{SharedReadError, SharedReader};
-pub use writer::{HistoryError, HistoryFigures, Writer};
+pub use writer::{HistoryError, Writer};
 
 /// How the history is kept: the table `[history]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ use serving::Serving;
 use telltale_server::listen::Listener;
 
 pub use passing_on::PassingOn;
-pub use roster::{LegacyFigures, Roster};
+pub use roster::Roster;
 pub use telltale_collector::sockets::LEGACY_CLIENTS as SOCKET_NAME;
 
 /// The table `[legacy]` of the configuration.

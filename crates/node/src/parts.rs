@@ -31,9 +31,19 @@ pub struct Parts {
     files: Vec<SocketFile>,
     sockets: Vec<SocketName>,
     stop: watch::Sender<bool>,
-    configuration: watch::Sender<Arc<Configuration>>,
+    configuration: Arc<Configuration>,
+    followers: Vec<Follower>,
     names: Vec<(Id, &'static str)>,
     running: JoinSet<Result<(), String>>,
+}
+
+/// Hands a part its options of a configuration that was read again.
+struct Follower(Box<dyn Fn(&Configuration) + Send>);
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("Follower")
+    }
 }
 
 /// By what name clients find a socket.
@@ -70,7 +80,8 @@ impl Parts {
             files: Vec::new(),
             sockets: Vec::new(),
             stop: watch::Sender::new(false),
-            configuration: watch::Sender::new(configuration),
+            configuration,
+            followers: Vec::new(),
             names: Vec::new(),
             running: JoinSet::new(),
         }
@@ -106,15 +117,23 @@ impl Parts {
         Ok(listeners)
     }
 
-    /// The configuration now and after each time that it is read again, for a part that takes some
-    /// of it over while it runs.
-    pub fn configuration(&self) -> watch::Receiver<Arc<Configuration>> {
-        self.configuration.subscribe()
+    /// A part's options, now and after each time that the configuration is read again.
+    pub fn follow<T: Send + Sync + 'static>(
+        &mut self,
+        of: impl Fn(&Configuration) -> T + Send + 'static,
+    ) -> watch::Receiver<T> {
+        let (sender, receiver) = watch::channel(of(&self.configuration));
+        self.followers.push(Follower(Box::new(move |configuration| {
+            // A part that has ended takes nothing.
+            let _ = sender.send(of(configuration));
+        })));
+        receiver
     }
 
     /// Hands out a configuration that was read again.
-    pub fn reconfigure(&self, configuration: Arc<Configuration>) {
-        self.configuration.send_replace(configuration);
+    pub fn reconfigure(&mut self, configuration: Arc<Configuration>) {
+        self.followers.iter().for_each(|Follower(follow)| follow(&configuration));
+        self.configuration = configuration;
     }
 
     /// Ends when the service is to stop.

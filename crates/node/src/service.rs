@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use telltale_schema::clock::Clock;
 
-use crate::legacy::Roster;
 use collecting::Collecting;
 use telltale_collector::clock::SystemClock;
+use telltale_collector::legacy::LegacyClients;
 use telltale_collector::tree::OpenTreeError;
 use telltale_collector::{CollectOptions, Collector};
 use view::Shared;
 
-pub use figures::{QueueDrops, ServiceFigures, SourceFigures};
+pub use figures::{HistoryFigures, LegacyFigures, QueueDrops, ServiceFigures, SourceFigures};
 pub use published::Published;
 pub use tally::{MAX_TALLIES, Tally};
 pub use view::{FreshError, NotReady, Publisher, View};
@@ -40,8 +40,14 @@ pub struct ServiceOptions {
     pub collect: CollectOptions,
     /// The time from one collection to the next.
     pub interval: Duration,
-    /// Clients of the allocation server's protocol, which a part of the service listens to.
-    pub legacy: Roster,
+    /// The part that listens to clients of the allocation server's protocol, where there is one.
+    pub legacy: Option<Arc<dyn LegacySocket>>,
+}
+
+/// The part of a service that listens to clients of the allocation server's protocol.
+pub trait LegacySocket: LegacyClients {
+    /// What it did since the service was started; nothing while there is no socket.
+    fn figures(&self) -> Option<LegacyFigures>;
 }
 
 /// Why the service could not be started.
@@ -91,7 +97,7 @@ impl Service {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
         let ServiceOptions { mut collect, interval, legacy } = options;
-        collect.legacy = Some(Arc::new(legacy.clone()));
+        collect.legacy = legacy.clone().map(|socket| socket as Arc<dyn LegacyClients>);
         let collector = Collector::with_clock(collect, Arc::clone(&clock))?;
         let shared = Arc::new(Shared::new(interval).map_err(StartError::System)?);
         let (tell, told) = sync_channel(1);

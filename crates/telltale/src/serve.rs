@@ -58,7 +58,7 @@ async fn serve(layers: &Layers, effective: Effective) -> Result<Status, Failure>
     let mut configuration = Arc::new(effective.configuration);
     let roster = Roster::default();
     let mut options = configuration.service();
-    options.legacy = roster.clone();
+    options.legacy = Some(Arc::new(roster.clone()));
     let service = Service::start(options).map_err(|error| Failure::because(&error))?;
     let view = service.view();
     let directory = runtime_directory(&configuration);

@@ -41,7 +41,7 @@ pub struct Notice {
 
 /// What waits to be told, and what became of the rest.
 #[derive(Debug, Default)]
-pub(crate) struct Notices {
+pub struct Notices {
     waiting: Mutex<Waiting>,
     added: Notify,
     sent: AtomicU64,

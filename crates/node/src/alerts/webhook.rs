@@ -19,9 +19,7 @@ use telltale_schema::clock::{Clock, Timestamp};
 use telltale_schema::text::with_causes;
 use tokio::sync::watch;
 
-use super::{AlertState, Event, Notice, Notices, WebhookOptions};
-use crate::configuration::Configuration;
-use crate::service::View;
+use super::{AlertState, AlertStates, Event, Notice, Notices, WebhookOptions};
 use post::{PostError, post};
 use telltale_collector::clock::SystemClock;
 use telltale_server::log;
@@ -68,16 +66,26 @@ pub struct Message<'a> {
     pub notices: &'a [Notice],
 }
 
+/// What is found, and posted.
+pub struct Found {
+    /// What waits to be posted.
+    pub notices: Arc<Notices>,
+    /// The alerts that hold now.
+    pub states: Box<dyn Fn() -> Arc<AlertStates> + Send>,
+    /// When the service was started.
+    pub service_started_at: Timestamp,
+}
+
 /// Posts what is found until `stop`. What waits then is not sent any more.
 ///
 /// # Errors
 /// None: a server that does not take it is logged and counted.
 pub async fn serve(
-    view: View,
-    configuration: watch::Receiver<Arc<Configuration>>,
+    found: Found,
+    options: watch::Receiver<WebhookOptions>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Infallible> {
-    let sender = Sender::new(view, configuration, FIRST_PAUSE);
+    let sender = Sender::new(found, options, FIRST_PAUSE);
     tokio::select! {
         () = sender.run() => {}
         () = stop => {}
@@ -87,25 +95,28 @@ pub async fn serve(
 
 /// Takes notices from the queue and posts them.
 struct Sender {
-    notices: Arc<Notices>,
-    view: View,
-    configuration: watch::Receiver<Arc<Configuration>>,
+    found: Found,
+    options: watch::Receiver<WebhookOptions>,
     host: String,
     first_pause: Duration,
+}
+
+// === impl Found ===
+
+impl std::fmt::Debug for Found {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Found").field("notices", &self.notices).finish_non_exhaustive()
+    }
 }
 
 // === impl Sender ===
 
 impl Sender {
-    fn new(
-        view: View,
-        configuration: watch::Receiver<Arc<Configuration>>,
-        first_pause: Duration,
-    ) -> Self {
+    fn new(found: Found, options: watch::Receiver<WebhookOptions>, first_pause: Duration) -> Self {
         // A machine without a name has an empty one.
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim().to_owned();
-        Self { notices: Arc::clone(view.notices()), view, configuration, host, first_pause }
+        Self { found, options, host, first_pause }
     }
 
     async fn run(mut self) {
@@ -115,26 +126,26 @@ impl Sender {
             let left =
                 repeat.map(|each| (repeated + each).saturating_duration_since(Instant::now()));
             tokio::select! {
-                taken = self.notices.take(MAX_TOGETHER) => self.deliver(&taken).await,
+                taken = self.found.notices.take(MAX_TOGETHER) => self.deliver(&taken).await,
                 () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() => {
                     repeated = Instant::now();
                     self.repeat();
                 }
-                () = changed(&mut self.configuration) => {}
+                () = changed(&mut self.options) => {}
             }
         }
     }
 
     fn options(&mut self) -> WebhookOptions {
-        self.configuration.borrow_and_update().alerts.webhook.clone()
+        self.options.borrow_and_update().clone()
     }
 
     /// Queues what still fires.
     fn repeat(&self) {
         let now = SystemClock.now();
-        for alert in &self.view.latest().alerts.alerts {
+        for alert in &(self.found.states)().alerts {
             if alert.state == AlertState::Firing {
-                self.notices.push(Event::Repeated, now, alert.clone());
+                self.found.notices.push(Event::Repeated, now, alert.clone());
             }
         }
     }
@@ -149,12 +160,12 @@ impl Sender {
             let posted = post(url, &options, self.message(notices));
             let posted = tokio::time::timeout(limit, posted).await;
             let error = match posted.unwrap_or(Err(PostError::TimedOut(limit))) {
-                Ok(()) => return self.notices.count_sent(notices),
+                Ok(()) => return self.found.notices.count_sent(notices),
                 Err(error) => error,
             };
             attempts += 1;
             if attempts >= MAX_ATTEMPTS || !error.may_pass() {
-                self.notices.count_failed(notices);
+                self.found.notices.count_failed(notices);
                 let (count, why) = (notices.len(), with_causes(&error));
                 return log::warn(&not_told(count, &why));
             }
@@ -163,7 +174,7 @@ impl Sender {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause(self.first_pause, attempts)) => {}
-                () = changed(&mut self.configuration) => {}
+                () = changed(&mut self.options) => {}
             }
         }
     }
@@ -172,8 +183,8 @@ impl Sender {
         let message = Message {
             version: SHAPE_VERSION,
             host: &self.host,
-            service_started_at: self.view.latest().service.started_at,
-            dropped: self.notices.figures().dropped,
+            service_started_at: self.found.service_started_at,
+            dropped: self.found.notices.figures().dropped,
             notices,
         };
         serde_json::to_vec(&message).expect("notices are JSON")
@@ -186,9 +197,9 @@ fn not_told(count: usize, why: &str) -> String {
     format!("the webhook was not told of {count} {alerts}: {why}")
 }
 
-/// Waits until the configuration is read again; for ever where nobody does that any more.
-async fn changed(configuration: &mut watch::Receiver<Arc<Configuration>>) {
-    if configuration.changed().await.is_err() {
+/// Waits until the options are read again; for ever where nobody does that any more.
+async fn changed(options: &mut watch::Receiver<WebhookOptions>) {
+    if options.changed().await.is_err() {
         std::future::pending().await
     }
 }

@@ -7,7 +7,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use telltale_schema::text::with_causes;
 use tokio::net::TcpListener;
@@ -19,7 +18,6 @@ use super::incoming::{Incoming, Source};
 use super::options::{self, TlsFiles};
 use super::{Entrance, GrpcOptions, OptionsError, ServeError, builder, serve_on};
 use crate::access::Caller;
-use crate::configuration::Configuration;
 use telltale_server::log;
 
 /// How connections to TCP ports are served from now on.
@@ -46,14 +44,14 @@ impl std::fmt::Debug for Way {
     }
 }
 
-/// Follows the options, and looks at their files anew each time that the configuration is read.
+/// Follows the options, and looks at their files each time that they are read again.
 pub(super) async fn follow(
-    mut configuration: Receiver<Arc<Configuration>>,
+    mut options: Receiver<GrpcOptions>,
     ports: Vec<SocketAddr>,
     way: Sender<Way>,
 ) -> Infallible {
-    while configuration.changed().await.is_ok() {
-        let now = configuration.borrow_and_update().grpc.clone();
+    while options.changed().await.is_ok() {
+        let now = options.borrow_and_update().clone();
         let checked = ports.iter().try_for_each(|port| now.check(*port));
         match checked.and_then(|()| Way::of(&now)) {
             Ok(new) if new.files == way.borrow().files => {}

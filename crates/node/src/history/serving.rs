@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 
-use super::writer::{HistoryFigures, Writer};
-use crate::service::{Tally, View};
+use super::writer::Writer;
+use crate::service::{HistoryFigures, Tally, View};
 
 /// What is told of the history beside the log, as counts of what was dropped.
 struct Tallies {

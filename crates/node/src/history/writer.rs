@@ -20,6 +20,7 @@ use super::recorder::{ClosedBlock, Recorder};
 use super::shared::{ReadHealth, SharedReader};
 use super::store::{Store, StoreError};
 use super::{HistoryOptions, blocks};
+use crate::service::HistoryFigures;
 use telltale_server::log;
 
 /// Snapshots that wait; a thread that writes for longer misses some, which is counted.
@@ -45,25 +46,6 @@ pub enum HistoryError {
     /// The system gives no thread.
     #[error("the system gives the history no thread; raise its limits")]
     Thread(#[source] std::io::Error),
-}
-
-/// How the history does.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HistoryFigures {
-    /// Snapshots that were recorded.
-    pub recorded: u64,
-    /// Snapshots that were not, because the thread was busy or the database closed.
-    pub missed: u64,
-    /// Blocks that were lost, because the disk was full or failed for too long.
-    pub lost_blocks: u64,
-    /// Times that it could not be opened, written or read, or its files were removed.
-    pub failures: u64,
-    /// Processes and devices, over all snapshots, for which there was no room.
-    pub left_out: u64,
-    /// Bytes on the disk.
-    pub bytes: u64,
-    /// What is wrong now; none when all is well.
-    pub problem: Option<String>,
 }
 
 /// Keeps the history. Dropping it writes all there is, and ends its thread.

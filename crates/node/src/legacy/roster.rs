@@ -10,6 +10,7 @@ use telltale_schema::snapshot::{KindUsage, RecordingFaults};
 
 use super::book::{Book, Refusal, Room, place};
 use super::message::{Request, Verb};
+use crate::service::{LegacyFigures, LegacySocket};
 use telltale_collector::legacy::{DeviceClaim, LegacyClients, LegacyProcess, MAX_CLIENTS};
 
 /// Clients of one user at a time, root's included.
@@ -24,17 +25,6 @@ const MAX_REASONS: usize = 32;
 /// All clients. Clones are the same roster.
 #[derive(Debug, Clone, Default)]
 pub struct Roster(Arc<Mutex<State>>);
-
-/// What the legacy socket did since the service was started.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LegacyFigures {
-    /// Connections that are open.
-    pub connections: u64,
-    /// Messages by type.
-    pub messages: Vec<(&'static str, u64)>,
-    /// What was refused, messages and connections, by reason.
-    pub refused: Vec<(&'static str, u64)>,
-}
 
 /// Who is at the other end of a connection, as the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,22 +57,18 @@ impl LegacyClients for Roster {
     }
 }
 
+impl LegacySocket for Roster {
+    fn figures(&self) -> Option<LegacyFigures> {
+        self.state().figures()
+    }
+}
+
 // === impl Roster ===
 
 impl Roster {
     /// Takes note that there is a socket.
     pub(super) fn open(&self) {
         self.state().is_open = true;
-    }
-
-    /// What happened so far; none where there is no socket.
-    pub fn figures(&self) -> Option<LegacyFigures> {
-        let state = self.state();
-        state.is_open.then(|| LegacyFigures {
-            connections: u64::try_from(state.clients.len()).unwrap_or(u64::MAX),
-            messages: Verb::ALL.map(Verb::name).into_iter().zip(state.messages).collect(),
-            refused: state.refused.iter().map(|(reason, count)| (*reason, *count)).collect(),
-        })
     }
 
     /// Whether there is a socket here, so that nobody else need be asked for clients.
@@ -140,6 +126,15 @@ impl Roster {
 // === impl State ===
 
 impl State {
+    /// What happened so far; none where there is no socket.
+    fn figures(&self) -> Option<LegacyFigures> {
+        self.is_open.then(|| LegacyFigures {
+            connections: u64::try_from(self.clients.len()).unwrap_or(u64::MAX),
+            messages: Verb::ALL.map(Verb::name).into_iter().zip(self.messages).collect(),
+            refused: self.refused.iter().map(|(reason, count)| (*reason, *count)).collect(),
+        })
+    }
+
     fn refuse(&mut self, reason: &'static str) {
         let room = self.refused.len() < MAX_REASONS;
         assert!(room || self.refused.contains_key(reason), "reasons are literals, few of them");
@@ -235,6 +230,8 @@ fn add_faults(sum: &mut RecordingFaults, more: &RecordingFaults) {
 mod tests {
     use super::{Client, MAX_CLIENTS_OF_USER, Roster};
     use crate::legacy::message::{Request, Verb};
+    use crate::service::LegacySocket;
+    use telltale_collector::legacy::DeviceClaim;
 
     fn client(pid: u32, uid: u32) -> Client {
         Client { pid, start_time_ticks: 7, uid }
@@ -257,8 +254,7 @@ mod tests {
         assert!(!again.note(&alloc(60), CAPACITY), "the process would have more than the device");
         assert!(again.note(&alloc(30), CAPACITY));
         let seen = |roster: &Roster| {
-            let of =
-                |claim: &telltale_collector::legacy::DeviceClaim| claim.kinds[0].usage.live_bytes;
+            let of = |claim: &DeviceClaim| claim.kinds[0].usage.live_bytes;
             let processes = roster.all();
             let sum = processes.iter().map(|it| (it.pid, it.devices.iter().map(of).sum::<u64>()));
             sum.collect::<Vec<_>>()

@@ -15,7 +15,7 @@ use super::tally::Tally;
 use super::truncated::Truncated;
 use super::view::{Publisher, Shared, View};
 use crate::alerts::Watching;
-use crate::legacy::Roster;
+use crate::service::LegacySocket;
 use telltale_collector::EndpointUse;
 use telltale_collector::clock::thread_cpu;
 use telltale_collector::{Collector, Round};
@@ -24,7 +24,7 @@ use telltale_server::log;
 /// The thread's own state.
 pub(crate) struct Collecting {
     collector: Collector,
-    legacy: Roster,
+    legacy: Option<Arc<dyn LegacySocket>>,
     shared: Arc<Shared>,
     publisher: Publisher,
     figures: Figures,
@@ -45,7 +45,7 @@ impl Collecting {
     /// Collects everything for the first time.
     pub(crate) fn begin(
         mut collector: Collector,
-        legacy: Roster,
+        legacy: Option<Arc<dyn LegacySocket>>,
         shared: Arc<Shared>,
         clock: Arc<dyn Clock>,
     ) -> (Self, View) {
@@ -64,7 +64,7 @@ impl Collecting {
             Instant::now(),
         );
         figures.count(&snapshot, &collector.repeated());
-        let own = own_figures((&collector, &legacy), &figures, &shared, &*clock);
+        let own = own_figures((&collector, legacy.as_deref()), &figures, &shared, &*clock);
         let (publisher, view) = Publisher::of(Arc::clone(&shared), snapshot, own);
         let changes = Changes::new();
         if let Err(error) = &changes {
@@ -121,8 +121,12 @@ impl Collecting {
         let snapshot = Arc::new(self.collector.collect_round(round));
         self.figures.count(&snapshot, &self.collector.repeated());
         self.look_for_alerts(&snapshot);
-        let own =
-            own_figures((&self.collector, &self.legacy), &self.figures, &self.shared, &*self.clock);
+        let own = own_figures(
+            (&self.collector, self.legacy.as_deref()),
+            &self.figures,
+            &self.shared,
+            &*self.clock,
+        );
         self.publisher.publish(snapshot, own);
         self.follow();
         self.schedule.end(cause, round, thread_cpu().saturating_sub(cpu_before), Instant::now());
@@ -201,13 +205,13 @@ impl Collecting {
 
 /// What the service says of itself after a collection.
 fn own_figures(
-    (collector, legacy): (&Collector, &Roster),
+    (collector, legacy): (&Collector, Option<&dyn LegacySocket>),
     figures: &Figures,
     shared: &Shared,
     clock: &dyn Clock,
 ) -> ServiceFigures {
     ServiceFigures {
-        legacy: legacy.figures(),
+        legacy: legacy.and_then(LegacySocket::figures),
         truncated_directories: u64::try_from(collector.truncated().len()).unwrap_or(u64::MAX),
         ..figures.now(shared, clock.now())
     }

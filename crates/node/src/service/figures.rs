@@ -5,8 +5,36 @@ use telltale_schema::reading::{Absence, Reading};
 use telltale_schema::snapshot::{Snapshot, SourceStatus};
 
 use super::view::Shared;
-use crate::history::HistoryFigures;
-use crate::legacy::LegacyFigures;
+
+/// How the history does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HistoryFigures {
+    /// Snapshots that were recorded.
+    pub recorded: u64,
+    /// Snapshots that were not, because the thread was busy or the database closed.
+    pub missed: u64,
+    /// Blocks that were lost, because the disk was full or failed for too long.
+    pub lost_blocks: u64,
+    /// Times that it could not be opened, written or read, or its files were removed.
+    pub failures: u64,
+    /// Processes and devices, over all snapshots, for which there was no room.
+    pub left_out: u64,
+    /// Bytes on the disk.
+    pub bytes: u64,
+    /// What is wrong now; none when all is well.
+    pub problem: Option<String>,
+}
+
+/// What the legacy socket did since the service was started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LegacyFigures {
+    /// Connections that are open.
+    pub connections: u64,
+    /// Messages by type.
+    pub messages: Vec<(&'static str, u64)>,
+    /// What was refused, messages and connections, by reason.
+    pub refused: Vec<(&'static str, u64)>,
+}
 
 /// The service's own figures since it was started.
 #[derive(Debug, Clone)]

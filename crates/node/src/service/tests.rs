@@ -9,7 +9,6 @@ use telltale_schema::clock::{Clock, Timestamp};
 
 use super::{FreshError, NotReady, Publisher, Service, ServiceOptions, View};
 use crate::history::{HistoryOptions, Reader, Writer, database_in};
-use crate::legacy::Roster;
 use telltale_collector::CollectOptions;
 use telltale_collector::clock::SystemClock;
 use telltale_harness::{Scratch, wait_until};
@@ -19,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn start(interval: Duration) -> (Scratch, Service) {
     let root = Scratch::new();
     let collect = CollectOptions { root: root.path().to_owned(), ..CollectOptions::default() };
-    let service =
-        Service::start(ServiceOptions { collect, interval, legacy: Roster::default() }).unwrap();
+    let service = Service::start(ServiceOptions { collect, interval, legacy: None }).unwrap();
     (root, service)
 }
 
@@ -115,8 +113,7 @@ fn a_wall_clock_that_jumps_changes_neither_the_pace_nor_what_is_known() {
         Machine::create(&root.join("m"), MachineKind::N150, &MachineOptions::default()).unwrap();
     let collect = CollectOptions { root: machine.root().to_owned(), ..CollectOptions::default() };
     let clock = Arc::new(Set::default());
-    let options =
-        ServiceOptions { collect, interval: Duration::from_millis(20), legacy: Roster::default() };
+    let options = ServiceOptions { collect, interval: Duration::from_millis(20), legacy: None };
     let given = || Arc::clone(&clock) as Arc<dyn Clock>;
     let service = Service::start_with_clock(options, given()).unwrap();
     let view = service.view();

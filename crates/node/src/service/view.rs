@@ -9,11 +9,11 @@ use telltale_schema::snapshot::Snapshot;
 use tokio::sync::watch;
 
 use super::bell::Bell;
+use super::figures::HistoryFigures;
 use super::figures::ServiceFigures;
 use super::published::Published;
 use super::tally::{Tallies, Tally};
 use crate::alerts::{AlertStates, Notices, Rule};
-use crate::history::HistoryFigures;
 
 /// Intervals after which what was published last is too old to call the service ready.
 const READY_INTERVALS: u32 = 3;
@@ -164,7 +164,7 @@ impl View {
     }
 
     /// What is to be told of alerts.
-    pub(crate) fn notices(&self) -> &Arc<Notices> {
+    pub fn notices(&self) -> &Arc<Notices> {
         &self.shared.notices
     }
 

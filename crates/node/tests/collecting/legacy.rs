@@ -4,12 +4,13 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use telltale_emulator::MachineKind;
 use telltale_harness::{ChildGuard, compile_c, wait_until};
 use telltale_node::legacy::{LegacyService, Roster};
-use telltale_node::service::{Service, ServiceOptions, View};
+use telltale_node::service::{LegacySocket, Service, ServiceOptions, View};
 use telltale_schema::memory::MemoryKind;
 use telltale_schema::snapshot::{Process, ProcessSource};
 use telltale_server::listen::{Listener, SocketFile};
@@ -35,7 +36,7 @@ impl Serving {
     fn start() -> Self {
         let bench = Bench::new(MachineKind::N150);
         let roster = Roster::default();
-        let (collect, legacy) = (bench.options(), roster.clone());
+        let (collect, legacy) = (bench.options(), Some(Arc::new(roster.clone()) as _));
         let interval = Duration::from_secs(3600);
         let service = Service::start(ServiceOptions { collect, interval, legacy }).unwrap();
         let path = bench.directory.with_file_name("allocation.sock");

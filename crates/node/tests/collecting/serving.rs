@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use telltale_emulator::MachineKind;
 use telltale_harness::wait_until;
-use telltale_node::legacy::Roster;
 use telltale_node::service::{Service, ServiceOptions, View};
 use telltale_schema::snapshot::{Process, ProcessState};
 
@@ -16,8 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn serve(bench: &Bench) -> Service {
     let interval = Duration::from_secs(3600);
-    Service::start(ServiceOptions { collect: bench.options(), interval, legacy: Roster::default() })
-        .unwrap()
+    Service::start(ServiceOptions { collect: bench.options(), interval, legacy: None }).unwrap()
 }
 
 fn process(view: &View, pid: u32) -> Option<Process> {

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use telltale_harness::Scratch;
 use telltale_node::access::AccessPolicy;
-use telltale_node::configuration::Configuration;
 use telltale_node::grpc::{GrpcOptions, GrpcService, SOCKET_NAME, ServeError};
 use telltale_node::history::SharedReader;
 use telltale_node::service::{Publisher, View};
@@ -32,8 +31,8 @@ pub(crate) struct Served {
     pub(crate) publisher: Publisher,
     pub(crate) view: View,
     pub(crate) address: Option<SocketAddr>,
-    /// What the service is told when its configuration is read again.
-    pub(crate) configuration: watch::Sender<Arc<Configuration>>,
+    /// The options, for when they are read again.
+    pub(crate) renewed: watch::Sender<GrpcOptions>,
     files: Vec<SocketFile>,
     pub(crate) scratch: Scratch,
     stop: Option<oneshot::Sender<()>>,
@@ -120,8 +119,7 @@ impl Served {
             Address::Unix(_) => None,
         };
         let address = listeners.iter().find_map(port);
-        let configuration = Configuration { grpc: options.clone(), ..Configuration::default() };
-        let (configuration, following) = watch::channel(Arc::new(configuration));
+        let (renewed, following) = watch::channel(options.clone());
         let service = GrpcService::new(listeners, options).expect("options that fit");
         let mut service = service.following(following);
         if let Some(database) = database {
@@ -137,7 +135,7 @@ impl Served {
             runtime.expect("a runtime").block_on(service.serve(served, policy, stopped))
         });
         let (stop, thread) = (Some(stop), Some(thread));
-        Self { publisher, view, address, configuration, files, scratch, stop, thread }
+        Self { publisher, view, address, renewed, files, scratch, stop, thread }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

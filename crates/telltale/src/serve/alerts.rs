@@ -1,5 +1,8 @@
 //! The service's alerts: their rules, at the start and after each change, and who is told.
 
+use std::sync::Arc;
+
+use telltale_node::alerts::{self, Found};
 use telltale_node::configuration::Configuration;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
@@ -8,8 +11,14 @@ use telltale_server::log;
 /// Looks for what the configuration says, and tells its webhook.
 pub(super) fn start(parts: &mut Parts, configuration: &Configuration, view: &View) {
     follow(configuration, view);
-    let (read_again, stopped) = (parts.configuration(), parts.stopped());
-    parts.run("alerts", telltale_node::alerts::serve(view.clone(), read_again, stopped));
+    let options = parts.follow(|configuration| configuration.alerts.webhook.clone());
+    let (states, stopped) = (view.clone(), parts.stopped());
+    let found = Found {
+        notices: Arc::clone(view.notices()),
+        states: Box::new(move || Arc::clone(&states.latest().alerts)),
+        service_started_at: view.latest().service.started_at,
+    };
+    parts.run("alerts", alerts::serve(found, options, stopped));
 }
 
 /// Goes by the rules of this configuration from now on.

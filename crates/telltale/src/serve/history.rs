@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use telltale_collector::clock::SystemClock;
 use telltale_node::configuration::Configuration;
-use telltale_node::history::{
-    DirectoryError, HistoryError, HistoryFigures, SharedReader, Writer, directory_for,
-};
+use telltale_node::history::{DirectoryError, HistoryError, SharedReader, Writer, directory_for};
 use telltale_node::parts::Parts;
-use telltale_node::service::View;
+use telltale_node::service::{HistoryFigures, View};
 use telltale_schema::text::with_causes;
 use telltale_server::log;
 

@@ -61,7 +61,7 @@ pub(super) fn start(
         if let Some(past) = &past {
             service = service.with_history(past.clone());
         }
-        service = service.following(parts.configuration());
+        service = service.following(parts.follow(|configuration| configuration.grpc.clone()));
         let stopped = parts.stopped();
         parts.run("grpc", service.serve(view.clone(), Arc::clone(&policy), stopped));
     }

@@ -11,11 +11,10 @@ use telltale_harness::{Scratch, wait_until};
 use telltale_schema::clock::Timestamp;
 use tokio::sync::{oneshot, watch};
 
-use super::{MAX_ATTEMPTS, Sender, not_told, pause};
+use super::{Found, MAX_ATTEMPTS, Sender, not_told, pause};
 use crate::alerts::{
     Alert, AlertState, Event, MAX_NOTICES, NotificationFigures, Severity, Subject, WebhookOptions,
 };
-use crate::configuration::Configuration;
 use crate::samples::tests::fixture;
 use crate::service::{Publisher, View};
 use server::{Reply, Server};
@@ -25,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A sender in a thread of its own.
 struct Running {
     view: View,
-    configuration: watch::Sender<Arc<Configuration>>,
+    options: watch::Sender<WebhookOptions>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     _publisher: Publisher,
@@ -35,8 +34,14 @@ impl Running {
     fn start(webhook: WebhookOptions) -> Self {
         let (publisher, view) =
             Publisher::new(PATIENCE, fixture::everything(), fixture::figures()).unwrap();
-        let (configuration, read) = watch::channel(configured(webhook));
-        let sender = Sender::new(view.clone(), read, Duration::from_millis(1));
+        let (options, read) = watch::channel(webhook);
+        let latest = view.clone();
+        let found = Found {
+            notices: Arc::clone(view.notices()),
+            states: Box::new(move || Arc::clone(&latest.latest().alerts)),
+            service_started_at: view.latest().service.started_at,
+        };
+        let sender = Sender::new(found, read, Duration::from_millis(1));
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -48,7 +53,7 @@ impl Running {
             });
         });
         let (stop, thread) = (Some(stop), Some(thread));
-        Self { view, configuration, stop, thread, _publisher: publisher }
+        Self { view, options, stop, thread, _publisher: publisher }
     }
 
     fn fire(&self, name: &str) {
@@ -74,12 +79,6 @@ impl Drop for Running {
         let ended = self.thread.take().map(JoinHandle::join);
         assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()));
     }
-}
-
-fn configured(webhook: WebhookOptions) -> Arc<Configuration> {
-    let mut configuration = Configuration::default();
-    configuration.alerts.webhook = webhook;
-    Arc::new(configuration)
 }
 
 fn to(server: &Server) -> WebhookOptions {
@@ -212,10 +211,10 @@ fn a_webhook_that_is_switched_on_or_changed_is_used_from_then_on() {
     let running = Running::start(WebhookOptions::default());
     running.fire("nobody hears it");
     wait_until("it to be taken", PATIENCE, || running.view.notices().is_empty());
-    running.configuration.send_replace(configured(slow));
+    running.options.send_replace(slow);
     running.fire("first");
     assert_eq!(rules(&old.request().1), ["first"]);
-    running.configuration.send_replace(configured(to(&new)));
+    running.options.send_replace(to(&new));
     assert_eq!(rules(&new.request().1), ["first"]);
     running.comes_to(1, 0);
 }

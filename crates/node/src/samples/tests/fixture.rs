@@ -19,10 +19,10 @@ use telltale_schema::snapshot::{
 };
 
 use crate::alerts::{Alert, AlertState, AlertStates, NotificationFigures, Rule, Severity, Subject};
-use crate::history::HistoryFigures;
-use crate::legacy::LegacyFigures;
 use crate::samples::HttpFigures;
-use crate::service::{Published, QueueDrops, ServiceFigures, SourceFigures};
+use crate::service::{
+    HistoryFigures, LegacyFigures, Published, QueueDrops, ServiceFigures, SourceFigures,
+};
 
 /// When everything happens.
 pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000_000_000);
