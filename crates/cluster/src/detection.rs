@@ -243,7 +243,7 @@ impl Detector {
             self.last_window = Some(now);
             self.matrix.look();
             self.waiting.look(elapsed);
-            self.steps.look(&self.members);
+            self.steps.look(now, &self.members);
             self.links.look();
             let findings = self.slow_findings();
             // Who cannot be told now often can be in a few windows, and nobody waits for an answer.
@@ -251,7 +251,7 @@ impl Detector {
             let settling = Settling { certain, ambiguous: certain.saturating_mul(2) };
             self.slow = self.settled.step(now, findings, settling, &self.members);
             // These are of several steps already.
-            let mut at_once = self.steps.findings(&self.members);
+            let mut at_once = self.steps.findings(now);
             // And these of several reports.
             if settings.rule == Rule::OwnHistory {
                 at_once.extend(self.links.findings(&self.members));

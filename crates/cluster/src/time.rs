@@ -29,6 +29,13 @@ impl Moment {
         Self(self.0.saturating_add(duration_ns))
     }
 
+    /// The moment `duration` before; the clock's start where that is before it.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(duration_ns))
+    }
+
     /// How long ago `earlier` was; nothing when it is later than this moment.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {

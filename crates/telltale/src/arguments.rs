@@ -11,6 +11,7 @@ mod health;
 mod history;
 mod hosts;
 mod man;
+mod print;
 mod record;
 mod run;
 mod serve;
@@ -30,7 +31,6 @@ use telltale_emulator::{Fault, MachineKind};
 use telltale_query::Query;
 
 use crate::exit::{self, Failure, Status};
-use crate::gpt::Print;
 
 pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
@@ -43,10 +43,11 @@ pub(crate) use health::HealthArguments;
 pub(crate) use history::{HistoryArguments, HistoryPlace, ReportArguments};
 pub(crate) use hosts::HostsArguments;
 pub(crate) use man::ManArguments;
+pub(crate) use print::Print;
 pub(crate) use record::RecordArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::{ConfigArguments, ConfigCommand, ServeArguments};
-pub(crate) use smi::SmiArguments;
+pub(crate) use smi::{ColumnsFormat, SmiArguments};
 pub(crate) use top::{ScreenArguments, TopArguments};
 pub(crate) use worker::{GuardArguments, HoldArguments};
 

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use telltale_collector::{Collector, EndpointUse};
 use telltale_schema::snapshot::Snapshot;
 
+use crate::arguments::ColumnsFormat;
 use crate::arguments::{DemoArguments, Place, Workload};
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::smi::{self, ColumnsFormat, Form, View, Watch};
+use crate::smi::{self, Form, View, Watch};
 use stage::Stage;
 
 /// Time between two snapshots.

@@ -29,9 +29,7 @@ use crate::parent;
 use keeping::Keeper;
 use machine::Machine;
 use prints::Prints;
-pub(crate) use prints::{
-    LOSS_PREFIX, PRINTED_MAX, PRINTED_MEAN, PRINTED_MIN, PRINTED_PREFIX, Print,
-};
+pub(crate) use prints::{LOSS_PREFIX, PRINTED_MAX, PRINTED_MEAN, PRINTED_MIN, PRINTED_PREFIX};
 pub(crate) use progress::{LOSS, SPEED, STEP};
 use progress::{Progress, Stepped};
 use ranks::{Place, Ranks};

@@ -1,10 +1,8 @@
 //! Several machines, asked at the same time: who they are, and what each said last.
 
-mod address;
 mod inquiry;
 mod shell;
 
-pub(crate) use address::{HostAddress, HostItem, read_all};
 pub(crate) use inquiry::{Inquiry, Terms};
 
 use telltale_query::Query;
@@ -12,9 +10,9 @@ use telltale_schema::fleet::{Fleet, Host};
 use telltale_schema::text::with_causes;
 use telltale_server::token::Token;
 
+use crate::addresses::{HostAddress, Way, read_all};
 use crate::arguments::HostsArguments;
 use crate::exit::Failure;
-use address::Way;
 
 /// The machines that were named, and the terms on which they are asked again and again or, without
 /// a period, once; with a filter, for the rows that it wants.

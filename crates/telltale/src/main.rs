@@ -1,6 +1,7 @@
 //! The `telltale` command: a table of contents. Each subcommand is one module.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod agent;
 mod alerts;
 mod arguments;
@@ -55,7 +56,10 @@ fn main() -> ExitCode {
     }
     let outcome = match command {
         Err(status) => return status,
-        Ok(Command::Smi(arguments)) => smi::run(&arguments),
+        Ok(Command::Smi(arguments)) => match arguments.watch.filter(|_| top::shows(&arguments)) {
+            Some(period) => top::watch(&arguments, period),
+            None => smi::run(&arguments),
+        },
         Ok(Command::Top(arguments)) => top::run(&arguments),
         Ok(Command::Serve(arguments)) => serve::run(&arguments),
         Ok(Command::Config(arguments)) => config::run(&arguments),

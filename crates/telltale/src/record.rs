@@ -5,11 +5,12 @@ use std::time::Instant;
 use telltale_collector::Collector;
 use telltale_schema::quantity;
 
+use crate::arguments::ColumnsFormat;
 use crate::arguments::RecordArguments;
 use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::recording::{RecordError, Recorder};
-use crate::smi::{self, ColumnsFormat, Form, View};
+use crate::smi::{self, Form, View};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<Status, Failure> {

@@ -19,9 +19,8 @@ use crate::exit::{self, Failure, Status};
 use crate::interrupt::Interrupt;
 use crate::known::{Known, Question};
 use crate::output::Output;
-use crate::top::{self, Opening};
 
-pub(crate) use view::{ColumnsFormat, View};
+pub(crate) use view::View;
 
 /// What is said below the tables where nobody has watched the heartbeats: one sample cannot show that one
 /// stands still.
@@ -63,7 +62,7 @@ impl Form {
     }
 }
 
-/// Runs the command.
+/// Runs the command, except where [`crate::top`] shows it full-screen.
 pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     let output = Output::detect();
     let columns = arguments.columns();
@@ -74,21 +73,13 @@ pub(crate) fn run(arguments: &SmiArguments) -> Result<Status, Failure> {
     };
     let view = View { form, filter: arguments.filter.as_ref(), columns, format: arguments.format };
     let replay = arguments.replay.as_deref();
-    let full_screen = is_full_screen(arguments, form, &output);
-    if let Some(path) = replay.filter(|_| arguments.watch.is_none() || !full_screen) {
+    if let Some(path) = replay {
         return replayed::show(arguments, path, view, &output);
     }
     if let Some(moment) = arguments.at {
         return then::show(arguments, moment, view, &output);
     }
-    let several = !arguments.hosts.items.is_empty();
-    if let (Some(period), true) = (arguments.watch, full_screen) {
-        let SmiArguments { place, filter, screen, hosts, history, hardware, .. } = arguments;
-        let (hosts, filter) = (several.then_some(hosts), filter.as_ref());
-        let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
-        return opening.run(&output);
-    }
-    if several {
+    if !arguments.hosts.items.is_empty() {
         return many::show(arguments, view, &output);
     }
     let mut options = arguments.hardware.limit(options(&arguments.place, view));
@@ -130,14 +121,6 @@ fn look(collector: &mut Collector, question: Question, watches: bool) -> (Snapsh
     }
     let is_older = known == Known::Faulty || awaits;
     (if is_older { collector.collect() } else { snapshot }, known)
-}
-
-/// Whether what is watched is shown full-screen.
-fn is_full_screen(arguments: &SmiArguments, form: Form, output: &Output) -> bool {
-    let tables = form == Form::Tables { details: false };
-    // The view has no place for what was removed, and may show a service's look instead of ours.
-    let is_ours = arguments.clean || arguments.with_host;
-    tables && !arguments.plain && !is_ours && top::is_possible(output)
 }
 
 /// Prints one snapshot. Where nothing could be read, a person gets the reason instead of empty

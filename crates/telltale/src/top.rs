@@ -36,14 +36,16 @@ use telltale_smi::screen::{
     Action, Agent, Alerts, Event, Job, Recorded, Screen, Settings, Tail, Terms, Theme, Told,
 };
 
+use crate::arguments::ColumnsFormat;
 use crate::arguments::{
-    HardwareArguments, HistoryPlace, HostsArguments, Place, ScreenArguments, TopArguments,
+    HardwareArguments, HistoryPlace, HostsArguments, Place, ScreenArguments, SmiArguments,
+    TopArguments,
 };
 use crate::exit::{Failure, Status};
 use crate::hosts::{self, Inquiry};
 use crate::output::Output;
 use crate::recording::Recording;
-use crate::smi::{self, ColumnsFormat, Form, View};
+use crate::smi::{self, Form, View};
 use lookup::Lookup;
 use recorded::Player;
 use source::Source;
@@ -97,19 +99,19 @@ impl Wake {
 }
 
 /// What is shown, and of what.
-pub(crate) struct Opening<'a> {
-    pub(crate) place: &'a Place,
-    pub(crate) period: Duration,
-    pub(crate) filter: Option<&'a Query>,
-    pub(crate) screen: &'a ScreenArguments,
+struct Opening<'a> {
+    place: &'a Place,
+    period: Duration,
+    filter: Option<&'a Query>,
+    screen: &'a ScreenArguments,
     /// Several machines instead of one place.
-    pub(crate) hosts: Option<&'a HostsArguments>,
+    hosts: Option<&'a HostsArguments>,
     /// Where the past is.
-    pub(crate) history: &'a HistoryPlace,
+    history: &'a HistoryPlace,
     /// Which sources are left alone.
-    pub(crate) hardware: &'a HardwareArguments,
+    hardware: &'a HardwareArguments,
     /// A recording in the place of the present.
-    pub(crate) replay: Option<&'a Path>,
+    replay: Option<&'a Path>,
 }
 
 /// Runs the command.
@@ -118,6 +120,24 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<Status, Failure> {
     let (filter, replay) = (filter.as_ref(), replay.as_deref());
     let hosts = (!hosts.items.is_empty()).then_some(hosts);
     let period = *watch;
+    let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
+    opening.run(&Output::detect())
+}
+
+/// Whether `smi -w` is shown full-screen: tables, where the terminal can be painted on.
+pub(crate) fn shows(arguments: &SmiArguments) -> bool {
+    let SmiArguments { watch, json, csv, details, plain, at, clean, with_host, .. } = arguments;
+    let is_table = !(*json || *csv || *details || *plain || arguments.columns().is_some());
+    // The view has no place for what was removed, and may show a service's look instead of ours.
+    let is_ours = *clean || *with_host;
+    watch.is_some() && at.is_none() && is_table && !is_ours && is_possible(&Output::detect())
+}
+
+/// Runs `smi -w` full-screen.
+pub(crate) fn watch(arguments: &SmiArguments, period: Duration) -> Result<Status, Failure> {
+    let SmiArguments { place, filter, screen, hosts, history, hardware, replay, .. } = arguments;
+    let hosts = (!hosts.items.is_empty()).then_some(hosts);
+    let (filter, replay) = (filter.as_ref(), replay.as_deref());
     let opening = Opening { place, period, filter, screen, hosts, history, hardware, replay };
     opening.run(&Output::detect())
 }

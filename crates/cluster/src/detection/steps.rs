@@ -6,11 +6,13 @@
 mod analysis;
 mod clocks;
 mod findings;
+mod lasting;
 mod progress;
 mod waits;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use telltale_steps::{Kind, Kinds, Nature, Partners, Processors, Step, StepBuilder};
 
@@ -22,6 +24,7 @@ pub use crate::detection::steps::analysis::{
     Analysis, LinkCost, RankCost, StageWork, StepTime, StepsView,
 };
 use crate::detection::steps::clocks::Clocks;
+use crate::detection::steps::lasting::Lasting;
 use crate::detection::steps::progress::Progress;
 pub use crate::detection::steps::waits::RankWait;
 use crate::latency::{Collective, Direction, SizeBucket};
@@ -73,10 +76,13 @@ pub(super) struct Steps {
     ends: BTreeMap<u32, i64>,
     closed: Option<u64>,
     latest: VecDeque<Step>,
+    /// When each of these was over.
+    closed_at: VecDeque<Moment>,
     /// Steps since the last analysis, and looks.
     fresh: u64,
     looks_since: u32,
     summary: Summary,
+    lasting: Lasting,
     view: Option<Arc<StepsView>>,
 }
 
@@ -131,7 +137,7 @@ impl Steps {
     }
 
     /// Puts together the steps that are over, and looks where their time goes if enough is new.
-    pub(super) fn look(&mut self, members: &Members) {
+    pub(super) fn look(&mut self, now: Moment, members: &Members) {
         if self.progress.is_empty() {
             return;
         }
@@ -142,22 +148,22 @@ impl Steps {
         let over = self.progress.over();
         while self.open.first_key_value().is_some_and(|(step, _)| *step < over) {
             if let Some((_, step)) = self.open.pop_first() {
-                self.close(step, members);
+                self.close(now, step, members);
             }
             // Each step is analysed, however many end in one look.
             if self.fresh >= FULL {
-                self.analyse(members);
+                self.analyse(now, members);
             }
         }
         self.progress.go_on_at(over);
         if self.is_due() {
-            self.analyse(members);
+            self.analyse(now, members);
         }
     }
 
-    /// What is slow by the latest steps.
-    pub(super) fn findings(&self, members: &Members) -> Vec<Finding> {
-        self.view.iter().flat_map(|view| findings::findings(&view.latest, members)).collect()
+    /// What is slow by the latest steps, and has been for long enough.
+    pub(super) fn findings(&self, now: Moment) -> Vec<Finding> {
+        self.lasting.findings(now)
     }
 
     /// What the latest transfers took from node to node; none where there were none that can be compared.
@@ -176,7 +182,7 @@ impl Steps {
         self.view.clone().or_else(left_out)
     }
 
-    fn close(&mut self, mut step: StepBuilder, members: &Members) {
+    fn close(&mut self, now: Moment, mut step: StepBuilder, members: &Members) {
         self.open_operations = self.open_operations.saturating_sub(step.count());
         if self.progress.is_torn(step.number()) {
             (self.ends, self.closed) = (BTreeMap::new(), None);
@@ -202,6 +208,7 @@ impl Steps {
                 self.summary.took(&step, &self.kinds);
                 self.fresh += 1;
                 self.latest.push_back(step);
+                self.closed_at.push_back(now);
                 self.let_go();
             }
             Err(_) => self.summary.left_out(),
@@ -222,6 +229,7 @@ impl Steps {
                 return;
             }
             self.latest.pop_front();
+            self.closed_at.pop_front();
         }
     }
 
@@ -242,7 +250,7 @@ impl Steps {
         enough && self.fresh > 0 && self.looks_since > pause
     }
 
-    fn analyse(&mut self, members: &Members) {
+    fn analyse(&mut self, now: Moment, members: &Members) {
         let steps = self.latest.make_contiguous();
         let mut processors = Processors::default();
         for (rank, parts) in &self.withheld {
@@ -251,6 +259,10 @@ impl Steps {
         let latest = Analysis::of(steps, &self.kinds, &processors, members);
         self.summary.add(&latest, self.fresh);
         (self.fresh, self.looks_since) = (0, 0);
+        let window_ns: i64 = steps.iter().map(Step::longest_ns).sum();
+        let window = Duration::from_nanos(u64::try_from(window_ns).unwrap_or(0));
+        let begin = self.closed_at.front().map_or(now, |first| now.before(window).min(*first));
+        self.lasting.found(begin, findings::findings(&latest, members));
         let waits = waits::longest(steps, latest.actual_ns, members);
         self.view = Some(Arc::new(self.summary.view(latest, (steps, &self.kinds), waits)));
     }

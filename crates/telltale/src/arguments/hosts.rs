@@ -7,7 +7,7 @@ use clap::Args;
 use telltale_node::grpc::TlsToPort;
 
 use super::seconds;
-use crate::hosts::HostItem;
+use crate::addresses::HostItem;
 
 /// What follows `--hosts`.
 #[derive(Debug, Clone, Args)]

@@ -11,7 +11,6 @@ use telltale_smi::{Columns, ColumnsError, RowsOf};
 use super::{
     HardwareArguments, HistoryPlace, HostsArguments, Place, ScreenArguments, query, seconds,
 };
-use crate::smi::ColumnsFormat;
 
 /// What follows the options.
 pub(super) const SMI_HELP: &str = "\
@@ -115,6 +114,21 @@ fn device_columns(list: &str) -> Result<Columns, ColumnsError> {
 
 fn process_columns(list: &str) -> Result<Columns, ColumnsError> {
     Columns::parse(RowsOf::Processes, list)
+}
+
+/// How chosen fields are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ColumnsFormat {
+    /// Whether there is a heading.
+    pub(crate) heading: bool,
+    /// Whether the heading has units.
+    pub(crate) units: bool,
+}
+
+impl Default for ColumnsFormat {
+    fn default() -> Self {
+        Self { heading: true, units: true }
+    }
 }
 
 /// The format of chosen fields, in nvidia-smi's words.

@@ -3,16 +3,15 @@
 //! stream, it is read here: events are shown, and summed up on the endpoint.
 
 use std::collections::HashMap;
-use std::num::NonZeroU64;
-use std::str::FromStr;
 
 use telltale_debug_stream::{
     Consumer, Event, Next, Publisher, Stream, Tensor, TensorEvent, TextStyle, sink,
 };
-use telltale_gpt::{Activation, Activations, Config};
+use telltale_gpt::Activations;
 use telltale_operations::{OperationError, PRINTING_CORE, Session};
 use telltale_runtime::{Gauge, Registry};
 
+use crate::arguments::Print;
 use crate::exit::Failure;
 
 /// The prefix of losses.
@@ -24,13 +23,6 @@ pub(crate) const PRINTED_MAX: &str = "gpt_printed_max";
 pub(crate) const PRINTED_PREFIX: &str = "prefix";
 /// How many numbers of an event are shown in JSON.
 const MOST_JSON_VALUES: usize = 1_000;
-
-/// An activation to print, and how often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Print {
-    activation: Activation,
-    every: NonZeroU64,
-}
 
 /// See the module.
 pub(super) struct Prints {
@@ -54,40 +46,6 @@ struct Range {
     max: f64,
     sum: f64,
     count: f64,
-}
-
-// === impl Print ===
-
-impl Print {
-    /// Says so if a model of these sizes has no such activation.
-    pub(super) fn check(self, config: &Config) -> Result<(), Failure> {
-        if self.activation.is_in(config) {
-            return Ok(());
-        }
-        let (activation, layers) = (self.activation, config.layers);
-        Err(Failure::Told(format!(
-            "{activation} cannot be printed: the model has {layers} layers, counted from 0; choose \
-             one of them with --print"
-        )))
-    }
-
-    fn is_due(self, step: u64) -> bool {
-        step.saturating_sub(1).is_multiple_of(self.every.get())
-    }
-}
-
-impl FromStr for Print {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, every) = match text.split_once(":every=") {
-            None => (text, Some(NonZeroU64::MIN)),
-            Some((name, every)) => (name, every.parse().ok()),
-        };
-        let every = every.ok_or("`every` is a whole number of steps, at least 1")?;
-        let activation = name.parse::<Activation>().map_err(|error| error.to_string())?;
-        Ok(Self { activation, every })
-    }
 }
 
 // === impl Prints ===
@@ -203,19 +161,6 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_printed_how_often_is_one_word() {
-        let every = |text: &str| text.parse::<Print>().map(|print| print.every.get());
-        assert_eq!(every("0.gelu"), Ok(1));
-        assert_eq!(every("logits:every=10"), Ok(10));
-        for bad in ["0.gelu:every=0", "0.gelu:every=", "0.gelu:every=-1", "0.gelu:10", "gelu", ""] {
-            assert!(every(bad).is_err(), "{bad}");
-        }
-        let print: Print = "0.gelu:every=3".parse().unwrap();
-        let due: Vec<u64> = (1..=9).filter(|step| print.is_due(*step)).collect();
-        assert_eq!(due, [1, 4, 7]);
-    }
 
     #[test]
     fn the_range_of_a_prefix_is_that_of_all_its_events() {

@@ -17,8 +17,8 @@ use telltale_wire::telemetry::{CallError, Client, TokenTextError};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
-use super::address::{HostAddress, Way};
 use super::{reason, shell};
+use crate::addresses::{HostAddress, Way};
 
 /// Names that are looked up at the same time: each takes a thread while its name server is silent.
 const MAX_LOOKUPS: usize = 64;

@@ -9,8 +9,8 @@ use telltale_schema::text::printable;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdout, Command};
 
-use super::address::Destination;
 use super::inquiry::{Seat, Terms, late};
+use crate::addresses::Destination;
 use crate::received::{MAX_SNAPSHOT_BYTES, ReceivedError, snapshot_in};
 
 /// Bytes that are kept of what ssh and the machine complain about.

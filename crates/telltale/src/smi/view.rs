@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::arguments::ColumnsFormat;
 use telltale_collector::EndpointUse;
 use telltale_query::Query;
 use telltale_schema::quantity;
@@ -21,21 +22,6 @@ pub(crate) struct View<'a> {
     pub(crate) columns: Option<&'a Columns>,
     /// How chosen fields are written.
     pub(crate) format: ColumnsFormat,
-}
-
-/// How chosen fields are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ColumnsFormat {
-    /// Whether there is a heading.
-    pub(crate) heading: bool,
-    /// Whether the heading has units.
-    pub(crate) units: bool,
-}
-
-impl Default for ColumnsFormat {
-    fn default() -> Self {
-        Self { heading: true, units: true }
-    }
 }
 
 impl View<'_> {

@@ -29,12 +29,12 @@ pub(crate) enum HostItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostAddress {
     pub(crate) name: String,
-    pub(super) way: Way,
+    pub(crate) way: Way,
 }
 
 /// The way to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Its service.
     Service(Remote),
     /// A shell there.
@@ -43,10 +43,10 @@ pub(super) enum Way {
 
 /// Where `ssh` goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Destination {
+pub(crate) struct Destination {
     /// `NAME` or `USER@NAME`, which no option of ssh is taken for.
-    pub(super) to: String,
-    pub(super) port: Option<u16>,
+    pub(crate) to: String,
+    pub(crate) port: Option<u16>,
 }
 
 /// A text that names no machine.
