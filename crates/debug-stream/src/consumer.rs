@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::event::{Event, EventView};
 use crate::queue::{Losses, Reader, Taken};
-use crate::standby::Ending;
+use crate::shared::Ending;
 
 /// For how many prefixes a consumer counts iterations.
 pub const MAX_COUNTED_PREFIXES: usize = 65_536;

@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+pub use crate::filter::MAX_CORES;
+
 use crate::filter::Filter;
 use crate::options::{FILTER_VARIABLE, StreamOptions};
 use crate::stream::Stream;
 
-/// The most logical cores of a process: more than three trays of 32 chips have.
-pub const MAX_CORES: u32 = 16_384;
 const SLOTS: usize = MAX_CORES as usize;
 
 static STREAMS: [OnceLock<Stream>; SLOTS] = [const { OnceLock::new() }; SLOTS];

@@ -9,6 +9,9 @@ use crate::event::Fields;
 
 pub use text::FilterError;
 
+/// The most logical cores of a process: more than three trays of 32 chips have.
+pub const MAX_CORES: u32 = 16_384;
+
 /// What an event must be to be queued; by default anything is wanted.
 #[derive(Debug, Default)]
 pub struct Filter {

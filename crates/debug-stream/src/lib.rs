@@ -36,6 +36,7 @@ mod options;
 mod publisher;
 #[allow(unsafe_code)]
 mod queue;
+mod shared;
 pub mod sink;
 mod standby;
 mod stream;

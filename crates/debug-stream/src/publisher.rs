@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::event::{EventKind, FIRST_USER_TYPE, Fields};
 use crate::queue::{Cause, Queue, Refused};
-use crate::stream::Shared;
+use crate::shared::Shared;
 
 /// One end through which events go into a stream. Any number may be used at once.
 #[derive(Clone)]

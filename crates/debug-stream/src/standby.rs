@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use crate::stream::Shared;
 use crate::sync::wait_a_little;
 
 /// How long a client waits for the standby to leave: many times what it takes unless the standby
@@ -25,13 +24,6 @@ pub(crate) struct Standby {
     /// Clients that wait for it to leave.
     wanted: AtomicU32,
     bell: RwLock<Option<Arc<OwnedFd>>>,
-}
-
-/// The end of a connection, which the standby is told of. To be dropped after the reader.
-pub(crate) struct Ending {
-    shared: Arc<Shared>,
-    process: u32,
-    is_standby: bool,
 }
 
 /// What a client learns about a place that is taken.
@@ -92,7 +84,7 @@ impl Standby {
         Waiting { standby: self, deadline, attempts: 0, held: false }
     }
 
-    fn ring(&self) {
+    pub(crate) fn ring(&self) {
         if let Some(bell) = &*self.bell.read().unwrap_or_else(PoisonError::into_inner) {
             // If its count is at its limit, it rings already.
             let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
@@ -127,28 +119,6 @@ impl Drop for Waiting<'_> {
         // One that left and could not connect because of this client may do so now.
         if self.attempts > 0 {
             self.standby.ring();
-        }
-    }
-}
-
-// === impl Ending ===
-
-impl Ending {
-    pub(crate) fn new(shared: Arc<Shared>, is_standby: bool) -> Self {
-        Self { shared, process: std::process::id(), is_standby }
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        // The lock and the bell are the parent's in a child.
-        if self.process != std::process::id() {
-            return;
-        }
-        if self.is_standby {
-            self.shared.standby.give_up();
-        } else {
-            self.shared.standby.ring();
         }
     }
 }

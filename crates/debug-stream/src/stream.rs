@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::consumer::{Consumer, EventReader};
-use crate::event::Fields;
 use crate::filter::Filter;
 use crate::options::StreamOptions;
 use crate::publisher::Publisher;
 use crate::queue::{Bounds, Losses, Queue, Reader, Unconnected};
-use crate::standby::{Ending, Standby, Taken};
+use crate::shared::{Ending, Shared};
+use crate::standby::{Standby, Taken};
 use crate::sync::wait_a_little;
 
 /// The events of one logical core. Clones are the same stream.
@@ -20,16 +20,6 @@ use crate::sync::wait_a_little;
 pub struct Stream {
     queue: Arc<Queue>,
     shared: Arc<Shared>,
-}
-
-/// What publishers look at besides the queue.
-pub(crate) struct Shared {
-    pub(crate) core: u32,
-    filters: AtomicBool,
-    filter: RwLock<Option<Filter>>,
-    filtered: AtomicU64,
-    unsaved: AtomicU64,
-    pub(crate) standby: Standby,
 }
 
 /// What a stream did so far. `produced` is the sum of delivered, unread, waiting and lost events.
@@ -249,26 +239,5 @@ impl StreamCounters {
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.connected || self.produced > 0 || self.filtered > 0
-    }
-}
-
-// === impl Shared ===
-
-impl Shared {
-    /// Whether there is a filter at all, which spares publishers the lock.
-    #[inline(always)]
-    pub(crate) fn filters(&self) -> bool {
-        self.filters.load(Ordering::Relaxed)
-    }
-
-    /// Whether an event is wanted; counts it if not.
-    pub(crate) fn wants(&self, event: &Fields<'_>) -> bool {
-        // The lock is held for writing only while a filter is exchanged.
-        let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
-        let wanted = filter.as_ref().is_none_or(|filter| filter.wants(event));
-        if !wanted {
-            self.filtered.fetch_add(1, Ordering::Relaxed);
-        }
-        wanted
     }
 }

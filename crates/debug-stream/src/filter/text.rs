@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use super::Filter;
-use crate::cores::MAX_CORES;
+use super::MAX_CORES;
 use crate::dtype::Dtype;
 
 /// The longest text that is read.
