@@ -5,6 +5,7 @@
 //! before anything is counted. It decides nothing and keeps no entry beyond the queue.
 
 pub mod entry;
+pub mod formats;
 mod machine;
 mod processor;
 mod queue;
@@ -23,16 +24,16 @@ use tokio::sync::Notify;
 use crate::agent::AgentFigures;
 use crate::epoch::Epoch;
 use crate::latency::record::{CollectiveEvent, CollectiveRecord, MAX_DURATION_US, Stage};
-use crate::latency::tracker::{Tracker, TrackerCounts};
-use crate::latency::windows::WindowLength;
 use crate::latency::{EdgeKey, WaitKey};
 use crate::message::Assignment;
 use crate::observation::{Observation, WorkerObservation, WorkerState};
 use crate::rank::Rank;
-use crate::readers::{Format, ReaderCounts};
+use crate::tracking::tracker::{Tracker, TrackerCounts};
+use crate::tracking::windows::WindowLength;
 use crate::vitals::{self, Vitals};
 use crate::work::log::WorkLog;
 use crate::work::{Operation, Work};
+use formats::{Format, ReaderCounts};
 
 use entry::{Entry, Post, PostRefused, Told};
 use machine::Machine;

@@ -2,10 +2,7 @@
 //!
 //! Filled by the agent, read by detection. Nothing here keeps single transfers beyond one report.
 
-pub mod progress;
 pub mod record;
-pub mod tracker;
-pub mod windows;
 
 use crate::group::GroupId;
 use crate::rank::Rank;

@@ -30,6 +30,7 @@ pub mod store;
 pub mod stored;
 pub mod supervisor;
 pub mod time;
+pub mod tracking;
 pub mod trust;
 pub mod verdict;
 pub mod view;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::latency::windows::WindowLength;
 use crate::rank::{MAX_SLOTS, WorkersPerNode};
+use crate::tracking::windows::WindowLength;
 
 /// The job that a cluster runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::group::GroupId;
-use crate::latency::windows::WARM_UP_SAMPLES;
+use crate::tracking::windows::WARM_UP_SAMPLES;
 
 fn scope(number: u64) -> Scope {
     Scope { epoch: Epoch::new(number), world_size: 4, ranks: 0..2 }

@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use telltale_cluster::latency::windows::{LEAST_WINDOW_SAMPLES, MAX_WINDOW_SAMPLES, WindowLength};
 use telltale_cluster::node::{HostAddress, NodeName};
 use telltale_cluster::policy::{AgentPolicy, job_name};
 use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::reach::{Access, CoordinatorAddress};
 use telltale_cluster::supervisor::MIN_OUTPUT_BYTES;
+use telltale_cluster::tracking::windows::{LEAST_WINDOW_SAMPLES, MAX_WINDOW_SAMPLES, WindowLength};
 use telltale_cluster::trust::TlsFiles;
 use telltale_server::listen::Address;
 use telltale_server::log::Level;

@@ -6,8 +6,8 @@ use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions as defined;
 use telltale_wire::exposition::{Encoder, Format, Head, Labels, Number};
 
+use crate::intake::formats::{self, ReaderCounts};
 use crate::intake::{OwnCounts, View};
-use crate::readers::ReaderCounts;
 
 /// The whole text.
 pub(super) fn text(format: Format, view: &View) -> String {
@@ -163,7 +163,6 @@ mod tests {
     use crate::epoch::Epoch;
     use crate::intake::{Scope, WorkerUsage};
     use crate::rank::Rank;
-    use crate::readers;
     use crate::vitals::Vitals;
 
     fn full() -> View {
@@ -179,7 +178,7 @@ mod tests {
             scope: Some(Scope { epoch: Epoch::new(2), world_size: 4, ranks: 3..4 }),
             latencies_ns: BTreeMap::from([(Rank(1), 30_000)]),
             unverified_latencies_ns: BTreeMap::from([(Rank(2), 50_000)]),
-            readers: BTreeMap::from([(readers::Format::Inspector, ReaderCounts::default())]),
+            readers: BTreeMap::from([(formats::Format::Inspector, ReaderCounts::default())]),
             usage: vec![usage],
             vitals: Vitals {
                 processors_busy_ratio: Some(0.5),

@@ -10,7 +10,6 @@ use super::operations::operations;
 use super::{activity, rank};
 use crate::group::GroupId;
 use crate::latency::record::MAX_DURATION_US;
-use crate::latency::windows::MAX_WINDOW_SAMPLES;
 use crate::latency::{
     Collective, Direction, EdgeKey, EdgeWindow, SizeBucket, WaitKey, WaitWindow, Window,
 };
@@ -19,6 +18,7 @@ use crate::observation::{
     MAX_AWAITED_RANKS, Observation, Progress, Traffic, Withheld, WorkerEnd, WorkerObservation,
     WorkerState,
 };
+use crate::tracking::windows::MAX_WINDOW_SAMPLES;
 use crate::vitals::{DeviceHealth, Vitals, WorkerProcess};
 
 pub(super) fn report(from: message::Report) -> Result<(Report, Option<Vitals>), ProtocolError> {

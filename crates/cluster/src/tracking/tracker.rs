@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::group::GroupId;
-use crate::latency::progress::ProgressCounters;
 use crate::latency::record::{CollectiveEvent, CollectiveRecord, Everybody, RecordError, Waited};
-use crate::latency::windows::{NotTaken, WindowLength, Windows};
 use crate::latency::{EdgeKey, EdgeWindow, WaitKey, WaitWindow};
 use crate::observation::Observation;
 use crate::rank::Rank;
+use crate::tracking::progress::ProgressCounters;
+use crate::tracking::windows::{NotTaken, WindowLength, Windows};
 
 /// Process groups whose members an agent keeps.
 pub const MAX_GROUPS: usize = 4096;
@@ -208,8 +208,8 @@ impl Tracker {
 mod tests {
     use super::*;
     use crate::latency::record::{Operation, Stage};
-    use crate::latency::windows::WARM_UP_SAMPLES;
     use crate::latency::{Collective, Direction};
+    use crate::tracking::windows::WARM_UP_SAMPLES;
 
     fn record(operation: Operation, size: u32, finished: bool) -> CollectiveRecord {
         let stage = if finished { Stage::Ended { start_us: 10, end_us: 40 } } else { Stage::Began };
