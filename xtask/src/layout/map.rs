@@ -110,7 +110,7 @@ pub const NOT_PRODUCT: [&str; 11] = [
 ];
 
 /// What `telltale-schema` may use from outside the workspace: nothing that does I/O.
-pub const SCHEMA_DEPENDENCIES: [&str; 2] = ["serde", "thiserror"];
+pub const SCHEMA_DEPENDENCIES: [&str; 3] = ["jiff", "serde", "thiserror"];
 
 /// What `telltale-schema` may use besides, behind a feature that the shipped program leaves off.
 pub const SCHEMA_OPTIONAL_DEPENDENCIES: [&str; 1] = ["schemars"];
