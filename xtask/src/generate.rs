@@ -5,6 +5,7 @@
 pub mod json_schema;
 pub mod metrics;
 pub mod protobuf;
+mod sensors;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -69,6 +70,7 @@ pub enum GenerateError {
 /// When a source cannot be read or does not make sense.
 pub fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     let mut outputs = metrics::outputs(root)?;
+    outputs.push(sensors::output(root)?);
     outputs.extend(protobuf::outputs(root)?);
     outputs.extend(json_schema::outputs());
     Ok(outputs)

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn what_is_typed_goes_on_as_the_parser_would_read_it() {
         let cases: [(&str, usize, &[&str]); 12] = [
-            ("temp", 4, &["temperature"]),
+            ("temp", 4, &["temperature", "temperature_limit"]),
             ("not na", 2, &["name", "namespace", "namespace_pid"]),
             ("state ", 0, &["==", "!=", "in", "is"]),
             ("state == ", 0, &["alive", "dead", "hidden"]),

@@ -1,7 +1,10 @@
 //! The fields that a query can name, each defined once: the parser, the completion and the page of
 //! documentation read this table.
 
+use std::sync::LazyLock;
+
 use telltale_schema::memory::{MemoryKind, MemorySpace};
+use telltale_schema::sensor::{SENSORS, Sensor};
 use telltale_schema::snapshot::{Device, HeldDevice, Process};
 
 use crate::spelling::nearest;
@@ -73,11 +76,7 @@ pub(crate) enum Get {
     Model,
     Architecture,
     Pci,
-    Temperature,
-    Power,
-    Clock,
-    Busy,
-    MemoryBusy,
+    Sensor(&'static Sensor),
     Holders,
     Faults,
     Used(MemorySpace),
@@ -101,9 +100,19 @@ const fn of_device(name: &'static str, kind: FieldKind, get: Get, help: &'static
     Field { name, kind, owner: Owner::Device, help, get }
 }
 
-/// All fields: a process's, then what it has on the device of the row, then the device's own.
+/// All fields: a process's, then what it has on the device of the row, then the device's own. Sensors come from their
+/// own declarations.
+static FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| {
+    let sensors = SENSORS.iter().map(|sensor| {
+        let kind = FieldKind::Number(Dimension::of(sensor.metric.unit));
+        of_device(sensor.name, kind, Get::Sensor(sensor), sensor.help)
+    });
+    let identity = OF_IDENTITY.into_iter().chain(sensors);
+    OF_PROCESS.into_iter().chain(identity).chain(OF_DEVICE).collect()
+});
+
 #[rustfmt::skip]
-pub(crate) const FIELDS: [Field; 52] = [
+const OF_PROCESS: [Field; 29] = [
     of_process("pid", COUNT, Get::Pid, "pid in the service's PID namespace"),
     of_process("namespace_pid", COUNT, Get::NamespacePid, "pid in the process's own PID namespace, where that differs"),
     of_process("name", FieldKind::Text, Get::Name, "short name of the process"),
@@ -133,17 +142,20 @@ pub(crate) const FIELDS: [Field; 52] = [
     of_process("buffers", COUNT, Get::HeldBuffers, "its buffers on the device"),
     of_process("allocations", COUNT, Get::HeldAllocations, "its allocations on the device so far"),
     of_process("failed", COUNT, Get::HeldFailed, "its allocations on the device that failed"),
+];
+
+#[rustfmt::skip]
+const OF_IDENTITY: [Field; 6] = [
     of_device("device", FieldKind::Text, Get::Device, "id of the device"),
     of_device("board", FieldKind::Text, Get::Board, "type of its board"),
     of_device("vendor", FieldKind::Text, Get::Vendor, "whose device it is"),
     of_device("model", FieldKind::Text, Get::Model, "what its vendor calls it, where the driver says"),
     of_device("arch", FieldKind::Text, Get::Architecture, "generation of its chip"),
     of_device("pci", FieldKind::Text, Get::Pci, "its PCI address"),
-    of_device("temperature", FieldKind::Number(Dimension::Temperature), Get::Temperature, "temperature of the chip"),
-    of_device("power", FieldKind::Number(Dimension::Power), Get::Power, "power of the chip's core"),
-    of_device("clock", FieldKind::Number(Dimension::Frequency), Get::Clock, "clock of its AI cores"),
-    of_device("busy", SHARE, Get::Busy, "share of the last time in which it was computing"),
-    of_device("memory_busy", SHARE, Get::MemoryBusy, "share of the last time in which its memory was read or written"),
+];
+
+#[rustfmt::skip]
+const OF_DEVICE: [Field; 12] = [
     of_device("holders", COUNT, Get::Holders, "processes that have it open"),
     of_device("fault", FieldKind::Text, Get::Faults, "`heartbeat_stopped`, `vanished`, or both with a space between them; absent where no fault is known"),
     of_device("device.dram", BYTES, Get::Used(MemorySpace::Dram), "DRAM in use, by whomever"),

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use telltale_schema::memory::MemoryKind;
-use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{Device, HeldDevice, HeldUsage, Load, Process, SpaceUsage};
+use telltale_schema::snapshot::{Device, HeldDevice, HeldUsage, Process, SpaceUsage};
 
 use crate::field::{Field, Get};
 
@@ -101,11 +100,7 @@ impl<'a> Subject<'a> {
             Get::Model => device.identity.other()?.model.as_deref().map(Value::from),
             Get::Architecture => device.architecture().map(|it| Value::from(it.code_name())),
             Get::Pci => device.identity.pci().map(|pci| Value::Text(pci.to_string().into())),
-            Get::Temperature => telemetry.temperature_celsius.value().map(|it| Value::Number(*it)),
-            Get::Power => telemetry.power_watts.value().map(|it| Value::Number(*it)),
-            Get::Clock => telemetry.aiclk_hertz.value().map(|it| number(*it)),
-            Get::Busy => load(device, |load| &load.busy_ratio),
-            Get::MemoryBusy => load(device, |load| &load.memory_busy_ratio),
+            Get::Sensor(sensor) => sensor.value(telemetry).map(|it| Value::Number(it.as_f64())),
             Get::Holders => device
                 .holders
                 .value()
@@ -126,10 +121,6 @@ impl<'a> Subject<'a> {
 fn held_kind(held: &HeldDevice, kind: MemoryKind) -> Option<u64> {
     let found = held.kinds.iter().find(|one| one.kind == kind).map(|one| one.usage);
     found.or_else(|| held.accounting.of_nothing()).map(|usage| usage.live_bytes())
-}
-
-fn load<'a>(device: &Device, of: fn(&Load) -> &Reading<f64>) -> Option<Value<'a>> {
-    of(device.telemetry.load.as_ref()?).value().map(|ratio| Value::Number(*ratio))
 }
 
 fn used(usage: &SpaceUsage) -> Option<u64> {

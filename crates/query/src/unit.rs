@@ -1,5 +1,7 @@
 //! Quantities as people write them: a number and a unit.
 
+use telltale_schema::metric::Unit;
+
 /// What a number measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
@@ -9,6 +11,10 @@ pub enum Dimension {
     Temperature,
     /// Watts.
     Power,
+    /// Volts.
+    Voltage,
+    /// Amperes.
+    Current,
     /// Hertz.
     Frequency,
     /// Seconds.
@@ -21,7 +27,7 @@ pub enum Dimension {
 
 /// The units of each dimension and how much of the base unit each is. Case counts only where it
 /// tells two apart: `m` is a minute, and a unit is looked up as written first.
-const UNITS: [(&str, Dimension, f64); 32] = [
+const UNITS: [(&str, Dimension, f64); 36] = [
     ("B", Dimension::Bytes, 1.0),
     ("KiB", Dimension::Bytes, 1024.0),
     ("MiB", Dimension::Bytes, 1_048_576.0),
@@ -41,6 +47,10 @@ const UNITS: [(&str, Dimension, f64); 32] = [
     ("W", Dimension::Power, 1.0),
     ("mW", Dimension::Power, 1e-3),
     ("kW", Dimension::Power, 1e3),
+    ("V", Dimension::Voltage, 1.0),
+    ("mV", Dimension::Voltage, 1e-3),
+    ("A", Dimension::Current, 1.0),
+    ("mA", Dimension::Current, 1e-3),
     ("Hz", Dimension::Frequency, 1.0),
     ("kHz", Dimension::Frequency, 1e3),
     ("MHz", Dimension::Frequency, 1e6),
@@ -58,6 +68,21 @@ const UNITS: [(&str, Dimension, f64); 32] = [
 ];
 
 impl Dimension {
+    /// That of a metric's unit.
+    pub(crate) const fn of(unit: Unit) -> Self {
+        match unit {
+            Unit::Bytes => Self::Bytes,
+            Unit::Seconds => Self::Time,
+            Unit::Celsius => Self::Temperature,
+            Unit::Volts => Self::Voltage,
+            Unit::Amperes => Self::Current,
+            Unit::Watts => Self::Power,
+            Unit::Hertz => Self::Frequency,
+            Unit::Ratio => Self::Share,
+            Unit::Joules | Unit::Count | Unit::RevolutionsPerMinute | Unit::None => Self::Count,
+        }
+    }
+
     /// Its units, the base unit first.
     pub fn units(self) -> impl Iterator<Item = &'static str> {
         UNITS.iter().filter(move |(_, of, _)| *of == self).map(|(name, ..)| *name)
@@ -70,6 +95,8 @@ impl Dimension {
             Self::Bytes => "an amount of memory",
             Self::Temperature => "a temperature",
             Self::Power => "a power",
+            Self::Voltage => "a voltage",
+            Self::Current => "a current",
             Self::Frequency => "a frequency",
             Self::Time => "a time",
             Self::Share => "a share",

@@ -17,5 +17,6 @@ pub mod moment;
 pub mod process;
 pub mod quantity;
 pub mod reading;
+pub mod sensor;
 pub mod snapshot;
 pub mod text;

@@ -4,8 +4,10 @@
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::MemorySpace;
+use telltale_schema::metric::Unit;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
+use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
 use telltale_schema::snapshot::{
     Container, Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse,
     Snapshot, SourceNote, SourceStatus, Telemetry,
@@ -223,55 +225,56 @@ fn listed(holders: &[Holder]) -> String {
 }
 
 fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
-    let megahertz = |hertz: u64| format!("{} MHz", hertz / 1_000_000);
-    let celsius = |value: f64| format!("{value:.1} C");
-    let watts = |value: f64| format!("{value:.1} W");
-    let of = |reading: &Reading<f64>, show: &dyn Fn(f64) -> String| reading.clone().map(show);
-    let count = |reading: &Reading<u64>, show: &dyn Fn(u64) -> String| reading.clone().map(show);
-    let sensors = [
-        ("temperature", of(&telemetry.temperature_celsius, &celsius)),
-        ("temperature limit", of(&telemetry.temperature_limit_celsius, &celsius)),
-        ("power (ASIC core)", of(&telemetry.power_watts, &watts)),
-        ("power limit", of(&telemetry.power_limit_watts, &watts)),
-        ("current", of(&telemetry.current_amperes, &|value| format!("{value:.1} A"))),
-        ("voltage", of(&telemetry.voltage_volts, &|value| format!("{value:.3} V"))),
-        ("AICLK", count(&telemetry.aiclk_hertz, &megahertz)),
-        ("AXICLK", count(&telemetry.axiclk_hertz, &megahertz)),
-        ("ARCCLK", count(&telemetry.arcclk_hertz, &megahertz)),
-        ("fan", count(&telemetry.fan_revolutions_per_minute, &|value| format!("{value} rpm"))),
-        ("heartbeat", count(&telemetry.heartbeat_total, &quantity::count)),
-        ("thermal trips", count(&telemetry.thermal_trips_total, &quantity::count)),
-    ];
-    let first = &sensors[0].1;
+    let readings = SENSORS.iter().filter_map(|sensor| {
+        let reading = sensor.read(telemetry)?;
+        Some((sensor, reading.map(|value| sensor_text(sensor, value))))
+    });
+    let (own, others): (Vec<_>, Vec<_>) = readings.partition(|(sensor, _)| sensor.part.is_none());
+    let first = &own[0].1;
     let one_reason = first.absence().is_some()
-        && sensors.iter().all(|(_, reading)| reading.absence() == first.absence());
+        && own.iter().all(|(_, reading)| reading.absence() == first.absence());
     if one_reason {
         page.reading("sensors", first, String::clone);
     } else {
-        for (name, reading) in &sensors {
-            page.reading(name, reading, String::clone);
+        for (sensor, reading) in &own {
+            page.reading(sensor.title, reading, String::clone);
         }
     }
+    for (sensor, reading) in &others {
+        page.reading(sensor.title, reading, String::clone);
+    }
     if let Some(load) = &telemetry.load {
-        let percent = |ratio: &f64| format!("{:.0} %", ratio * 100.0);
-        page.reading("busy", &load.busy_ratio, percent);
-        page.reading("memory busy", &load.memory_busy_ratio, percent);
-        page.reading("memory clock", &load.memory_clock_hertz, |hertz| megahertz(*hertz));
         page.reading("throttled by", &load.throttled_by, |reasons| match reasons.is_empty() {
             true => String::from("nothing"),
             false => printable(&reasons.join(", ")),
         });
     }
     if let Some(counts) = &telemetry.memory_counts {
-        let errors = |count: &u64| count.to_string();
-        page.reading("memory errors corrected", &counts.corrected_errors_total, errors);
-        page.reading("memory errors uncorrected", &counts.uncorrected_errors_total, errors);
         for (category, bytes) in &counts.category_bytes {
             page.line(&format!("  {}", printable(category)), &quantity::bytes(*bytes));
         }
     }
     for (name, version) in &telemetry.firmware {
         page.line(&printable(name), &printable(version));
+    }
+}
+
+/// A sensor's value with its unit.
+fn sensor_text(sensor: &Sensor, value: SensorValue) -> String {
+    let (decimals, number) = (sensor.decimals, value.as_f64());
+    let with = |unit: &str| format!("{number:.decimals$} {unit}");
+    match sensor.metric.unit {
+        Unit::Celsius => with("C"),
+        Unit::Watts => with("W"),
+        Unit::Amperes => with("A"),
+        Unit::Volts => with("V"),
+        Unit::Joules => with("J"),
+        Unit::Seconds => with("s"),
+        Unit::RevolutionsPerMinute => with("rpm"),
+        Unit::Hertz => format!("{} MHz", value.as_u64() / 1_000_000),
+        Unit::Ratio => format!("{:.0} %", number * 100.0),
+        Unit::Bytes => quantity::bytes(value.as_u64()),
+        Unit::Count | Unit::None => quantity::count(value.as_u64()),
     }
 }
 

@@ -5,16 +5,17 @@ use telltale_schema::clock::Timestamp;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions as defined;
-use telltale_schema::reading::{Absence, Reading};
-use telltale_schema::snapshot::{Load, Telemetry};
+use telltale_schema::reading::Reading;
+use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
+use telltale_schema::snapshot::Telemetry;
 
 use super::samples::Item;
 
 /// One kind of series. [`Self::code`] is its number in the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Figure {
-    /// A sensor of a device, by its place in [`SENSORS`].
-    Sensor(usize),
+    /// A sensor of a device.
+    Sensor(&'static Sensor),
     /// Bytes in use of a space of a device.
     SpaceUsed(MemorySpace),
     /// Bytes that a space of a device has.
@@ -48,75 +49,8 @@ pub(crate) enum Figure {
     Anonymous,
 }
 
-/// A sensor: its metric, its label, how many of the kept units make one of the metric's, and how
-/// it is read, where the device has such a thing at all, and put back.
-pub(crate) struct Sensor {
-    pub(crate) definition: &'static MetricDefinition,
-    pub(crate) label: Option<(&'static str, &'static str)>,
-    pub(crate) scale: f64,
-    pub(crate) read: fn(&Telemetry) -> Option<Item>,
-    pub(crate) put: fn(&mut Telemetry, Reading<i64>),
-}
-
-/// Sensors in kept units: thousandths of a degree, a watt, an ampere, a volt, a share; whole numbers
-/// of the rest.
-macro_rules! sensor {
-    ($definition:ident, $label:expr, thousandths $field:ident) => {
-        Sensor {
-            definition: defined::$definition,
-            label: $label,
-            scale: 1000.0,
-            read: |telemetry| Some(thousandths(&telemetry.$field)),
-            put: |telemetry, reading| telemetry.$field = reading.map(|value| value as f64 / 1e3),
-        }
-    };
-    ($definition:ident, $label:expr, load $field:ident) => {
-        Sensor {
-            definition: defined::$definition,
-            label: $label,
-            scale: 1000.0,
-            read: |telemetry| Some(thousandths(&telemetry.load.as_ref()?.$field)),
-            put: |telemetry, reading| {
-                let absent = || Box::new(Load::absent(Absence::NotKept, ""));
-                let load = telemetry.load.get_or_insert_with(absent);
-                load.$field = reading.map(|value| value as f64 / 1e3);
-            },
-        }
-    };
-    ($definition:ident, $label:expr, whole $field:ident) => {
-        Sensor {
-            definition: defined::$definition,
-            label: $label,
-            scale: 1.0,
-            read: |telemetry| Some(whole(&telemetry.$field)),
-            put: |telemetry, reading| {
-                telemetry.$field = reading.map(|value| u64::try_from(value).unwrap_or(0));
-            },
-        }
-    };
-}
-
-const ASIC: Option<(&str, &str)> = Some(("sensor", "asic"));
-
-/// The sensors. A sensor's place is in the database: new ones come at the end.
-#[allow(clippy::cast_precision_loss)]
-pub(crate) const SENSORS: [Sensor; 15] = [
-    sensor!(DEVICE_TEMPERATURE_CELSIUS, ASIC, thousandths temperature_celsius),
-    sensor!(DEVICE_TEMPERATURE_LIMIT_CELSIUS, ASIC, thousandths temperature_limit_celsius),
-    sensor!(DEVICE_POWER_WATTS, None, thousandths power_watts),
-    sensor!(DEVICE_POWER_LIMIT_WATTS, None, thousandths power_limit_watts),
-    sensor!(DEVICE_CURRENT_AMPERES, None, thousandths current_amperes),
-    sensor!(DEVICE_CURRENT_LIMIT_AMPERES, None, thousandths current_limit_amperes),
-    sensor!(DEVICE_VOLTAGE_VOLTS, None, thousandths voltage_volts),
-    sensor!(DEVICE_VOLTAGE_LIMIT_VOLTS, None, thousandths voltage_limit_volts),
-    sensor!(DEVICE_CLOCK_HERTZ, Some(("clock", "aiclk")), whole aiclk_hertz),
-    sensor!(DEVICE_CLOCK_HERTZ, Some(("clock", "axiclk")), whole axiclk_hertz),
-    sensor!(DEVICE_CLOCK_HERTZ, Some(("clock", "arcclk")), whole arcclk_hertz),
-    sensor!(DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, None, whole fan_revolutions_per_minute),
-    sensor!(DEVICE_THERMAL_TRIPS_TOTAL, None, whole thermal_trips_total),
-    sensor!(DEVICE_BUSY_RATIO, None, load busy_ratio),
-    sensor!(DEVICE_MEMORY_BUSY_RATIO, None, load memory_busy_ratio),
-];
+/// Measures are kept in thousandths of a degree, a watt, an ampere, a volt, a share.
+const MEASURE_SCALE: f64 = 1000.0;
 
 /// How many kinds of faults there are: double frees, unknown frees, reused live addresses,
 /// unrecorded events.
@@ -143,13 +77,30 @@ pub(crate) fn reading(item: Item, at: Timestamp) -> Reading<i64> {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)]
-fn thousandths(reading: &Reading<f64>) -> Item {
-    match reading {
+/// What a sensor says as a sample; nothing where the device has no such part. Measures are kept in thousandths.
+pub(crate) fn of_sensor(sensor: &Sensor, telemetry: &Telemetry) -> Option<Item> {
+    Some(match sensor.read(telemetry)? {
+        Reading::Value { value: SensorValue::Whole(value), .. } => Item::Value(kept(value)),
         // A float that does not fit becomes the nearest whole number, none is 0.
-        Reading::Value { value, .. } => Item::Value((value * 1000.0).round() as i64),
-        Reading::Absent { absent, .. } => Item::Absent(*absent),
-    }
+        Reading::Value { value: SensorValue::Float(value), .. } => {
+            Item::Value((value * MEASURE_SCALE).round() as i64)
+        }
+        Reading::Absent { absent, .. } => Item::Absent(absent),
+    })
+}
+
+/// Puts a sample of a sensor back.
+pub(crate) fn put_sensor(sensor: &Sensor, telemetry: &mut Telemetry, item: Item, at: Timestamp) {
+    let value = |kept: i64| match sensor.is_whole() {
+        true => SensorValue::Whole(u64::try_from(kept).unwrap_or(0)),
+        false => SensorValue::Float(kept as f64 / MEASURE_SCALE),
+    };
+    sensor.put(telemetry, reading(item, at).map(value));
+}
+
+/// The sensors that are kept.
+pub(crate) fn sensors() -> impl Iterator<Item = &'static Sensor> {
+    SENSORS.iter().filter(|sensor| sensor.history.is_some())
 }
 
 // === impl Figure ===
@@ -170,7 +121,7 @@ impl Figure {
             Self::Live(kind) => 64 + kind.code(),
             Self::SpaceUsed(space) => 128 + space_place(space),
             Self::SpaceCapacity(space) => 136 + space_place(space),
-            Self::Sensor(which) => 160 + place(which),
+            Self::Sensor(sensor) => 160 + sensor.history.expect("only such sensors are kept"),
             Self::KindTotal(kind) => 256 + kind.code(),
             Self::KindUnattributed(kind) => 320 + kind.code(),
             Self::KindGhost(kind) => 384 + kind.code(),
@@ -198,7 +149,9 @@ impl Figure {
             64..128 => kind(64).map(Self::Live),
             128..136 => space(128).map(Self::SpaceUsed),
             136..160 => space(136).map(Self::SpaceCapacity),
-            160..256 => below(160, SENSORS.len()).map(Self::Sensor),
+            160..256 => {
+                sensors().find(|sensor| sensor.history == Some(code - 160)).map(Self::Sensor)
+            }
             256..320 => kind(256).map(Self::KindTotal),
             320..384 => kind(320).map(Self::KindUnattributed),
             384..448 => kind(384).map(Self::KindGhost),
@@ -210,7 +163,7 @@ impl Figure {
     /// The metric that it is a series of; none for what only puts snapshots together again.
     pub(crate) fn definition(self) -> Option<&'static MetricDefinition> {
         Some(match self {
-            Self::Sensor(which) => SENSORS.get(which)?.definition,
+            Self::Sensor(sensor) => sensor.metric,
             Self::SpaceUsed(_) | Self::KindTotal(_) => defined::DEVICE_MEMORY_USED_BYTES,
             Self::SpaceCapacity(_) => defined::DEVICE_MEMORY_CAPACITY_BYTES,
             Self::KindUnattributed(_) => defined::DEVICE_MEMORY_UNATTRIBUTED_BYTES,
@@ -227,10 +180,18 @@ impl Figure {
         })
     }
 
+    /// The sensor that it is a series of.
+    pub(crate) const fn sensor(self) -> Option<&'static Sensor> {
+        match self {
+            Self::Sensor(sensor) => Some(sensor),
+            _ => None,
+        }
+    }
+
     /// What tells it from other series of its metric and subject: a label's name and value.
     pub(crate) fn label(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Self::Sensor(which) => SENSORS.get(which)?.label,
+            Self::Sensor(sensor) => sensor.label,
             Self::SpaceUsed(space) | Self::SpaceCapacity(space) | Self::SpaceLive(space) => {
                 Some(("space", space.name()))
             }
@@ -246,7 +207,7 @@ impl Figure {
     /// How many of the kept units make one of the metric's.
     pub(crate) fn scale(self) -> f64 {
         match self {
-            Self::Sensor(which) => SENSORS.get(which).map_or(1.0, |sensor| sensor.scale),
+            Self::Sensor(sensor) if !sensor.is_whole() => MEASURE_SCALE,
             _ => 1.0,
         }
     }
@@ -262,7 +223,7 @@ fn space_place(space: MemorySpace) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, SENSORS, reading};
+    use super::{Figure, of_sensor, put_sensor, sensors};
     use crate::history::samples::Item;
     use std::collections::BTreeSet;
     use telltale_schema::clock::Timestamp;
@@ -272,7 +233,7 @@ mod tests {
     #[test]
     fn every_number_is_one_figure_and_every_series_has_its_own_name() {
         let figures: Vec<Figure> = (0..u16::MAX).filter_map(Figure::from_code).collect();
-        assert_eq!(figures.len(), 2 + 1 + 4 + 3 + 3 + 9 + 3 + 3 + SENSORS.len() + 4 * 9);
+        assert_eq!(figures.len(), 2 + 1 + 4 + 3 + 3 + 9 + 3 + 3 + sensors().count() + 4 * 9);
         let mut names = BTreeSet::new();
         for figure in figures {
             assert_eq!(Figure::from_code(figure.code()), Some(figure));
@@ -288,29 +249,33 @@ mod tests {
         telemetry.temperature_celsius = Reading::new(-3.125, Timestamp(9));
         telemetry.aiclk_hertz = Reading::new(1_350_000_000, Timestamp(9));
         let mut found = Telemetry::absent(Absence::NotKept, "");
-        for sensor in &SENSORS {
-            if let Some(item) = (sensor.read)(&telemetry) {
-                (sensor.put)(&mut found, reading(item, Timestamp(9)));
+        for sensor in sensors() {
+            if let Some(item) = of_sensor(sensor, &telemetry) {
+                put_sensor(sensor, &mut found, item, Timestamp(9));
             }
         }
         telemetry.heartbeat_total = Reading::absent(Absence::NotKept, "");
         assert_eq!(found, telemetry);
         let huge = Telemetry { power_watts: Reading::new(1e300, Timestamp(1)), ..telemetry };
-        assert_eq!((SENSORS[2].read)(&huge), Some(Item::Value(i64::MAX)));
+        let power = sensors().find(|sensor| sensor.field == "power_watts").unwrap();
+        assert_eq!(of_sensor(power, &huge), Some(Item::Value(i64::MAX)));
     }
 
     #[test]
     fn a_device_that_never_tells_how_busy_it_is_has_no_series_of_it() {
         let mut telemetry = Telemetry::absent(Absence::Unsupported, "");
-        assert!(SENSORS[13..].iter().all(|sensor| (sensor.read)(&telemetry).is_none()));
+        let of_load =
+            || sensors().filter(|sensor| [13, 14, 15].map(Some).contains(&sensor.history));
+        assert!(of_load().all(|sensor| of_sensor(sensor, &telemetry).is_none()));
         let mut load = Load::absent(Absence::NotKept, "");
         load.busy_ratio = Reading::new(0.375, Timestamp(9));
         load.memory_busy_ratio = Reading::absent(Absence::Unsupported, "");
+        load.memory_clock_hertz = Reading::new(1_593_000_000, Timestamp(9));
         telemetry.load = Some(Box::new(load));
         let mut found = Telemetry::absent(Absence::Unsupported, "");
-        for sensor in &SENSORS[13..] {
-            let item = (sensor.read)(&telemetry).unwrap();
-            (sensor.put)(&mut found, reading(item, Timestamp(9)));
+        for sensor in of_load() {
+            let item = of_sensor(sensor, &telemetry).unwrap();
+            put_sensor(sensor, &mut found, item, Timestamp(9));
         }
         assert_eq!(found, telemetry);
     }

@@ -15,7 +15,7 @@ use telltale_schema::snapshot::{
 
 use super::blocks::{self, Block, TIERS};
 use super::buckets;
-use super::figure::{self, Figure, SENSORS};
+use super::figure::{self, Figure};
 use super::reader::{ReadHistoryError, Reader, milliseconds};
 use super::recorder::MACHINE;
 use super::rows::ProcessRow;
@@ -230,9 +230,9 @@ fn device(
     let identity: DeviceIdentity = serde_json::from_str(&identity).unwrap_or_default();
     let mut telemetry = Telemetry::absent(Absence::NotKept, "");
     telemetry.firmware = serde_json::from_str(&firmware).unwrap_or_default();
-    for (which, sensor) in SENSORS.iter().enumerate() {
-        if let Some(item) = item(figures, Figure::Sensor(which)) {
-            (sensor.put)(&mut telemetry, figure::reading(item, at));
+    for sensor in figure::sensors() {
+        if let Some(item) = item(figures, Figure::Sensor(sensor)) {
+            figure::put_sensor(sensor, &mut telemetry, item, at);
         }
     }
     let facts = serde_json::from_str(&facts)

@@ -19,7 +19,7 @@ use super::{moment, part, stored};
 use crate::access::Sight;
 
 /// What is shown of devices and processes where no metric was asked for, as a query names it.
-const USUAL: [&str; 4] = ["temperature_celsius", "power_watts", "aiclk", "space"];
+const USUAL: [&str; 4] = ["temperature_celsius", "power_watts", "ai", "space"];
 
 /// Devices that are told where another one was asked for.
 const MAX_TOLD: usize = 32;
@@ -427,7 +427,10 @@ fn figures(names: &[String]) -> Result<impl Fn(Figure) -> bool + use<>, ReadHist
 fn is_named(figure: Figure, name: &str) -> bool {
     let Some(definition) = figure.definition() else { return false };
     let label = figure.label();
+    let sensor = figure.sensor();
     label.is_some_and(|(key, value)| key == name || value == name)
+        || sensor
+            .is_some_and(|sensor| format!("{}_", sensor.field).starts_with(&format!("{name}_")))
         || format!("_{}_", definition.name).contains(&format!("_{name}_"))
 }
 
@@ -441,7 +444,9 @@ fn instead_of(name: &str, all: &[Figure]) -> String {
         .iter()
         .flat_map(|metric| metric.match_indices('_').map(|(at, _)| (&metric[at + 1..], *metric)))
         .collect();
+    let fields = all.iter().filter_map(|figure| figure.sensor()).map(|sensor| sensor.field);
     let words = metrics.iter().flat_map(|metric| metric.split('_').skip(1));
+    let words = words.chain(fields.flat_map(|field| field.split('_').take(1)));
     let known =
         words.chain(parts.iter().map(|(part, _)| *part)).chain(labels).chain(metrics.clone());
     if let Some(near) = nearest(name, known) {

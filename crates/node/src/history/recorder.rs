@@ -6,7 +6,7 @@ use telltale_schema::history::Ending;
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::snapshot::{Device, HeldDevice, Process, ProcessState, Snapshot};
 
-use super::figure::{Figure, SENSORS, kept, whole};
+use super::figure::{self, Figure, kept, whole};
 use super::rows::{
     Described, DeviceFacts, DeviceRow, HeldRow, ProcessRow, Seen, Stored, Track, UsageRow,
 };
@@ -456,9 +456,9 @@ fn note_series(row: &mut HeldRow, held: &HeldDevice, place: u32) {
 }
 
 fn note_device(track: &mut Track, device: &Device, place: u32) {
-    for (which, sensor) in SENSORS.iter().enumerate() {
-        if let Some(item) = (sensor.read)(&device.telemetry) {
-            track.note(Figure::Sensor(which), place, item);
+    for sensor in figure::sensors() {
+        if let Some(item) = figure::of_sensor(sensor, &device.telemetry) {
+            track.note(Figure::Sensor(sensor), place, item);
         }
     }
     for usage in &device.spaces {

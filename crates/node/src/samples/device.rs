@@ -4,22 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use telltale_schema::chip::FactSource;
-use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions::{
-    DEVICE_BUSY_RATIO, DEVICE_CLOCK_HERTZ, DEVICE_CURRENT_AMPERES, DEVICE_CURRENT_LIMIT_AMPERES,
-    DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, DEVICE_HEARTBEATS_TOTAL, DEVICE_INFO,
-    DEVICE_MEMORY_BUFFERS, DEVICE_MEMORY_BUSY_RATIO, DEVICE_MEMORY_CAPACITY_BYTES,
-    DEVICE_MEMORY_CATEGORY_BYTES, DEVICE_MEMORY_ERRORS_TOTAL, DEVICE_MEMORY_GHOST_BYTES,
-    DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_UNATTRIBUTED_BYTES, DEVICE_MEMORY_USED_BYTES,
-    DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL, DEVICE_POWER_LIMIT_WATTS,
-    DEVICE_POWER_WATTS, DEVICE_PROCESSES, DEVICE_PRODUCT_INFO, DEVICE_TEMPERATURE_CELSIUS,
-    DEVICE_TEMPERATURE_LIMIT_CELSIUS, DEVICE_THERMAL_TRIPS_TOTAL, DEVICE_THROTTLED,
-    DEVICE_UNTRACKED_PROCESSES, DEVICE_UP, DEVICE_VOLTAGE_LIMIT_VOLTS, DEVICE_VOLTAGE_VOLTS,
+    DEVICE_INFO, DEVICE_MEMORY_BUFFERS, DEVICE_MEMORY_CAPACITY_BYTES, DEVICE_MEMORY_CATEGORY_BYTES,
+    DEVICE_MEMORY_GHOST_BYTES, DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_MEMORY_UNATTRIBUTED_BYTES,
+    DEVICE_MEMORY_USED_BYTES, DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL,
+    DEVICE_PROCESSES, DEVICE_PRODUCT_INFO, DEVICE_THROTTLED, DEVICE_UNTRACKED_PROCESSES, DEVICE_UP,
 };
-use telltale_schema::reading::Reading;
-use telltale_schema::snapshot::{
-    Device, Load, MemoryCounts, ProcessState, Snapshot, SpaceUsage, Telemetry, TrafficDirection,
-};
+use telltale_schema::sensor::{SENSORS, SensorValue};
+use telltale_schema::snapshot::{Device, ProcessState, Snapshot, SpaceUsage, TrafficDirection};
 use telltale_wire::exposition::Number;
 
 use super::Samples;
@@ -27,33 +19,6 @@ use super::label_sets::SetId;
 
 /// The attribute by which the driver tells the version of all firmware together.
 const FIRMWARE_BUNDLE: &str = "tt_fw_bundle_ver";
-
-/// A telemetry value: its metric, the label that it has besides the device's, and where it is.
-type Measure = (&'static MetricDefinition, Option<(&'static str, &'static str)>, Read);
-
-enum Read {
-    Float(fn(&Telemetry) -> &Reading<f64>),
-    Whole(fn(&Telemetry) -> &Reading<u64>),
-}
-
-const SENSOR: Option<(&str, &str)> = Some(("sensor", "asic"));
-
-const MEASURES: [Measure; 14] = [
-    (DEVICE_TEMPERATURE_CELSIUS, SENSOR, Read::Float(|t| &t.temperature_celsius)),
-    (DEVICE_TEMPERATURE_LIMIT_CELSIUS, SENSOR, Read::Float(|t| &t.temperature_limit_celsius)),
-    (DEVICE_POWER_WATTS, None, Read::Float(|t| &t.power_watts)),
-    (DEVICE_POWER_LIMIT_WATTS, None, Read::Float(|t| &t.power_limit_watts)),
-    (DEVICE_CURRENT_AMPERES, None, Read::Float(|t| &t.current_amperes)),
-    (DEVICE_CURRENT_LIMIT_AMPERES, None, Read::Float(|t| &t.current_limit_amperes)),
-    (DEVICE_VOLTAGE_VOLTS, None, Read::Float(|t| &t.voltage_volts)),
-    (DEVICE_VOLTAGE_LIMIT_VOLTS, None, Read::Float(|t| &t.voltage_limit_volts)),
-    (DEVICE_CLOCK_HERTZ, Some(("clock", "ai")), Read::Whole(|t| &t.aiclk_hertz)),
-    (DEVICE_CLOCK_HERTZ, Some(("clock", "axi")), Read::Whole(|t| &t.axiclk_hertz)),
-    (DEVICE_CLOCK_HERTZ, Some(("clock", "arc")), Read::Whole(|t| &t.arcclk_hertz)),
-    (DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, None, Read::Whole(|t| &t.fan_revolutions_per_minute)),
-    (DEVICE_HEARTBEATS_TOTAL, None, Read::Whole(|t| &t.heartbeat_total)),
-    (DEVICE_THERMAL_TRIPS_TOTAL, None, Read::Whole(|t| &t.thermal_trips_total)),
-];
 
 /// The label sets of the devices, in the order of the snapshot, where each has a name of its own.
 pub(super) fn labels<'a>(samples: &mut Samples<'a>, devices: &'a [Device]) -> Vec<SetId> {
@@ -104,75 +69,42 @@ fn identity<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
     }
 }
 
-/// How busy the device is, and whether its driver told anything of that.
-fn load<'a>(samples: &mut Samples<'a>, load: &'a Load, set: SetId) -> bool {
-    let mut told = false;
-    for (definition, reading) in
-        [(DEVICE_BUSY_RATIO, &load.busy_ratio), (DEVICE_MEMORY_BUSY_RATIO, &load.memory_busy_ratio)]
-    {
-        if let Some(ratio) = reading.value() {
-            told = true;
-            samples.put(definition, alone(set), Number::Float(*ratio));
-        }
-    }
-    if let Some(hertz) = load.memory_clock_hertz.value() {
-        told = true;
-        let clock = samples.sets.one("clock", "memory");
-        samples.put(DEVICE_CLOCK_HERTZ, [set, clock, SetId::default()], Number::Whole(*hertz));
-    }
-    for reason in load.throttled_by.value().into_iter().flatten() {
-        told = true;
-        let reason = samples.sets.one("reason", reason.as_str());
-        samples.put(DEVICE_THROTTLED, [set, reason, SetId::default()], Number::Whole(1));
-    }
-    told
-}
-
-/// What the driver counts of the memory; whether that is anything.
-fn memory_counts<'a>(samples: &mut Samples<'a>, counts: &'a MemoryCounts, set: SetId) -> bool {
-    let mut told = false;
-    for (category, bytes) in &counts.category_bytes {
-        told = true;
-        let category = samples.sets.one("category", category.as_str());
-        let sets = [set, category, SetId::default()];
-        samples.put(DEVICE_MEMORY_CATEGORY_BYTES, sets, Number::Whole(*bytes));
-    }
-    for (severity, reading) in [
-        ("corrected", &counts.corrected_errors_total),
-        ("uncorrected", &counts.uncorrected_errors_total),
-    ] {
-        if let Some(errors) = reading.value() {
-            told = true;
-            let severity = samples.sets.one("severity", severity);
-            let sets = [set, severity, SetId::default()];
-            samples.put(DEVICE_MEMORY_ERRORS_TOTAL, sets, Number::Whole(*errors));
-        }
-    }
-    told
-}
-
 fn telemetry<'a>(samples: &mut Samples<'a>, device: &'a Device, set: SetId) {
-    let busy = &device.telemetry.load;
-    let mut is_up = busy.as_ref().is_some_and(|busy| load(samples, busy, set));
-    let counts = &device.telemetry.memory_counts;
-    is_up |= counts.as_ref().is_some_and(|counts| memory_counts(samples, counts, set));
+    let telemetry = &device.telemetry;
     // A driver that counts nothing but memory is up all the same.
     let counted = |usage: &SpaceUsage| {
         usage.capacity_source == Some(FactSource::Driver) && usage.used_bytes.value().is_some()
     };
-    is_up |= device.spaces.iter().any(counted);
-    for (definition, label, read) in &MEASURES {
-        let value = match read {
-            Read::Float(of) => of(&device.telemetry).value().copied().map(Number::Float),
-            Read::Whole(of) => of(&device.telemetry).value().copied().map(Number::Whole),
-        };
-        if let Some(value) = value {
+    let mut is_up = device.spaces.iter().any(counted);
+    for sensor in SENSORS {
+        if let Some(value) = sensor.value(telemetry) {
             is_up = true;
-            let label = label.map(|(name, value)| samples.sets.one(name, value));
-            samples.put(definition, [set, label.unwrap_or_default(), SetId::default()], value);
+            let label = sensor.label.map(|(name, value)| samples.sets.one(name, value));
+            let sets = [set, label.unwrap_or_default(), SetId::default()];
+            samples.put(sensor.metric, sets, number(value));
         }
     }
+    let reasons = telemetry.load.as_ref().and_then(|load| load.throttled_by.value());
+    for reason in reasons.into_iter().flatten() {
+        is_up = true;
+        let reason = samples.sets.one("reason", reason.as_str());
+        samples.put(DEVICE_THROTTLED, [set, reason, SetId::default()], Number::Whole(1));
+    }
+    let categories = telemetry.memory_counts.iter().flat_map(|counts| &counts.category_bytes);
+    for (category, bytes) in categories {
+        is_up = true;
+        let category = samples.sets.one("category", category.as_str());
+        let sets = [set, category, SetId::default()];
+        samples.put(DEVICE_MEMORY_CATEGORY_BYTES, sets, Number::Whole(*bytes));
+    }
     samples.put(DEVICE_UP, alone(set), Number::Whole(u64::from(is_up)));
+}
+
+fn number(value: SensorValue) -> Number {
+    match value {
+        SensorValue::Float(value) => Number::Float(value),
+        SensorValue::Whole(value) => Number::Whole(value),
+    }
 }
 
 /// Each network's counters of one direction, added up where all of them are known.

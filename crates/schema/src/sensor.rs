@@ -1,0 +1,166 @@
+//! Sensors of devices, each declared once (`sensors.toml`): what is shown, kept and asked of them loops over these.
+
+/// The sensors.
+mod definitions;
+
+use std::fmt;
+
+pub use definitions::SENSORS;
+
+use crate::metric::MetricDefinition;
+use crate::reading::Reading;
+use crate::snapshot::Telemetry;
+
+/// A reading that each device has at most one of.
+pub struct Sensor {
+    /// Where a snapshot has it, in JSON and in Rust.
+    pub field: &'static str,
+    /// The part of the telemetry that has it, where not all devices have that part.
+    pub part: Option<&'static str>,
+    /// The metric of which it is a series; its unit is the metric's.
+    pub metric: &'static MetricDefinition,
+    /// What tells it from other series of that metric of the same device: a label's name and value.
+    pub label: Option<(&'static str, &'static str)>,
+    /// Its number in the history's databases; it is not kept without one.
+    pub history: Option<u16>,
+    /// What people read in details.
+    pub title: &'static str,
+    /// What queries call it.
+    pub name: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// How many decimals are shown.
+    pub decimals: usize,
+    access: Access,
+}
+
+/// Where it is in the telemetry of a device.
+enum Access {
+    Float(fn(&Telemetry) -> Option<&Reading<f64>>, fn(&mut Telemetry) -> &mut Reading<f64>),
+    Whole(fn(&Telemetry) -> Option<&Reading<u64>>, fn(&mut Telemetry) -> &mut Reading<u64>),
+}
+
+/// What a sensor says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SensorValue {
+    /// A measure.
+    Float(f64),
+    /// A count, or a measure in whole units.
+    Whole(u64),
+}
+
+// === impl Sensor ===
+
+impl Sensor {
+    /// What it says of a device; nothing where the device has no such part.
+    pub fn read(&self, telemetry: &Telemetry) -> Option<Reading<SensorValue>> {
+        match self.access {
+            Access::Float(of, _) => of(telemetry).map(|it| it.clone().map(SensorValue::Float)),
+            Access::Whole(of, _) => of(telemetry).map(|it| it.clone().map(SensorValue::Whole)),
+        }
+    }
+
+    /// The value that it has of a device, if it has one.
+    pub fn value(&self, telemetry: &Telemetry) -> Option<SensorValue> {
+        match self.access {
+            Access::Float(of, _) => of(telemetry)?.value().copied().map(SensorValue::Float),
+            Access::Whole(of, _) => of(telemetry)?.value().copied().map(SensorValue::Whole),
+        }
+    }
+
+    /// Whether it is a whole number.
+    pub const fn is_whole(&self) -> bool {
+        matches!(self.access, Access::Whole(..))
+    }
+
+    /// Puts a reading into the telemetry of a device. A part that was not there is made, with all else in it not kept.
+    pub fn put(&self, telemetry: &mut Telemetry, reading: Reading<SensorValue>) {
+        match self.access {
+            Access::Float(_, place) => *place(telemetry) = reading.map(SensorValue::as_f64),
+            Access::Whole(_, place) => *place(telemetry) = reading.map(SensorValue::as_u64),
+        }
+    }
+}
+
+impl fmt::Debug for Sensor {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Sensor({})", self.field)
+    }
+}
+
+impl PartialEq for Sensor {
+    fn eq(&self, other: &Self) -> bool {
+        self.field == other.field
+    }
+}
+
+impl Eq for Sensor {}
+
+impl SensorValue {
+    /// As a float. Beyond 2^53 a whole number is rounded.
+    #[must_use]
+    pub const fn as_f64(self) -> f64 {
+        match self {
+            Self::Float(value) => value,
+            Self::Whole(value) => value as f64,
+        }
+    }
+
+    /// As a whole number, the nearest one from 0 on.
+    #[must_use]
+    pub fn as_u64(self) -> u64 {
+        match self {
+            Self::Float(value) => value.round() as u64,
+            Self::Whole(value) => value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::reading::Absence;
+
+    #[test]
+    fn each_sensor_has_a_place_of_its_own() {
+        for sensor in SENSORS {
+            let mut telemetry = Telemetry::absent(Absence::NotKept, "");
+            let value =
+                if sensor.is_whole() { SensorValue::Whole(7) } else { SensorValue::Float(7.5) };
+            sensor.put(&mut telemetry, Reading::new(value, Timestamp(3)));
+            assert_eq!(sensor.value(&telemetry), Some(value), "{sensor:?}");
+            let others = SENSORS.iter().filter(|other| *other != sensor);
+            for other in others {
+                assert_eq!(other.value(&telemetry), None, "{sensor:?}, {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_sensors_have_a_name_a_number_or_a_series_in_common() {
+        let names: BTreeSet<&str> = SENSORS.iter().map(|sensor| sensor.name).collect();
+        let series: BTreeSet<_> =
+            SENSORS.iter().map(|sensor| (sensor.metric.name, sensor.label)).collect();
+        assert_eq!([names.len(), series.len()], [SENSORS.len(); 2]);
+        let mut numbers: Vec<u16> = SENSORS.iter().filter_map(|sensor| sensor.history).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..).take(numbers.len()).collect::<Vec<u16>>());
+    }
+
+    #[test]
+    fn a_sensor_is_a_field_of_the_json() {
+        let mut telemetry = Telemetry::absent(Absence::NotKept, "");
+        for sensor in SENSORS {
+            sensor.put(&mut telemetry, Reading::absent(Absence::TimedOut, ""));
+        }
+        let json = serde_json::to_value(&telemetry).unwrap();
+        for sensor in SENSORS {
+            let parts = [&json, &json["load"], &json["memory_counts"]];
+            let found = parts.iter().filter(|part| part.get(sensor.field).is_some()).count();
+            assert_eq!(found, 1, "{sensor:?}");
+        }
+    }
+}
