@@ -6,7 +6,7 @@ use telltale_schema::metric::MetricDefinition;
 use telltale_schema::metric::definitions as defined;
 use telltale_wire::exposition::{Encoder, Format, Head, Labels, Number};
 
-use crate::intake::formats::{self, ReaderCounts};
+use crate::intake::formats::ReaderCounts;
 use crate::intake::{OwnCounts, View};
 
 /// The whole text.
@@ -178,7 +178,10 @@ mod tests {
             scope: Some(Scope { epoch: Epoch::new(2), world_size: 4, ranks: 3..4 }),
             latencies_ns: BTreeMap::from([(Rank(1), 30_000)]),
             unverified_latencies_ns: BTreeMap::from([(Rank(2), 50_000)]),
-            readers: BTreeMap::from([(formats::Format::Inspector, ReaderCounts::default())]),
+            readers: BTreeMap::from([(
+                crate::intake::formats::Format::Inspector,
+                ReaderCounts::default(),
+            )]),
             usage: vec![usage],
             vitals: Vitals {
                 processors_busy_ratio: Some(0.5),
