@@ -70,7 +70,7 @@ pub enum GenerateError {
 /// When a source cannot be read or does not make sense.
 pub fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     let mut outputs = metrics::outputs(root)?;
-    outputs.push(sensors::output(root)?);
+    outputs.extend(sensors::outputs(root)?);
     outputs.extend(protobuf::outputs(root)?);
     outputs.extend(json_schema::outputs());
     Ok(outputs)

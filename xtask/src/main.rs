@@ -110,7 +110,7 @@ fn run_ci() -> Outcome {
 
 fn run_generate(check: bool) -> Outcome {
     let root = repository::root();
-    let outputs = generate::outputs(&root)?;
+    let mut outputs = generate::outputs(&root)?;
     if check {
         let stale = generate::stale(&root, &outputs);
         for path in &stale {
@@ -118,8 +118,13 @@ fn run_generate(check: bool) -> Outcome {
         }
         return Ok(stale.is_empty());
     }
-    for path in generate::write(&root, &outputs)? {
-        println!("wrote {path}");
+    // Some are made from others.
+    loop {
+        let written = generate::write(&root, &outputs)?;
+        if written.is_empty() {
+            return Ok(true);
+        }
+        written.iter().for_each(|path| println!("wrote {path}"));
+        outputs = generate::outputs(&root)?;
     }
-    Ok(true)
 }

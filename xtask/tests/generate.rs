@@ -134,4 +134,14 @@ fn lay_out(root: &Path) {
         .and_then(|()| std::fs::create_dir_all(root.join("crates/schema")))
         .and_then(|()| std::fs::write(root.join(metrics::SOURCE), definition(&[])));
     made.expect("a scratch directory can be written");
+    std::fs::write(root.join("crates/schema/sensors.toml"), "sensor = []\n").unwrap();
+    for file in ["schema/src/snapshot/device.rs", "wire/src/telemetry/decode/device.rs"] {
+        let path = root.join("crates").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "// Nothing between marks.\n").unwrap();
+    }
+    let proto = root.join("crates/wire/proto/telemetry.proto");
+    std::fs::create_dir_all(proto.parent().unwrap()).unwrap();
+    std::fs::write(proto, "syntax = \"proto3\";\npackage telemetry.v1;\nmessage Sensors {}\n")
+        .unwrap();
 }

@@ -17,6 +17,8 @@ pub struct Sensor {
     pub field: &'static str,
     /// The part of the telemetry that has it, where not all devices have that part.
     pub part: Option<&'static str>,
+    /// Its number in the message of that part.
+    pub proto: u64,
     /// The metric of which it is a series; its unit is the metric's.
     pub metric: &'static MetricDefinition,
     /// What tells it from other series of that metric of the same device: a label's name and value.
@@ -40,6 +42,15 @@ enum Access {
     Whole(fn(&Telemetry) -> Option<&Reading<u64>>, fn(&mut Telemetry) -> &mut Reading<u64>),
 }
 
+/// A sensor's reading in a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SensorReading<'a> {
+    /// Of a measure.
+    Float(&'a Reading<f64>),
+    /// Of a count, or a measure in whole units.
+    Whole(&'a Reading<u64>),
+}
+
 /// What a sensor says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SensorValue {
@@ -52,19 +63,27 @@ pub enum SensorValue {
 // === impl Sensor ===
 
 impl Sensor {
-    /// What it says of a device; nothing where the device has no such part.
-    pub fn read(&self, telemetry: &Telemetry) -> Option<Reading<SensorValue>> {
+    /// Its reading of a device; nothing where the device has no such part.
+    pub fn reading<'a>(&self, telemetry: &'a Telemetry) -> Option<SensorReading<'a>> {
         match self.access {
-            Access::Float(of, _) => of(telemetry).map(|it| it.clone().map(SensorValue::Float)),
-            Access::Whole(of, _) => of(telemetry).map(|it| it.clone().map(SensorValue::Whole)),
+            Access::Float(of, _) => of(telemetry).map(SensorReading::Float),
+            Access::Whole(of, _) => of(telemetry).map(SensorReading::Whole),
         }
+    }
+
+    /// The same as one of any value.
+    pub fn read(&self, telemetry: &Telemetry) -> Option<Reading<SensorValue>> {
+        self.reading(telemetry).map(|reading| match reading {
+            SensorReading::Float(reading) => reading.clone().map(SensorValue::Float),
+            SensorReading::Whole(reading) => reading.clone().map(SensorValue::Whole),
+        })
     }
 
     /// The value that it has of a device, if it has one.
     pub fn value(&self, telemetry: &Telemetry) -> Option<SensorValue> {
-        match self.access {
-            Access::Float(of, _) => of(telemetry)?.value().copied().map(SensorValue::Float),
-            Access::Whole(of, _) => of(telemetry)?.value().copied().map(SensorValue::Whole),
+        match self.reading(telemetry)? {
+            SensorReading::Float(reading) => reading.value().copied().map(SensorValue::Float),
+            SensorReading::Whole(reading) => reading.value().copied().map(SensorValue::Whole),
         }
     }
 

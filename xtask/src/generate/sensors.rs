@@ -1,4 +1,5 @@
-//! Sensor definitions: `sensors.toml` becomes the list that all outputs loop over.
+//! Sensor definitions: `sensors.toml` becomes the list that all outputs loop over, and the lines between marks in files
+//! that have a field for each sensor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,6 +14,20 @@ use super::{GenerateError, Output, formatted};
 const SOURCE: &str = "crates/schema/sensors.toml";
 const RUST: &str = "crates/schema/src/sensor/definitions.rs";
 
+/// Files with a field for each sensor.
+const MARKED: [&str; 3] = [
+    "crates/schema/src/snapshot/device.rs",
+    "crates/wire/src/telemetry/decode/device.rs",
+    "crates/wire/proto/telemetry.proto",
+];
+/// Columns that a line may have.
+const MAX_COLUMNS: usize = 100;
+/// What begins and ends the lines that are made: `From sensors.toml: fields of load.`
+const BEGIN: &str = "// From sensors.toml: ";
+const END: &str = "// End of these.";
+const PARTS: [(&str, Option<Part>); 3] =
+    [("telemetry", None), ("load", Some(Part::Load)), ("memory_counts", Some(Part::MemoryCounts))];
+
 /// The whole of `sensors.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +40,8 @@ struct Definitions {
 #[serde(deny_unknown_fields)]
 struct Sensor {
     field: String,
+    doc: String,
+    proto: u64,
     of: Option<Part>,
     r#type: Type,
     metric: String,
@@ -39,7 +56,7 @@ struct Sensor {
 }
 
 /// A part of the telemetry that not all devices have.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Part {
     Load,
@@ -53,8 +70,8 @@ enum Type {
     Whole,
 }
 
-/// The Rust file.
-pub(super) fn output(root: &Path) -> Result<Output, GenerateError> {
+/// The list, and the files with lines between marks.
+pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     let path = root.join(SOURCE);
     let source = std::fs::read_to_string(&path)
         .map_err(|source| GenerateError::Read { path: path.clone(), source })?;
@@ -74,11 +91,80 @@ pub(super) fn output(root: &Path) -> Result<Output, GenerateError> {
         entry(&mut code, sensor, metric);
     }
     code.push_str("];\n");
-    Ok(Output { path: RUST.to_owned(), text: formatted(root, &code)? })
+    let mut outputs = vec![Output { path: RUST.to_owned(), text: formatted(root, &code)? }];
+    for path in MARKED {
+        let file = root.join(path);
+        let text = std::fs::read_to_string(&file)
+            .map_err(|source| GenerateError::Read { path: file.clone(), source })?;
+        let text =
+            between_marks(&text, &sensors).map_err(|reason| wrong(format!("{path}: {reason}")))?;
+        outputs.push(Output { path: path.to_owned(), text });
+    }
+    Ok(outputs)
+}
+
+/// The text with the lines between each two marks as the sensors make them.
+fn between_marks(text: &str, sensors: &[Sensor]) -> Result<String, String> {
+    let mut made = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        writeln!(made, "{line}").expect("a string takes any text");
+        let Some((_, mark)) = line.split_once(BEGIN) else { continue };
+        let (kind, part) =
+            mark.trim_end_matches('.').split_once(" of ").ok_or("a mark is wrong")?;
+        let part = PARTS.iter().find(|(name, _)| *name == part).ok_or("a mark names no part")?.1;
+        let indent = &line[..line.len() - line.trim_start().len()];
+        for sensor in sensors.iter().filter(|sensor| sensor.of == part) {
+            let lines = lines_of(sensor, kind, MAX_COLUMNS - indent.len());
+            for line in lines.ok_or("a mark names nothing that is made")? {
+                writeln!(made, "{indent}{line}").expect("a string takes any text");
+            }
+        }
+        let end = lines.find(|line| line.trim() == END).ok_or("a mark has no end")?;
+        writeln!(made, "{end}").expect("a string takes any text");
+    }
+    Ok(made)
+}
+
+/// A comment of lines that are no longer than this.
+fn comment(mark: &str, text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![mark.to_owned()];
+    for word in text.split(' ') {
+        let is_full = lines.last().is_some_and(|line| line.len() + 1 + word.len() > columns);
+        if is_full {
+            lines.push(mark.to_owned());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(' ');
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// What stands for a sensor where a file has a field for each.
+fn lines_of(sensor: &Sensor, kind: &str, columns: usize) -> Option<Vec<String>> {
+    let Sensor { field, doc, proto, r#type, .. } = sensor;
+    let (rust, message) = match r#type {
+        Type::Float => ("f64", "NumberReading"),
+        Type::Whole => ("u64", "WholeReading"),
+    };
+    Some(match kind {
+        "fields" => {
+            [comment("///", doc, columns), vec![format!("pub {field}: Reading<{rust}>,")]].concat()
+        }
+        "absences" => vec![format!("{field}: Reading::absent(reason, detail),")],
+        "decoding" => vec![format!("{field}: reading(from.{field}),")],
+        "messages" => {
+            [comment("//", doc, columns), vec![format!("{message} {field} = {proto};")]].concat()
+        }
+        _ => return None,
+    })
 }
 
 fn entry(code: &mut String, sensor: &Sensor, metric: &MetricDefinition) {
-    let Sensor { field, of, r#type, label, history, title, help, name, decimals, .. } = sensor;
+    let Sensor { field, proto, of, r#type, label, history, title, help, name, decimals, .. } =
+        sensor;
     let constant = metric.name.trim_start_matches("telltale_").to_uppercase();
     let label = label.first_key_value();
     let suffix = metric.unit.suffix().unwrap_or("total");
@@ -105,7 +191,7 @@ fn entry(code: &mut String, sensor: &Sensor, metric: &MetricDefinition) {
     };
     writeln!(
         code,
-        "Sensor {{ field: {field:?}, part: {part:?}, metric: metric::{constant}, label: {label:?}, history: {history:?}, \
+        "Sensor {{ field: {field:?}, part: {part:?}, proto: {proto}, metric: metric::{constant}, label: {label:?}, history: {history:?}, \
          title: {title:?}, name: {name:?}, help: {help:?}, decimals: {decimals}, \
          access: Access::{access}(|telemetry| {get}, |telemetry| {place}) }},"
     )

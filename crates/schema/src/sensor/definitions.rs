@@ -10,6 +10,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "temperature_celsius",
         part: None,
+        proto: 1,
         metric: metric::DEVICE_TEMPERATURE_CELSIUS,
         label: Some(("sensor", "asic")),
         history: Some(0),
@@ -25,6 +26,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "temperature_limit_celsius",
         part: None,
+        proto: 2,
         metric: metric::DEVICE_TEMPERATURE_LIMIT_CELSIUS,
         label: Some(("sensor", "asic")),
         history: Some(1),
@@ -40,6 +42,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "power_watts",
         part: None,
+        proto: 3,
         metric: metric::DEVICE_POWER_WATTS,
         label: None,
         history: Some(2),
@@ -55,6 +58,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "power_limit_watts",
         part: None,
+        proto: 4,
         metric: metric::DEVICE_POWER_LIMIT_WATTS,
         label: None,
         history: Some(3),
@@ -70,6 +74,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "current_amperes",
         part: None,
+        proto: 5,
         metric: metric::DEVICE_CURRENT_AMPERES,
         label: None,
         history: Some(4),
@@ -85,6 +90,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "current_limit_amperes",
         part: None,
+        proto: 6,
         metric: metric::DEVICE_CURRENT_LIMIT_AMPERES,
         label: None,
         history: Some(5),
@@ -100,6 +106,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "voltage_volts",
         part: None,
+        proto: 7,
         metric: metric::DEVICE_VOLTAGE_VOLTS,
         label: None,
         history: Some(6),
@@ -115,6 +122,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "voltage_limit_volts",
         part: None,
+        proto: 8,
         metric: metric::DEVICE_VOLTAGE_LIMIT_VOLTS,
         label: None,
         history: Some(7),
@@ -130,6 +138,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "aiclk_hertz",
         part: None,
+        proto: 9,
         metric: metric::DEVICE_CLOCK_HERTZ,
         label: Some(("clock", "ai")),
         history: Some(8),
@@ -145,6 +154,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "axiclk_hertz",
         part: None,
+        proto: 10,
         metric: metric::DEVICE_CLOCK_HERTZ,
         label: Some(("clock", "axi")),
         history: Some(9),
@@ -160,6 +170,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "arcclk_hertz",
         part: None,
+        proto: 11,
         metric: metric::DEVICE_CLOCK_HERTZ,
         label: Some(("clock", "arc")),
         history: Some(10),
@@ -173,28 +184,9 @@ pub static SENSORS: &[Sensor] = &[
         ),
     },
     Sensor {
-        field: "memory_clock_hertz",
-        part: Some("load"),
-        metric: metric::DEVICE_CLOCK_HERTZ,
-        label: Some(("clock", "memory")),
-        history: Some(15),
-        title: "memory clock",
-        name: "memory_clock",
-        help: "clock of its memory",
-        decimals: 0,
-        access: Access::Whole(
-            |telemetry| telemetry.load.as_ref().map(|part| &part.memory_clock_hertz),
-            |telemetry| {
-                &mut telemetry
-                    .load
-                    .get_or_insert_with(|| Box::new(Load::absent(Absence::NotKept, "")))
-                    .memory_clock_hertz
-            },
-        ),
-    },
-    Sensor {
         field: "fan_revolutions_per_minute",
         part: None,
+        proto: 12,
         metric: metric::DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE,
         label: None,
         history: Some(11),
@@ -210,6 +202,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "heartbeat_total",
         part: None,
+        proto: 13,
         metric: metric::DEVICE_HEARTBEATS_TOTAL,
         label: None,
         history: None,
@@ -225,6 +218,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "thermal_trips_total",
         part: None,
+        proto: 14,
         metric: metric::DEVICE_THERMAL_TRIPS_TOTAL,
         label: None,
         history: Some(12),
@@ -240,6 +234,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "busy_ratio",
         part: Some("load"),
+        proto: 1,
         metric: metric::DEVICE_BUSY_RATIO,
         label: None,
         history: Some(13),
@@ -260,6 +255,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "memory_busy_ratio",
         part: Some("load"),
+        proto: 2,
         metric: metric::DEVICE_MEMORY_BUSY_RATIO,
         label: None,
         history: Some(14),
@@ -278,8 +274,30 @@ pub static SENSORS: &[Sensor] = &[
         ),
     },
     Sensor {
+        field: "memory_clock_hertz",
+        part: Some("load"),
+        proto: 3,
+        metric: metric::DEVICE_CLOCK_HERTZ,
+        label: Some(("clock", "memory")),
+        history: Some(15),
+        title: "memory clock",
+        name: "memory_clock",
+        help: "clock of its memory",
+        decimals: 0,
+        access: Access::Whole(
+            |telemetry| telemetry.load.as_ref().map(|part| &part.memory_clock_hertz),
+            |telemetry| {
+                &mut telemetry
+                    .load
+                    .get_or_insert_with(|| Box::new(Load::absent(Absence::NotKept, "")))
+                    .memory_clock_hertz
+            },
+        ),
+    },
+    Sensor {
         field: "corrected_errors_total",
         part: Some("memory_counts"),
+        proto: 2,
         metric: metric::DEVICE_MEMORY_ERRORS_TOTAL,
         label: Some(("severity", "corrected")),
         history: Some(16),
@@ -300,6 +318,7 @@ pub static SENSORS: &[Sensor] = &[
     Sensor {
         field: "uncorrected_errors_total",
         part: Some("memory_counts"),
+        proto: 3,
         metric: metric::DEVICE_MEMORY_ERRORS_TOTAL,
         label: Some(("severity", "uncorrected")),
         history: Some(17),

@@ -162,6 +162,7 @@ pub struct KindMemory {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Telemetry {
+    // From sensors.toml: fields of telemetry.
     /// ASIC temperature.
     pub temperature_celsius: Reading<f64>,
     /// The temperature at which the device throttles.
@@ -191,6 +192,7 @@ pub struct Telemetry {
     pub heartbeat_total: Reading<u64>,
     /// Thermal trips since power on (Blackhole only).
     pub thermal_trips_total: Reading<u64>,
+    // End of these.
     /// Firmware versions by the driver's attribute name, as text.
     pub firmware: BTreeMap<String, String>,
     /// PCIe traffic counters.
@@ -212,16 +214,19 @@ pub struct MemoryCounts {
     /// the driver does not tell them apart.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub category_bytes: BTreeMap<String, u64>,
+    // From sensors.toml: fields of memory_counts.
     /// Errors that the memory corrected by itself, since the driver was loaded or the device reset.
     pub corrected_errors_total: Reading<u64>,
     /// Errors that it could not correct, since then.
     pub uncorrected_errors_total: Reading<u64>,
+    // End of these.
 }
 
 /// How busy a device is, as its driver tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct Load {
+    // From sensors.toml: fields of load.
     /// The share of the last time in which it was computing at all, 0 to 1. Of the machine itself:
     /// the share of its processors' time that was not idle.
     pub busy_ratio: Reading<f64>,
@@ -229,6 +234,7 @@ pub struct Load {
     pub memory_busy_ratio: Reading<f64>,
     /// Clock of its memory.
     pub memory_clock_hertz: Reading<u64>,
+    // End of these.
     /// What holds its clocks down just now, in the driver's words; empty when nothing does.
     pub throttled_by: Reading<Vec<String>>,
 }
@@ -264,24 +270,23 @@ pub struct PcieTraffic {
 impl Telemetry {
     /// A chip whose telemetry is absent altogether, for one reason.
     pub fn absent(reason: crate::reading::Absence, detail: &str) -> Self {
-        fn no<T>(reason: crate::reading::Absence, detail: &str) -> Reading<T> {
-            Reading::absent(reason, detail)
-        }
         Self {
-            temperature_celsius: no(reason, detail),
-            temperature_limit_celsius: no(reason, detail),
-            power_watts: no(reason, detail),
-            power_limit_watts: no(reason, detail),
-            current_amperes: no(reason, detail),
-            current_limit_amperes: no(reason, detail),
-            voltage_volts: no(reason, detail),
-            voltage_limit_volts: no(reason, detail),
-            aiclk_hertz: no(reason, detail),
-            axiclk_hertz: no(reason, detail),
-            arcclk_hertz: no(reason, detail),
-            fan_revolutions_per_minute: no(reason, detail),
-            heartbeat_total: no(reason, detail),
-            thermal_trips_total: no(reason, detail),
+            // From sensors.toml: absences of telemetry.
+            temperature_celsius: Reading::absent(reason, detail),
+            temperature_limit_celsius: Reading::absent(reason, detail),
+            power_watts: Reading::absent(reason, detail),
+            power_limit_watts: Reading::absent(reason, detail),
+            current_amperes: Reading::absent(reason, detail),
+            current_limit_amperes: Reading::absent(reason, detail),
+            voltage_volts: Reading::absent(reason, detail),
+            voltage_limit_volts: Reading::absent(reason, detail),
+            aiclk_hertz: Reading::absent(reason, detail),
+            axiclk_hertz: Reading::absent(reason, detail),
+            arcclk_hertz: Reading::absent(reason, detail),
+            fan_revolutions_per_minute: Reading::absent(reason, detail),
+            heartbeat_total: Reading::absent(reason, detail),
+            thermal_trips_total: Reading::absent(reason, detail),
+            // End of these.
             firmware: BTreeMap::new(),
             pcie: Vec::new(),
             load: None,
@@ -295,8 +300,10 @@ impl MemoryCounts {
     pub fn absent(reason: crate::reading::Absence, detail: &str) -> Self {
         Self {
             category_bytes: BTreeMap::new(),
+            // From sensors.toml: absences of memory_counts.
             corrected_errors_total: Reading::absent(reason, detail),
             uncorrected_errors_total: Reading::absent(reason, detail),
+            // End of these.
         }
     }
 }
@@ -305,9 +312,11 @@ impl Load {
     /// Nothing is known of it, for one reason.
     pub fn absent(reason: crate::reading::Absence, detail: &str) -> Self {
         Self {
+            // From sensors.toml: absences of load.
             busy_ratio: Reading::absent(reason, detail),
             memory_busy_ratio: Reading::absent(reason, detail),
             memory_clock_hertz: Reading::absent(reason, detail),
+            // End of these.
             throttled_by: Reading::absent(reason, detail),
         }
     }

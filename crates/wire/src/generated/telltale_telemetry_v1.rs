@@ -793,13 +793,15 @@ pub struct ChipFacts {
 /// What a chip's sensors say.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Sensors {
+    /// From sensors.toml: messages of telemetry.
     /// ASIC temperature.
     #[prost(message, optional, tag = "1")]
     pub temperature_celsius: ::core::option::Option<NumberReading>,
-    /// The temperature at which the chip throttles.
+    /// The temperature at which the device throttles.
     #[prost(message, optional, tag = "2")]
     pub temperature_limit_celsius: ::core::option::Option<NumberReading>,
-    /// Power of the ASIC core.
+    /// Power of the ASIC core (not of the board); of another vendor's device, what its driver
+    /// measures, which may be the board.
     #[prost(message, optional, tag = "3")]
     pub power_watts: ::core::option::Option<NumberReading>,
     /// The limit of that power.
@@ -817,7 +819,7 @@ pub struct Sensors {
     /// The limit of that voltage.
     #[prost(message, optional, tag = "8")]
     pub voltage_limit_volts: ::core::option::Option<NumberReading>,
-    /// Clock of the AI cores.
+    /// Clock of the AI cores, or of whatever computes in another vendor's device.
     #[prost(message, optional, tag = "9")]
     pub aiclk_hertz: ::core::option::Option<WholeReading>,
     /// Clock of the AXI bus.
@@ -826,15 +828,16 @@ pub struct Sensors {
     /// Clock of the management cores.
     #[prost(message, optional, tag = "11")]
     pub arcclk_hertz: ::core::option::Option<WholeReading>,
-    /// Speed of the fan.
+    /// Speed of the fan (Blackhole only).
     #[prost(message, optional, tag = "12")]
     pub fan_revolutions_per_minute: ::core::option::Option<WholeReading>,
     /// The firmware's heartbeat counter.
     #[prost(message, optional, tag = "13")]
     pub heartbeat_total: ::core::option::Option<WholeReading>,
-    /// Thermal trips since power on.
+    /// Thermal trips since power on (Blackhole only).
     #[prost(message, optional, tag = "14")]
     pub thermal_trips_total: ::core::option::Option<WholeReading>,
+    /// End of these.
     /// Firmware versions by the driver's attribute name, sorted by it.
     #[prost(message, repeated, tag = "15")]
     pub firmware: ::prost::alloc::vec::Vec<FirmwareVersion>,
@@ -855,10 +858,13 @@ pub struct MemoryCounts {
     /// driver does not tell them apart.
     #[prost(message, repeated, tag = "1")]
     pub categories: ::prost::alloc::vec::Vec<CategoryBytes>,
+    /// From sensors.toml: messages of memory_counts.
     /// Errors that the memory corrected by itself, since the driver was loaded or the device reset.
     #[prost(message, optional, tag = "2")]
     pub corrected_errors_total: ::core::option::Option<WholeReading>,
     /// Errors that it could not correct, since then.
+    ///
+    /// End of these.
     #[prost(message, optional, tag = "3")]
     pub uncorrected_errors_total: ::core::option::Option<WholeReading>,
 }
@@ -875,7 +881,9 @@ pub struct CategoryBytes {
 /// How busy a device is, as its driver tells it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Load {
-    /// The share of the last time in which it was computing at all, 0 to 1.
+    /// From sensors.toml: messages of load.
+    /// The share of the last time in which it was computing at all, 0 to 1. Of the machine itself: the
+    /// share of its processors' time that was not idle.
     #[prost(message, optional, tag = "1")]
     pub busy_ratio: ::core::option::Option<NumberReading>,
     /// The share of the last time in which its memory was being read or written, 0 to 1.
@@ -884,6 +892,7 @@ pub struct Load {
     /// Clock of its memory.
     #[prost(message, optional, tag = "3")]
     pub memory_clock_hertz: ::core::option::Option<WholeReading>,
+    /// End of these.
     /// What holds its clocks down just now.
     #[prost(message, optional, tag = "4")]
     pub throttled_by: ::core::option::Option<NamesReading>,

@@ -99,6 +99,7 @@ fn facts(from: message::ChipFacts) -> Result<ChipFacts, AnswerError> {
 fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
     let firmware = from.firmware.into_iter().map(|one| (one.name, one.version));
     Ok(Telemetry {
+        // From sensors.toml: decoding of telemetry.
         temperature_celsius: reading(from.temperature_celsius),
         temperature_limit_celsius: reading(from.temperature_limit_celsius),
         power_watts: reading(from.power_watts),
@@ -113,6 +114,7 @@ fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
         fan_revolutions_per_minute: reading(from.fan_revolutions_per_minute),
         heartbeat_total: reading(from.heartbeat_total),
         thermal_trips_total: reading(from.thermal_trips_total),
+        // End of these.
         firmware: firmware.collect(),
         pcie: from.pcie.into_iter().map(traffic).collect::<Result<_, _>>()?,
         load: from.load.map(load).transpose()?,
@@ -122,9 +124,11 @@ fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
 
 fn load(from: message::Load) -> Result<Box<Load>, AnswerError> {
     Ok(Box::new(Load {
+        // From sensors.toml: decoding of load.
         busy_ratio: reading(from.busy_ratio),
         memory_busy_ratio: reading(from.memory_busy_ratio),
         memory_clock_hertz: reading(from.memory_clock_hertz),
+        // End of these.
         throttled_by: checked(from.throttled_by, |list| Ok(list.names))?,
     }))
 }
@@ -133,8 +137,10 @@ fn memory_counts(from: message::MemoryCounts) -> Box<MemoryCounts> {
     let categories = from.categories.into_iter().map(|one| (one.name, one.bytes));
     Box::new(MemoryCounts {
         category_bytes: categories.collect(),
+        // From sensors.toml: decoding of memory_counts.
         corrected_errors_total: reading(from.corrected_errors_total),
         uncorrected_errors_total: reading(from.uncorrected_errors_total),
+        // End of these.
     })
 }
 

@@ -2,8 +2,9 @@
 
 use telltale_schema::chip::{ChipFacts, ChipIdentity};
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
+use telltale_schema::sensor::{SENSORS, SensorReading};
 use telltale_schema::snapshot::{
-    Device, Holder, KindMemory, Load, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
+    Device, Holder, KindMemory, MemoryCounts, PcieTraffic, SpaceUsage, Telemetry,
 };
 
 use super::writer::{Value, Writer};
@@ -95,20 +96,7 @@ impl Value for ChipFacts {
 }
 
 fn sensors(to: &mut Writer, telemetry: &Telemetry) {
-    to.reading(1, &telemetry.temperature_celsius);
-    to.reading(2, &telemetry.temperature_limit_celsius);
-    to.reading(3, &telemetry.power_watts);
-    to.reading(4, &telemetry.power_limit_watts);
-    to.reading(5, &telemetry.current_amperes);
-    to.reading(6, &telemetry.current_limit_amperes);
-    to.reading(7, &telemetry.voltage_volts);
-    to.reading(8, &telemetry.voltage_limit_volts);
-    to.reading(9, &telemetry.aiclk_hertz);
-    to.reading(10, &telemetry.axiclk_hertz);
-    to.reading(11, &telemetry.arcclk_hertz);
-    to.reading(12, &telemetry.fan_revolutions_per_minute);
-    to.reading(13, &telemetry.heartbeat_total);
-    to.reading(14, &telemetry.thermal_trips_total);
+    declared(to, telemetry, None);
     for (name, version) in &telemetry.firmware {
         to.message(15, |to| {
             to.text(1, name);
@@ -119,29 +107,37 @@ fn sensors(to: &mut Writer, telemetry: &Telemetry) {
         to.message(16, |to| traffic(to, counter));
     }
     if let Some(load) = &telemetry.load {
-        to.message(17, |to| busy(to, load));
+        to.message(17, |to| {
+            declared(to, telemetry, Some("load"));
+            to.reading(4, &load.throttled_by);
+        });
     }
     if let Some(counts) = &telemetry.memory_counts {
-        to.message(18, |to| memory_counts(to, counts));
+        to.message(18, |to| {
+            categories(to, counts);
+            declared(to, telemetry, Some("memory_counts"));
+        });
     }
 }
 
-fn busy(to: &mut Writer, load: &Load) {
-    to.reading(1, &load.busy_ratio);
-    to.reading(2, &load.memory_busy_ratio);
-    to.reading(3, &load.memory_clock_hertz);
-    to.reading(4, &load.throttled_by);
+/// The declared sensors of one part of the telemetry.
+fn declared(to: &mut Writer, telemetry: &Telemetry, part: Option<&str>) {
+    for sensor in SENSORS.iter().filter(|sensor| sensor.part == part) {
+        match sensor.reading(telemetry) {
+            Some(SensorReading::Float(reading)) => to.reading(sensor.proto, reading),
+            Some(SensorReading::Whole(reading)) => to.reading(sensor.proto, reading),
+            None => {}
+        }
+    }
 }
 
-fn memory_counts(to: &mut Writer, counts: &MemoryCounts) {
+fn categories(to: &mut Writer, counts: &MemoryCounts) {
     for (name, bytes) in &counts.category_bytes {
         to.message(1, |to| {
             to.text(1, name);
             to.whole(2, *bytes);
         });
     }
-    to.reading(2, &counts.corrected_errors_total);
-    to.reading(3, &counts.uncorrected_errors_total);
 }
 
 fn traffic(to: &mut Writer, traffic: &PcieTraffic) {
