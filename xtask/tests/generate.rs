@@ -130,18 +130,17 @@ fn proto_files_become_one_rust_file_a_package() {
 }
 
 fn lay_out(root: &Path) {
-    let made = std::fs::create_dir_all(root.join("crates/wire/proto"))
-        .and_then(|()| std::fs::create_dir_all(root.join("crates/schema")))
-        .and_then(|()| std::fs::write(root.join(metrics::SOURCE), definition(&[])));
-    made.expect("a scratch directory can be written");
-    std::fs::write(root.join("crates/schema/sensors.toml"), "sensor = []\n").unwrap();
-    for file in ["schema/src/snapshot/device.rs", "wire/src/telemetry/decode/device.rs"] {
-        let path = root.join("crates").join(file);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "// Nothing between marks.\n").unwrap();
-    }
-    let proto = root.join("crates/wire/proto/telemetry.proto");
-    std::fs::create_dir_all(proto.parent().unwrap()).unwrap();
-    std::fs::write(proto, "syntax = \"proto3\";\npackage telemetry.v1;\nmessage Sensors {}\n")
-        .unwrap();
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        let parent = path.parent().expect("all are in directories");
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .expect("a scratch directory can be written");
+    };
+    write(metrics::SOURCE, &definition(&[]));
+    write("crates/schema/sensors.toml", "sensor = []\n");
+    write("crates/schema/src/snapshot/device.rs", "// Nothing between marks.\n");
+    write("crates/wire/src/telemetry/decode/device.rs", "// Nothing between marks.\n");
+    let proto = "syntax = \"proto3\";\npackage telemetry.v1;\nmessage Sensors {}\n";
+    write("crates/wire/proto/telemetry.proto", proto);
 }
