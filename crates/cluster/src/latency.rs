@@ -125,7 +125,7 @@ pub struct WaitKey {
 }
 
 /// Figures of the latencies of one key since the last report: the latest
-/// [`windows::MAX_WINDOW_SAMPLES`] at most.
+/// [`crate::tracking::windows::MAX_WINDOW_SAMPLES`] at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// How many latencies the figures are of.
