@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs a built telltale with its units, directories, manual pages and completions.
+# Installs a built telltale, and the service, the agent and the coordinator beside it, with their units, directories, manual pages and completions.
 #
 #   deploy/install.sh [--destdir DIR] BINARY     for packagers: below DIR instead of /
 #   deploy/install.sh [--destdir DIR] --remove   takes away what it installed, and nothing else
@@ -40,7 +40,8 @@ fish_completions=$prefix/share/fish/vendor_completions.d
 
 if [ "$remove" = yes ]; then
     [ -z "$binary" ] || usage
-    rm -f "$prefix/bin/telltale" "$units/telltale.service" "$units/telltale.socket" \
+    rm -f "$prefix/bin/telltale" "$prefix/bin/telltale-serve" "$prefix/bin/telltale-agent" \
+        "$prefix/bin/telltale-coordinator" "$units/telltale.service" "$units/telltale.socket" \
         "$units/telltale-coordinator@.service" "$units/telltale-agent@.service" \
         "$prefix/lib/sysusers.d/telltale.conf" "$prefix/lib/tmpfiles.d/telltale.conf" \
         "$prefix/lib/telltale/libtelltale_preload.so" "$pages/telltale.1" "$pages"/telltale-*.1 \
@@ -50,16 +51,21 @@ if [ "$remove" = yes ]; then
 fi
 
 [ -n "$binary" ] || usage
-[ -x "$binary" ] || {
-    echo "install.sh: $binary is no program; build it with: cargo build --release" >&2
-    exit 2
-}
+built=$(dirname "$binary")
+for program in "$binary" "$built/telltale-serve" "$built/telltale-agent" "$built/telltale-coordinator"; do
+    [ -x "$program" ] || {
+        echo "install.sh: $program is no program; build it with: cargo build --release" >&2
+        exit 2
+    }
+done
 
 install -d "$prefix/bin" "$units" "$prefix/lib/sysusers.d" "$prefix/lib/tmpfiles.d" "$pages" \
     "$bash_completions" "$zsh_completions" "$fish_completions"
 install -m 0755 "$binary" "$prefix/bin/telltale"
+install -m 0755 "$built/telltale-serve" "$built/telltale-agent" "$built/telltale-coordinator" \
+    "$prefix/bin"
 # What `telltale run` preloads, where it was built with the program.
-library=$(dirname "$binary")/libtelltale_preload.so
+library=$built/libtelltale_preload.so
 [ ! -f "$library" ] || {
     install -d "$prefix/lib/telltale"
     install -m 0755 "$library" "$prefix/lib/telltale/libtelltale_preload.so"

@@ -19,7 +19,6 @@ pub mod experiments;
 pub mod hosts;
 pub mod launch;
 pub mod machine;
-pub mod order;
 pub mod pinning;
 pub mod preload;
 pub mod program;

@@ -70,11 +70,11 @@ fn making(busy: &BusyMachine, effort: Effort) -> io::Result<([Figures; 2], usize
 ///
 /// # Errors
 /// When the machine or a server cannot be started.
-pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table> {
+pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
     let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
     let busy = BusyMachine::start(worker, Size::Galaxy, workloads)?;
     let ([encoding, sampling], count) = making(&busy, effort)?;
-    let mut ours = ours(telltale, &busy, &[])?;
+    let mut ours = ours(serve, &busy, &[])?;
     let mut rivals = [all_smi().transpose()?, node_exporter().transpose()?];
     let mut remarks =
         vec![format!("ours: {} samples, {} bytes a scrape", ours.samples(), ours.bytes())];

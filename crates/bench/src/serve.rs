@@ -56,18 +56,18 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 ///
 /// # Errors
 /// When the machine or the service cannot be started, or does not answer.
-pub fn table(worker: &Path, telltale: &Path, effort: Effort) -> io::Result<Table> {
+pub fn table(worker: &Path, serve: &Path, effort: Effort) -> io::Result<Table> {
     let workloads = if effort == Effort::Once { FEW_WORKLOADS } else { WORKLOADS };
     let busy = BusyMachine::start(worker, Size::Eight, workloads)?;
     let mut table = Table {
         heading: format!(
-            "`telltale serve` on {} chips x {workloads} processes that have all of them open",
+            "`telltale-serve` on {} chips x {workloads} processes that have all of them open",
             busy.size().chips()
         ),
         ..Table::default()
     };
     // Memory first: a service that was asked for much is not the one that only runs.
-    let mut service = ours(telltale, &busy, &[])?;
+    let mut service = ours(serve, &busy, &[])?;
     costs(&mut service, effort, &mut table)?;
     disturbs(worker, &busy, service.pid(), effort, &mut table)?;
     answers(&busy, effort, &mut table)?;

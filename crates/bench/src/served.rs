@@ -138,12 +138,12 @@ fn on_the_path(name: &str) -> Option<PathBuf> {
 }
 
 /// The service on this machine, with these arguments beside the needed ones.
-pub(crate) fn ours(telltale: &Path, busy: &BusyMachine, arguments: &[&str]) -> io::Result<Served> {
+pub(crate) fn ours(serve: &Path, busy: &BusyMachine, arguments: &[&str]) -> io::Result<Served> {
     let (address, token) = (free_address()?, busy.root().join("token"));
     std::fs::write(&token, TOKEN)?;
     std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    let mut command = Command::new(telltale);
-    command.arg("serve").arg("--root").arg(busy.root()).args(["--http", &address.to_string()]);
+    let mut command = Command::new(serve);
+    command.arg("--root").arg(busy.root()).args(["--http", &address.to_string()]);
     command.arg("--token-file").arg(token).arg("--state-dir").arg(busy.root().join("state"));
     command.args(arguments);
     // The workloads have one name and one user; with their pids they are as many rows.

@@ -31,7 +31,6 @@ pub mod stored;
 pub mod supervisor;
 pub mod time;
 pub mod tracking;
-pub mod trust;
 pub mod verdict;
 pub mod view;
 pub mod vitals;

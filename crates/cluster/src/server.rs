@@ -17,7 +17,7 @@ mod gauges;
 mod grpc;
 mod http;
 mod incidents;
-mod incoming;
+mod keeper;
 mod metrics;
 mod moderation;
 mod page;
@@ -28,8 +28,8 @@ mod standing;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
+use telltale_server::door::{Door, Protocol, Socket};
 use telltale_server::hosts::Hosts;
 use telltale_server::listen::{Address, BindError, Listener, SocketFile};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -40,7 +40,6 @@ use crate::detection::Settings;
 use crate::policy::{Job, Policy, PolicyError};
 use crate::store::{self, Place};
 
-pub use crate::trust::TrustError;
 pub use access::{AccessError, AccessFiles};
 pub use desk::{AskError, Desk};
 pub use moderation::Moderation;
@@ -51,15 +50,13 @@ use counters::Counters;
 use engine::Engine;
 use grpc::{Gate, Serving};
 use http::Web;
-use incoming::{Entrance, Speech, accept};
+use keeper::CoordinatorKeeper;
 use standing::Standing;
 
 /// Events that may wait for the coordinator's task.
 const MAX_EVENTS: usize = 4096;
 /// Connections of agents and operators at a time, unless a plan says otherwise.
 pub const DEFAULT_CONNECTIONS: usize = 16_384;
-/// How long connections may take to end after the call to stop.
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Everything a coordinator needs to know before it begins.
 #[derive(Debug, Clone)]
@@ -107,9 +104,6 @@ pub enum ServeError {
     /// No thread for detection.
     #[error("the thread of detection cannot be started; allow this user more threads")]
     Thread(#[source] io::Error),
-    /// Serving gRPC failed.
-    #[error("serving gRPC failed")]
-    Grpc(#[source] tonic::transport::Error),
     /// Another job is stored.
     #[error("the {store} holds another job than this; nothing was changed, and what runs goes on")]
     OtherJob {
@@ -129,7 +123,7 @@ pub enum ServeError {
 pub struct Server {
     plan: Plan,
     access: Arc<Access>,
-    listeners: Vec<(Speech, Listener)>,
+    listeners: Vec<(Protocol, Listener)>,
     files: Vec<SocketFile>,
 }
 
@@ -160,11 +154,11 @@ impl Server {
         let access = Access::read(&plan.access, plan.grpc.iter().chain(&plan.http))?;
         let mut listeners = Vec::new();
         let mut files = Vec::new();
-        let grpc = plan.grpc.iter().map(|address| (Speech::Grpc, address));
-        let http = plan.http.iter().map(|address| (Speech::Http, address));
-        for (speech, address) in grpc.chain(http) {
+        let grpc = plan.grpc.iter().map(|address| (Protocol::Http2, address));
+        let http = plan.http.iter().map(|address| (Protocol::Http1, address));
+        for (protocol, address) in grpc.chain(http) {
             let (listener, file) = Listener::bind(address, None)?;
-            listeners.push((speech, listener));
+            listeners.push((protocol, listener));
             files.extend(file);
         }
         Ok(Self { plan, access, listeners, files })
@@ -173,17 +167,17 @@ impl Server {
     /// Where agents and operators reach it by gRPC.
     #[must_use]
     pub fn grpc_addresses(&self) -> Vec<Address> {
-        self.addresses(Speech::Grpc)
+        self.addresses(Protocol::Http2)
     }
 
     /// Where it answers by HTTP.
     #[must_use]
     pub fn http_addresses(&self) -> Vec<Address> {
-        self.addresses(Speech::Http)
+        self.addresses(Protocol::Http1)
     }
 
-    fn addresses(&self, speech: Speech) -> Vec<Address> {
-        let listeners = self.listeners.iter().filter(|(one, _)| *one == speech);
+    fn addresses(&self, protocol: Protocol) -> Vec<Address> {
+        let listeners = self.listeners.iter().filter(|(one, _)| *one == protocol);
         listeners.filter_map(|(_, listener)| listener.address()).collect()
     }
 
@@ -216,48 +210,24 @@ impl Server {
             stands: standing.clone(),
         };
         let room = Arc::new(Semaphore::new(plan.connections));
-        let mut servers = JoinSet::new();
-        for (speech, listener) in listeners {
-            let (access, counters) = (Arc::clone(&access), Arc::clone(&counters));
-            let entrance = Entrance { speech, access, counters, room: Arc::clone(&room) };
-            let connections = accept(listener, entrance).map_err(ServeError::Listen)?;
-            let stopped = stopped.clone();
-            match speech {
-                Speech::Grpc => {
-                    let routes = grpc::routes(serving.clone(), standing.clone());
-                    servers.spawn(grpc::serve(connections, routes, stopped));
-                }
-                Speech::Http => {
-                    let web = web.clone();
-                    servers.spawn(async move {
-                        http::serve(connections, web, stopped).await;
-                        Ok(())
-                    });
-                }
-            }
+        let keeper = CoordinatorKeeper { access: Arc::clone(&access), counters, room };
+        let (keeper, tls) = (Arc::new(keeper), Arc::clone(&access.tls));
+        let routes = grpc::routes(serving, standing);
+        let web = http::router(web);
+        let mut doors = JoinSet::new();
+        for (protocol, listener) in listeners {
+            let (limits, router) = match protocol {
+                Protocol::Http1 => (http::LIMITS, web.clone()),
+                _ => (grpc::LIMITS, routes.clone()),
+            };
+            let door = Door { limits, tls: Arc::clone(&tls), keeper: keeper.clone(), router };
+            let socket = Socket::new(listener).map_err(ServeError::Listen)?;
+            doors.spawn(door.serve(socket, stopped.clone()));
         }
-        tokio::spawn(async move {
-            if let Some(tls) = &access.tls {
-                tls.renew(stopped).await;
-            }
-        });
-        let failed = async {
-            while let Some(ended) = servers.join_next().await {
-                // Only a panic keeps a task from its result, and that has been told.
-                if let Ok(Err(error)) = ended {
-                    return ServeError::Grpc(error);
-                }
-            }
-            ServeError::Ended("serving gRPC")
-        };
-        let outcome = tokio::select! {
-            outcome = engine.run(events, stop) => outcome,
-            error = failed => Err(error),
-        };
+        tokio::spawn(async move { tls.renew(stopped).await });
+        let outcome = engine.run(events, stop).await;
         stopping.send_replace(true);
-        let ended = async { while servers.join_next().await.is_some() {} };
-        // Calls that still go on are cut off.
-        let _ = tokio::time::timeout(STOP_PATIENCE, ended).await;
+        while doors.join_next().await.is_some() {}
         drop(files);
         outcome
     }

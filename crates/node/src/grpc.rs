@@ -12,29 +12,29 @@ mod filter;
 mod gate;
 mod health;
 mod history;
-mod incoming;
+mod keeper;
 mod options;
-mod ports;
 mod probe;
 mod reach;
 mod report;
 mod stop;
 mod watch;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use telltale_wire::telemetry::DESCRIPTORS;
-use tokio::net::UnixListener;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 use tonic::Status;
 use tonic::codegen::http::Extensions;
 use tonic::metadata::{KeyRef, MetadataMap};
 use tonic::service::Routes;
-use tonic::transport::Server;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::access::{AccessPolicy, Caller, Sight, sight};
@@ -45,9 +45,11 @@ use encodings::Encodings;
 use gate::{Gate, Limits, Permit};
 use health::Truth;
 use history::History;
-use incoming::{GREETING_PATIENCE, Incoming, Source};
-use ports::Way;
+use keeper::GrpcKeeper;
+use telltale_schema::text::with_causes;
+use telltale_server::door::{Door, Protocol, Socket, Tls};
 use telltale_server::listen::{Address, Listener};
+use telltale_server::{door, log};
 
 pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};
@@ -64,39 +66,25 @@ const MOST_CONNECTIONS_EACH: usize = 16;
 const CONNECTION_RESERVE: usize = 16;
 /// Calls at a time, those included whose answer the client has not taken yet.
 const CALLS: Limits = Limits { all: 512, each: 32, reserve: 64 };
-/// Calls at a time on one connection.
-const MOST_STREAMS: u32 = 128;
-/// Bytes of one call's request, and of all requests of a connection, that wait to be read.
-const STREAM_WINDOW_BYTES: u32 = 16 << 10;
-const CONNECTION_WINDOW_BYTES: u32 = 64 << 10;
-/// Bytes of a request's headers.
-const MOST_HEADER_BYTES: u32 = 16 << 10;
-/// Streams that a client reset before they were answered; beyond, the connection is closed.
-const MOST_RESETS: usize = 32;
-/// How often a silent client is asked whether it lives, and how long it may take to answer.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
-const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(20);
-/// How long connections may take to end after the call to stop.
-const STOP_PATIENCE: Duration = Duration::from_secs(1);
+/// What a connection may take.
+pub(crate) const LIMITS: door::Limits = door::Limits {
+    protocol: Protocol::Http2,
+    head: Duration::from_secs(20),
+    stall: Duration::from_secs(30),
+    streams: 128,
+    stream_window: 16 << 10,
+    connection_window: 64 << 10,
+    keep_alive: (Duration::from_secs(30), Duration::from_secs(20)),
+};
 
 /// A service on its sockets, whose options make sense; nobody is answered yet.
 #[derive(Debug)]
 pub struct GrpcService {
     listeners: Vec<Listener>,
-    way: Way,
+    tls: Tls,
     following: Option<Receiver<GrpcOptions>>,
     most_connections: usize,
     history: Option<History>,
-}
-
-/// What connections need to get in.
-#[derive(Clone)]
-struct Entrance {
-    gate: Arc<Gate>,
-    policy: Arc<AccessPolicy>,
-    routes: Routes,
-    /// Becomes true when all is to end.
-    stopped: Receiver<bool>,
 }
 
 /// Why serving ended.
@@ -105,9 +93,6 @@ pub enum ServeError {
     /// A listening socket cannot be used.
     #[error("a gRPC socket cannot be listened on")]
     Listen(#[source] io::Error),
-    /// The server failed.
-    #[error("the gRPC server failed")]
-    Server(#[source] tonic::transport::Error),
 }
 
 /// What all calls share.
@@ -138,9 +123,9 @@ impl GrpcService {
                 options.check(address)?;
             }
         }
-        let way = Way::of(options)?;
+        let tls = Tls::new(options.tls_files()?)?;
         let most_connections = options.connections.get();
-        Ok(Self { listeners, way, following: None, most_connections, history: None })
+        Ok(Self { listeners, tls, following: None, most_connections, history: None })
     }
 
     /// The same service, which takes over the certificates of options that are read again.
@@ -168,7 +153,7 @@ impl GrpcService {
         policy: Arc<AccessPolicy>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let Self { listeners, way, following, most_connections, history } = self;
+        let Self { listeners, tls, following, most_connections, history } = self;
         let limits = Limits {
             all: most_connections,
             each: MOST_CONNECTIONS_EACH,
@@ -177,68 +162,52 @@ impl GrpcService {
         let gate = Gate::new(limits, view.tally("grpc_connections"));
         let (stopping, stopped) = channel(false);
         let routes = routes(view, Arc::clone(&policy), history, stopped.clone());
-        let entrance = Entrance { gate, policy, routes, stopped };
-        let (renew, way) = channel(way);
+        let tls = Arc::new(tls);
+        let door = Door {
+            limits: LIMITS,
+            tls: Arc::clone(&tls),
+            keeper: Arc::new(GrpcKeeper { gate, policy, tls: Arc::clone(&tls) }),
+            router: routes,
+        };
         let addresses = listeners.iter().filter_map(Listener::address);
-        let ports = addresses.filter_map(|address| match address {
-            Address::Tcp(port) => Some(port),
-            Address::Unix(_) => None,
-        });
-        let ports = ports.collect();
+        let ports: Vec<SocketAddr> = addresses.filter_map(Address::port).collect();
         let mut serving = JoinSet::new();
         for listener in listeners {
-            match listener {
-                Listener::Unix(listener) => {
-                    let listener = UnixListener::from_std(listener).map_err(ServeError::Listen)?;
-                    serving.spawn(serve_file(listener, entrance.clone()));
-                }
-                Listener::Tcp(listener) => {
-                    serving.spawn(ports::serve(listener, entrance.clone(), way.clone()));
-                }
-            }
+            let socket = Socket::new(listener).map_err(ServeError::Listen)?;
+            serving.spawn(door.clone().serve(socket, stopped.clone()));
         }
         let following = async {
             match following {
-                Some(options) => ports::follow(options, ports, renew).await,
+                Some(options) => follow(options, &ports, &tls).await,
                 None => std::future::pending().await,
             }
         };
-        let ended = async {
-            while let Some(result) = serving.join_next().await {
-                // Only a panic keeps a task from its result, and that has been told.
-                result.unwrap_or(Ok(()))?;
-            }
-            Ok(())
-        };
-        let stop = async {
-            stop.await;
-            // Whoever waits for it holds a receiver.
-            let _ = stopping.send(true);
-        };
-        tokio::pin!(ended);
         tokio::select! {
-            result = &mut ended => return result,
             () = stop => {}
             never = following => match never {},
         }
-        match tokio::time::timeout(STOP_PATIENCE, ended).await {
-            Ok(result) => result,
-            // Calls that still go on are cut off.
-            Err(_) => Ok(()),
-        }
+        // Whoever waits for it holds a receiver.
+        let _ = stopping.send(true);
+        while serving.join_next().await.is_some() {}
+        Ok(())
     }
 }
 
-fn builder() -> Server {
-    Server::builder()
-        .max_concurrent_streams(MOST_STREAMS)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .http2_max_header_list_size(MOST_HEADER_BYTES)
-        .http2_max_pending_accept_reset_streams(Some(MOST_RESETS))
-        .http2_max_local_error_reset_streams(Some(MOST_RESETS))
-        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
-        .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
+/// Follows the options, and looks at their files each time that they are read again.
+async fn follow(mut options: Receiver<GrpcOptions>, ports: &[SocketAddr], tls: &Tls) -> Infallible {
+    while options.changed().await.is_ok() {
+        let now = options.borrow_and_update().clone();
+        let checked = ports.iter().try_for_each(|port| now.check(*port));
+        let files = checked.and_then(|()| now.tls_files());
+        match files.and_then(|files| Ok(tls.replace(files)?)) {
+            Ok(true) => log::info("gRPC takes new connections with the TLS files as they are now"),
+            Ok(false) => {}
+            Err(error) => {
+                log::error(&format!("gRPC's TLS stays as it was: {}", with_causes(&error)));
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 /// Every service, on every socket.
@@ -247,7 +216,7 @@ fn routes(
     policy: Arc<AccessPolicy>,
     history: Option<History>,
     stop: Receiver<bool>,
-) -> Routes {
+) -> Router {
     let calls = Gate::new(CALLS, view.tally("grpc_calls"));
     let skipped = view.tally("grpc_watch");
     let encodings = Encodings::default();
@@ -263,31 +232,7 @@ fn routes(
         .add_service(reflection().build_v1().expect(built))
         .add_service(reflection().build_v1alpha().expect(built))
         .prepare()
-}
-
-/// Serves the Unix socket until the call to stop.
-async fn serve_file(listener: UnixListener, entrance: Entrance) -> Result<(), ServeError> {
-    let Entrance { gate, policy, routes, stopped } = entrance;
-    let incoming = Incoming::new(Source::Unix(listener), gate, policy);
-    let never = stopped.clone();
-    serve_on(builder(), incoming, routes, [stopped, never]).await.map_err(ServeError::Server)
-}
-
-/// Serves on one socket until one of the calls to stop.
-async fn serve_on(
-    mut server: Server,
-    incoming: Incoming,
-    routes: Routes,
-    [mut one, mut other]: [Receiver<bool>; 2],
-) -> Result<(), tonic::transport::Error> {
-    let stop = async move {
-        // An error means that nobody can call to stop any more, which is as good as the call.
-        tokio::select! {
-            _ = one.wait_for(|stop| *stop) => {}
-            _ = other.wait_for(|stop| *stop) => {}
-        }
-    };
-    server.add_routes(routes).serve_with_incoming_shutdown(incoming, stop).await
+        .into_axum_router()
 }
 
 // === impl Serving ===

@@ -7,10 +7,8 @@
 //! under names that are its own, and hands nothing to other sites. On a Unix socket the kernel says
 //! who asks. Nothing here reads a request's body or changes anything.
 
-mod accept;
 mod answers;
 mod cache;
-mod connection;
 mod counts;
 mod files;
 mod filter;
@@ -30,7 +28,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -38,11 +35,11 @@ use crate::access::AccessPolicy;
 use crate::history::SharedReader;
 use crate::service::View;
 use cache::Cache;
-use connection::Socket;
 use counts::Counts;
-use seats::{Connections, Patience};
+use seats::{Connections, HttpKeeper};
+use telltale_server::door::{Door, Limits, Protocol, Socket, Tls};
 use telltale_server::hosts::Hosts;
-use telltale_server::listen::Listener;
+use telltale_server::listen::{Address, Listener};
 
 pub use options::{DEFAULT_PORT, HttpOptions, OptionsError};
 
@@ -91,16 +88,10 @@ pub fn serve(
 ) -> Result<impl Future<Output = Result<(), Infallible>>, ServeError> {
     let mut sockets = Vec::new();
     for listener in listeners {
-        sockets.push(match listener {
-            Listener::Tcp(listener) => {
-                let address = listener.local_addr().map_err(ServeError::Listen)?;
-                options.check(address, policy.has_token())?;
-                Socket::Tcp(TcpListener::from_std(listener).map_err(ServeError::Listen)?)
-            }
-            Listener::Unix(listener) => {
-                Socket::Unix(UnixListener::from_std(listener).map_err(ServeError::Listen)?)
-            }
-        });
+        if let Some(Address::Tcp(address)) = listener.address() {
+            options.check(address, policy.has_token())?;
+        }
+        sockets.push(Socket::new(listener).map_err(ServeError::Listen)?);
     }
     let (stopping, stopped) = watch::channel(false);
     let counts = Arc::new(Counts::default());
@@ -115,25 +106,32 @@ pub fn serve(
         view,
         policy: Arc::clone(&policy),
     });
-    let patience = Patience {
-        head: Duration::from_secs_f64(options.head_seconds),
-        stall: Duration::from_secs_f64(options.stall_seconds),
+    let door = Door {
+        limits: Limits {
+            protocol: Protocol::Http1,
+            head: Duration::from_secs_f64(options.head_seconds),
+            stall: Duration::from_secs_f64(options.stall_seconds),
+            ..crate::grpc::LIMITS
+        },
+        tls: Arc::new(Tls::default()),
+        keeper: Arc::new(HttpKeeper(Arc::new(Connections::new(
+            options.connections.get(),
+            policy,
+            counts,
+        )))),
+        router: router(&app),
     };
-    let connections = Connections::new(options.connections.get(), patience, policy, counts);
-    let connections = Arc::new(connections);
-    let router = router(&app);
     Ok(async move {
-        let mut accepting = JoinSet::new();
+        let mut serving = JoinSet::new();
         for socket in sockets {
-            let (connections, router) = (Arc::clone(&connections), router.clone());
-            accepting.spawn(connection::accept(socket, router, connections, stopped.clone()));
+            serving.spawn(door.clone().serve(socket, stopped.clone()));
         }
         tokio::select! {
             () = stop => {}
             () = forget_what_is_old(&app) => {}
         }
         stopping.send_replace(true);
-        while accepting.join_next().await.is_some() {}
+        while serving.join_next().await.is_some() {}
         Ok(())
     })
 }

@@ -1,11 +1,11 @@
 //! What every program of ours that listens needs, whatever it serves: addresses and sockets, files
-//! of bounded length or with secrets, tokens, certificates, the names that a port answers to, connections that stand
-//! still or do not come about, and lines for whoever keeps its standard error.
+//! of bounded length or with secrets, tokens, certificates, the names that a port answers to, the door by which connections come in, and lines for whoever keeps its standard error.
 //!
 //! Nothing here knows what is served, or decides who may see it.
 #![forbid(unsafe_code)]
 
 pub mod bounded_file;
+pub mod door;
 pub mod hosts;
 pub mod listen;
 pub mod log;
@@ -13,6 +13,5 @@ pub mod obstacle;
 pub mod peer_user;
 pub mod secret_file;
 pub mod sock_diag;
-pub mod stalling;
 pub mod tls;
 pub mod token;

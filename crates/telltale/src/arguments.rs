@@ -4,6 +4,7 @@ mod agent;
 mod alerts;
 mod cluster;
 mod coordinator;
+mod daemon;
 mod doctor;
 mod events;
 mod hardware;
@@ -36,6 +37,7 @@ pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
 pub(crate) use cluster::{ClusterArguments, ClusterCommand};
 pub(crate) use coordinator::CoordinatorArguments;
+pub(crate) use daemon::{AgentCommand, parse_agent, parse_daemon};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use hardware::HardwareArguments;
@@ -72,8 +74,7 @@ pub(crate) enum Command {
     /// The same, full-screen: history, a tree, a filter, and signals to processes
     #[command(after_help = top::TOP_HELP)]
     Top(TopArguments),
-    /// Collect again and again, and answer whoever may ask: the service of this machine
-    #[command(after_help = serve::SERVE_HELP)]
+    #[command(about = serve::SERVE_ABOUT, after_help = serve::SERVE_HELP)]
     Serve(ServeArguments),
     /// Check or show the service's configuration
     #[command(after_help = serve::CONFIG_HELP)]
@@ -102,8 +103,7 @@ pub(crate) enum Command {
     /// Show one process over its whole life, finished or not
     #[command(after_help = history::REPORT_HELP)]
     Report(ReportArguments),
-    /// Coordinate the nodes of a training job: find the one that failed, swap it, restart the job
-    #[command(after_help = coordinator::COORDINATOR_HELP)]
+    #[command(about = coordinator::COORDINATOR_ABOUT, after_help = coordinator::COORDINATOR_HELP)]
     Coordinator(Box<CoordinatorArguments>),
     /// Watch two emulated chips while two processes train a small GPT on them
     #[command(after_help = DEMO_HELP)]
@@ -117,8 +117,7 @@ pub(crate) enum Command {
     /// Show what kernels printed: list, filter, follow, compare and convert captured debug events
     #[command(after_help = events::HELP)]
     Events(Box<EventsArguments>),
-    /// Supervise a node's workers, as the coordinator of a training job orders
-    #[command(after_help = agent::AGENT_HELP)]
+    #[command(about = agent::AGENT_ABOUT, after_help = agent::AGENT_HELP)]
     Agent(Box<AgentArguments>),
     /// Run an emulated machine in a directory, for use with --root
     #[command(after_help = emulate_help())]
@@ -418,15 +417,18 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Parses the command line, or says what is wrong and which status to exit with.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
-    Line::try_parse().map(|line| line.command).map_err(|error| {
-        let printed = error.print();
-        match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                exit::code(printed.map(|()| Status::Fine).map_err(Failure::from))
-            }
-            _ => ExitCode::from(exit::USAGE),
+    Line::try_parse().map(|line| line.command).map_err(|error| told(&error))
+}
+
+/// Prints what clap says, help or an error; gives the status to exit with.
+fn told(error: &clap::Error) -> ExitCode {
+    let printed = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            exit::code(printed.map(|()| Status::Fine).map_err(Failure::from))
         }
-    })
+        _ => ExitCode::from(exit::USAGE),
+    }
 }
 
 /// The whole definition, from which manual pages are made.

@@ -8,10 +8,12 @@
 //! Whoever calls it must not begin a family twice, nor write two samples of a family with the same
 //! labels: it does not remember what it wrote.
 
+mod accept;
 mod family;
 mod labels;
 mod number;
 
+pub use accept::{Offer, choose};
 pub use family::{Buckets, FamilyEncoder};
 pub use labels::{LabelError, Labels, is_label_name, is_metric_name};
 pub use number::Number;

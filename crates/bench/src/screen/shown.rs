@@ -38,8 +38,6 @@ pub(super) type Marks = [&'static str; 2];
 /// A program on a terminal, ended when this is dropped.
 pub(crate) struct Shown {
     child: Child,
-    /// The terminal's other side, to type into it.
-    keyboard: File,
     reading: Option<JoinHandle<()>>,
     /// From its start to when the whole first frame had been read.
     pub(super) first_frame: Duration,
@@ -82,13 +80,12 @@ impl Shown {
         let side = || File::options().read(true).write(true).open(&path);
         command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
         command.stdin(Stdio::from(side()?)).stdout(Stdio::from(side()?)).stderr(Stdio::null());
-        let keyboard = File::from(terminal.try_clone()?);
         let started = Instant::now();
         let child = command.spawn();
         // The terminal ends with the last who has it open, and a command keeps what it gives.
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let (child, first_frame) = (child?, Duration::ZERO);
-        let mut shown = Self { child, keyboard, reading: None, first_frame };
+        let mut shown = Self { child, reading: None, first_frame };
         shown.first_frame = shown.wait_for_frame(terminal, marks, started)?;
         Ok(shown)
     }
@@ -121,11 +118,6 @@ impl Shown {
         }
         done.store(true, Ordering::Relaxed);
         Ok(last)
-    }
-
-    /// Types `keys`.
-    pub(crate) fn press(&mut self, keys: &[u8]) -> io::Result<()> {
-        self.keyboard.write_all(keys)
     }
 
     /// What it uses in a span that begins when it has settled.

@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use telltale_server::door::{Tls, TlsError, TlsFiles};
 use telltale_server::listen::Address;
 use telltale_server::token::{Token, TokenError};
-
-use crate::trust::{TlsFiles, TlsPlan, TrustError};
 
 /// How callers prove who they are, as an operator wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,7 +34,7 @@ pub enum AccessError {
     Token(#[from] TokenError),
     /// The certificates' files.
     #[error("the certificates cannot be used")]
-    Trust(#[from] TrustError),
+    Trust(#[from] TlsError),
     /// A certificate without a key, a key without a certificate, or neither for callers.
     #[error("TLS needs both a certificate and its key")]
     HalfTls,
@@ -66,7 +65,7 @@ pub(super) struct Access {
     /// Whether callers prove who they are by a certificate.
     certified: bool,
     pub(super) nodes: NodeNames,
-    pub(super) tls: Option<TlsPlan>,
+    pub(super) tls: Arc<Tls>,
 }
 
 impl Access {
@@ -76,11 +75,11 @@ impl Access {
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<Arc<Self>, AccessError> {
         let tls = match (&files.certificate, &files.key, &files.client_authority) {
-            (Some(certificate), Some(key), authority) => Some(TlsPlan::new(TlsFiles {
+            (Some(certificate), Some(key), authority) => Some(TlsFiles {
                 certificate: certificate.clone(),
                 key: key.clone(),
                 client_authority: authority.clone(),
-            })?),
+            }),
             (None, None, None) => None,
             _ => return Err(AccessError::HalfTls),
         };
@@ -95,6 +94,7 @@ impl Access {
                 Address::Tcp(_) | Address::Unix(_) => {}
             }
         }
+        let tls = Arc::new(Tls::new(tls)?);
         let token = files.token.as_deref().map(Token::read).transpose()?;
         let nodes = if files.client_authority.is_none() || files.any_node {
             NodeNames::Any

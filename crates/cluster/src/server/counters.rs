@@ -31,6 +31,8 @@ pub(super) enum Refused {
     Handshake,
     /// What came on a connection is not what its port speaks: no HTTP/2 for gRPC, no HTTP/1.1 else.
     Garbage,
+    /// Frames that ask for nothing, and no end of them.
+    Flood,
     /// Another user of this machine, where no token proves who may call.
     Stranger,
     /// A call without the token, or with another.
@@ -55,10 +57,11 @@ pub(super) enum Refused {
 
 impl Refused {
     /// All of them, with their names in the metrics.
-    pub(super) const ALL: [(Self, &'static str); 13] = [
+    pub(super) const ALL: [(Self, &'static str); 14] = [
         (Self::Crowded, "crowded"),
         (Self::Handshake, "handshake"),
         (Self::Garbage, "garbage"),
+        (Self::Flood, "flood"),
         (Self::Stranger, "stranger"),
         (Self::Token, "token"),
         (Self::NotLeading, "not_leading"),

@@ -4,46 +4,42 @@ mod attend;
 mod calls;
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::Router;
+use telltale_server::door::{Limits, Protocol};
 use telltale_wire::cluster::SERVICE;
 use telltale_wire::cluster::{DESCRIPTORS, MAX_NODE_MESSAGE_BYTES, MAX_REQUEST_BYTES, RawCodec};
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::watch;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Service, http};
 use tonic::server::{Grpc, NamedService};
 use tonic::service::Routes;
-use tonic::transport::Server;
 use tonic_health::ServingStatus;
 
 use super::access::Access;
 use super::counters::{Counters, Refused};
 use super::desk::Desk;
-use super::incoming::Connection;
-use super::peer::{Peer, STRANGER};
+use super::peer::{STRANGER, is_stranger};
 use super::standing::Standing;
 use attend::Attend;
 use calls::{Call, Method};
 
 pub(super) use attend::Gate;
 
-/// Calls at a time on one connection.
-const MAX_STREAMS: u32 = 256;
-/// Bytes of one stream, and of all streams of a connection, that wait to be read.
-const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Bytes of a request's headers.
-const MAX_HEADER_BYTES: u32 = 16 << 10;
-/// Streams that a client reset before they were answered; beyond, the connection is closed.
-const MAX_RESETS: usize = 64;
-/// How often a silent client is asked whether it lives, and how long it may take to answer.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-const KEEPALIVE_PATIENCE: Duration = Duration::from_secs(10);
+/// What a connection may take.
+pub(super) const LIMITS: Limits = Limits {
+    protocol: Protocol::Http2,
+    head: Duration::from_secs(15),
+    stall: Duration::from_secs(30),
+    streams: 256,
+    stream_window: 256 << 10,
+    connection_window: 1 << 20,
+    keep_alive: (Duration::from_secs(20), Duration::from_secs(10)),
+};
 
 /// What all calls share.
 #[derive(Debug, Clone)]
@@ -61,7 +57,7 @@ pub(super) struct Serving {
 struct Coordinator(Serving);
 
 /// Every service on a port.
-pub(super) fn routes(serving: Serving, mut stands: watch::Receiver<Standing>) -> Routes {
+pub(super) fn routes(serving: Serving, mut stands: watch::Receiver<Standing>) -> Router {
     let (reporter, health) = tonic_health::server::health_reporter();
     // The empty name says that the program runs; the service's, that it leads.
     tokio::spawn(async move {
@@ -88,30 +84,7 @@ pub(super) fn routes(serving: Serving, mut stands: watch::Receiver<Standing>) ->
         .add_service(reflection().build_v1().expect(built))
         .add_service(reflection().build_v1alpha().expect(built))
         .prepare()
-}
-
-/// Serves connections until `stop` becomes true.
-pub(super) async fn serve(
-    connections: mpsc::Receiver<io::Result<Connection>>,
-    routes: Routes,
-    mut stop: watch::Receiver<bool>,
-) -> Result<(), tonic::transport::Error> {
-    let stopped = async move {
-        // An error means that nobody can call to stop any more, which is as good as the call.
-        let _ = stop.wait_for(|stop| *stop).await;
-    };
-    Server::builder()
-        .max_concurrent_streams(MAX_STREAMS)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .http2_max_header_list_size(MAX_HEADER_BYTES)
-        .http2_max_pending_accept_reset_streams(Some(MAX_RESETS))
-        .http2_max_local_error_reset_streams(Some(MAX_RESETS))
-        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
-        .http2_keepalive_timeout(Some(KEEPALIVE_PATIENCE))
-        .add_routes(routes)
-        .serve_with_incoming_shutdown(ReceiverStream::new(connections), stopped)
-        .await
+        .into_axum_router()
 }
 
 // === impl Coordinator ===
@@ -133,7 +106,7 @@ impl Service<http::Request<Body>> for Coordinator {
         let serving = self.0.clone();
         Box::pin(async move {
             serving.counters.calls.add(1);
-            if request.extensions().get::<Peer>().is_some_and(|peer| peer.is_stranger) {
+            if is_stranger(request.extensions()) {
                 serving.counters.refuse(Refused::Stranger);
                 return Ok(Status::permission_denied(STRANGER).into_http());
             }

@@ -6,6 +6,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::http::Extensions;
+use telltale_server::door::Certificate;
 use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::server::ParsedCertificate;
@@ -17,9 +19,17 @@ use crate::node::NodeName;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Peer {
     /// What it has shown; nothing where nothing was asked for, and on a socket file.
-    pub(super) certificate: Option<Arc<CertificateDer<'static>>>,
-    /// Whether it is another user of this machine, where only our own may call.
-    pub(super) is_stranger: bool,
+    certificate: Option<Arc<CertificateDer<'static>>>,
+}
+
+/// Whether it is another user of this machine, where only our own may call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stranger(pub(super) bool);
+
+/// Whether what a request carries says that its caller is a stranger. Every connection says it; without
+/// that nobody is let in.
+pub(super) fn is_stranger(extensions: &Extensions) -> bool {
+    extensions.get::<Stranger>().is_none_or(|stranger| stranger.0)
 }
 
 /// What a stranger is told.
@@ -27,6 +37,11 @@ pub(super) const STRANGER: &str = "without a token only root and the coordinator
     on this machine; call as one of them, or give the coordinator and its callers a --token-file";
 
 impl Peer {
+    /// The caller of a request that carries these.
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        Self { certificate: extensions.get::<Certificate>().map(|shown| Arc::clone(&shown.0)) }
+    }
+
     /// Whether it may speak for this node.
     pub(super) fn may_be(&self, node: &NodeName, names: &NodeNames) -> bool {
         match (names, &self.certificate) {

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::path::PathBuf;
 
+use telltale_server::door::{TlsError, read_pem};
 use telltale_server::listen::Remote;
 use telltale_server::obstacle::{Caller, Obstacle};
 use telltale_wire::telemetry::Client;
@@ -10,7 +11,6 @@ use tonic::Status;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use super::connect::{ConnectError, channel};
-use super::options::{OptionsError, read};
 
 /// The files that TLS to a port takes, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub enum ReachError {
     },
     /// A file for TLS cannot be used.
     #[error(transparent)]
-    Tls(#[from] OptionsError),
+    Tls(#[from] TlsError),
     /// A socket file has no TLS.
     #[error("TLS is for ports; {0} is a socket file")]
     TlsOnSocket(Remote),
@@ -66,11 +66,11 @@ impl TlsToPort {
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub fn prepare(&self) -> Result<PreparedTls, OptionsError> {
-        let authority = Certificate::from_pem(read(&self.authority)?);
+    pub fn prepare(&self) -> Result<PreparedTls, TlsError> {
+        let authority = Certificate::from_pem(read_pem(&self.authority)?);
         let mut config = ClientTlsConfig::new().ca_certificate(authority);
         if let Some((certificate, key)) = &self.identity {
-            config = config.identity(Identity::from_pem(read(certificate)?, read(key)?));
+            config = config.identity(Identity::from_pem(read_pem(certificate)?, read_pem(key)?));
         }
         Ok(PreparedTls { config, has_certificate: self.identity.is_some() })
     }
@@ -96,7 +96,7 @@ pub(super) async fn way(remote: &Remote, tls: Option<&PreparedTls>) -> Result<Ch
             let address = format!("{scheme}://{port}");
             let mut endpoint = Endpoint::from_shared(address).map_err(unfit)?;
             if let Some(PreparedTls { config, .. }) = tls {
-                endpoint = endpoint.tls_config(config.clone()).map_err(OptionsError::Tls)?;
+                endpoint = endpoint.tls_config(config.clone()).map_err(unfit)?;
             }
             endpoint.connect().await.map_err(|error| ReachError::Port {
                 endpoint: remote.clone(),

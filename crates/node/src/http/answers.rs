@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::problem::Problem;
 use super::told::Told;
-use super::{App, accept, filter};
+use super::{App, filter};
 use crate::access::Sight;
 use crate::samples::Writing;
 use crate::service::Published;
@@ -35,7 +35,7 @@ pub(super) async fn metrics(
 ) -> Result<Response, Problem> {
     app.counts.scrapes.fetch_add(1, Ordering::Relaxed);
     let accepted = headers.get(ACCEPT).map(HeaderValue::to_str).transpose();
-    let format = accepted.ok().and_then(accept::format).ok_or_else(|| {
+    let format = accepted.ok().and_then(Format::asked).ok_or_else(|| {
         let detail =
             "metrics are text/plain;version=0.0.4 or application/openmetrics-text;version=1.0.0";
         Problem::new(StatusCode::NOT_ACCEPTABLE, detail)

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::counts::{Counts, Refused};
 use crate::access::{AccessPolicy, Caller, Sight, sight};
-use telltale_server::stalling::Movement;
+use telltale_server::door::{Admission, End, Guest, Keeper, Movement, Stream};
 
 /// How long after its last byte a connection counts as one that does nothing.
 const QUIET: Duration = Duration::from_secs(1);
@@ -27,20 +27,10 @@ const MOST_EACH: usize = 16;
 /// most.
 const RESERVE: usize = 16;
 
-/// How long clients are waited for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    /// For the head of a request.
-    pub(super) head: Duration,
-    /// For the next byte of an answer to be taken.
-    pub(super) stall: Duration,
-}
-
 /// All connections.
 #[derive(Debug)]
 pub(super) struct Connections {
     most: usize,
-    patience: Patience,
     policy: Arc<AccessPolicy>,
     counts: Arc<Counts>,
     open: Mutex<Vec<Arc<Place>>>,
@@ -49,8 +39,8 @@ pub(super) struct Connections {
 /// What one of them is.
 #[derive(Debug)]
 pub(super) struct Place {
-    pub(super) movement: Arc<Movement>,
-    pub(super) make_room: Notify,
+    movement: Arc<Movement>,
+    make_room: Arc<Notify>,
     uid: Option<u32>,
     standing: AtomicU8,
 }
@@ -86,23 +76,13 @@ impl Place {
 // === impl Connections ===
 
 impl Connections {
-    pub(super) fn new(
-        most: usize,
-        patience: Patience,
-        policy: Arc<AccessPolicy>,
-        counts: Arc<Counts>,
-    ) -> Self {
-        Self { most, patience, policy, counts, open: Mutex::default() }
-    }
-
-    /// Who may see what.
-    pub(super) fn policy(&self) -> &AccessPolicy {
-        &self.policy
+    pub(super) fn new(most: usize, policy: Arc<AccessPolicy>, counts: Arc<Counts>) -> Self {
+        Self { most, policy, counts, open: Mutex::default() }
     }
 
     /// A place for one more of `caller`. Where there is none, the connection that has been quiet
     /// for longest has to go; where none is quiet soon, the new one.
-    pub(super) async fn seat(self: &Arc<Self>, caller: &Caller) -> Option<Seat> {
+    async fn seat(self: &Arc<Self>, caller: &Caller) -> Option<Seat> {
         let is_trusted = sight(&self.policy, caller) == Sight::Everything;
         let (wanted, uid) = match caller {
             Caller::Local { uid, .. } if !is_trusted => (USUAL, Some(*uid)),
@@ -130,7 +110,7 @@ impl Connections {
         let standing = self.standing(&mut all, wanted, uid, may_try)?;
         let place = Arc::new(Place {
             movement: Arc::new(Movement::default()),
-            make_room: Notify::new(),
+            make_room: Arc::new(Notify::new()),
             uid,
             standing: AtomicU8::new(standing),
         });
@@ -189,21 +169,46 @@ fn send_away(all: &mut Vec<Arc<Place>>, least: Duration, which: impl Fn(&Place) 
     }
 }
 
-// === impl Seat ===
+/// The keeper of the sockets.
+#[derive(Debug)]
+pub(super) struct HttpKeeper(pub(super) Arc<Connections>);
 
-impl Seat {
-    pub(super) fn place(&self) -> &Arc<Place> {
-        &self.place
-    }
-
-    pub(super) fn counts(&self) -> &Counts {
-        &self.connections.counts
-    }
-
-    pub(super) fn patience(&self) -> Patience {
-        self.connections.patience
+impl HttpKeeper {
+    /// Who has connected; none where a socket file's client is gone.
+    async fn caller(&self, stream: &Stream) -> Option<Caller> {
+        match stream {
+            Stream::Unix(stream) => Caller::of_socket(stream).ok(),
+            Stream::Tcp(stream) => Some(self.0.policy.tcp_caller(stream).await),
+            Stream::Tls(_) => None,
+        }
     }
 }
+
+impl Keeper for HttpKeeper {
+    fn admit<'a>(&'a self, stream: &'a Stream) -> Admission<'a> {
+        Box::pin(async move {
+            let caller = self.caller(stream).await?;
+            let seat = self.0.seat(&caller).await?;
+            let place = Arc::clone(&seat.place);
+            let (movement, leave) = (Arc::clone(&place.movement), Arc::clone(&place.make_room));
+            let guest = Guest::new(seat).with(caller).with(place);
+            Some(Guest { movement, leave, ..guest })
+        })
+    }
+
+    fn ended(&self, end: End) {
+        match end {
+            End::Slow => self.0.counts.refuse(Refused::Slow),
+            End::Malformed | End::TooLarge | End::Flood | End::Handshake => {
+                self.0.counts.refuse(Refused::Malformed);
+            }
+            End::MadeRoom => self.0.counts.refuse(Refused::MadeRoom),
+            End::Fine => {}
+        }
+    }
+}
+
+// === impl Seat ===
 
 impl Drop for Seat {
     fn drop(&mut self) {

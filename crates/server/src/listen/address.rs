@@ -52,6 +52,16 @@ impl FromStr for Address {
     }
 }
 
+impl Address {
+    /// The port, if it is one.
+    pub fn port(self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

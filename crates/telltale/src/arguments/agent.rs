@@ -12,11 +12,15 @@ use telltale_cluster::rank::WorkersPerNode;
 use telltale_cluster::reach::{Access, CoordinatorAddress};
 use telltale_cluster::supervisor::MIN_OUTPUT_BYTES;
 use telltale_cluster::tracking::windows::{LEAST_WINDOW_SAMPLES, MAX_WINDOW_SAMPLES, WindowLength};
-use telltale_cluster::trust::TlsFiles;
+use telltale_server::door::TlsFiles;
 use telltale_server::listen::Address;
 use telltale_server::log::Level;
 
 use super::seconds;
+
+/// What it does.
+pub(super) const AGENT_ABOUT: &str =
+    "Supervise a node's workers, as the coordinator of a training job orders";
 
 /// What follows the options.
 pub(super) const AGENT_HELP: &str = "\

@@ -7,6 +7,10 @@ use telltale_cluster::server::configuration::{Configuration, ConfigurationError,
 use telltale_server::listen::Address;
 use telltale_server::log::Level;
 
+/// What it does.
+pub(super) const COORDINATOR_ABOUT: &str =
+    "Coordinate the nodes of a training job: find the one that failed, swap it, restart the job";
+
 /// What follows the options.
 pub(super) const COORDINATOR_HELP: &str = "\
 Knows the nodes of one training job by their agents (`telltale agent`), finds out which has failed

@@ -9,6 +9,10 @@ use telltale_node::configuration::{Argument, INTERVAL_SECONDS, Layers};
 use telltale_server::listen::{Address, AddressError};
 use telltale_server::log::Level;
 
+/// What it does.
+pub(super) const SERVE_ABOUT: &str =
+    "Run the node service: collect, and serve gRPC, HTTP and metrics";
+
 /// What follows the options.
 pub(super) const SERVE_HELP: &str = "\
 Collects until SIGTERM or Ctrl-C, and answers whoever may ask. What is not said by an argument comes

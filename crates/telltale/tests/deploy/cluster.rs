@@ -12,7 +12,7 @@ use serde_json::Value;
 use telltale_cluster::server::configuration::Configuration;
 use telltale_harness::{ChildGuard, EtcdCluster, Scratch, needs_etcd, wait_until};
 
-use crate::commands::INSTALLED;
+use crate::commands::{AGENT, COORDINATOR, built};
 use crate::files::{deploy, in_repository, is_silent, python, text, tool, words, yaml};
 use crate::installed::Installed;
 use crate::kubernetes::{list, text as value};
@@ -46,23 +46,31 @@ fn arguments(pod: &Value, variables: &[(&str, &str)]) -> Vec<String> {
     words(&list(&pod["containers"])[0]["args"]).into_iter().map(put_in).collect()
 }
 
-/// Asserts that the program takes these words, up to what its workers run.
+/// The program of the only container of a pod.
+fn program(pod: &Value) -> String {
+    let words = words(&list(&pod["containers"])[0]["command"]);
+    let [program] = &words[..] else { panic!("{words:?} is no program alone") };
+    program.clone()
+}
+
+/// Asserts that this installed program takes these words, up to what its workers run.
 #[track_caller]
-fn is_understood(words: &[String]) {
+fn is_understood(program: &str, words: &[String]) {
     let own = words.split(|word| word == "--").next().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
+    let mut command = Command::new(built(program));
     // What comes before is refused before help is given.
     let output = command.args(own).arg("--help").output().unwrap();
     assert!(output.status.success(), "{own:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The words of the only command that a unit starts.
-fn started(unit: &str) -> Vec<String> {
+/// The words after the program of the only command that a unit starts.
+#[track_caller]
+fn started(unit: &str, program: &str) -> Vec<String> {
     let text = text(unit);
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("ExecStart="));
     let line = lines.next().unwrap().replace("%i", "training").replace("%d", "/run/credentials");
     let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    assert_eq!(words[0], INSTALLED);
+    assert_eq!(words[0], program);
     words[1..].to_vec()
 }
 
@@ -107,33 +115,32 @@ fn the_objects_fit_the_schemas_and_each_other() {
 #[test]
 fn what_is_started_is_a_command_of_the_program() {
     let test = "deploy::what_is_started_is_a_command_of_the_program";
-    is_understood(&started("systemd/telltale-coordinator@.service"));
+    is_understood(COORDINATOR, &started("systemd/telltale-coordinator@.service", COORDINATOR));
     let environment = text("systemd/agent-training.env");
     let of = |name: &str| {
         let line = environment.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap().split(' ').map(str::to_owned).collect::<Vec<_>>()
     };
-    let agent = started("systemd/telltale-agent@.service").into_iter().flat_map(|word| match word
-        .as_str()
-    {
-        "$OPTIONS" => of("OPTIONS="),
-        "$COMMAND" => of("COMMAND="),
-        _ => vec![word],
+    let agent = started("systemd/telltale-agent@.service", AGENT).into_iter().flat_map(|word| {
+        match word.as_str() {
+            "$OPTIONS" => of("OPTIONS="),
+            "$COMMAND" => of("COMMAND="),
+            _ => vec![word],
+        }
     });
-    is_understood(&agent.collect::<Vec<_>>());
+    is_understood(AGENT, &agent.collect::<Vec<_>>());
     let Some(files) = yaml(test, COMPOSE) else { return };
     let services = &files[0]["services"];
-    is_understood(&words(&services["coordinator"]["command"]));
-    let agent = [words(&services["node-0"]["entrypoint"]), words(&services["node-0"]["command"])];
-    let [program, rest @ ..] = &agent.concat()[..] else { panic!("no program") };
-    assert_eq!(program, INSTALLED);
-    is_understood(rest);
+    let coordinator = words(&services["coordinator"]["command"]);
+    is_understood(&coordinator[0], &coordinator[1..]);
+    assert_eq!(words(&services["node-0"]["entrypoint"]), [AGENT]);
+    is_understood(AGENT, &words(&services["node-0"]["command"]));
     let Some(documents) = yaml(test, OBJECTS) else { return };
     let coordinator = pod(named(&documents, "StatefulSet", "coordinator"));
-    is_understood(&arguments(coordinator, &[("$(POD)", "coordinator-0")]));
+    is_understood(&program(coordinator), &arguments(coordinator, &[("$(POD)", "coordinator-0")]));
     let job = pod(named(&documents, "Job", "training"));
     let arguments = arguments(job, &[("$(NODE)", "machine-7"), ("$(ADDRESS)", "10.0.0.7")]);
-    is_understood(&[vec!["agent".to_owned()], arguments].concat());
+    is_understood(&program(job), &arguments);
 }
 
 #[test]
@@ -227,8 +234,8 @@ fn with_certificates_as_told_the_job_of_the_example_runs() {
         configuration.replace("nodes = 4", "nodes = 1").replace("workers = 8", "workers = 1");
     fs::write(scratch.join("coordinator.toml"), configuration).unwrap();
     let (listens, told) = (format!("127.0.0.1:{port}"), scratch.join("told"));
-    let mut coordinator = telltale(&scratch);
-    coordinator.args(["coordinator", "--no-http", "--listen", &listens, "--config"]);
+    let mut coordinator = daemon(COORDINATOR, &scratch);
+    coordinator.args(["--no-http", "--listen", &listens, "--config"]);
     coordinator.arg(scratch.join("coordinator.toml"));
     coordinator.arg(format!("--advertise=localhost:{port}"));
     let _coordinator = ChildGuard::spawn(&mut coordinator);
@@ -247,13 +254,8 @@ fn with_certificates_as_told_the_job_of_the_example_runs() {
         ],
     );
     let own = arguments.split(|word| word == "--").next().unwrap();
-    let mut agent = telltale(&scratch);
-    agent.arg("agent").args(own).args([
-        "--",
-        "sh",
-        "-c",
-        "echo \"$RANK of $WORLD_SIZE\" >\"$TOLD\"",
-    ]);
+    let mut agent = daemon(AGENT, &scratch);
+    agent.args(own).args(["--", "sh", "-c", "echo \"$RANK of $WORLD_SIZE\" >\"$TOLD\""]);
     let mut agent = ChildGuard::spawn(agent.env("TOLD", &told));
     let ended = agent.wait_within("the job to be over", PATIENCE);
     assert!(ended.success(), "{ended}: {}", log(&scratch));
@@ -261,9 +263,10 @@ fn with_certificates_as_told_the_job_of_the_example_runs() {
     assert_eq!(fs::read_to_string(&told).unwrap(), "0 of 1\n");
 }
 
-fn telltale(scratch: &Scratch) -> Command {
+/// What was built of an installed program, which logs into the directory.
+fn daemon(program: &str, scratch: &Scratch) -> Command {
     let log = fs::OpenOptions::new().create(true).append(true).open(scratch.join("log")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_telltale"));
+    let mut command = Command::new(built(program));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     command
 }

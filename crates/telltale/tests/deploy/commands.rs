@@ -7,6 +7,21 @@ use serde_json::Value;
 
 /// The program's path where it is installed.
 pub(crate) const INSTALLED: &str = "/usr/bin/telltale";
+/// The same of those that run for long.
+pub(crate) const SERVE: &str = "/usr/bin/telltale-serve";
+pub(crate) const AGENT: &str = "/usr/bin/telltale-agent";
+pub(crate) const COORDINATOR: &str = "/usr/bin/telltale-coordinator";
+
+/// The built program for one that is installed.
+pub(crate) fn built(installed: &str) -> &'static str {
+    match installed {
+        INSTALLED => env!("CARGO_BIN_EXE_telltale"),
+        SERVE => env!("CARGO_BIN_EXE_telltale-serve"),
+        AGENT => env!("CARGO_BIN_EXE_telltale-agent"),
+        COORDINATOR => env!("CARGO_BIN_EXE_telltale-coordinator"),
+        _ => panic!("{installed} is not installed"),
+    }
+}
 
 /// The configuration that a service with these words and variables would have, by key.
 pub(crate) type Shown = BTreeMap<String, Value>;
@@ -19,11 +34,11 @@ pub(crate) fn telltale(variables: &[(String, String)]) -> Command {
     command
 }
 
-/// Asserts that `telltale serve` with these words makes sense, and gives what it comes to.
+/// Asserts that the service's program with these words makes sense, and gives what it comes to.
 #[track_caller]
 pub(crate) fn serves(words: &[String], variables: &[(String, String)]) -> Shown {
-    let [program, serve, rest @ ..] = words else { panic!("{words:?} is too short") };
-    assert_eq!((program.as_str(), serve.as_str()), (INSTALLED, "serve"));
+    let [program, rest @ ..] = words else { panic!("{words:?} is too short") };
+    assert_eq!(program, SERVE);
     let mut command = telltale(variables);
     let output = command.args(["config", "show", "--json"]).args(rest).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);

@@ -46,11 +46,11 @@ fn the_service_runs_as_the_program_understands_and_confined() {
     for variant in VARIANTS {
         let Some(files) = yaml(test, variant) else { return };
         let service = service(&files[0]);
-        let arguments = service.get("command").map(words);
+        let command = service.get("command").map_or_else(dockerfile::command, words);
         let mut variables = dockerfile::variables();
         let own = service["environment"].as_object().into_iter().flatten();
         variables.extend(own.map(|(name, value)| (name.clone(), value.as_str().unwrap().into())));
-        let shown = serves(&dockerfile::command(arguments), &variables);
+        let shown = serves(&command, &variables);
         assert_eq!(shown["state_dir"], "/var/lib/telltale", "{variant}");
         assert_eq!(words(&service["cap_drop"]), ["ALL"], "{variant}");
         assert_eq!(service["read_only"], true, "{variant}");

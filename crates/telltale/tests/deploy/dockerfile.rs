@@ -1,6 +1,6 @@
 //! The Dockerfile: what it runs is what the program understands.
 
-use crate::commands::{INSTALLED, probes, serves};
+use crate::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, probes, serves};
 use crate::files::text;
 
 /// The instructions of the last stage: names, and what follows them in one line.
@@ -39,15 +39,16 @@ pub(crate) fn variables() -> Vec<(String, String)> {
     all.map(|(_, rest)| owned(rest.split_once('=').unwrap())).collect()
 }
 
-/// The command of the image, with these arguments in the place of its own.
-pub(crate) fn command(arguments: Option<Vec<String>>) -> Vec<String> {
-    let arguments = arguments.unwrap_or_else(|| words(&only("CMD")));
-    [words(&only("ENTRYPOINT")), arguments].concat()
+/// What a container of the image runs where it names nothing else. There is no entry point: a command
+/// is a program of the image and its arguments.
+pub(crate) fn command() -> Vec<String> {
+    assert!(instructions().iter().all(|(name, _)| name != "ENTRYPOINT"));
+    words(&only("CMD"))
 }
 
 #[test]
 fn the_image_serves_with_its_history_where_its_volume_is() {
-    let shown = serves(&command(None), &variables());
+    let shown = serves(&command(), &variables());
     assert_eq!(shown["state_dir"], "/var/lib/telltale");
     assert_eq!(words(&only("VOLUME")), ["/var/lib/telltale"]);
     assert_eq!(only("USER"), "4350:4350", "Kubernetes can tell a number from root");
@@ -55,7 +56,12 @@ fn the_image_serves_with_its_history_where_its_volume_is() {
     assert!(only("RUN").contains("-m 3777 /run/tt"));
     let port = shown["http.listen"][0].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
     assert_eq!(only("EXPOSE"), port);
-    assert!(only("COPY").ends_with(&format!("/target/release/telltale {INSTALLED}")));
+    let copied = only("COPY");
+    let (files, place) = copied.rsplit_once(' ').unwrap();
+    for program in [INSTALLED, SERVE, AGENT, COORDINATOR] {
+        let name = program.strip_prefix(place).unwrap();
+        assert!(files.split(' ').any(|file| file == format!("/source/target/release/{name}")));
+    }
 }
 
 #[test]

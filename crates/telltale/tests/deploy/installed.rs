@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use telltale_harness::{ChildGuard, Scratch, as_user, needs_root, wait_until};
 
-use crate::commands::INSTALLED;
+use crate::commands::{AGENT, COORDINATOR, INSTALLED, SERVE, built};
 use crate::files::{deploy, is_silent};
 use crate::systemd::{account, create};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+const PROGRAMS: [&str; 4] = [INSTALLED, SERVE, AGENT, COORDINATOR];
 
 /// Users that nothing else has.
 const WORKLOAD: u32 = 61_001;
@@ -24,14 +26,16 @@ const STRANGER: u32 = 61_002;
 pub(crate) struct Installed(Scratch);
 
 impl Installed {
-    /// Runs the script. A program of a line stands for the built one, which is large.
+    /// Runs the script. Programs of a line stand for the built ones, which are large.
     pub(crate) fn new() -> Self {
         let place = Scratch::new();
         place.set_mode(0o755);
-        let program = place.join("program");
-        let line = format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_telltale"));
-        fs::write(&program, line).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        for program in PROGRAMS {
+            let path = place.join(Path::new(program).file_name().unwrap());
+            fs::write(&path, format!("#!/bin/sh\nexec {} \"$@\"\n", built(program))).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let program = place.join("telltale");
         fs::create_dir(place.join("root")).unwrap();
         let installed = Self(place);
         is_silent(&installed.script(&[program.to_str().unwrap()]));
@@ -76,6 +80,9 @@ fn everything_is_where_a_package_has_it_and_goes_again() {
     let files = installed.files();
     for path in [
         INSTALLED,
+        SERVE,
+        AGENT,
+        COORDINATOR,
         "/usr/lib/systemd/system/telltale.service",
         "/usr/lib/systemd/system/telltale.socket",
         "/usr/lib/systemd/system/telltale-coordinator@.service",
@@ -90,7 +97,7 @@ fn everything_is_where_a_package_has_it_and_goes_again() {
     ] {
         assert!(files.iter().any(|file| file == path), "{path} is not in {files:?}");
         let metadata = installed.path(path).metadata().unwrap();
-        let expected = if path == INSTALLED { 0o755 } else { 0o644 };
+        let expected = if PROGRAMS.contains(&path) { 0o755 } else { 0o644 };
         assert_eq!(metadata.permissions().mode() & 0o7777, expected, "{path}");
         assert!(metadata.len() > 0, "{path} is empty");
     }
@@ -121,8 +128,8 @@ fn wrong_usage_installs_nothing() {
 
 /// The service of the unit, as its user and in its directories, once it collects.
 fn start(installed: &Installed, uid: u32, gid: u32) -> ChildGuard {
-    let mut command = Command::new(installed.path(INSTALLED));
-    command.args(["serve", "--http", "off", "--interval", "0.2"]);
+    let mut command = Command::new(installed.path(SERVE));
+    command.args(["--http", "off", "--interval", "0.2"]);
     command.arg("--runtime-dir").arg(installed.path("/run/tt"));
     command.env_clear().env("PATH", "/usr/bin:/bin");
     command.env("STATE_DIRECTORY", installed.path("/var/lib/telltale"));

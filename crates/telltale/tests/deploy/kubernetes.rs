@@ -51,7 +51,7 @@ fn its_service_and_probes_are_commands_of_the_program() {
     let mut variables = dockerfile::variables();
     let own = list(&service["env"]).iter();
     variables.extend(own.map(|one| (text(one, "name").into(), text(one, "value").into())));
-    let shown = serves(&dockerfile::command(Some(words(&service["args"]))), &variables);
+    let shown = serves(&words(&service["command"]), &variables);
     assert_eq!(shown["state_dir"], "/var/lib/telltale");
     let port = format!(":{}", service["ports"][0]["containerPort"]);
     assert!(shown["http.listen"][0].as_str().unwrap().ends_with(&port));

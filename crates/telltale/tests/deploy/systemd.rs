@@ -6,7 +6,7 @@ use std::process::Command;
 
 use telltale_harness::needs_root;
 
-use crate::commands::{INSTALLED, serves};
+use crate::commands::{INSTALLED, SERVE, serves};
 use crate::files::{deploy, is_silent, text, tool};
 use crate::installed::Installed;
 
@@ -107,8 +107,7 @@ fn the_socket_is_the_one_that_the_service_would_bind() {
         let mut found = socket.lines().filter_map(|line| line.strip_prefix(key));
         found.next().unwrap().trim_start_matches('=').to_owned()
     };
-    let words = ["/usr/bin/telltale", "serve"].map(str::to_owned);
-    let shown = serves(&words, &[]);
+    let shown = serves(&[SERVE.to_owned()], &[]);
     assert_eq!(value("FileDescriptorName"), "http");
     assert_eq!(shown["http.listen"], serde_json::json!([value("ListenStream")]));
     assert_eq!(value("Service"), "telltale.service");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use telltale_wire::exposition::Format;
+use telltale_wire::exposition::{Format, choose};
 
 use super::exposition;
 use crate::intake::View;
@@ -34,19 +34,19 @@ struct Figures {
 }
 
 /// The content type and text of the figures: the original's JSON, unless one of Prometheus' texts is
-/// asked for and JSON is not.
-pub(super) fn metrics(view: &View, accept: Option<&str>) -> (&'static str, String) {
-    let asks = |name| accept.is_some_and(|accept| accept.contains(name));
-    let format = if asks("application/openmetrics-text") {
-        Some(Format::OpenMetrics)
-    } else {
-        asks("text/plain").then_some(Format::Text)
-    };
-    if let Some(format) = format.filter(|_| !asks("application/json")) {
-        return (format.content_type(), exposition::text(format, view));
+/// wanted more; none where none of them is wanted.
+pub(super) fn metrics(view: &View, accept: Option<&str>) -> Option<(&'static str, String)> {
+    let [text, open_metrics] = Format::ALL.map(Format::offer);
+    match choose(accept, &[("application/json", None), text, open_metrics])? {
+        0 => {
+            let text = serde_json::to_string(&figures(view));
+            Some(("application/json", text.expect("text and numbers are always JSON")))
+        }
+        other => {
+            let format = Format::ALL[other - 1];
+            Some((format.content_type(), exposition::text(format, view)))
+        }
     }
-    let text = serde_json::to_string(&figures(view));
-    ("application/json", text.expect("text and numbers are always JSON"))
 }
 
 fn figures(view: &View) -> Figures {

@@ -23,10 +23,9 @@ use telltale_schema::text::with_causes;
 use telltale_server::hosts::host;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::connection::Peer;
+use super::keeper::Peer;
 use super::{ANSWER_MARGIN, App, MAX_BODY_BYTES, NodeOrder, ORDER_PATIENCE, Unmet, Wish, answers};
 use crate::intake::Sender;
-use crate::trust::TlsPlan;
 
 /// What the original answers; its clients look at nothing else.
 const PROCESSED: &[u8] = br#"{"message":"Processed"}"#;
@@ -128,8 +127,7 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
 /// Whether `authority` names this agent. A browser is held off by the certificate's names as well: it
 /// speaks TLS with nobody else under them.
 fn is_ours(app: &App, authority: &str) -> bool {
-    let is_of = |tls: &Arc<TlsPlan>| host(authority).is_some_and(|host| tls.has_name(host));
-    app.hosts.has(authority) || app.tls.as_ref().is_some_and(is_of)
+    app.hosts.has(authority) || host(authority).is_some_and(|host| app.tls.has_name(host))
 }
 
 fn peer(request: &Request) -> Peer {
@@ -285,7 +283,10 @@ async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Respon
         return Err(problem.with(WWW_AUTHENTICATE, "Bearer"));
     }
     let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
-    let (kind, text) = answers::metrics(&app.intake.view(), accept);
+    let Some((kind, text)) = answers::metrics(&app.intake.view(), accept) else {
+        let detail = "figures are application/json, text/plain or application/openmetrics-text";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail));
+    };
     let mut response = json_answer(StatusCode::OK, text.into());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)

@@ -87,7 +87,7 @@ impl StreamingService<Bytes> for Attend {
         let serving = self.0.clone();
         Box::pin(async move {
             serving.counters.streams.add(1);
-            let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+            let peer = Peer::of(request.extensions());
             let stream = StreamId(serving.gate.next.fetch_add(1, Ordering::Relaxed));
             let (orders, to_send) = mpsc::channel(MAX_WAITING);
             if !serving.desk.tell(Event::Opened { stream, orders: orders.clone() }).await {

@@ -167,12 +167,12 @@ pub const COORDINATOR_ORDERS_TOTAL: &MetricDefinition = &MetricDefinition {
     since: "0.1.0",
 };
 
-/// Connections, calls and messages that were refused: crowded, handshake, garbage (another protocol than the port's), stranger, token, not_leading, too_large, malformed, value, no_place, name (not in the certificate), claimed (a node that is heard on another connection), job (an agent of another job).
+/// Connections, calls and messages that were refused: crowded, handshake, garbage (another protocol than the port's), flood (frames that ask for nothing), stranger, token, not_leading, too_large, malformed, value, no_place, name (not in the certificate), claimed (a node that is heard on another connection), job (an agent of another job).
 pub const COORDINATOR_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
     name: "telltale_coordinator_refused_total",
     unit: Unit::Count,
     kind: MetricKind::Counter,
-    help: "Connections, calls and messages that were refused: crowded, handshake, garbage (another protocol than the port's), stranger, token, not_leading, too_large, malformed, value, no_place, name (not in the certificate), claimed (a node that is heard on another connection), job (an agent of another job).",
+    help: "Connections, calls and messages that were refused: crowded, handshake, garbage (another protocol than the port's), flood (frames that ask for nothing), stranger, token, not_leading, too_large, malformed, value, no_place, name (not in the certificate), claimed (a node that is heard on another connection), job (an agent of another job).",
     labels: &["reason"],
     scope: Scope::Coordinator,
     since: "0.1.0",

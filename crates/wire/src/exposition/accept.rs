@@ -1,6 +1,6 @@
-//! Which text of metrics an `Accept` header asks for (RFC 9110, section 12.5.1). Pure.
+//! Which of several representations an `Accept` header asks for (RFC 9110, section 12.5.1). Pure.
 
-use telltale_wire::exposition::Format;
+use super::Format;
 
 /// Media ranges that are looked at; a header with more is one that nobody needs.
 const MAX_RANGES: usize = 32;
@@ -14,36 +14,47 @@ enum Closeness {
     Version,
 }
 
-/// The format to answer with; none where the header wants neither. Of two that are as good, the
-/// older one, which every reader knows.
-pub(super) fn format(accept: Option<&str>) -> Option<Format> {
+/// A representation that can be sent: its media type, and the version of it where it has one.
+pub type Offer = (&'static str, Option<&'static str>);
+
+/// The one of these to answer with, by its number; none where the header wants none of them. Of those
+/// that are as good the first one, which is what is sent to who has no wish.
+pub fn choose(accept: Option<&str>, offers: &[Offer]) -> Option<usize> {
     let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
-        return Some(Format::Text);
+        return (!offers.is_empty()).then_some(0);
     };
-    let quality = |format| quality(accept, format);
-    let (text, open_metrics) = (quality(Format::Text), quality(Format::OpenMetrics));
-    match (text, open_metrics) {
-        (0, 0) => None,
-        (text, open_metrics) if open_metrics > text => Some(Format::OpenMetrics),
-        _ => Some(Format::Text),
+    let qualities = offers.iter().map(|offer| quality(accept, *offer)).enumerate();
+    let wanted = qualities.filter(|(_, quality)| *quality > 0);
+    wanted.rev().max_by_key(|(_, quality)| *quality).map(|(offer, _)| offer)
+}
+
+impl Format {
+    /// The format that an `Accept` header asks for; none where it wants neither. Of two that are as good,
+    /// the older one, which every reader knows.
+    pub fn asked(accept: Option<&str>) -> Option<Self> {
+        choose(accept, &Self::ALL.map(Self::offer)).map(|offer| Self::ALL[offer])
+    }
+
+    /// As what it is offered.
+    pub const fn offer(self) -> Offer {
+        match self {
+            Self::Text => ("text/plain", Some("0.0.4")),
+            Self::OpenMetrics => ("application/openmetrics-text", Some("1.0.0")),
+        }
     }
 }
 
-/// How much a format is wanted, in thousandths: what the closest range says.
-fn quality(accept: &str, format: Format) -> u32 {
-    let ranges = accept.split(',').take(MAX_RANGES).filter_map(|range| read(range, format));
+/// How much one is wanted, in thousandths: what the closest range says.
+fn quality(accept: &str, offer: Offer) -> u32 {
+    let ranges = accept.split(',').take(MAX_RANGES).filter_map(|range| read(range, offer));
     // Of several that are as close, the most willing one.
     ranges.max().map_or(0, |(_, quality)| quality)
 }
 
-/// How close one range is to a format, and how much it wants it; none if it is not about it.
-fn read(range: &str, format: Format) -> Option<(Closeness, u32)> {
+/// How close one range is to an offer, and how much it wants it; none if it is not about it.
+fn read(range: &str, (name, version): Offer) -> Option<(Closeness, u32)> {
     let mut parts = range.split(';').map(str::trim);
     let media = parts.next()?.to_ascii_lowercase();
-    let (name, version) = match format {
-        Format::Text => ("text/plain", "0.0.4"),
-        Format::OpenMetrics => ("application/openmetrics-text", "1.0.0"),
-    };
     let any_of_type = format!("{}/*", name.split('/').next()?);
     let mut closeness = match media.as_str() {
         "*/*" => Closeness::Anything,
@@ -57,7 +68,7 @@ fn read(range: &str, format: Format) -> Option<(Closeness, u32)> {
         if key.trim().eq_ignore_ascii_case("q") {
             quality = thousandths(value)?;
         } else if key.trim().eq_ignore_ascii_case("version") && closeness == Closeness::Type {
-            if value != version {
+            if Some(value) != version {
                 return None;
             }
             closeness = Closeness::Version;
@@ -80,8 +91,8 @@ fn thousandths(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::format;
-    use telltale_wire::exposition::Format::{OpenMetrics, Text};
+    use super::Format::{self, OpenMetrics, Text};
+    use super::choose;
 
     #[test]
     fn the_format_that_is_wanted_most_is_chosen() {
@@ -114,7 +125,24 @@ mod tests {
             (Some(",;=,;;q"), None),
         ];
         for (accept, expected) in cases {
-            assert_eq!(format(accept), expected, "{accept:?}");
+            assert_eq!(Format::asked(accept), expected, "{accept:?}");
         }
+    }
+
+    #[test]
+    fn what_has_no_version_is_asked_for_as_well() {
+        let offers = [("application/json", None), Format::Text.offer()];
+        let cases = [
+            (None, Some(0)),
+            (Some("*/*"), Some(0)),
+            (Some("text/plain"), Some(1)),
+            (Some("text/plain;q=0.5, application/json;q=0.4"), Some(1)),
+            (Some("text/plain;q=0, */*"), Some(0)),
+            (Some("image/png"), None),
+        ];
+        for (accept, expected) in cases {
+            assert_eq!(choose(accept, &offers), expected, "{accept:?}");
+        }
+        assert_eq!(choose(None, &[]), None);
     }
 }

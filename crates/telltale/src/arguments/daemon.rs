@@ -1,0 +1,105 @@
+//! The arguments of the programs that are one command alone (`telltale-serve` and its like): those of
+//! the command, without its name.
+
+use std::env;
+use std::process::ExitCode;
+
+use clap::{Args, Command, Parser, Subcommand};
+use telltale_cluster::supervisor::{GUARD, HOLD};
+
+use super::{
+    AgentArguments, CoordinatorArguments, GuardArguments, HoldArguments, MAX_WIDTH, ServeArguments,
+    agent, coordinator, serve, told,
+};
+
+/// A command that is a program of its own.
+pub(crate) trait Daemon: Args {
+    /// The program's file.
+    const PROGRAM: &'static str;
+    /// What it does, in a line.
+    const ABOUT: &'static str;
+    /// What follows the options in its help.
+    const HELP: &'static str;
+}
+
+impl Daemon for ServeArguments {
+    const PROGRAM: &'static str = "telltale-serve";
+    const ABOUT: &'static str = serve::SERVE_ABOUT;
+    const HELP: &'static str = serve::SERVE_HELP;
+}
+
+impl Daemon for CoordinatorArguments {
+    const PROGRAM: &'static str = "telltale-coordinator";
+    const ABOUT: &'static str = coordinator::COORDINATOR_ABOUT;
+    const HELP: &'static str = coordinator::COORDINATOR_HELP;
+}
+
+impl Daemon for AgentArguments {
+    const PROGRAM: &'static str = "telltale-agent";
+    const ABOUT: &'static str = agent::AGENT_ABOUT;
+    const HELP: &'static str = agent::AGENT_HELP;
+}
+
+/// What the agent's program is started for.
+pub(crate) enum AgentCommand {
+    /// To be the agent.
+    Agent(Box<AgentArguments>),
+    /// By an agent, to become a worker's command.
+    Hold(HoldArguments),
+    /// By an agent, to outlive it.
+    Guard(GuardArguments),
+}
+
+/// What an agent starts its own program for.
+#[derive(Debug, Parser)]
+#[command(name = "telltale-agent")]
+struct Internal {
+    #[command(subcommand)]
+    command: InternalCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum InternalCommand {
+    #[command(name = HOLD)]
+    Hold(HoldArguments),
+    #[command(name = GUARD)]
+    Guard(GuardArguments),
+}
+
+/// Parses the command line of a program that is one command, or says what is wrong and which status to
+/// exit with.
+pub(crate) fn parse_daemon<A: Daemon>() -> Result<A, ExitCode> {
+    let matches = definition::<A>().try_get_matches();
+    matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| told(&error))
+}
+
+/// The same for the agent's program, which the agent also starts for each of its workers.
+pub(crate) fn parse_agent() -> Result<AgentCommand, ExitCode> {
+    let is_internal = env::args_os().nth(1).is_some_and(|first| first == HOLD || first == GUARD);
+    if !is_internal {
+        return parse_daemon().map(Box::new).map(AgentCommand::Agent);
+    }
+    match Internal::try_parse().map_err(|error| told(&error))?.command {
+        InternalCommand::Hold(arguments) => Ok(AgentCommand::Hold(arguments)),
+        InternalCommand::Guard(arguments) => Ok(AgentCommand::Guard(arguments)),
+    }
+}
+
+fn definition<A: Daemon>() -> Command {
+    let command =
+        Command::new(A::PROGRAM).version(env!("CARGO_PKG_VERSION")).max_term_width(MAX_WIDTH);
+    // The arguments bring the first line of their own description with them.
+    A::augment_args(command).about(A::ABOUT).after_help(A::HELP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AgentArguments, CoordinatorArguments, ServeArguments, definition};
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        definition::<ServeArguments>().debug_assert();
+        definition::<CoordinatorArguments>().debug_assert();
+        definition::<AgentArguments>().debug_assert();
+    }
+}

@@ -1,0 +1,8 @@
+//! `telltale-serve`: `telltale serve` alone, as units and images run the node service.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    telltale::daemon::serve()
+}
