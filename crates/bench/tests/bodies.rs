@@ -181,9 +181,9 @@ fn every_table_can_be_filled() {
         program::table(Effort::Once).unwrap(),
         stream::table(Effort::Once, &client).unwrap(),
         experiments::table(Effort::Once).unwrap(),
-        scrape::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
+        scrape::table(worker, &cargo_bin("telltale", "telltale-serve"), Effort::Once).unwrap(),
         screen::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
-        serve::table(worker, &cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
+        serve::table(worker, &cargo_bin("telltale", "telltale-serve"), Effort::Once).unwrap(),
         hosts::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
         cluster::table(&cargo_bin("telltale", "telltale"), Effort::Once).unwrap(),
     ];

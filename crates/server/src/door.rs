@@ -18,6 +18,8 @@ use axum::Router;
 use axum::http::Extensions;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
 
 use crate::log;
 pub use movement::Movement;
@@ -144,7 +146,12 @@ impl std::fmt::Debug for Door {
 impl Door {
     /// Accepts on a socket until it is time to stop, then waits a little until connections have ended;
     /// what still goes on is cut off.
-    pub async fn serve(self, socket: Socket, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(mut self, socket: Socket, mut stop: watch::Receiver<bool>) {
+        if self.limits.protocol != Protocol::Http2 {
+            // gRPC has a compression of its own. The level is the one that costs least.
+            let gzip = CompressionLayer::new().quality(CompressionLevel::Fastest);
+            self.router = self.router.layer(gzip);
+        }
         let mut running = JoinSet::new();
         let stopped = stop.clone();
         loop {

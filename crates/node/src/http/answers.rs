@@ -157,7 +157,9 @@ pub(super) fn tagged(
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut known = known.flat_map(|value| value.split(',')).map(str::trim);
     let has_it = known.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag);
-    let tag = HeaderValue::try_from(tag).expect("a tag is made of printable letters");
+    // Weak, as the same text may be sent with gzip and without.
+    let tag = HeaderValue::try_from(format!("W/{tag}"));
+    let tag = tag.expect("a tag is made of printable letters");
     if has_it {
         return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
     }

@@ -116,7 +116,12 @@ fn a_snapshot_is_json_and_not_sent_twice() {
     assert_eq!(read, *fixture::everything());
     let tag = first.header("etag").unwrap();
     let token = format!("Authorization: Bearer {TOKEN}");
-    for known in [tag.to_owned(), format!("\"x\", W/{tag}"), "*".to_owned()] {
+    for known in [
+        tag.to_owned(),
+        format!("\"x\", {tag}"),
+        tag.trim_start_matches("W/").to_owned(),
+        "*".to_owned(),
+    ] {
         let again = server.get("/api/v1/snapshot", &[&format!("If-None-Match: {known}"), &token]);
         assert_eq!((again.status, again.body.as_str()), (304, ""), "{known}");
     }
