@@ -1,5 +1,6 @@
 //! One suite for the HTTP of all three servers, as they are installed: what a client may do wrong or
 //! differently meets the same answer at the node service, the coordinator and the agent.
+#![allow(clippy::unwrap_used)]
 
 mod servers;
 
