@@ -29,7 +29,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use telltale_server::door::{Door, Protocol, Socket};
+use telltale_server::door::{Door, Socket};
 use telltale_server::hosts::Hosts;
 use telltale_server::listen::{Address, BindError, Listener, SocketFile};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -118,12 +118,19 @@ pub enum ServeError {
     Ended(&'static str),
 }
 
+/// What a socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Service {
+    Grpc,
+    Http,
+}
+
 /// A coordinator on its sockets; nobody is answered yet.
 #[derive(Debug)]
 pub struct Server {
     plan: Plan,
     access: Arc<Access>,
-    listeners: Vec<(Protocol, Listener)>,
+    listeners: Vec<(Service, Listener)>,
     files: Vec<SocketFile>,
 }
 
@@ -154,11 +161,11 @@ impl Server {
         let access = Access::read(&plan.access, plan.grpc.iter().chain(&plan.http))?;
         let mut listeners = Vec::new();
         let mut files = Vec::new();
-        let grpc = plan.grpc.iter().map(|address| (Protocol::Http2, address));
-        let http = plan.http.iter().map(|address| (Protocol::Http1, address));
-        for (protocol, address) in grpc.chain(http) {
+        let grpc = plan.grpc.iter().map(|address| (Service::Grpc, address));
+        let http = plan.http.iter().map(|address| (Service::Http, address));
+        for (service, address) in grpc.chain(http) {
             let (listener, file) = Listener::bind(address, None)?;
-            listeners.push((protocol, listener));
+            listeners.push((service, listener));
             files.extend(file);
         }
         Ok(Self { plan, access, listeners, files })
@@ -167,17 +174,17 @@ impl Server {
     /// Where agents and operators reach it by gRPC.
     #[must_use]
     pub fn grpc_addresses(&self) -> Vec<Address> {
-        self.addresses(Protocol::Http2)
+        self.addresses(Service::Grpc)
     }
 
     /// Where it answers by HTTP.
     #[must_use]
     pub fn http_addresses(&self) -> Vec<Address> {
-        self.addresses(Protocol::Http1)
+        self.addresses(Service::Http)
     }
 
-    fn addresses(&self, protocol: Protocol) -> Vec<Address> {
-        let listeners = self.listeners.iter().filter(|(one, _)| *one == protocol);
+    fn addresses(&self, service: Service) -> Vec<Address> {
+        let listeners = self.listeners.iter().filter(|(one, _)| *one == service);
         listeners.filter_map(|(_, listener)| listener.address()).collect()
     }
 
@@ -215,10 +222,10 @@ impl Server {
         let routes = grpc::routes(serving, standing);
         let web = http::router(web);
         let mut doors = JoinSet::new();
-        for (protocol, listener) in listeners {
-            let (limits, router) = match protocol {
-                Protocol::Http1 => (http::LIMITS, web.clone()),
-                _ => (grpc::LIMITS, routes.clone()),
+        for (service, listener) in listeners {
+            let (limits, router) = match service {
+                Service::Http => (http::LIMITS, web.clone()),
+                Service::Grpc => (grpc::LIMITS, routes.clone()),
             };
             let door = Door { limits, tls: Arc::clone(&tls), keeper: keeper.clone(), router };
             let socket = Socket::new(listener).map_err(ServeError::Listen)?;

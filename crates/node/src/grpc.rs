@@ -47,7 +47,7 @@ use health::Truth;
 use history::History;
 use keeper::GrpcKeeper;
 use telltale_schema::text::with_causes;
-use telltale_server::door::{Door, Protocol, Socket, Tls};
+use telltale_server::door::{Door, Http2, Protocol, Socket, Tls};
 use telltale_server::listen::{Address, Listener};
 use telltale_server::{door, log};
 
@@ -67,14 +67,15 @@ const CONNECTION_RESERVE: usize = 16;
 /// Calls at a time, those included whose answer the client has not taken yet.
 const CALLS: Limits = Limits { all: 512, each: 32, reserve: 64 };
 /// What a connection may take.
-pub(crate) const LIMITS: door::Limits = door::Limits {
-    protocol: Protocol::Http2,
+const LIMITS: door::Limits = door::Limits {
+    protocol: Protocol::Http2(Http2 {
+        streams: 128,
+        stream_window: 16 << 10,
+        connection_window: 64 << 10,
+        keep_alive: (Duration::from_secs(30), Duration::from_secs(20)),
+    }),
     head: Duration::from_secs(20),
     stall: Duration::from_secs(30),
-    streams: 128,
-    stream_window: 16 << 10,
-    connection_window: 64 << 10,
-    keep_alive: (Duration::from_secs(30), Duration::from_secs(20)),
 };
 
 /// A service on its sockets, whose options make sense; nobody is answered yet.
@@ -186,8 +187,7 @@ impl GrpcService {
             () = stop => {}
             never = following => match never {},
         }
-        // Whoever waits for it holds a receiver.
-        let _ = stopping.send(true);
+        stopping.send_replace(true);
         while serving.join_next().await.is_some() {}
         Ok(())
     }

@@ -111,7 +111,6 @@ pub fn serve(
             protocol: Protocol::Http1,
             head: Duration::from_secs_f64(options.head_seconds),
             stall: Duration::from_secs_f64(options.stall_seconds),
-            ..crate::grpc::LIMITS
         },
         tls: Arc::new(Tls::default()),
         keeper: Arc::new(HttpKeeper(Arc::new(Connections::new(

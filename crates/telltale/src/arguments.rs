@@ -37,7 +37,7 @@ pub(crate) use agent::{AgentArguments, NodeService};
 pub(crate) use alerts::AlertsArguments;
 pub(crate) use cluster::{ClusterArguments, ClusterCommand};
 pub(crate) use coordinator::CoordinatorArguments;
-pub(crate) use daemon::{AgentCommand, parse_agent, parse_daemon};
+pub(crate) use daemon::{AgentCommand, Daemon, parse_agent, parse_daemon};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use events::{EventsArguments, Form, Numbers, Shown, Wanted, WantedKind};
 pub(crate) use hardware::HardwareArguments;
@@ -417,11 +417,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Parses the command line, or says what is wrong and which status to exit with.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
-    Line::try_parse().map(|line| line.command).map_err(|error| told(&error))
+    Line::try_parse().map(|line| line.command).map_err(|error| print_error(&error))
 }
 
 /// Prints what clap says, help or an error; gives the status to exit with.
-fn told(error: &clap::Error) -> ExitCode {
+fn print_error(error: &clap::Error) -> ExitCode {
     let printed = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -3,29 +3,18 @@
 
 use std::process::ExitCode;
 
-use crate::arguments::{self, AgentCommand};
-use crate::{agent, coordinator, descriptors, exit, serve, worker};
+use crate::arguments::{self, AgentCommand, Daemon};
+use crate::exit::{self, Failure, Status};
+use crate::{agent, coordinator, descriptors, serve, worker};
 
 /// `telltale serve`.
 pub fn serve() -> ExitCode {
-    match arguments::parse_daemon() {
-        Ok(arguments) => {
-            descriptors::allow_all();
-            exit::code(serve::run(&arguments))
-        }
-        Err(status) => status,
-    }
+    run(serve::run)
 }
 
 /// `telltale coordinator`.
 pub fn coordinator() -> ExitCode {
-    match arguments::parse_daemon() {
-        Ok(arguments) => {
-            descriptors::allow_all();
-            exit::code(coordinator::run(&arguments))
-        }
-        Err(status) => status,
-    }
+    run(coordinator::run)
 }
 
 /// `telltale agent`, and what an agent starts for itself. Workers have the limits that their agent was
@@ -35,6 +24,17 @@ pub fn agent() -> ExitCode {
         Ok(AgentCommand::Agent(arguments)) => exit::code(agent::run(*arguments)),
         Ok(AgentCommand::Hold(arguments)) => exit::code(worker::run_hold(arguments)),
         Ok(AgentCommand::Guard(arguments)) => exit::code(worker::run_guard(arguments)),
+        Err(status) => status,
+    }
+}
+
+/// Parses the command line of a server and runs it, with as many files as it may open.
+fn run<A: Daemon>(server: impl FnOnce(&A) -> Result<Status, Failure>) -> ExitCode {
+    match arguments::parse_daemon::<A>() {
+        Ok(arguments) => {
+            descriptors::allow_all();
+            exit::code(server(&arguments))
+        }
         Err(status) => status,
     }
 }

@@ -72,7 +72,7 @@ pub const MEMBERS: [Member; 31] = [
     here("telltale-smi", &["telltale-schema", "telltale-query"]),
     Member { package: "telltale", may_use: MayUse::Product },
     // The small ones; docs/decisions/0001-small-crates.md says why each is a crate.
-    here("telltale-server", &[]),
+    here("telltale-server", &["telltale-schema"]),
     here("telltale-trace", &[]),
     here("telltale-recorder", &["telltale-trace"]),
     // It is loaded into programs that know nothing of it: a ledger, and nothing that starts a thread.

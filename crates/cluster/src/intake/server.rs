@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use telltale_server::door::{Door, Limits, Protocol, Socket, Tls, TlsError, TlsFiles};
+use telltale_server::door::{Door, Http2, Limits, Protocol, Socket, Tls, TlsError, TlsFiles};
 use telltale_server::hosts::Hosts;
 use telltale_server::listen::{Address, Listener};
 use telltale_server::log;
@@ -42,13 +42,14 @@ pub const ORDER_PATIENCE: Duration = Duration::from_secs(10);
 const ANSWER_MARGIN: Duration = Duration::from_secs(2);
 /// What a connection may take. Clients keep theirs between posts.
 const LIMITS: Limits = Limits {
-    protocol: Protocol::Either,
+    protocol: Protocol::Either(Http2 {
+        streams: 64,
+        stream_window: 256 << 10,
+        connection_window: 256 << 10,
+        keep_alive: (Duration::from_secs(60), Duration::from_secs(20)),
+    }),
     head: Duration::from_secs(300),
     stall: Duration::from_secs(30),
-    streams: 64,
-    stream_window: 256 << 10,
-    connection_window: 256 << 10,
-    keep_alive: (Duration::from_secs(60), Duration::from_secs(20)),
 };
 
 /// What a node may be asked for over HTTP. Whoever takes it forwards it to the coordinator.
@@ -213,7 +214,7 @@ fn reach(listener: &Listener, proves: bool, tls: &Tls) -> Result<Reach, ServeErr
     }
     if !tls.is_there() {
         log::warn(&format!(
-            "{address} is served without TLS: whoever listens in on the network reads the token"
+            "{address} is served without TLS: the token can be read on the network"
         ));
     }
     Ok(Reach::Open)

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use telltale_server::door::{Limits, Protocol};
+use telltale_server::door::{Http2, Limits, Protocol};
 use telltale_wire::cluster::SERVICE;
 use telltale_wire::cluster::{DESCRIPTORS, MAX_NODE_MESSAGE_BYTES, MAX_REQUEST_BYTES, RawCodec};
 use tokio::sync::watch;
@@ -32,13 +32,14 @@ pub(super) use attend::Gate;
 
 /// What a connection may take.
 pub(super) const LIMITS: Limits = Limits {
-    protocol: Protocol::Http2,
+    protocol: Protocol::Http2(Http2 {
+        streams: 256,
+        stream_window: 256 << 10,
+        connection_window: 1 << 20,
+        keep_alive: (Duration::from_secs(20), Duration::from_secs(10)),
+    }),
     head: Duration::from_secs(15),
     stall: Duration::from_secs(30),
-    streams: 256,
-    stream_window: 256 << 10,
-    connection_window: 1 << 20,
-    keep_alive: (Duration::from_secs(20), Duration::from_secs(10)),
 };
 
 /// What all calls share.

@@ -29,7 +29,6 @@ pub(super) const LIMITS: Limits = Limits {
     protocol: Protocol::Http1,
     head: Duration::from_secs(15),
     stall: Duration::from_secs(15),
-    ..super::grpc::LIMITS
 };
 
 /// What all requests share.

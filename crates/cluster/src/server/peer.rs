@@ -26,8 +26,8 @@ pub(super) struct Peer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stranger(pub(super) bool);
 
-/// Whether what a request carries says that its caller is a stranger. Every connection says it; without
-/// that nobody is let in.
+/// Whether what a request carries says that its caller is a stranger. Every connection says it; a
+/// request without it is refused.
 pub(super) fn is_stranger(extensions: &Extensions) -> bool {
     extensions.get::<Stranger>().is_none_or(|stranger| stranger.0)
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -13,8 +14,12 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::watch;
 
+use super::end::End;
+use super::keeper::{Guest, Keeper};
+use super::limits::{Limits, Protocol};
 use super::movement::Noting;
-use super::{Door, End, Guest, Limits, Protocol, Stream};
+use super::stream::Stream;
+use super::tls::Tls;
 use crate::log;
 
 /// Bytes of a request's head, of which a part of an answer may use the room.
@@ -24,23 +29,37 @@ const MAX_HEADERS: usize = 64;
 /// HTTP/2 requests that a client reset before they were answered; beyond, the connection is closed.
 const MAX_RESETS: usize = 32;
 
+/// A door, for one or several sockets.
+#[derive(Clone)]
+pub struct Door {
+    /// What connections may take.
+    pub limits: Limits,
+    /// Certificates for TCP; a Unix socket goes without.
+    pub tls: Arc<Tls>,
+    /// Who is let in.
+    pub keeper: Arc<dyn Keeper>,
+    /// What is answered.
+    pub router: Router,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Door").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
 /// Serves a connection until it ends or must.
 pub(super) async fn serve(door: Door, stream: Stream, guest: Guest, stop: watch::Receiver<bool>) {
-    let protocol = door.limits.protocol;
     // Before the handshake, so that no change of the certificates is missed.
     let changed = door.tls.changes();
-    match stream.secured(door.tls.acceptor(protocol)).await {
-        Ok(stream) => {
-            let keeper = Arc::clone(&door.keeper);
-            let _seat = guest.seat;
-            let guest = Guest { seat: Box::new(()), ..guest };
-            keeper.ended(drive(door, stream, guest, changed, stop).await);
-        }
+    let keeper = Arc::clone(&door.keeper);
+    keeper.ended(match stream.secured(door.tls.acceptor(door.limits.protocol)).await {
+        Ok(stream) => drive(door, stream, guest, changed, stop).await,
         Err(error) => {
-            door.keeper.ended(End::Handshake);
             log::debug(|| format!("a TLS handshake failed: {error}"));
+            End::Handshake
         }
-    }
+    });
 }
 
 async fn drive(
@@ -51,7 +70,7 @@ async fn drive(
     mut stop: watch::Receiver<bool>,
 ) -> End {
     let Door { limits, router, .. } = door;
-    let Guest { mut extensions, movement, leave, .. } = guest;
+    let Guest { mut extensions, movement, leave, seat: _seat } = guest;
     if let Some(certificate) = stream.certificate() {
         extensions.insert(certificate);
     }
@@ -94,8 +113,8 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     let builder = Builder::new(TokioExecutor::new());
     let mut builder = match limits.protocol {
         Protocol::Http1 => builder.http1_only(),
-        Protocol::Http2 => builder.http2_only(),
-        Protocol::Either => builder,
+        Protocol::Http2(_) => builder.http2_only(),
+        Protocol::Either(_) => builder,
     };
     builder
         .http1()
@@ -105,17 +124,19 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .max_headers(MAX_HEADERS)
         // Who sends no more (`nc -N`) still waits for the answer.
         .half_close(true);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits.streams)
-        .initial_stream_window_size(limits.stream_window)
-        .initial_connection_window_size(limits.connection_window)
-        .max_header_list_size(MAX_HEAD_BYTES)
-        .max_pending_accept_reset_streams(MAX_RESETS)
-        .max_local_error_reset_streams(MAX_RESETS)
-        .keep_alive_interval(limits.keep_alive.0)
-        .keep_alive_timeout(limits.keep_alive.1);
+    if let Some(http2) = limits.protocol.http2() {
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(http2.streams)
+            .initial_stream_window_size(http2.stream_window)
+            .initial_connection_window_size(http2.connection_window)
+            .max_header_list_size(MAX_HEAD_BYTES)
+            .max_pending_accept_reset_streams(MAX_RESETS)
+            .max_local_error_reset_streams(MAX_RESETS)
+            .keep_alive_interval(http2.keep_alive.0)
+            .keep_alive_timeout(http2.keep_alive.1);
+    }
     builder
 }
 

@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
+use super::end::End;
 use super::frames::Frames;
-use super::{End, Limits, Protocol, Stream};
+use super::limits::{Limits, Protocol};
+use super::stream::Stream;
 
 /// How long a client of HTTP/2 may take to say so.
-const GREETING_PATIENCE: Duration = Duration::from_secs(10);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Frames of no request that a client may send: at once, a second, and one for so many bytes that it
 /// gets. Clients of gRPC measure the way by a PING beside data; the answer to one has 17 bytes.
 const IDLE_FRAMES: u64 = 1000;
@@ -25,7 +27,7 @@ const BYTES_FOR_AN_IDLE_FRAME: u64 = 64;
 #[derive(Debug)]
 pub struct Movement {
     moved: Mutex<Moved>,
-    /// Told when more cannot be waited for.
+    /// Notified when the connection has to end at once.
     is_over: Notify,
 }
 
@@ -110,15 +112,16 @@ impl Moved {
             return Err(End::Flood);
         }
         let stalled = (limits.stall, self.stalled.unwrap_or(now));
-        let (asked, answered) = limits.keep_alive;
         let silent = match limits.protocol {
-            // Its head's limit is the server's own.
+            // Its head's limit is the library's own.
             Protocol::Http1 => stalled,
             // What lives answers when it is asked.
-            _ if self.frames.is_spoken() => (asked + answered, self.heard),
-            Protocol::Http2 => (GREETING_PATIENCE, self.began),
-            Protocol::Either if self.frames.is_foreign() => stalled,
-            Protocol::Either => (limits.head, self.began),
+            Protocol::Http2(http2) | Protocol::Either(http2) if self.frames.is_spoken() => {
+                (http2.keep_alive.0 + http2.keep_alive.1, self.heard)
+            }
+            Protocol::Http2(_) => (GREETING_TIMEOUT, self.began),
+            Protocol::Either(_) if self.frames.is_foreign() => stalled,
+            Protocol::Either(_) => (limits.head, self.began),
         };
         let left = |(most, since): (Duration, Instant)| {
             let left = most.saturating_sub(now.saturating_duration_since(since));
@@ -128,7 +131,7 @@ impl Moved {
     }
 
     fn is_foreign(&self, protocol: Protocol) -> bool {
-        protocol == Protocol::Http2 && self.frames.is_foreign()
+        matches!(protocol, Protocol::Http2(_)) && self.frames.is_foreign()
     }
 
     /// Whether there are more frames of no request than a client has reason for.
@@ -178,7 +181,7 @@ impl AsyncRead for Noting {
             let now = Instant::now();
             let mut moved = self.movement.moved();
             (moved.last, moved.heard) = (now, now);
-            if self.protocol != Protocol::Http1 {
+            if self.protocol.http2().is_some() {
                 moved.frames.hear(&buffer.filled()[before..]);
                 if moved.is_foreign(self.protocol) || moved.floods(now) {
                     self.movement.is_over.notify_one();
@@ -226,15 +229,17 @@ impl AsyncWrite for Noting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::door::limits::Http2;
 
     const LIMITS: Limits = Limits {
-        protocol: Protocol::Http2,
+        protocol: Protocol::Http2(Http2 {
+            streams: 8,
+            stream_window: 1 << 16,
+            connection_window: 1 << 16,
+            keep_alive: (Duration::from_secs(30), Duration::from_secs(20)),
+        }),
         head: Duration::from_secs(20),
         stall: Duration::from_secs(30),
-        streams: 8,
-        stream_window: 1 << 16,
-        connection_window: 1 << 16,
-        keep_alive: (Duration::from_secs(30), Duration::from_secs(20)),
     };
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 use crate::listen::Listener;
 
 /// How long a TLS handshake may take.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A socket that listens. To be made within a Tokio runtime.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Stream {
         match (self, acceptor) {
             (Self::Tcp(stream), Some(acceptor)) => {
                 let late = || io::Error::new(io::ErrorKind::TimedOut, "it took too long");
-                let shaken = tokio::time::timeout(HANDSHAKE_PATIENCE, acceptor.accept(stream));
+                let shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
                 Ok(Self::Tls(Box::new(shaken.await.map_err(|_| late())??)))
             }
             (stream, _) => Ok(stream),

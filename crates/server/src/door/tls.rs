@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use telltale_schema::text::with_causes;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::verify_server_name;
@@ -15,7 +16,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
-use super::Protocol;
+use super::limits::Protocol;
 use crate::tls::MAX_CERTIFICATES_BYTES;
 use crate::{bounded_file, log};
 
@@ -141,7 +142,7 @@ impl Tls {
         self.now.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Told when the certificates have changed.
+    /// Notified when the certificates have changed.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
@@ -151,8 +152,8 @@ impl Tls {
         let mut config = self.held()?.config;
         let spoken: &[&[u8]] = match protocol {
             Protocol::Http1 => &[b"http/1.1"],
-            Protocol::Http2 => &[b"h2"],
-            Protocol::Either => &[b"h2", b"http/1.1"],
+            Protocol::Http2(_) => &[b"h2"],
+            Protocol::Either(_) => &[b"h2", b"http/1.1"],
         };
         config.alpn_protocols = spoken.iter().map(|protocol| protocol.to_vec()).collect();
         Some(TlsAcceptor::from(Arc::new(config)))
@@ -236,10 +237,4 @@ fn certificates(path: &Path, bytes: &[u8]) -> Result<Vec<CertificateDer<'static>
 pub fn read_pem(path: &Path) -> Result<Vec<u8>, TlsError> {
     let failed = |source| TlsError::Read { path: path.to_owned(), source };
     bounded_file::read(path, MAX_CERTIFICATES_BYTES).map_err(failed)
-}
-
-/// An error and what caused it, in a line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -9,7 +9,7 @@ use telltale_cluster::supervisor::{GUARD, HOLD};
 
 use super::{
     AgentArguments, CoordinatorArguments, GuardArguments, HoldArguments, MAX_WIDTH, ServeArguments,
-    agent, coordinator, serve, told,
+    agent, coordinator, print_error, serve,
 };
 
 /// A command that is a program of its own.
@@ -70,7 +70,7 @@ enum InternalCommand {
 /// exit with.
 pub(crate) fn parse_daemon<A: Daemon>() -> Result<A, ExitCode> {
     let matches = definition::<A>().try_get_matches();
-    matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| told(&error))
+    matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| print_error(&error))
 }
 
 /// The same for the agent's program, which the agent also starts for each of its workers.
@@ -79,7 +79,7 @@ pub(crate) fn parse_agent() -> Result<AgentCommand, ExitCode> {
     if !is_internal {
         return parse_daemon().map(Box::new).map(AgentCommand::Agent);
     }
-    match Internal::try_parse().map_err(|error| told(&error))?.command {
+    match Internal::try_parse().map_err(|error| print_error(&error))?.command {
         InternalCommand::Hold(arguments) => Ok(AgentCommand::Hold(arguments)),
         InternalCommand::Guard(arguments) => Ok(AgentCommand::Guard(arguments)),
     }

@@ -14,7 +14,7 @@ use telltale_harness::rounds;
 use servers::{Server, all};
 
 /// How long an answer may take here: much longer than it does, because machines are busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A crowd of connections: more than most servers here let in, and what a machine's limit on open files
 /// has room for; a tenth of it unless long tests are wanted.
 const CROWD: [u32; 2] = [1000, 10_000];
@@ -23,11 +23,11 @@ impl Server {
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address)
             .unwrap_or_else(|error| panic!("{}: {error}\n{}", self.name, self.log()));
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
-    /// The head of a request for the figures, without its end.
+    /// The head of a request for the metrics, without its end.
     fn head(&self, more: &str) -> String {
         format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n{more}", self.address)
     }
@@ -40,8 +40,8 @@ impl Server {
         Answer::read(stream)
     }
 
-    /// The answer to a request for the figures with these headers.
-    fn figures(&self, headers: &str) -> Answer {
+    /// The answer to a request for the metrics with these headers.
+    fn metrics(&self, headers: &str) -> Answer {
         self.ask(self.head(&format!("Connection: close\r\n{headers}\r\n")).as_bytes())
     }
 }
@@ -114,7 +114,7 @@ fn what_is_no_request_is_refused_and_what_is_one_is_answered() {
             let status = server.ask(bytes).status();
             assert!(expected.contains(&status), "{name}: {shown:?}: {status}");
         }
-        assert_eq!(server.figures("").status(), 200, "{name}: others are answered as ever");
+        assert_eq!(server.metrics("").status(), 200, "{name}: others are answered as ever");
     }
 }
 
@@ -125,10 +125,10 @@ fn a_head_with_too_many_bytes_or_headers_is_refused() {
         let long = format!("X-Long: {}\r\n", "x".repeat(64 << 10));
         let many: String = (0..100).map(|number| format!("X-{number}: 1\r\n")).collect();
         for headers in [long, many] {
-            let status = server.figures(&headers).status();
+            let status = server.metrics(&headers).status();
             assert!([0, 400, 431].contains(&status), "{name}: {status}");
         }
-        assert_eq!(server.figures("X-Fine: 1\r\n").status(), 200, "{name}");
+        assert_eq!(server.metrics("X-Fine: 1\r\n").status(), 200, "{name}");
     }
 }
 
@@ -157,7 +157,7 @@ fn a_request_that_comes_byte_by_byte_is_one() {
 }
 
 #[test]
-fn slow_clients_keep_nobody_waiting() {
+fn slow_clients_keep_no_other_waiting() {
     for server in all() {
         // Heads that do not end, and clients that ask and take nothing.
         let mut slow = Vec::new();
@@ -168,8 +168,8 @@ fn slow_clients_keep_nobody_waiting() {
             slow.push(stream);
         }
         let began = Instant::now();
-        assert_eq!(server.figures("").status(), 200, "{}", server.name);
-        assert!(began.elapsed() < PATIENCE, "{}", server.name);
+        assert_eq!(server.metrics("").status(), 200, "{}", server.name);
+        assert!(began.elapsed() < TIMEOUT, "{}", server.name);
     }
 }
 
@@ -186,11 +186,11 @@ fn the_format_is_the_one_that_is_asked_for() {
             ("application/openmetrics-text;q=0, text/plain;q=0.1", text),
             ("application/openmetrics-text;q=0.1, text/plain;q=0.9", text),
         ] {
-            let answer = server.figures(&format!("Accept: {accept}\r\n"));
+            let answer = server.metrics(&format!("Accept: {accept}\r\n"));
             assert_eq!(answer.status(), 200, "{name}: {accept}");
             assert!(answer.has(expected), "{name}: {accept}: {}", answer.head);
         }
-        assert_eq!(server.figures("Accept: image/png\r\n").status(), 406, "{name}");
+        assert_eq!(server.metrics("Accept: image/png\r\n").status(), 406, "{name}");
     }
 }
 
@@ -199,11 +199,11 @@ fn gzip_is_sent_to_those_who_take_it_and_to_no_other() {
     for server in all() {
         let name = server.name;
         let accept = "Accept: text/plain\r\n";
-        let plain = server.figures(accept);
+        let plain = server.metrics(accept);
         assert!(!plain.has("content-encoding"), "{name}: {}", plain.head);
-        let refused = server.figures(&format!("{accept}Accept-Encoding: gzip;q=0\r\n"));
+        let refused = server.metrics(&format!("{accept}Accept-Encoding: gzip;q=0\r\n"));
         assert!(!refused.has("content-encoding"), "{name}: {}", refused.head);
-        let packed = server.figures(&format!("{accept}Accept-Encoding: gzip\r\n"));
+        let packed = server.metrics(&format!("{accept}Accept-Encoding: gzip\r\n"));
         assert!(packed.has("content-encoding: gzip"), "{name}: {}", packed.head);
         assert!(packed.has("vary:"), "{name}: a cache has to tell them apart: {}", packed.head);
         let mut text = String::new();
@@ -232,7 +232,7 @@ fn is_ended(mut stream: TcpStream, frames: &[u8]) -> bool {
     stream.set_nonblocking(true).unwrap();
     let began = Instant::now();
     let mut answer = [0; 16 << 10];
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < TIMEOUT {
         match stream.read(&mut answer) {
             Ok(0) => return true,
             Err(error) if error.kind() != ErrorKind::WouldBlock => return true,
@@ -254,7 +254,7 @@ fn floods_of_frames_end_their_connection_alone() {
     let ping = [&[0, 0, 8, 6, 0, 0, 0, 0, 0][..], b"12345678"].concat();
     let settings = vec![0, 0, 0, 4, 0, 0, 0, 0, 0];
     let unknown = vec![0, 0, 0, 0xbe, 0, 0, 0, 0, 0];
-    for server in all().into_iter().flat_map(Server::speaking_http2) {
+    for server in all().into_iter().map(Server::speaking_http2) {
         for (what, frame) in [("ping", &ping), ("settings", &settings), ("unknown", &unknown)] {
             let stream = over_http2(&server, &[]);
             assert!(is_ended(stream, &frame.repeat(50)), "{}: {what}", server.name);
@@ -264,7 +264,7 @@ fn floods_of_frames_end_their_connection_alone() {
 
 #[test]
 fn requests_that_are_reset_at_once_end_their_connection() {
-    for server in all().into_iter().flat_map(Server::speaking_http2) {
+    for server in all().into_iter().map(Server::speaking_http2) {
         let mut frames = Vec::new();
         for stream in (1..2001_u32).step_by(2) {
             let id = stream.to_be_bytes();
@@ -287,7 +287,7 @@ fn a_crowd_of_idle_connections_leaves_the_server_within_its_limits() {
         let name = server.name;
         let mut crowd = Vec::new();
         for _ in 0..rounds(quick, long) {
-            match TcpStream::connect_timeout(&server.address, PATIENCE) {
+            match TcpStream::connect_timeout(&server.address, TIMEOUT) {
                 Ok(stream) => crowd.push(stream),
                 Err(error) => {
                     panic!("{name}: after {}: {error}\n{}", crowd.len(), server.log())
@@ -300,14 +300,14 @@ fn a_crowd_of_idle_connections_leaves_the_server_within_its_limits() {
         let began = Instant::now();
         let answered = || {
             let mut stream = TcpStream::connect(server.address).ok()?;
-            stream.set_read_timeout(Some(PATIENCE)).ok()?;
+            stream.set_read_timeout(Some(TIMEOUT)).ok()?;
             stream.write_all(server.head("Connection: close\r\n\r\n").as_bytes()).ok()?;
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).ok()?;
             answer.starts_with(b"HTTP/1.1 200").then_some(())
         };
         while answered().is_none() {
-            assert!(began.elapsed() < PATIENCE, "{name} answers nobody after the crowd");
+            assert!(began.elapsed() < TIMEOUT, "{name} answers no request after the crowd");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

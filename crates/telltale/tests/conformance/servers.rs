@@ -13,16 +13,17 @@ use telltale_harness::{ChildGuard, Scratch, wait_until};
 /// A server that runs.
 pub(crate) struct Server {
     pub(crate) name: &'static str,
-    /// Where it answers HTTP.
+    /// Where it is asked.
     pub(crate) address: SocketAddr,
     /// Connections that it lets in.
     pub(crate) most_connections: usize,
-    /// Where HTTP/2 is spoken, if anywhere.
-    http2: Option<SocketAddr>,
+    /// Where it speaks HTTP/2.
+    http2: SocketAddr,
     log: PathBuf,
     process: ChildGuard,
-    _coordinator: Option<ChildGuard>,
-    places: Vec<Scratch>,
+    /// The coordinator of an agent, and the directory; both end with this.
+    _beside: Option<Box<Server>>,
+    _place: Scratch,
 }
 
 /// All three.
@@ -34,10 +35,9 @@ pub(crate) fn all() -> Vec<Server> {
 }
 
 impl Server {
-    /// The same server where it speaks HTTP/2; none where it does not.
-    pub(crate) fn speaking_http2(self) -> Option<Self> {
-        let address = self.http2?;
-        Some(Self { address, ..self })
+    /// The same server, asked where it speaks HTTP/2.
+    pub(crate) fn speaking_http2(self) -> Self {
+        Self { address: self.http2, ..self }
     }
 
     /// How many files it has open.
@@ -49,17 +49,9 @@ impl Server {
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
-
-    fn ready(self) -> Self {
-        let sockets = [Some(self.address), self.http2];
-        let is_there =
-            || sockets.iter().flatten().all(|address| TcpStream::connect(address).is_ok());
-        wait_until("the server to listen", Duration::from_secs(60), is_there);
-        self
-    }
 }
 
-/// A port that nobody has, below those that the kernel gives to clients: a crowd takes thousands of these.
+/// A free port, below those that the kernel gives to clients: a crowd takes thousands of these.
 fn free() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
@@ -72,109 +64,63 @@ fn free() -> SocketAddr {
     }
 }
 
-fn started(program: &str, place: &Scratch, arguments: &[&str]) -> ChildGuard {
-    let log = fs::File::create(place.join("log")).unwrap();
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    ChildGuard::spawn(&mut command)
+/// Where a server listens, and how many connections it lets in.
+struct Sockets {
+    http: SocketAddr,
+    http2: SocketAddr,
+    most_connections: usize,
+}
+
+impl Server {
+    fn start(name: &'static str, program: &str, sockets: Sockets, arguments: &[&str]) -> Self {
+        let place = Scratch::new();
+        let log = place.join("log");
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(place.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
+        let process = ChildGuard::spawn(&mut command);
+        let Sockets { http, http2, most_connections } = sockets;
+        let is_there = || [http, http2].iter().all(|address| TcpStream::connect(address).is_ok());
+        wait_until("the server to listen", Duration::from_secs(60), is_there);
+        Self {
+            name,
+            address: http,
+            most_connections,
+            http2,
+            log,
+            process,
+            _beside: None,
+            _place: place,
+        }
+    }
 }
 
 fn service() -> Server {
-    let (place, address, grpc) = (Scratch::new(), free(), free());
-    let state = place.join("state");
-    let run = place.join("run");
-    fs::create_dir(&run).unwrap();
-    let process = started(
-        env!("CARGO_BIN_EXE_telltale-serve"),
-        &place,
-        &[
-            "--http",
-            &address.to_string(),
-            "--grpc",
-            &grpc.to_string(),
-            "--state-dir",
-            state.to_str().unwrap(),
-            "--runtime-dir",
-            run.to_str().unwrap(),
-        ],
-    );
-    Server {
-        name: "service",
-        address,
-        // 128 of HTTP and 256 of gRPC; the rest is what it reads.
-        most_connections: 128 + 256,
-        http2: Some(grpc),
-        log: place.join("log"),
-        process,
-        _coordinator: None,
-        places: vec![place],
-    }
-    .ready()
+    let (http, http2) = (free(), free());
+    // 128 of HTTP and 256 of gRPC; the rest is what it reads.
+    let sockets = Sockets { http, http2, most_connections: 128 + 256 };
+    let (http, http2) = (http.to_string(), http2.to_string());
+    let arguments =
+        ["--http", &http, "--grpc", &http2, "--state-dir", "state", "--runtime-dir", "run"];
+    Server::start("service", env!("CARGO_BIN_EXE_telltale-serve"), sockets, &arguments)
 }
 
 fn coordinator() -> Server {
-    let (place, address, grpc) = (Scratch::new(), free(), free());
-    let journal = place.join("journal");
-    let process = started(
-        env!("CARGO_BIN_EXE_telltale-coordinator"),
-        &place,
-        &[
-            "--nodes",
-            "2",
-            "--journal",
-            journal.to_str().unwrap(),
-            "--listen",
-            &grpc.to_string(),
-            "--http",
-            &address.to_string(),
-        ],
-    );
-    Server {
-        name: "coordinator",
-        address,
-        most_connections: 16_384,
-        http2: Some(grpc),
-        log: place.join("log"),
-        process,
-        _coordinator: None,
-        places: vec![place],
-    }
-    .ready()
+    let (http, http2) = (free(), free());
+    let sockets = Sockets { http, http2, most_connections: 16_384 };
+    let (http, http2) = (http.to_string(), http2.to_string());
+    let arguments = ["--nodes", "2", "--journal", "journal", "--listen", &http2, "--http", &http];
+    Server::start("coordinator", env!("CARGO_BIN_EXE_telltale-coordinator"), sockets, &arguments)
 }
 
 fn agent() -> Server {
-    let Server { process: coordinator, http2, mut places, .. } = coordinator();
-    let beside = places.remove(0);
-    let (place, address) = (Scratch::new(), free());
-    let state = place.join("agent");
-    let process = started(
-        env!("CARGO_BIN_EXE_telltale-agent"),
-        &place,
-        &[
-            "--coordinator",
-            &http2.unwrap().to_string(),
-            "--address",
-            "127.0.0.1",
-            "--node",
-            "a",
-            "--state",
-            state.to_str().unwrap(),
-            "--listen",
-            &address.to_string(),
-            "--",
-            "sleep",
-            "600",
-        ],
-    );
-    Server {
-        name: "agent",
-        address,
-        most_connections: 2048,
-        http2: Some(address),
-        log: place.join("log"),
-        process,
-        _coordinator: Some(coordinator),
-        places: vec![place, beside],
-    }
-    .ready()
+    let beside = coordinator();
+    let listens = free();
+    let sockets = Sockets { http: listens, http2: listens, most_connections: 2048 };
+    let (listens, coordinator) = (listens.to_string(), beside.http2.to_string());
+    let of_the_node = ["--address", "127.0.0.1", "--node", "a", "--state", "state"];
+    let of_the_job = ["--coordinator", &coordinator, "--listen", &listens, "--", "sleep", "600"];
+    let arguments = [&of_the_node[..], &of_the_job].concat();
+    let agent = env!("CARGO_BIN_EXE_telltale-agent");
+    Server { _beside: Some(Box::new(beside)), ..Server::start("agent", agent, sockets, &arguments) }
 }
