@@ -69,8 +69,9 @@ pub enum GenerateError {
 /// # Errors
 /// When a source cannot be read or does not make sense.
 pub fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
-    let mut outputs = metrics::outputs(root)?;
-    outputs.extend(sensors::outputs(root)?);
+    let metrics = metrics::defined(root)?;
+    let mut outputs = metrics::outputs(root, &metrics)?;
+    outputs.extend(sensors::outputs(root, &metrics)?);
     outputs.extend(protobuf::outputs(root)?);
     outputs.extend(json_schema::outputs());
     Ok(outputs)

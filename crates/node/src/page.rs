@@ -55,6 +55,7 @@ pub(crate) const ASSETS: &[Asset] = assets! {
     "plots.js" "plots.js" SCRIPT;
     "processes.js" "processes.js" SCRIPT;
     "recent.js" "recent.js" SCRIPT;
+    "sensors.js" "sensors.js" SCRIPT;
     "stream.js" "stream.js" SCRIPT;
     "table.js" "table.js" SCRIPT;
     "totals.js" "totals.js" SCRIPT;

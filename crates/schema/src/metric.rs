@@ -121,6 +121,19 @@ pub struct MetricDefinition {
     pub scope: Scope,
     /// The version of Telltale that first had it.
     pub since: &'static str,
+    /// What the semantic conventions of OpenTelemetry have that means the same.
+    pub otlp: Option<Convention>,
+}
+
+/// A metric in the semantic conventions of OpenTelemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Convention {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether values of several subjects add up.
+    pub adds_up: bool,
+    /// An attribute that all of its points have.
+    pub attribute: Option<(&'static str, &'static str)>,
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::fmt;
 
 pub use definitions::SENSORS;
 
-use crate::metric::MetricDefinition;
+use crate::metric::{MetricDefinition, Unit};
+use crate::quantity;
 use crate::reading::Reading;
 use crate::snapshot::Telemetry;
 
@@ -33,6 +34,15 @@ pub struct Sensor {
     pub help: &'static str,
     /// How many decimals are shown.
     pub decimals: usize,
+    /// What stands above its column or graph.
+    pub heading: &'static str,
+    /// Whether tables of devices have a column of it.
+    pub is_column: bool,
+    /// Whether it is among what is drawn over time.
+    pub is_graph: bool,
+    /// Whether rows of devices in CSV have it without being asked.
+    pub is_csv: bool,
+    limit: Option<&'static str>,
     access: Access,
 }
 
@@ -85,6 +95,46 @@ impl Sensor {
             SensorReading::Float(reading) => reading.value().copied().map(SensorValue::Float),
             SensorReading::Whole(reading) => reading.value().copied().map(SensorValue::Whole),
         }
+    }
+
+    /// The device's limit of it, where one is known.
+    pub fn limit(&self, telemetry: &Telemetry) -> Option<f64> {
+        let limit = SENSORS.iter().find(|sensor| Some(sensor.field) == self.limit)?;
+        limit.value(telemetry).map(SensorValue::as_f64)
+    }
+
+    /// The value at which a graph of it is full: the limit, or the whole of a share.
+    pub fn full(&self, telemetry: &Telemetry) -> Option<f64> {
+        match self.metric.unit {
+            Unit::Ratio => Some(1.0),
+            _ => self.limit(telemetry),
+        }
+    }
+
+    /// A value as people read it, and its unit: `71.5` and `C`, `1000` and `MHz`, `83` and `%`.
+    pub fn parts(&self, value: f64, decimals: usize) -> (String, &'static str) {
+        let (number, unit) = match self.metric.unit {
+            Unit::Celsius => (value, "C"),
+            Unit::Watts => (value, "W"),
+            Unit::Amperes => (value, "A"),
+            Unit::Volts => (value, "V"),
+            Unit::Joules => (value, "J"),
+            Unit::Seconds => (value, "s"),
+            Unit::RevolutionsPerMinute => (value, "rpm"),
+            Unit::Hertz => (value / 1e6, "MHz"),
+            Unit::Ratio => (value * 100.0, "%"),
+            Unit::Bytes => return (quantity::bytes(SensorValue::Float(value).as_u64()), ""),
+            Unit::Count | Unit::None => {
+                return (quantity::count(SensorValue::Float(value).as_u64()), "");
+            }
+        };
+        (format!("{number:.decimals$}"), unit)
+    }
+
+    /// The same in one piece: `71.5 C`.
+    pub fn text(&self, value: f64, decimals: usize) -> String {
+        let (number, unit) = self.parts(value, decimals);
+        format!("{number} {unit}").trim_end().to_owned()
     }
 
     /// Whether it is a whole number.
@@ -167,6 +217,32 @@ mod tests {
         let mut numbers: Vec<u16> = SENSORS.iter().filter_map(|sensor| sensor.history).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (0..).take(numbers.len()).collect::<Vec<u16>>());
+    }
+
+    #[test]
+    fn a_limit_is_a_sensor_of_the_same_unit() {
+        for sensor in SENSORS {
+            let Some(field) = sensor.limit else { continue };
+            let limit = SENSORS.iter().find(|other| other.field == field).unwrap();
+            assert_eq!((limit.metric.unit, limit.part), (sensor.metric.unit, sensor.part));
+            let mut telemetry = Telemetry::absent(Absence::NotKept, "");
+            assert_eq!(sensor.limit(&telemetry), None);
+            limit.put(&mut telemetry, Reading::new(SensorValue::Float(95.5), Timestamp(3)));
+            assert_eq!(sensor.limit(&telemetry), Some(95.5));
+        }
+    }
+
+    #[test]
+    fn values_are_read_with_their_unit() {
+        for (field, value, text) in [
+            ("temperature_celsius", 71.25, "71.2 C"),
+            ("aiclk_hertz", 1.0e9, "1000 MHz"),
+            ("busy_ratio", 0.834, "83 %"),
+            ("thermal_trips_total", 12_345.0, "12,345"),
+        ] {
+            let sensor = SENSORS.iter().find(|sensor| sensor.field == field).unwrap();
+            assert_eq!(sensor.text(value, sensor.decimals), text);
+        }
     }
 
     #[test]

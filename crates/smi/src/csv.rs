@@ -5,15 +5,17 @@
 use telltale_schema::history::HistoryAnswer;
 use telltale_schema::memory::{MemoryKind, MemorySpace};
 use telltale_schema::reading::Reading;
+use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
 use telltale_schema::snapshot::{Device, ProcessSource, Snapshot};
 use telltale_schema::text::printable;
 
 use crate::rows;
 
-/// The names of the columns of [`devices`], as one row.
-pub const DEVICES_HEADING: &str = "taken_at_unix_ns,id,board_type,architecture,pci_address,\
-    temperature_celsius,power_watts,aiclk_hertz,dram_used_bytes,dram_capacity_bytes,\
-    l1_used_bytes,l1_capacity_bytes,faults\r\n";
+/// The columns of [`devices`] before its sensors.
+const IDENTITY: [&str; 5] = ["taken_at_unix_ns", "id", "board_type", "architecture", "pci_address"];
+/// Those after them.
+const MEMORY: [&str; 5] =
+    ["dram_used_bytes", "dram_capacity_bytes", "l1_used_bytes", "l1_capacity_bytes", "faults"];
 
 /// The names of the columns of [`processes`], as one row.
 pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,state,device,kind,\
@@ -23,30 +25,46 @@ pub const PROCESSES_HEADING: &str = "taken_at_unix_ns,pid,user,name,command,stat
 /// The names of the columns of [`history`], as one row.
 const HISTORY_HEADING: &str = "from_unix_ns,step_ms,metric,label,device,pid,identity,user,command,least,mean,greatest,absent\r\n";
 
+/// The sensors that rows of devices have.
+fn sensors() -> impl Iterator<Item = &'static Sensor> {
+    SENSORS.iter().filter(|sensor| sensor.is_csv)
+}
+
+/// The names of the columns of [`devices`], as one row.
+pub fn devices_heading() -> String {
+    let sensors = sensors().map(|sensor| sensor.field);
+    let names = IDENTITY.into_iter().chain(sensors).chain(MEMORY).map(str::to_owned);
+    let mut text = String::new();
+    row(&names.collect::<Vec<_>>(), &mut text);
+    text
+}
+
 /// One row for each device.
 pub fn devices(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for device in &snapshot.devices {
         let telemetry = &device.telemetry;
         let architecture = device.architecture().map(|architecture| architecture.code_name());
-        row(
-            &[
-                snapshot.taken_at.0.to_string(),
-                device.id.clone(),
-                device.identity.product().to_owned(),
-                architecture.unwrap_or_default().to_owned(),
-                device.identity.pci().map(|pci| pci.to_string()).unwrap_or_default(),
-                value(&telemetry.temperature_celsius),
-                value(&telemetry.power_watts),
-                value(&telemetry.aiclk_hertz),
-                used(device, MemorySpace::Dram),
-                capacity(device, MemorySpace::Dram),
-                used(device, MemorySpace::L1),
-                capacity(device, MemorySpace::L1),
-                device.fault_names().unwrap_or_default(),
-            ],
-            &mut text,
-        );
+        let mut fields = vec![
+            snapshot.taken_at.0.to_string(),
+            device.id.clone(),
+            device.identity.product().to_owned(),
+            architecture.unwrap_or_default().to_owned(),
+            device.identity.pci().map(|pci| pci.to_string()).unwrap_or_default(),
+        ];
+        fields.extend(sensors().map(|sensor| match sensor.value(telemetry) {
+            Some(SensorValue::Float(value)) => value.to_string(),
+            Some(SensorValue::Whole(value)) => value.to_string(),
+            None => String::new(),
+        }));
+        fields.extend([
+            used(device, MemorySpace::Dram),
+            capacity(device, MemorySpace::Dram),
+            used(device, MemorySpace::L1),
+            capacity(device, MemorySpace::L1),
+            device.fault_names().unwrap_or_default(),
+        ]);
+        row(&fields, &mut text);
     }
     text
 }

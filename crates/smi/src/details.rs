@@ -4,10 +4,9 @@
 use telltale_schema::chip::ChipIdentity;
 use telltale_schema::device::{DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::MemorySpace;
-use telltale_schema::metric::Unit;
 use telltale_schema::quantity;
 use telltale_schema::reading::Reading;
-use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
+use telltale_schema::sensor::SENSORS;
 use telltale_schema::snapshot::{
     Container, Device, HeldDevice, Holder, MetricSample, Process, ProcessState, ProgramUse,
     Snapshot, SourceNote, SourceStatus, Telemetry,
@@ -227,7 +226,7 @@ fn listed(holders: &[Holder]) -> String {
 fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
     let readings = SENSORS.iter().filter_map(|sensor| {
         let reading = sensor.read(telemetry)?;
-        Some((sensor, reading.map(|value| sensor_text(sensor, value))))
+        Some((sensor, reading.map(|value| sensor.text(value.as_f64(), sensor.decimals))))
     });
     let (own, others): (Vec<_>, Vec<_>) = readings.partition(|(sensor, _)| sensor.part.is_none());
     let first = &own[0].1;
@@ -256,25 +255,6 @@ fn telemetry_section(telemetry: &Telemetry, page: &mut Page) {
     }
     for (name, version) in &telemetry.firmware {
         page.line(&printable(name), &printable(version));
-    }
-}
-
-/// A sensor's value with its unit.
-fn sensor_text(sensor: &Sensor, value: SensorValue) -> String {
-    let (decimals, number) = (sensor.decimals, value.as_f64());
-    let with = |unit: &str| format!("{number:.decimals$} {unit}");
-    match sensor.metric.unit {
-        Unit::Celsius => with("C"),
-        Unit::Watts => with("W"),
-        Unit::Amperes => with("A"),
-        Unit::Volts => with("V"),
-        Unit::Joules => with("J"),
-        Unit::Seconds => with("s"),
-        Unit::RevolutionsPerMinute => with("rpm"),
-        Unit::Hertz => format!("{} MHz", value.as_u64() / 1_000_000),
-        Unit::Ratio => format!("{:.0} %", number * 100.0),
-        Unit::Bytes => quantity::bytes(value.as_u64()),
-        Unit::Count | Unit::None => quantity::count(value.as_u64()),
     }
 }
 

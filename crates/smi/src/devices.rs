@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use telltale_schema::memory::MemorySpace;
 use telltale_schema::quantity;
-use telltale_schema::reading::Reading;
+use telltale_schema::sensor::{SENSORS, Sensor};
 use telltale_schema::snapshot::Device;
 use telltale_schema::text::printable;
 
@@ -28,8 +28,11 @@ pub(crate) fn section(machines: &[Machine<'_>], idle: Idle, style: &Style) -> St
         return text::painted("No device is to be seen.", Tone::Faint, style);
     }
     let all = || machines.iter().flat_map(|machine| &machine.snapshot.devices);
+    let is_there = |sensor: &&Sensor| {
+        sensor.is_column && all().any(|device| sensor.reading(&device.telemetry).is_some())
+    };
     let shown = Shown {
-        load: all().any(|device| device.telemetry.load.is_some()),
+        sensors: SENSORS.iter().filter(is_there).collect(),
         l1: all().any(|device| device.space(MemorySpace::L1).is_some()),
     };
     let columns = shown.columns();
@@ -66,35 +69,35 @@ fn is_idle(device: &Device) -> bool {
         && [MemorySpace::Dram, MemorySpace::L1].into_iter().all(unused)
 }
 
-/// Columns that only some machines have.
-#[derive(Debug, Clone, Copy)]
+/// Columns that not all machines have.
+#[derive(Debug, Clone)]
 struct Shown {
-    load: bool,
+    sensors: Vec<&'static Sensor>,
     l1: bool,
 }
 
+/// The first column to go where there is no room.
+const ARCHITECTURE_GIVES_WAY: u8 = 100;
 /// The most characters of a model's name in its column.
 const MODEL_CHARACTERS: usize = 24;
 
 impl Shown {
-    fn columns(self) -> impl Iterator<Item = Column> {
-        let always = [
-            Column::left("ID", 0),
-            Column::left("ARCH", 6),
-            Column::right("TEMP", 3),
-            Column::right("POWER", 4),
-            Column::right("AICLK", 5),
-        ];
-        let load = self.load.then(|| Column::right("BUSY", 1));
+    fn columns(&self) -> impl Iterator<Item = Column> {
+        let named = [Column::left("ID", 0), Column::left("ARCH", ARCHITECTURE_GIVES_WAY)];
+        // What only some drivers tell stays longest.
+        let sensors = (3..).zip(&self.sensors).map(|(place, sensor)| {
+            let gives_way = if sensor.part.is_some() { 1 } else { place };
+            Column::right(sensor.heading, gives_way)
+        });
         let dram = [Column::right("DRAM USED", 0), Column::left("CAPACITY", 2)];
         let l1 = [Column::right("L1 USED", 1), Column::left("CAPACITY", 2)];
-        always.into_iter().chain(load).chain(dram).chain(l1.into_iter().filter(move |_| self.l1))
+        named.into_iter().chain(sensors).chain(dram).chain(l1.into_iter().filter(|_| self.l1))
     }
 
-    fn row(self, device: &Device) -> Vec<Cell> {
+    fn row(&self, device: &Device) -> Vec<Cell> {
         let (dram_used, dram) = space(device, MemorySpace::Dram);
-        let mut row = first_cells(device);
-        row.extend(self.load.then(|| busy(device)));
+        let mut row = vec![Cell::new(printable(&device.id)), architecture(device)];
+        row.extend(self.sensors.iter().map(|sensor| reading(sensor, device)));
         row.extend([dram_used, dram]);
         if self.l1 {
             let (used, capacity) = space(device, MemorySpace::L1);
@@ -104,40 +107,21 @@ impl Shown {
     }
 }
 
-fn busy(device: &Device) -> Cell {
-    let load = device.telemetry.load.as_ref();
-    match load.and_then(|load| load.busy_ratio.value()) {
-        Some(ratio) => Cell::new(format!("{:.0} %", ratio * 100.0)),
-        None => Cell::absent(),
-    }
-}
-
-fn first_cells(device: &Device) -> Vec<Cell> {
-    let telemetry = &device.telemetry;
-    let architecture = match (device.architecture(), device.identity.other()) {
+fn architecture(device: &Device) -> Cell {
+    match (device.architecture(), device.identity.other()) {
         (Some(architecture), _) => Cell::new(architecture.name()),
         (None, Some(_)) => {
             let product = printable(device.identity.product());
             Cell::new(product.chars().take(MODEL_CHARACTERS).collect::<String>().trim_end())
         }
         (None, None) => Cell::absent(),
-    };
-    vec![
-        Cell::new(printable(&device.id)),
-        architecture,
-        limited(&telemetry.temperature_celsius, &telemetry.temperature_limit_celsius, "C"),
-        limited(&telemetry.power_watts, &telemetry.power_limit_watts, "W"),
-        match telemetry.aiclk_hertz.value() {
-            Some(hertz) => Cell::new(format!("{} MHz", hertz / 1_000_000)),
-            None => Cell::absent(),
-        },
-    ]
+    }
 }
 
-fn limited(reading: &Reading<f64>, limit: &Reading<f64>, unit: &str) -> Cell {
-    let Some(value) = reading.value() else { return Cell::absent() };
-    let tone = limit.value().map_or(Tone::Plain, |limit| Tone::of_share(*value, *limit));
-    Cell::toned(format!("{value:.0} {unit}"), tone)
+fn reading(sensor: &Sensor, device: &Device) -> Cell {
+    let Some(value) = sensor.value(&device.telemetry) else { return Cell::absent() };
+    let value = value.as_f64();
+    Cell::toned(sensor.text(value, 0), Tone::of_sensor(sensor, value, &device.telemetry))
 }
 
 fn space(device: &Device, space: MemorySpace) -> (Cell, Cell) {

@@ -1,5 +1,8 @@
 //! How text may look: width, colour, characters beyond ASCII.
 
+use telltale_schema::sensor::Sensor;
+use telltale_schema::snapshot::Telemetry;
+
 /// What the output can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -43,6 +46,11 @@ impl Tone {
             share if share >= 0.80 => Self::Warning,
             _ => Self::Plain,
         }
+    }
+
+    /// The tone of what a sensor of a device says, by the device's limit of it.
+    pub(crate) fn of_sensor(sensor: &Sensor, value: f64, telemetry: &Telemetry) -> Self {
+        sensor.limit(telemetry).map_or(Self::Plain, |limit| Self::of_share(value, limit))
     }
 
     /// `text` in this tone.

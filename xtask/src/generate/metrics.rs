@@ -28,34 +28,49 @@ struct Definitions {
 /// One entry.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Metric {
-    name: String,
-    unit: Unit,
+pub(super) struct Metric {
+    pub(super) name: String,
+    pub(super) unit: Unit,
     kind: MetricKind,
     scope: Scope,
     labels: Vec<String>,
     help: String,
     since: String,
     absent_when: String,
+    otlp: Option<Convention>,
+}
+
+/// A metric in the semantic conventions of OpenTelemetry.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Convention {
+    name: String,
+    #[serde(default)]
+    adds_up: bool,
+    attribute: Option<(String, String)>,
 }
 
 /// The Rust files and the table, where the schema crate defines metrics.
-pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
-    let path = root.join(SOURCE);
-    let source = std::fs::read_to_string(&path)
-        .map_err(|source| GenerateError::Read { path: path.clone(), source })?;
-    let metrics = parse(&source)?;
+pub(super) fn outputs(root: &Path, metrics: &[Metric]) -> Result<Vec<Output>, GenerateError> {
     let mut outputs = vec![
-        Output { path: format!("{RUST}.rs"), text: formatted(root, &text::list(&metrics))? },
-        Output { path: TABLE.to_owned(), text: text::table(&metrics) },
+        Output { path: format!("{RUST}.rs"), text: formatted(root, &text::list(metrics))? },
+        Output { path: TABLE.to_owned(), text: text::table(metrics) },
     ];
     for (scope, file, _) in text::SCOPES {
-        if let Some(code) = text::definitions(&metrics, scope) {
+        if let Some(code) = text::definitions(metrics, scope) {
             let path = format!("{RUST}/{file}.rs");
             outputs.push(Output { path, text: formatted(root, &code)? });
         }
     }
     Ok(outputs)
+}
+
+/// The metrics that are defined, by name.
+pub(super) fn defined(root: &Path) -> Result<Vec<Metric>, GenerateError> {
+    let path = root.join(SOURCE);
+    let source = std::fs::read_to_string(&path)
+        .map_err(|source| GenerateError::Read { path: path.clone(), source })?;
+    parse(&source)
 }
 
 /// Checks definitions and returns how many there are; for tests of the rules.

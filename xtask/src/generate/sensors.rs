@@ -1,13 +1,15 @@
 //! Sensor definitions: `sensors.toml` becomes the list that all outputs loop over, and the lines between marks in files
 //! that have a field for each sensor.
 
+mod views;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 use serde::Deserialize;
-use telltale_schema::metric::{DEFINITIONS, MetricDefinition};
 
+use super::metrics::Metric;
 use super::{GenerateError, Output, formatted};
 
 /// Where sensors are defined.
@@ -53,6 +55,19 @@ struct Sensor {
     name: Option<String>,
     #[serde(default)]
     decimals: usize,
+    heading: Option<String>,
+    #[serde(default)]
+    show: Vec<View>,
+    limit: Option<String>,
+}
+
+/// Where a sensor is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum View {
+    Table,
+    Graph,
+    Csv,
 }
 
 /// A part of the telemetry that not all devices have.
@@ -63,6 +78,44 @@ enum Part {
     MemoryCounts,
 }
 
+// === impl Part ===
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::MemoryCounts => "memory_counts",
+        }
+    }
+
+    /// The type in Rust.
+    const fn type_name(self) -> &'static str {
+        match self {
+            Self::Load => "Load",
+            Self::MemoryCounts => "MemoryCounts",
+        }
+    }
+}
+
+// === impl Sensor ===
+
+impl Sensor {
+    /// What queries call it: the field without its unit, where it has no name of its own.
+    fn name(&self, metric: &Metric) -> &str {
+        let suffix = metric.unit.suffix().unwrap_or("total");
+        let short = self.field.trim_end_matches(suffix).trim_end_matches('_');
+        self.name.as_deref().unwrap_or(short)
+    }
+
+    fn heading(&self) -> String {
+        self.heading.clone().unwrap_or_else(|| self.title.to_uppercase())
+    }
+
+    fn is_in(&self, view: View) -> bool {
+        self.show.contains(&view)
+    }
+}
+
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Type {
@@ -71,7 +124,7 @@ enum Type {
 }
 
 /// The list, and the files with lines between marks.
-pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
+pub(super) fn outputs(root: &Path, metrics: &[Metric]) -> Result<Vec<Output>, GenerateError> {
     let path = root.join(SOURCE);
     let source = std::fs::read_to_string(&path)
         .map_err(|source| GenerateError::Read { path: path.clone(), source })?;
@@ -85,13 +138,21 @@ pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
          /// Every sensor; those of one metric in the order of their series.\n\
          pub static SENSORS: &[Sensor] = &[\n"
     );
-    for sensor in &sensors {
-        let metric = DEFINITIONS.iter().find(|metric| metric.name == sensor.metric);
-        let metric = metric.ok_or_else(|| wrong(format!("no metric {}", sensor.metric)))?;
+    let sensors: Vec<(Sensor, &Metric)> = sensors
+        .into_iter()
+        .map(|sensor| {
+            let metric = metrics.iter().find(|metric| metric.name == sensor.metric);
+            let metric = metric.ok_or_else(|| wrong(format!("no metric {}", sensor.metric)))?;
+            Ok((sensor, metric))
+        })
+        .collect::<Result<_, GenerateError>>()?;
+    for (sensor, metric) in &sensors {
         entry(&mut code, sensor, metric);
     }
     code.push_str("];\n");
+    let views = views::outputs(root, &sensors).map_err(|reason| wrong(reason.to_string()))?;
     let mut outputs = vec![Output { path: RUST.to_owned(), text: formatted(root, &code)? }];
+    outputs.extend(views);
     for path in MARKED {
         let file = root.join(path);
         let text = std::fs::read_to_string(&file)
@@ -104,7 +165,7 @@ pub(super) fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
 }
 
 /// The text with the lines between each two marks as the sensors make them.
-fn between_marks(text: &str, sensors: &[Sensor]) -> Result<String, String> {
+fn between_marks(text: &str, sensors: &[(Sensor, &Metric)]) -> Result<String, String> {
     let mut made = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -114,7 +175,7 @@ fn between_marks(text: &str, sensors: &[Sensor]) -> Result<String, String> {
             mark.trim_end_matches('.').split_once(" of ").ok_or("a mark is wrong")?;
         let part = PARTS.iter().find(|(name, _)| *name == part).ok_or("a mark names no part")?.1;
         let indent = &line[..line.len() - line.trim_start().len()];
-        for sensor in sensors.iter().filter(|sensor| sensor.of == part) {
+        for (sensor, _) in sensors.iter().filter(|(sensor, _)| sensor.of == part) {
             let lines = lines_of(sensor, kind, MAX_COLUMNS - indent.len());
             for line in lines.ok_or("a mark names nothing that is made")? {
                 writeln!(made, "{indent}{line}").expect("a string takes any text");
@@ -162,14 +223,13 @@ fn lines_of(sensor: &Sensor, kind: &str, columns: usize) -> Option<Vec<String>> 
     })
 }
 
-fn entry(code: &mut String, sensor: &Sensor, metric: &MetricDefinition) {
-    let Sensor { field, proto, of, r#type, label, history, title, help, name, decimals, .. } =
+fn entry(code: &mut String, sensor: &Sensor, metric: &Metric) {
+    let Sensor { field, proto, of, r#type, label, history, title, help, decimals, limit, .. } =
         sensor;
+    let (name, heading) = (sensor.name(metric), sensor.heading());
+    let [column, graph, csv] = [View::Table, View::Graph, View::Csv].map(|view| sensor.is_in(view));
     let constant = metric.name.trim_start_matches("telltale_").to_uppercase();
     let label = label.first_key_value();
-    let suffix = metric.unit.suffix().unwrap_or("total");
-    let short = field.trim_end_matches(suffix).trim_end_matches('_');
-    let name = name.as_deref().unwrap_or(short);
     let access = match r#type {
         Type::Float => "Float",
         Type::Whole => "Whole",
@@ -177,10 +237,7 @@ fn entry(code: &mut String, sensor: &Sensor, metric: &MetricDefinition) {
     let (part, get, place) = match of {
         None => (None, format!("Some(&telemetry.{field})"), format!("&mut telemetry.{field}")),
         Some(part) => {
-            let (part, type_name) = match part {
-                Part::Load => ("load", "Load"),
-                Part::MemoryCounts => ("memory_counts", "MemoryCounts"),
-            };
+            let (part, type_name) = (part.name(), part.type_name());
             let made = format!("Box::new({type_name}::absent(Absence::NotKept, \"\"))");
             (
                 Some(part),
@@ -193,6 +250,7 @@ fn entry(code: &mut String, sensor: &Sensor, metric: &MetricDefinition) {
         code,
         "Sensor {{ field: {field:?}, part: {part:?}, proto: {proto}, metric: metric::{constant}, label: {label:?}, history: {history:?}, \
          title: {title:?}, name: {name:?}, help: {help:?}, decimals: {decimals}, \
+         heading: {heading:?}, is_column: {column}, is_graph: {graph}, is_csv: {csv}, limit: {limit:?}, \
          access: Access::{access}(|telemetry| {get}, |telemetry| {place}) }},"
     )
     .expect("a string takes any text");

@@ -18,9 +18,6 @@ use super::rows::ProcessRow;
 use super::{moment, part, stored};
 use crate::access::Sight;
 
-/// What is shown of devices and processes where no metric was asked for, as a query names it.
-const USUAL: [&str; 4] = ["temperature_celsius", "power_watts", "ai", "space"];
-
 /// Devices that are told where another one was asked for.
 const MAX_TOLD: usize = 32;
 
@@ -406,9 +403,11 @@ fn figures(names: &[String]) -> Result<impl Fn(Figure) -> bool + use<>, ReadHist
     let all: Vec<Figure> = (0..u16::MAX).filter_map(Figure::from_code).collect();
     let mut wanted: Vec<Figure> = Vec::new();
     if names.is_empty() {
+        // Memory by space, and what is drawn of sensors.
         let is_usual = |figure: &Figure| match figure {
-            Figure::SpaceCapacity(_) => false,
-            _ => USUAL.iter().any(|name| is_named(*figure, name)),
+            Figure::SpaceUsed(_) | Figure::SpaceLive(_) => true,
+            Figure::Sensor(sensor) => sensor.is_graph,
+            _ => false,
         };
         wanted.extend(all.iter().filter(|figure| is_usual(figure)));
     }
@@ -429,8 +428,9 @@ fn is_named(figure: Figure, name: &str) -> bool {
     let label = figure.label();
     let sensor = figure.sensor();
     label.is_some_and(|(key, value)| key == name || value == name)
-        || sensor
-            .is_some_and(|sensor| format!("{}_", sensor.field).starts_with(&format!("{name}_")))
+        || sensor.is_some_and(|sensor| {
+            sensor.name == name || format!("{}_", sensor.field).starts_with(&format!("{name}_"))
+        })
         || format!("_{}_", definition.name).contains(&format!("_{name}_"))
 }
 

@@ -2,13 +2,7 @@
 //! hardware and processes (version 1.44, `hw.*` still in development) where they mean the same, and
 //! `telltale.*` for what these do not have. Pure; `docs/otlp.md` has the table.
 
-use telltale_schema::metric::definitions::{
-    DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, DEVICE_MEMORY_CAPACITY_BYTES,
-    DEVICE_MEMORY_SPACE_USED_BYTES, DEVICE_PCIE_RECEIVED_BYTES_TOTAL, DEVICE_PCIE_SENT_BYTES_TOTAL,
-    DEVICE_POWER_WATTS, DEVICE_TEMPERATURE_CELSIUS, DEVICE_TEMPERATURE_LIMIT_CELSIUS,
-    DEVICE_VOLTAGE_LIMIT_VOLTS, DEVICE_VOLTAGE_VOLTS,
-};
-use telltale_schema::metric::{MetricDefinition, MetricKind, Unit};
+use telltale_schema::metric::{Convention, MetricDefinition, MetricKind, Unit};
 
 /// How a metric's values behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,55 +30,16 @@ pub struct OtlpName {
     pub attribute: Option<(&'static str, &'static str)>,
 }
 
-/// A metric of ours, its name, how it behaves, and what all of its points say.
-type Convention =
-    (&'static MetricDefinition, &'static str, Instrument, Option<(&'static str, &'static str)>);
-
-/// Metrics that the conventions have.
-const CONVENTIONAL: [Convention; 10] = [
-    (DEVICE_TEMPERATURE_CELSIUS, "hw.temperature", Instrument::Gauge, None),
-    (
-        DEVICE_TEMPERATURE_LIMIT_CELSIUS,
-        "hw.temperature.limit",
-        Instrument::Gauge,
-        Some(("hw.limit_type", "throttled")),
-    ),
-    (DEVICE_POWER_WATTS, "hw.power", Instrument::Gauge, Some(("hw.type", "gpu"))),
-    (DEVICE_VOLTAGE_VOLTS, "hw.voltage", Instrument::Gauge, None),
-    (
-        DEVICE_VOLTAGE_LIMIT_VOLTS,
-        "hw.voltage.limit",
-        Instrument::Gauge,
-        Some(("hw.limit_type", "max")),
-    ),
-    (DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE, "hw.fan.speed", Instrument::Gauge, None),
-    (DEVICE_MEMORY_SPACE_USED_BYTES, "hw.gpu.memory.usage", Instrument::UpDownCounter, None),
-    (DEVICE_MEMORY_CAPACITY_BYTES, "hw.gpu.memory.limit", Instrument::UpDownCounter, None),
-    (
-        DEVICE_PCIE_RECEIVED_BYTES_TOTAL,
-        "hw.gpu.io",
-        Instrument::Counter,
-        Some(("network.io.direction", "receive")),
-    ),
-    (
-        DEVICE_PCIE_SENT_BYTES_TOTAL,
-        "hw.gpu.io",
-        Instrument::Counter,
-        Some(("network.io.direction", "transmit")),
-    ),
-];
-
 /// What a metric is called.
 pub fn name_of(definition: &MetricDefinition) -> OtlpName {
     let unit = unit(definition.unit);
-    let known = CONVENTIONAL.iter().find(|(other, ..)| other.name == definition.name);
-    if let Some((_, name, instrument, attribute)) = known {
-        return OtlpName {
-            name: (*name).to_owned(),
-            unit,
-            instrument: *instrument,
-            attribute: *attribute,
+    if let Some(known) = definition.otlp {
+        let instrument = match known.adds_up {
+            true => Instrument::UpDownCounter,
+            false => instrument(definition.kind),
         };
+        let Convention { name, attribute, .. } = known;
+        return OtlpName { name: name.to_owned(), unit, instrument, attribute };
     }
     let stem = definition.name.strip_suffix("_total").unwrap_or(definition.name);
     let stem = stem.strip_prefix("telltale_").unwrap_or(stem);

@@ -11,7 +11,7 @@ use super::device_pane;
 use super::graph;
 use super::pane::wrapped;
 use super::row::Who;
-use super::series::{self, Series};
+use super::series::Series;
 use super::theme::Role;
 use super::{Focus, Screen};
 use crate::text::width;
@@ -100,9 +100,9 @@ impl Screen {
         let figure = self.settings.figure;
         if let Some(series) = self.history.device(&device.id, figure) {
             let most = device_pane::most(device, figure, series, inside.width);
-            let now = series::of_device(device, figure);
-            let now = now.map_or_else(absent, |now| device_pane::words(figure, now));
-            let top = device_pane::words(figure, f64::from(most));
+            let now = figure.value(device);
+            let now = now.map_or_else(absent, |now| figure.text(now));
+            let top = figure.text(f64::from(most));
             let name = figure.name();
             let words = [
                 format!("{name} {now}, to {top}"),

@@ -2,14 +2,15 @@
 
 use ratatui_core::layout::Rect;
 use telltale_schema::memory::MemorySpace;
+use telltale_schema::metric::Unit;
 use telltale_schema::quantity;
-use telltale_schema::reading::Reading;
+use telltale_schema::sensor::{SENSORS, Sensor};
 use telltale_schema::snapshot::{Device, Snapshot};
 
 use super::canvas::{Canvas, cells};
 use super::frame::Places;
 use super::graph;
-use super::series::{self, Series, share};
+use super::series::{Series, share};
 use super::settings::Figure;
 use super::theme::Role;
 use super::{Focus, Screen};
@@ -22,6 +23,8 @@ struct Columns {
     bar: u16,
     bytes: u16,
     second: Second,
+    /// Sensors with a column, and its cells.
+    sensors: Vec<(&'static Sensor, u16)>,
 }
 
 /// What the second bar of each row shows.
@@ -29,22 +32,46 @@ struct Columns {
 enum Second {
     /// How much of its L1 is in use.
     L1,
-    /// How busy it is: where no device has L1 to show and one tells this.
-    Busy,
+    /// How busy it is, or another sensor that is a share: where no device has L1 to show and one tells this.
+    Sensor(&'static Sensor),
 }
 
 /// Cells of an id at least, and of a graph where ids are long.
 const ID_WIDTH: u16 = 12;
 const GRAPH_WIDTH: u16 = 6;
-/// Cells of temperature, power and clock.
-const SENSORS: [(&str, u16); 3] = [("TEMP", 5), ("POWER", 7), ("CLOCK", 9)];
+
+/// The sensors that have a column where these devices are shown.
+fn sensors(devices: &[Device]) -> impl Iterator<Item = &'static Sensor> {
+    let tells = |sensor: &Sensor| {
+        sensor.part.is_none()
+            || devices.iter().any(|device| sensor.reading(&device.telemetry).is_some())
+    };
+    SENSORS.iter().filter(move |sensor| sensor.is_column && tells(sensor))
+}
+
+fn is_share(sensor: &Sensor) -> bool {
+    sensor.metric.unit == Unit::Ratio
+}
+
+/// Cells of a sensor's column: of its unit's longest usual value, and of what stands above it.
+fn room_of(sensor: &Sensor) -> u16 {
+    let value = match sensor.metric.unit {
+        Unit::Celsius | Unit::Ratio => 5,
+        Unit::Watts => 7,
+        _ => 9,
+    };
+    value.max(cells(text::width(sensor.heading)) + 1)
+}
 
 impl Columns {
     /// For devices whose longest id takes so many cells: they are rather read than bars are wide.
-    fn within(width: u16, longest: u16, second: Second) -> Self {
-        let sensors: u16 = SENSORS.iter().map(|(_, width)| width).sum();
+    fn within(width: u16, longest: u16, devices: &[Device]) -> Self {
+        let second = Second::of(devices);
+        let shown = sensors(devices).filter(|sensor| second != Second::Sensor(sensor));
+        let list: Vec<_> = shown.map(|sensor| (sensor, room_of(sensor))).collect();
+        let sensors: u16 = list.iter().map(|(_, cells)| cells).sum();
         let of = |bar, bytes| {
-            let columns = Self { id: 0, bar, bytes, second };
+            let columns = Self { id: 0, bar, bytes, second, sensors: list.clone() };
             let room = width.saturating_sub(2 * columns.memory() + sensors + 2 + GRAPH_WIDTH);
             Self { id: longest.min(room).max(ID_WIDTH), ..columns }
         };
@@ -60,18 +87,16 @@ impl Columns {
 
 impl Second {
     fn of(devices: &[Device]) -> Self {
-        let has_l1 = |device: &Device| device.space(MemorySpace::L1).is_some();
-        let tells = |device: &Device| device.telemetry.load.is_some();
-        match !devices.iter().any(has_l1) && devices.iter().any(tells) {
-            true => Self::Busy,
-            false => Self::L1,
+        if devices.iter().any(|device| device.space(MemorySpace::L1).is_some()) {
+            return Self::L1;
         }
+        sensors(devices).find(|sensor| is_share(sensor)).map_or(Self::L1, Self::Sensor)
     }
 
     fn title(self) -> &'static str {
         match self {
             Self::L1 => "L1",
-            Self::Busy => "BUSY",
+            Self::Sensor(sensor) => sensor.heading,
         }
     }
 }
@@ -93,8 +118,7 @@ impl Screen {
             return;
         }
         let longest = shown.devices.iter().map(|device| text::width(&device.id)).max();
-        let second = Second::of(&shown.devices);
-        let columns = Columns::within(width, cells(longest.unwrap_or(0)), second);
+        let columns = Columns::within(width, cells(longest.unwrap_or(0)), &shown.devices);
         for at in 0..across.min(shown.devices.len()) {
             let x = area.x + width * cells(at);
             let width = width.saturating_sub(u16::from(across > 1));
@@ -133,12 +157,12 @@ impl Screen {
             canvas.text(x, area.y, width, title, Role::Heading);
             x += width;
         }
-        for (title, width) in SENSORS {
-            canvas.right(x, area.y, width, title, Role::Heading);
+        for (sensor, width) in &columns.sensors {
+            canvas.right(x, area.y, *width, sensor.heading, Role::Heading);
             x += width;
         }
         let room = area.right().saturating_sub(x + 1);
-        canvas.text(x + 1, area.y, room, self.settings.figure.heading(), Role::Heading);
+        canvas.text(x + 1, area.y, room, &self.settings.figure.heading(), Role::Heading);
     }
 
     fn device_row(&self, canvas: &mut Canvas<'_>, area: Rect, device: &Device, columns: &Columns) {
@@ -149,23 +173,20 @@ impl Screen {
         x += columns.memory();
         match columns.second {
             Second::L1 => memory(canvas, (x, y), columns, device, MemorySpace::L1),
-            Second::Busy => {
+            Second::Sensor(sensor) => {
                 // That a device works is no alarm.
-                let busy = series::of_device(device, Figure::Busy);
-                share_bar(canvas, (x, y), columns, busy, |_| Tone::Plain);
+                let share = Figure::Sensor(sensor).value(device);
+                share_bar(canvas, (x, y), columns, share, |_| Tone::Plain);
             }
         }
         x += columns.memory();
-        let telemetry = &device.telemetry;
-        let temperature =
-            limited(&telemetry.temperature_celsius, &telemetry.temperature_limit_celsius, "C");
-        let power = limited(&telemetry.power_watts, &telemetry.power_limit_watts, "W");
-        let clock = telemetry
-            .aiclk_hertz
-            .value()
-            .map_or_else(absent, |hertz| (format!("{} MHz", hertz / 1_000_000), Role::Plain));
-        for ((text, role), (_, width)) in [temperature, power, clock].into_iter().zip(SENSORS) {
-            canvas.right(x, y, width, &text, role);
+        for (sensor, width) in &columns.sensors {
+            let figure = Figure::Sensor(sensor);
+            let (text, role) = match figure.value(device) {
+                Some(value) => (figure.text(value), figure.tone(value, device).into()),
+                None => (String::from("n/a"), Role::Faint),
+            };
+            canvas.right(x, y, *width, &text, role);
             x += width;
         }
         let figure = self.settings.figure;
@@ -218,36 +239,9 @@ fn role_of_text(role: Role) -> Role {
     if role == Role::Bar { Role::Plain } else { role }
 }
 
-fn absent() -> (String, Role) {
-    (String::from("n/a"), Role::Faint)
-}
-
-fn limited(reading: &Reading<f64>, limit: &Reading<f64>, unit: &str) -> (String, Role) {
-    let Some(value) = reading.value() else { return absent() };
-    let tone = limit.value().map_or(Tone::Plain, |limit| Tone::of_share(*value, *limit));
-    (format!("{value:.0} {unit}"), tone.into())
-}
-
 /// What the top of a graph stands for: the limit where there is one, else the largest seen.
 pub(super) fn most(device: &Device, figure: Figure, series: &Series, columns: u16) -> f32 {
-    let telemetry = &device.telemetry;
-    let limit = match figure {
-        Figure::Dram | Figure::L1 | Figure::Busy => Some(1.0),
-        Figure::Temperature => telemetry.temperature_limit_celsius.value().copied(),
-        Figure::Power => telemetry.power_limit_watts.value().copied(),
-        Figure::Clock => None,
-    };
     // A graph has some hundred levels.
     #[allow(clippy::cast_possible_truncation)]
-    limit.map_or_else(|| graph::largest(series, columns), |limit| limit as f32)
-}
-
-/// A figure's value in words.
-pub(super) fn words(figure: Figure, value: f64) -> String {
-    match figure {
-        Figure::Dram | Figure::L1 | Figure::Busy => format!("{:.0} %", value * 100.0),
-        Figure::Temperature => format!("{value:.0} C"),
-        Figure::Power => format!("{value:.0} W"),
-        Figure::Clock => format!("{:.0} MHz", value / 1e6),
-    }
+    figure.full(device).map_or_else(|| graph::largest(series, columns), |full| full as f32)
 }

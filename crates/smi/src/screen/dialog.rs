@@ -27,7 +27,7 @@ const HELP: [(&str, &str); 27] = [
     ("I", "the other way round"),
     ("F2 S", "choose columns and their order"),
     ("F9 k", "send a signal to the selected process"),
-    ("g", "graphs: DRAM, L1, temperature, power, clock, busy"),
+    ("g", "graphs: DRAM, L1, or a sensor"),
     ("[ ] { }", "back and forth in time, by one step or 60; p: now"),
     ("", "in a recording by snapshots; p: play, or halt"),
     ("e", "what could not be read, and why"),

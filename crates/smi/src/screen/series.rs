@@ -27,7 +27,7 @@ pub(super) struct Series(VecDeque<Option<f32>>);
 pub(super) struct History {
     /// The space whose bytes the series of processes have.
     pub(super) space: MemorySpace,
-    devices: HashMap<String, [Series; Figure::ALL.len()]>,
+    devices: HashMap<String, Vec<Series>>,
     processes: HashMap<Who, Series>,
     /// Of when the last samples are, as many as series keep.
     times: VecDeque<Timestamp>,
@@ -92,13 +92,14 @@ impl History {
         for (place, device) in snapshot.devices.iter().enumerate() {
             seen.insert(&device.id, (!machines.is_old_device(place)).then_some(device));
             if !self.devices.contains_key(&device.id) && self.devices.len() < MAX_DEVICES {
-                self.devices.insert(device.id.clone(), Default::default());
+                let series = Figure::all().map(|_| Series::default()).collect();
+                self.devices.insert(device.id.clone(), series);
             }
         }
         for (id, series) in &mut self.devices {
             let device = seen.get(id.as_str()).copied().flatten();
-            for (figure, series) in Figure::ALL.into_iter().zip(series) {
-                series.push(device.and_then(|device| of_device(device, figure)));
+            for (figure, series) in Figure::all().zip(series) {
+                series.push(device.and_then(|device| figure.value(device)));
             }
         }
         self.devices.retain(|id, series| {
@@ -147,24 +148,12 @@ impl History {
     }
 
     pub(super) fn device(&self, id: &str, figure: Figure) -> Option<&Series> {
-        Some(&self.devices.get(id)?[figure.place()])
+        self.devices.get(id)?.get(figure.place())
     }
 
     /// What a process had in [`Self::space`], in bytes.
     pub(super) fn process(&self, who: Who) -> Option<&Series> {
         self.processes.get(&who)
-    }
-}
-
-/// The figure now: shares from 0 to 1, and base units.
-pub(super) fn of_device(device: &Device, figure: Figure) -> Option<f64> {
-    match figure {
-        Figure::Dram => share(device, MemorySpace::Dram),
-        Figure::L1 => share(device, MemorySpace::L1),
-        Figure::Temperature => device.telemetry.temperature_celsius.value().copied(),
-        Figure::Power => device.telemetry.power_watts.value().copied(),
-        Figure::Clock => device.telemetry.aiclk_hertz.value().map(|hertz| *hertz as f64),
-        Figure::Busy => device.telemetry.load.as_ref()?.busy_ratio.value().copied(),
     }
 }
 

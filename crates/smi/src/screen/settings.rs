@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use telltale_schema::memory::MemorySpace;
+use telltale_schema::sensor::{SENSORS, Sensor, SensorValue};
+use telltale_schema::snapshot::Device;
+
 use super::column::Column;
 use super::pane::Pane;
+use super::series;
 use super::theme::Theme;
+use crate::style::Tone;
 
 /// What is kept from one run to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,21 +36,12 @@ pub struct Settings {
 }
 
 /// What a graph of a device shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// The share of DRAM in use.
-    #[default]
-    Dram,
-    /// The share of L1 in use.
-    L1,
-    /// The temperature.
-    Temperature,
-    /// The power.
-    Power,
-    /// The clock of whatever computes.
-    Clock,
-    /// The share of time in which it was computing, where its driver tells.
-    Busy,
+    /// The share of a memory space that is in use.
+    Space(MemorySpace),
+    /// A sensor.
+    Sensor(&'static Sensor),
 }
 
 /// What the view is told at its start and does not change.
@@ -76,47 +73,85 @@ impl Default for Settings {
     }
 }
 
+impl Default for Figure {
+    fn default() -> Self {
+        Self::Space(MemorySpace::Dram)
+    }
+}
+
 impl Figure {
-    /// All figures.
-    pub const ALL: [Self; 6] =
-        [Self::Dram, Self::L1, Self::Temperature, Self::Power, Self::Clock, Self::Busy];
+    /// All figures: memory, then the sensors that are drawn.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let sensors = SENSORS.iter().filter(|sensor| sensor.is_graph).map(Self::Sensor);
+        [Self::Space(MemorySpace::Dram), Self::Space(MemorySpace::L1)].into_iter().chain(sensors)
+    }
 
     /// The name in the settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Dram => "dram",
-            Self::L1 => "l1",
-            Self::Temperature => "temperature",
-            Self::Power => "power",
-            Self::Clock => "clock",
-            Self::Busy => "busy",
+            Self::Space(space) => space.name(),
+            Self::Sensor(sensor) => sensor.name,
         }
     }
 
     /// The figure of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|figure| figure.name() == name)
+        Self::all().find(|figure| figure.name() == name)
     }
 
     /// What stands above its graphs.
-    pub(super) const fn heading(self) -> &'static str {
+    pub(super) fn heading(self) -> String {
         match self {
-            Self::Dram => "DRAM",
-            Self::L1 => "L1",
-            Self::Temperature => "TEMP",
-            Self::Power => "POWER",
-            Self::Clock => "CLOCK",
-            Self::Busy => "BUSY",
+            Self::Space(space) => space.name().to_uppercase(),
+            Self::Sensor(sensor) => sensor.heading.to_owned(),
         }
     }
 
     pub(super) fn place(self) -> usize {
-        Self::ALL.iter().position(|figure| *figure == self).unwrap_or(0)
+        Self::all().position(|figure| figure == self).unwrap_or(0)
     }
 
     pub(super) fn next(self) -> Self {
-        Self::ALL[(self.place() + 1) % Self::ALL.len()]
+        Self::all().nth(self.place() + 1).unwrap_or_default()
+    }
+
+    /// What it is of a device now: shares from 0 to 1, and base units.
+    pub(super) fn value(self, device: &Device) -> Option<f64> {
+        match self {
+            Self::Space(space) => series::share(device, space),
+            Self::Sensor(sensor) => sensor.value(&device.telemetry).map(SensorValue::as_f64),
+        }
+    }
+
+    /// The value at which its graph is full, where that is known.
+    pub(super) fn full(self, device: &Device) -> Option<f64> {
+        match self {
+            Self::Space(_) => Some(1.0),
+            Self::Sensor(sensor) => sensor.full(&device.telemetry),
+        }
+    }
+
+    /// The tone of a value of a device.
+    pub(super) fn tone(self, value: f64, device: &Device) -> Tone {
+        match self {
+            Self::Space(_) => Tone::of_share(value, 1.0),
+            Self::Sensor(sensor) => Tone::of_sensor(sensor, value, &device.telemetry),
+        }
+    }
+
+    /// A value as people read it, and its unit.
+    pub(super) fn parts(self, value: f64) -> (String, &'static str) {
+        match self {
+            Self::Space(_) => (format!("{:.0}", value * 100.0), "%"),
+            Self::Sensor(sensor) => sensor.parts(value, 0),
+        }
+    }
+
+    /// The same in one piece.
+    pub(super) fn text(self, value: f64) -> String {
+        let (number, unit) = self.parts(value);
+        format!("{number} {unit}").trim_end().to_owned()
     }
 }

@@ -8,12 +8,9 @@ use telltale_schema::snapshot::{Device, Snapshot};
 
 use super::canvas::{Canvas, cells};
 use super::pane::{Lines, Span};
-use super::series;
-use super::settings::Figure;
 use super::theme::Role;
 use super::topology::{CHIPS_OF_A_TRAY, TRAYS, Trays, Unit, units};
 use super::{Focus, Screen};
-use crate::style::Tone;
 use crate::text;
 
 /// Cells of board, serial number, device at least, PCI address, way and figure.
@@ -76,10 +73,7 @@ impl Screen {
     }
 
     fn topology_heading(&self, id: u16) -> Line {
-        let figure = match self.settings.figure {
-            Figure::Temperature => String::from("TEMP"),
-            figure => figure.name().to_uppercase(),
-        };
+        let figure = self.settings.figure.heading();
         let titles = ["BOARD", "SERIAL", "DEVICE", "PCI", "REACHED"].into_iter().zip(with(id));
         let left = titles.map(|(title, cells)| Span::left(title, cells, Role::Heading));
         left.chain([Span::right(figure, CELLS[5], Role::Heading)]).collect()
@@ -162,23 +156,10 @@ impl Screen {
     /// The figure that graphs show too, in few cells.
     fn figure(&self, device: &Device) -> (String, Role) {
         let figure = self.settings.figure;
-        let Some(value) = series::of_device(device, figure) else {
-            return (absent(), Role::Faint);
-        };
-        let telemetry = &device.telemetry;
-        let limit = match figure {
-            Figure::Dram | Figure::L1 => Some(1.0),
-            Figure::Temperature => telemetry.temperature_limit_celsius.value().copied(),
-            Figure::Power => telemetry.power_limit_watts.value().copied(),
-            Figure::Clock | Figure::Busy => None,
-        };
-        let words = match figure {
-            Figure::Dram | Figure::L1 | Figure::Busy => format!("{:.0}%", value * 100.0),
-            Figure::Temperature => format!("{value:.0}C"),
-            Figure::Power => format!("{value:.0}W"),
-            Figure::Clock => format!("{:.0}M", value / 1e6),
-        };
-        (words, limit.map_or(Tone::Plain, |limit| Tone::of_share(value, limit)).into())
+        let Some(value) = figure.value(device) else { return (absent(), Role::Faint) };
+        let (number, unit) = figure.parts(value);
+        let words = number + &unit.chars().take(1).collect::<String>();
+        (words, figure.tone(value, device).into())
     }
 
     fn role_of_device(&self, at: usize) -> Role {

@@ -148,7 +148,7 @@ fn colour_marks_what_matters_and_ascii_is_enough() {
 fn rows_for_programs_have_raw_numbers_and_empty_fields() {
     let snapshot = troubled();
     for (name, text) in [
-        ("devices", csv::DEVICES_HEADING.to_owned() + &csv::devices(&snapshot)),
+        ("devices", csv::devices_heading() + &csv::devices(&snapshot)),
         ("processes", csv::PROCESSES_HEADING.to_owned() + &csv::processes(&snapshot)),
     ] {
         assert_eq!(text.matches("\r\n").count(), text.lines().count(), "as RFC 4180 wants");

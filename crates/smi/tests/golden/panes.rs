@@ -110,8 +110,11 @@ fn boards() -> Snapshot {
 
 #[test]
 fn boards_trays_and_partitions_are_together_and_what_is_not_known_is_said() {
-    let settings =
-        Settings { pane: Pane::Topology, figure: Figure::Temperature, ..Settings::default() };
+    let settings = Settings {
+        pane: Pane::Topology,
+        figure: Figure::named("temperature").unwrap(),
+        ..Settings::default()
+    };
     let mut screen = screen_with(settings, terms(), boards());
     check_sizes("topology", &mut screen);
     // A click on a chip of a tray selects the device.

@@ -44,7 +44,7 @@ impl View<'_> {
             (Form::Csv { .. }, Some(columns)) if self.format.heading => {
                 columns.heading(self.format.units)
             }
-            (Form::Csv { processes: false }, None) => telltale_smi::csv::DEVICES_HEADING.to_owned(),
+            (Form::Csv { processes: false }, None) => telltale_smi::csv::devices_heading(),
             (Form::Csv { processes: true }, None) => {
                 telltale_smi::csv::PROCESSES_HEADING.to_owned()
             }

@@ -161,7 +161,7 @@ mod tests {
             details: false,
             pane: Pane::Alerts,
             enlarged: true,
-            figure: Figure::Power,
+            figure: Figure::named("power").unwrap(),
         };
         write(&path, &settings).unwrap();
         assert_eq!(read(&path).unwrap(), settings);

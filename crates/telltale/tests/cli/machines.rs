@@ -36,7 +36,7 @@ fn normalised(table: &str) -> String {
 }
 
 const N300: &str = "\
-ID          ARCH         TEMP  POWER    AICLK  DRAM USED  CAPACITY    L1 USED  CAPACITY
+ID          ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
 251732099   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
 251732099R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB
 
@@ -44,7 +44,7 @@ No process holds a device or has recorded memory.
 ";
 
 const T3000: &str = "\
-ID          ARCH         TEMP  POWER    AICLK  DRAM USED  CAPACITY    L1 USED  CAPACITY
+ID          ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
 251732099   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
 251732099R  Wormhole_B0   n/a    n/a      n/a        0 B  / 12.0 GiB      0 B  / 91.5 MiB
 2517320d4   Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 91.5 MiB
@@ -58,21 +58,21 @@ No process holds a device or has recorded memory.
 ";
 
 const N150: &str = "\
-ID         ARCH         TEMP  POWER    AICLK  DRAM USED  CAPACITY    L1 USED  CAPACITY
+ID         ARCH         TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
 261732099  Wormhole_B0  ## C   ## W  ### MHz        0 B  / 12.0 GiB      0 B  / 102.9 MiB
 
 No process holds a device or has recorded memory.
 ";
 
 const P150: &str = "\
-ID           ARCH       TEMP  POWER    AICLK  DRAM USED  CAPACITY    L1 USED  CAPACITY
+ID           ARCH       TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
 40231732058  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB
 
 No process holds a device or has recorded memory.
 ";
 
 const P300: &str = "\
-ID            ARCH       TEMP  POWER    AICLK  DRAM USED  CAPACITY    L1 USED  CAPACITY
+ID            ARCH       TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY
 8a262e641320  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB
 8a262e641321  Blackhole  ## C   ## W  ### MHz        0 B  / 32.0 GiB      0 B  / 180.0 MiB
 
@@ -106,7 +106,7 @@ fn a_galaxy_is_shown_tray_by_tray() {
     ];
     for (kind, architecture, memory) in cases {
         let mut table = format!(
-            "{:<5}  {:<2$}  TEMP  POWER    AICLK  DRAM USED  CAPACITY    L1 USED  CAPACITY\n",
+            "{:<5}  {:<2$}  TEMP  POWER    CLOCK  DRAM USED  CAPACITY    L1 USED  CAPACITY\n",
             "ID",
             "ARCH",
             architecture.len()

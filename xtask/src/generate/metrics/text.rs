@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use telltale_schema::metric::Scope;
 
-use super::Metric;
+use super::{Convention, Metric};
 
 /// What each generated Rust file begins with.
 const HEAD: &str =
@@ -63,21 +63,29 @@ fn one_list<'a>(
 
 /// The Rust source of the definitions of one scope, before rustfmt; none where it has none.
 pub(super) fn definitions(metrics: &[Metric], scope: Scope) -> Option<String> {
-    let mut code =
-        format!("{HEAD}use crate::metric::{{MetricDefinition, MetricKind, Scope, Unit}};\n");
     let mut metrics = of_scope(metrics, scope).peekable();
     metrics.peek()?;
+    let mut code = String::new();
     for metric in metrics {
-        let Metric { name, unit, kind, scope, labels, help, since, absent_when: _ } = metric;
+        let Metric { name, unit, kind, scope, labels, help, since, absent_when: _, otlp } = metric;
+        let otlp = otlp.as_ref().map(convention);
+        let otlp = otlp.map_or_else(|| String::from("None"), |one| format!("Some({one})"));
         let constant = constant(metric);
         let entry = format!(
             "\n/// {help}\npub const {constant}: &MetricDefinition = &MetricDefinition {{ \
              name: {name:?}, unit: Unit::{unit:?}, kind: MetricKind::{kind:?}, help: {help:?}, \
-             labels: &{labels:?}, scope: Scope::{scope:?}, since: {since:?} }};\n"
+             labels: &{labels:?}, scope: Scope::{scope:?}, since: {since:?}, otlp: {otlp} }};\n"
         );
         code.push_str(&entry);
     }
-    Some(code)
+    let convention = if code.contains("Convention {") { "Convention, " } else { "" };
+    Some(format!(
+        "{HEAD}use crate::metric::{{{convention}MetricDefinition, MetricKind, Scope, Unit}};\n{code}"
+    ))
+}
+
+fn convention(Convention { name, adds_up, attribute }: &Convention) -> String {
+    format!("Convention {{ name: {name:?}, adds_up: {adds_up}, attribute: {attribute:?} }}")
 }
 
 /// The name of a metric's constant.

@@ -1,12 +1,9 @@
 // The table of devices.
 
-import { bytes, clock, digits, megahertz, reason, value } from "./format.js";
+import { bytes, clock, reason, value, written } from "./format.js";
 import { reading, share, space, text } from "./cells.js";
 import { trend } from "./recent.js";
-
-const celsius = (degrees) => `${digits(degrees)} °C`;
-const percent = (ratio) => `${Math.round(ratio * 100)} %`;
-const watts = (power) => `${digits(power)} W`;
+import { SENSORS, named, of } from "./sensors.js";
 
 /** One memory space of a device. */
 export function spaceOf(device, name) {
@@ -40,6 +37,20 @@ export function product({ board_type, model, driver }) {
   return board_type ?? model ?? driver ?? "unknown";
 }
 
+// The column of a sensor; one that not all drivers tell is there where one does.
+function column(sensor) {
+  const limit = named(sensor.limit);
+  return {
+    name: sensor.name, title: sensor.title, number: true,
+    has: sensor.part && (({ telemetry }) => telemetry[sensor.part]),
+    cell: ({ telemetry }) => {
+      const show = written(sensor.unit);
+      return limit ? share(of(telemetry, sensor), of(telemetry, limit), show) : reading(of(telemetry, sensor), show);
+    },
+    sort: ({ telemetry }) => value(of(telemetry, sensor)),
+  };
+}
+
 /** The table's columns. */
 export const columns = [
   { name: "id", title: "Device", cell: (device) => text(device.id), sort: (device) => device.place },
@@ -48,26 +59,7 @@ export const columns = [
   { name: "dram", title: "DRAM", number: true, cell: (device) => space(spaceOf(device, "dram")), sort: used("dram") },
   { name: "trend", title: "DRAM, 10 minutes", cell: (device) => ({ trend: trend(`device/${device.id}/dram`) }) },
   { name: "l1", title: "L1", number: true, cell: (device) => space(spaceOf(device, "l1")), sort: used("l1") },
-  {
-    name: "temperature", title: "Temperature", number: true,
-    cell: ({ telemetry }) => share(telemetry.temperature_celsius, telemetry.temperature_limit_celsius, celsius),
-    sort: ({ telemetry }) => value(telemetry.temperature_celsius),
-  },
-  {
-    name: "power", title: "Power", number: true,
-    cell: ({ telemetry }) => share(telemetry.power_watts, telemetry.power_limit_watts, watts),
-    sort: ({ telemetry }) => value(telemetry.power_watts),
-  },
-  {
-    name: "clock", title: "Clock", number: true,
-    cell: ({ telemetry }) => reading(telemetry.aiclk_hertz, megahertz),
-    sort: ({ telemetry }) => value(telemetry.aiclk_hertz),
-  },
-  {
-    name: "busy", title: "Busy", number: true, has: ({ telemetry }) => telemetry.load,
-    cell: ({ telemetry }) => reading(telemetry.load?.busy_ratio, percent),
-    sort: ({ telemetry }) => value(telemetry.load?.busy_ratio),
-  },
+  ...SENSORS.filter((sensor) => sensor.column).map(column),
   { name: "holders", title: "Held by", number: true, cell: holders, sort: (device) => value(device.holders)?.length },
 ];
 
@@ -86,18 +78,23 @@ export function facts(device) {
     ["worker cores", known?.worker_cores ?? "not known"],
     ["firmware", Object.entries(device.telemetry.firmware).map(([name, version]) => `${name} ${version}`).join(", ") || "not known"],
     ...parts,
-    ...readings(device).filter(([, of]) => value(of) === undefined).map(([name, of]) => [name, reason(of)]),
+    ...sensors(device),
+    ...absences(device),
   ];
 }
 
-// What the table shows as a dash, so that its reason can be read without a pointer.
-function readings(device) {
-  return [
-    ["DRAM in use", spaceOf(device, "dram")?.used_bytes],
-    ["temperature", device.telemetry.temperature_celsius],
-    ["power", device.telemetry.power_watts],
-    ["clock", device.telemetry.aiclk_hertz],
-    ...(device.telemetry.load ? [["busy", device.telemetry.load.busy_ratio]] : []),
-    ["held by", device.holders],
-  ];
+// What the sensors say. A sensor that says nothing has a line where the table has a dash, with its reason, which can
+// so be read without a pointer.
+function sensors({ telemetry }) {
+  return SENSORS.flatMap((sensor) => {
+    const found = of(telemetry, sensor);
+    const known = value(found);
+    if (known !== undefined) return [[sensor.title.toLowerCase(), written(sensor.unit)(known)]];
+    return found && sensor.column ? [[sensor.title.toLowerCase(), reason(found)]] : [];
+  });
+}
+
+function absences(device) {
+  const all = [["DRAM in use", spaceOf(device, "dram")?.used_bytes], ["held by", device.holders]];
+  return all.filter(([, found]) => value(found) === undefined).map(([name, found]) => [name, reason(found)]);
 }

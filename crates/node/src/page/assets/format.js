@@ -19,9 +19,22 @@ export function digits(value) {
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-/** Hertz as MHz, which is what boards are known by. */
-export function megahertz(value) {
-  return `${Math.round(value / 1e6)} MHz`;
+// Units of metrics: boards are known by their MHz.
+const UNITS = {
+  bytes,
+  celsius: (value) => `${digits(value)} °C`,
+  watts: (value) => `${digits(value)} W`,
+  amperes: (value) => `${digits(value)} A`,
+  volts: (value) => `${digits(value)} V`,
+  hertz: (value) => `${Math.round(value / 1e6)} MHz`,
+  ratio: (value) => `${Math.round(value * 100)} %`,
+  revolutions_per_minute: (value) => `${Math.round(value)} rpm`,
+  count: String,
+};
+
+/** How numbers of a metric's unit are written. */
+export function written(unit) {
+  return UNITS[unit] ?? digits;
 }
 
 /** Seconds as the two largest units. */

@@ -2,14 +2,14 @@
 
 import { milliseconds } from "./format.js";
 import { recent, recentKeys } from "./recent.js";
+import { SENSORS } from "./sensors.js";
 
-// What there is to plot of a device: how this page remembers it, its title and unit, and the
-// history's metric with, for memory, the space: of the same metric it has the kinds that are in there.
+// What there is to plot of a device: how this page remembers it, its title and unit, and the history's metric with
+// the label that tells its series from others; for memory, the space: of the same metric it has the kinds that are in there.
 const DEVICE = [
   { name: "dram", title: "DRAM in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "dram" },
   { name: "l1", title: "L1 in use", unit: "bytes", metric: "telltale_device_memory_used_bytes", space: "l1" },
-  { name: "temperature", title: "Temperature", unit: "celsius", metric: "telltale_device_temperature_celsius" },
-  { name: "power", title: "Power", unit: "watts", metric: "telltale_device_power_watts" },
+  ...SENSORS.filter((sensor) => sensor.graph),
 ];
 const NOTHING_YET = "The history has nothing of this time yet; these are the figures that this page has seen.";
 const PROCESS = [
@@ -78,9 +78,14 @@ function isOf(series, space) {
   return series.label?.[0] === "space" && series.label[1] === space;
 }
 
+function isSeries(series, { space, label }) {
+  if (space) return isOf(series, space);
+  return !label || (series.label?.[0] === label[0] && series.label[1] === label[1]);
+}
+
 // The mean of each span, between its least and its greatest, so that no peak is lost.
 function kept(kind, answer) {
-  const found = answer.series.filter((one) => one.metric === kind.metric && (!kind.space || isOf(one, kind.space)) && one.whole.mean !== null);
+  const found = answer.series.filter((one) => one.metric === kind.metric && isSeries(one, kind) && one.whole.mean !== null);
   const lines = found.map(({ device, least, mean, greatest, whole }) => ({ name: device, least, mean, greatest, whole }));
   return { ...kind, times: moments(answer), lines };
 }

@@ -1,13 +1,8 @@
 // Plots with uPlot, which is kept beside this file so that the page works without a network.
 
-import { bytes, digits } from "./format.js";
+import { written } from "./format.js";
 import { element } from "./cells.js";
 
-const UNITS = {
-  bytes: (known) => bytes(known),
-  celsius: (known) => `${digits(known)} °C`,
-  watts: (known) => `${digits(known)} W`,
-};
 const COLOURS = 8;
 const HEIGHT = 160;
 // The most lines of a plot; a legend of more is not read.
@@ -56,7 +51,7 @@ function newPlot(plot, lines, data, shape, width) {
   box.dataset.shape = shape;
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  const show = UNITS[plot.unit] ?? digits;
+  const show = written(plot.unit);
   const grid = { stroke: colour("line"), width: 1 };
   const series = lines.map((line, index) => ({
     label: line.name,
@@ -89,7 +84,7 @@ function newPlot(plot, lines, data, shape, width) {
 
 // The newest and the greatest value in the caption.
 function describe(box, plot) {
-  const show = UNITS[plot.unit] ?? digits;
+  const show = written(plot.unit);
   const values = plot.lines.flatMap((line) => line.greatest ?? line.mean).filter((one) => one !== null && one !== undefined);
   const most = values.reduce((one, other) => Math.max(one, other), 0);
   const now = plot.lines.length === 1 ? plot.lines[0].mean.findLast((one) => one !== null && one !== undefined) : undefined;

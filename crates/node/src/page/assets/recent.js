@@ -4,6 +4,7 @@
 import { milliseconds, value } from "./format.js";
 import { spaceOf } from "./devices.js";
 import { identity } from "./processes.js";
+import { SENSORS, of } from "./sensors.js";
 
 // Moments that are kept, and series; a series takes 4.7 KiB.
 const MOMENTS = 600;
@@ -12,12 +13,10 @@ const MOST_SERIES = 8192;
 const CURVE = 60;
 const CURVE_SECONDS = 600;
 
-const DEVICE = {
-  dram: (device) => value(spaceOf(device, "dram")?.used_bytes),
-  l1: (device) => value(spaceOf(device, "l1")?.used_bytes),
-  temperature: (device) => value(device.telemetry.temperature_celsius),
-  power: (device) => value(device.telemetry.power_watts),
-};
+const DEVICE = [
+  ...["dram", "l1"].map((name) => [name, (device) => value(spaceOf(device, name)?.used_bytes)]),
+  ...SENSORS.filter((sensor) => sensor.graph).map((sensor) => [sensor.name, ({ telemetry }) => value(of(telemetry, sensor))]),
+];
 
 // Seconds of each moment, in a ring that all series share; NaN stands for nothing in both.
 const times = new Float64Array(MOMENTS).fill(NaN);
@@ -29,7 +28,7 @@ let past = { seconds: [], series: new Map() };
 export function remember(snapshot) {
   const place = begin(milliseconds(snapshot.taken_at) / 1000);
   for (const device of snapshot.devices) {
-    for (const [name, read] of Object.entries(DEVICE)) note(`device/${device.id}/${name}`, place, read(device));
+    for (const [name, read] of DEVICE) note(`device/${device.id}/${name}`, place, read(device));
   }
   for (const process of snapshot.processes) {
     for (const held of process.devices) {

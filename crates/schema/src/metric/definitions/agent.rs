@@ -11,6 +11,7 @@ pub const AGENT_EPOCH: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Process groups whose members were not taken: too many of them, or no ranks of the job.
@@ -22,6 +23,7 @@ pub const AGENT_GROUPS_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Version of the agent.
@@ -33,6 +35,7 @@ pub const AGENT_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["version"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Latencies that were not reported: warm_up, excused (a checkpoint), overwritten (more than a window in one report), no_place.
@@ -44,6 +47,7 @@ pub const AGENT_LATENCIES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Posts that could not be read.
@@ -55,6 +59,7 @@ pub const AGENT_MALFORMED_POSTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Memory that the node has.
@@ -66,6 +71,7 @@ pub const AGENT_MEMORY_TOTAL_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Memory of the node that is in use.
@@ -77,6 +83,7 @@ pub const AGENT_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Messages to the coordinator for which the way to it had no room.
@@ -88,6 +95,7 @@ pub const AGENT_MESSAGES_LOST_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Orders of a coordinator that were not obeyed: term (a later leader was heard before), sequence (a later order of the same leader was), epoch (of one that is over, or out of turn).
@@ -99,6 +107,7 @@ pub const AGENT_ORDERS_IGNORED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Lines of workers that the agent's own output had no room for; the files have them.
@@ -110,6 +119,7 @@ pub const AGENT_OUTPUT_LINES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Output of workers that could not be written to its files.
@@ -121,6 +131,7 @@ pub const AGENT_OUTPUT_UNWRITTEN_BYTES_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Mean latency of transfers with the peer, by its rank, in the last report that had any.
@@ -132,6 +143,7 @@ pub const AGENT_PEER_LATENCY_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &["peer"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// How busy the node's processors were during the last report's interval.
@@ -143,6 +155,7 @@ pub const AGENT_PROCESSORS_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Files that were not looked at since their directory has too many, counted at each look.
@@ -154,6 +167,7 @@ pub const AGENT_READ_FILES_LEFT_OUT_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["format"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Records in files of other tools, by the files' format (inspector, flight_recorder): given to be counted, malformed, queue_full.
@@ -165,6 +179,7 @@ pub const AGENT_READ_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["format", "outcome"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes of such files that were passed over: lines or files that are too long, or written faster than read.
@@ -176,6 +191,7 @@ pub const AGENT_READ_SKIPPED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition 
     labels: &["format"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Records of collectives and transfers that workers posted: taken, or refused, queue_full, stale (another epoch's), unknown_group, elsewhere (another node's rank), implausible, or unverified (of a sender who may be anybody: shown, and reported to nobody).
@@ -187,6 +203,7 @@ pub const AGENT_RECORDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while the agent has workers of an epoch, 0 otherwise.
@@ -198,6 +215,7 @@ pub const AGENT_RUNNING: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Mean latency of transfers with the peer, as senders say who are not known to be workers; nothing is decided by it.
@@ -209,6 +227,7 @@ pub const AGENT_UNVERIFIED_PEER_LATENCY_SECONDS: &MetricDefinition = &MetricDefi
     labels: &["peer"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Windows of latencies that a report had no room for.
@@ -220,6 +239,7 @@ pub const AGENT_WINDOWS_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Processor time of the worker's own process.
@@ -231,6 +251,7 @@ pub const AGENT_WORKER_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition 
     labels: &["rank"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Starts and ends of workers that are not those of the present epoch.
@@ -242,6 +263,7 @@ pub const AGENT_WORKER_EVENTS_IGNORED_TOTAL: &MetricDefinition = &MetricDefiniti
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Kills of workers that did not stop when they were asked to.
@@ -253,6 +275,7 @@ pub const AGENT_WORKER_KILLS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Resident memory of the worker's own process.
@@ -264,6 +287,7 @@ pub const AGENT_WORKER_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinit
     labels: &["rank"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Workers that were started.
@@ -275,6 +299,7 @@ pub const AGENT_WORKER_STARTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while the system says that the worker is stopped, 0 otherwise.
@@ -286,4 +311,5 @@ pub const AGENT_WORKER_STOPPED: &MetricDefinition = &MetricDefinition {
     labels: &["rank"],
     scope: Scope::Agent,
     since: "0.1.0",
+    otlp: None,
 };

@@ -11,6 +11,7 @@ pub const COORDINATOR_CALLS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Connections that were let in.
@@ -22,6 +23,7 @@ pub const COORDINATOR_CONNECTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Decisions, by what became of them: stored, failed.
@@ -33,6 +35,7 @@ pub const COORDINATOR_DECISIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What detection did not take: reports and looks it was too busy for, reports of nodes without a slot (strangers), latencies beyond a report's limit (windows), of ranks elsewhere (foreign) or within a node, or without a place (edges, waits, progress).
@@ -44,6 +47,7 @@ pub const COORDINATOR_DETECTION_DROPPED_TOTAL: &MetricDefinition = &MetricDefini
     labels: &["what"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// The epoch of the job that was decided last.
@@ -55,6 +59,7 @@ pub const COORDINATOR_EPOCH: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Nodes that were taken out of their slots, other than by an operator.
@@ -66,6 +71,7 @@ pub const COORDINATOR_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while an incident is open, 0 otherwise.
@@ -77,6 +83,7 @@ pub const COORDINATOR_INCIDENT_OPEN: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Incidents that were opened.
@@ -88,6 +95,7 @@ pub const COORDINATOR_INCIDENTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Incidents that the store had no room for, and that a later leader will not show.
@@ -99,6 +107,7 @@ pub const COORDINATOR_INCIDENTS_UNKEPT_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Version of the coordinator.
@@ -110,6 +119,7 @@ pub const COORDINATOR_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["version"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while this coordinator leads, 0 while another one does or none.
@@ -121,6 +131,7 @@ pub const COORDINATOR_LEADING: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Messages of agents that were taken.
@@ -132,6 +143,7 @@ pub const COORDINATOR_MESSAGES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// How much the coordinator does by itself: observe, recover, act.
@@ -143,6 +155,7 @@ pub const COORDINATOR_MODE_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["mode"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Nodes that are known, by what they are to the job: active, standby, silent, barred.
@@ -154,6 +167,7 @@ pub const COORDINATOR_NODES: &MetricDefinition = &MetricDefinition {
     labels: &["state"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Orders to agents: sent, lost for want of a way to the node, repeated because it did not answer.
@@ -165,6 +179,7 @@ pub const COORDINATOR_ORDERS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Connections, calls and messages that were refused: crowded, handshake, garbage (another protocol than the port's), flood (frames that ask for nothing), stranger, token, not_leading, too_large, malformed, value, no_place, name (not in the certificate), claimed (a node that is heard on another connection), job (an agent of another job).
@@ -176,6 +191,7 @@ pub const COORDINATOR_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Time between reading a message of an agent and the coordinator's having taken it in.
@@ -187,6 +203,7 @@ pub const COORDINATOR_REPORT_WAIT_SECONDS: &MetricDefinition = &MetricDefinition
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// How often the job was restarted since it began.
@@ -198,6 +215,7 @@ pub const COORDINATOR_RESTARTS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while every node of the epoch has started its workers, 0 otherwise.
@@ -209,6 +227,7 @@ pub const COORDINATOR_RUNNING: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Messages of agents that were not acted on: incarnation, sequence, epoch, ranks, unknown_node, crowded, not_leading.
@@ -220,6 +239,7 @@ pub const COORDINATOR_STALE_MESSAGES_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["reason"],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Streams of agents that are open.
@@ -231,6 +251,7 @@ pub const COORDINATOR_STREAMS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// The number of the leadership.
@@ -242,4 +263,5 @@ pub const COORDINATOR_TERM: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Coordinator,
     since: "0.1.0",
+    otlp: None,
 };

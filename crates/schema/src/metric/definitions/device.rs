@@ -1,6 +1,6 @@
 // Generated from crates/schema/metrics.toml by `cargo xtask generate`. Do not edit.
 
-use crate::metric::{MetricDefinition, MetricKind, Scope, Unit};
+use crate::metric::{Convention, MetricDefinition, MetricKind, Scope, Unit};
 
 /// Share of the last time in which the device was computing at all; of the host, in which its processors were not idle.
 pub const DEVICE_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
@@ -11,6 +11,7 @@ pub const DEVICE_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Frequency of the clock: ai for the compute cores, axi for the system bus, arc for the management processor, memory for the memory.
@@ -22,6 +23,7 @@ pub const DEVICE_CLOCK_HERTZ: &MetricDefinition = &MetricDefinition {
     labels: &["device", "clock"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Core current.
@@ -33,6 +35,7 @@ pub const DEVICE_CURRENT_AMPERES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Core current at which the firmware starts to throttle the device.
@@ -44,6 +47,7 @@ pub const DEVICE_CURRENT_LIMIT_AMPERES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Speed of the board's fan.
@@ -55,6 +59,7 @@ pub const DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE: &MetricDefinition = &MetricDe
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention { name: "hw.fan.speed", adds_up: false, attribute: None }),
 };
 
 /// Heartbeats of the management firmware; a device whose count stands still has stopped.
@@ -66,6 +71,7 @@ pub const DEVICE_HEARTBEATS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Identity of the device; a label that is not known is empty.
@@ -85,6 +91,7 @@ pub const DEVICE_INFO: &MetricDefinition = &MetricDefinition {
     ],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Buffers that processes have allocated on the device and not freed.
@@ -96,6 +103,7 @@ pub const DEVICE_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Share of the last time in which the device's memory was being read or written.
@@ -107,6 +115,7 @@ pub const DEVICE_MEMORY_BUSY_RATIO: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Size of the device's memory, DRAM or L1 of all cores.
@@ -118,6 +127,7 @@ pub const DEVICE_MEMORY_CAPACITY_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "space"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention { name: "hw.gpu.memory.limit", adds_up: true, attribute: None }),
 };
 
 /// Bytes of the device's memory by what they are for, in its driver's words; they add up to what is in use.
@@ -129,6 +139,7 @@ pub const DEVICE_MEMORY_CATEGORY_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "category"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Errors of the device's memory since its driver was loaded or it was reset: corrected ones that it mended by itself, and uncorrected ones.
@@ -140,6 +151,7 @@ pub const DEVICE_MEMORY_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device", "severity"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes that rows of dead processes still hold in a foreign region.
@@ -151,6 +163,7 @@ pub const DEVICE_MEMORY_GHOST_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes allocated in the device's memory space, all kinds that live there added up.
@@ -162,6 +175,7 @@ pub const DEVICE_MEMORY_SPACE_USED_BYTES: &MetricDefinition = &MetricDefinition 
     labels: &["device", "space"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention { name: "hw.gpu.memory.usage", adds_up: true, attribute: None }),
 };
 
 /// Bytes that a shared total holds and no process accounts for.
@@ -173,6 +187,7 @@ pub const DEVICE_MEMORY_UNATTRIBUTED_BYTES: &MetricDefinition = &MetricDefinitio
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes allocated on the device: processes, unattributed and ghost bytes added up.
@@ -184,6 +199,7 @@ pub const DEVICE_MEMORY_USED_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["device", "kind"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes the device received over PCIe through one of its networks on chip.
@@ -195,6 +211,11 @@ pub const DEVICE_PCIE_RECEIVED_BYTES_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["device", "noc"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention {
+        name: "hw.gpu.io",
+        adds_up: false,
+        attribute: Some(("network.io.direction", "receive")),
+    }),
 };
 
 /// Bytes the device sent over PCIe through one of its networks on chip.
@@ -206,6 +227,11 @@ pub const DEVICE_PCIE_SENT_BYTES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device", "noc"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention {
+        name: "hw.gpu.io",
+        adds_up: false,
+        attribute: Some(("network.io.direction", "transmit")),
+    }),
 };
 
 /// Core power at which the firmware starts to throttle the device.
@@ -217,6 +243,7 @@ pub const DEVICE_POWER_LIMIT_WATTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Power that the chip's core draws; the rest of the board is not in it.
@@ -228,6 +255,11 @@ pub const DEVICE_POWER_WATTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention {
+        name: "hw.power",
+        adds_up: false,
+        attribute: Some(("hw.type", "gpu")),
+    }),
 };
 
 /// Processes that hold the device open or have memory on it.
@@ -239,6 +271,7 @@ pub const DEVICE_PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What a device is that is no Tenstorrent chip; a label that is not known is empty.
@@ -250,6 +283,7 @@ pub const DEVICE_PRODUCT_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["device", "vendor", "class", "model", "driver", "uuid", "parent"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Temperature at the sensor.
@@ -261,6 +295,7 @@ pub const DEVICE_TEMPERATURE_CELSIUS: &MetricDefinition = &MetricDefinition {
     labels: &["device", "sensor"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention { name: "hw.temperature", adds_up: false, attribute: None }),
 };
 
 /// Temperature at which the firmware starts to throttle the device.
@@ -272,6 +307,11 @@ pub const DEVICE_TEMPERATURE_LIMIT_CELSIUS: &MetricDefinition = &MetricDefinitio
     labels: &["device", "sensor"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention {
+        name: "hw.temperature.limit",
+        adds_up: false,
+        attribute: Some(("hw.limit_type", "throttled")),
+    }),
 };
 
 /// Times the device switched itself off because of heat, since it was powered on.
@@ -283,6 +323,7 @@ pub const DEVICE_THERMAL_TRIPS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while the reason holds the device's clocks down.
@@ -294,6 +335,7 @@ pub const DEVICE_THROTTLED: &MetricDefinition = &MetricDefinition {
     labels: &["device", "reason"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Processes that hold the device open and report no memory.
@@ -305,6 +347,7 @@ pub const DEVICE_UNTRACKED_PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 when the last collection read telemetry from the device, 0 when it did not.
@@ -316,6 +359,7 @@ pub const DEVICE_UP: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Highest core voltage that the firmware sets.
@@ -327,6 +371,11 @@ pub const DEVICE_VOLTAGE_LIMIT_VOLTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention {
+        name: "hw.voltage.limit",
+        adds_up: false,
+        attribute: Some(("hw.limit_type", "max")),
+    }),
 };
 
 /// Core voltage.
@@ -338,4 +387,5 @@ pub const DEVICE_VOLTAGE_VOLTS: &MetricDefinition = &MetricDefinition {
     labels: &["device"],
     scope: Scope::Device,
     since: "0.1.0",
+    otlp: Some(Convention { name: "hw.voltage", adds_up: false, attribute: None }),
 };

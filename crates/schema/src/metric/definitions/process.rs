@@ -11,6 +11,7 @@ pub const ENDPOINT_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "reason"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Queries that the process's endpoint answered.
@@ -22,6 +23,7 @@ pub const ENDPOINT_QUERIES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What the process's recording runtime could not do, by step.
@@ -33,6 +35,7 @@ pub const PROBLEMS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "step"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while somebody reads the core's debug stream, 0 while nobody does.
@@ -44,6 +47,7 @@ pub const PROCESS_DEBUG_CONNECTED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Events of the core that its client or the default consumer took.
@@ -55,6 +59,7 @@ pub const PROCESS_DEBUG_EVENTS_DELIVERED_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Events of the core that its filter did not want.
@@ -66,6 +71,7 @@ pub const PROCESS_DEBUG_EVENTS_FILTERED_TOTAL: &MetricDefinition = &MetricDefini
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Events of the core that found no room: for their number (events), their bytes, or for want of memory.
@@ -77,6 +83,7 @@ pub const PROCESS_DEBUG_EVENTS_LOST_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["process", "user", "container_id", "pod_uid", "core", "cause"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Events of the core that passed its filter while somebody was connected, lost ones included.
@@ -88,6 +95,7 @@ pub const PROCESS_DEBUG_EVENTS_PUBLISHED_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Events of the core that waited when a connection ended.
@@ -99,6 +107,7 @@ pub const PROCESS_DEBUG_EVENTS_UNREAD_TOTAL: &MetricDefinition = &MetricDefiniti
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Events of the core that the default consumer could not write to files or could not print.
@@ -110,6 +119,7 @@ pub const PROCESS_DEBUG_EVENTS_UNSAVED_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Events of the core that wait to be read.
@@ -121,6 +131,7 @@ pub const PROCESS_DEBUG_EVENTS_WAITING: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What the events of the core that wait to be read hold, headers included.
@@ -132,6 +143,7 @@ pub const PROCESS_DEBUG_WAITING_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "core"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Frees of an address that had been freed already.
@@ -143,6 +155,7 @@ pub const PROCESS_DOUBLE_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Identity of the process; a label that is not known is empty.
@@ -163,6 +176,7 @@ pub const PROCESS_INFO: &MetricDefinition = &MetricDefinition {
     ],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes of compiled kernels that the process keeps.
@@ -174,6 +188,7 @@ pub const PROCESS_KERNEL_CACHE_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Compiled kernels that were pushed out of what the process keeps.
@@ -185,6 +200,7 @@ pub const PROCESS_KERNEL_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Size of the L1 ring buffer that kernels are loaded through.
@@ -196,6 +212,7 @@ pub const PROCESS_L1_RING_BUFFER_CAPACITY_BYTES: &MetricDefinition = &MetricDefi
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes in use of the L1 ring buffer that kernels are loaded through.
@@ -207,6 +224,7 @@ pub const PROCESS_L1_RING_BUFFER_USED_BYTES: &MetricDefinition = &MetricDefiniti
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes of all allocations the process has made on the device, freed ones included.
@@ -218,6 +236,7 @@ pub const PROCESS_MEMORY_ALLOCATED_BYTES_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Allocations the process has made on the device.
@@ -229,6 +248,7 @@ pub const PROCESS_MEMORY_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Buffers the process has allocated on the device and not freed.
@@ -240,6 +260,7 @@ pub const PROCESS_MEMORY_BUFFERS: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Allocations that the process's allocator refused.
@@ -251,6 +272,7 @@ pub const PROCESS_MEMORY_FAILED_ALLOCATIONS_TOTAL: &MetricDefinition = &MetricDe
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes the process has allocated on the device and not freed.
@@ -262,6 +284,7 @@ pub const PROCESS_MEMORY_LIVE_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Most live bytes the process has had on the device.
@@ -273,6 +296,7 @@ pub const PROCESS_MEMORY_PEAK_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "kind"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes the process may have on the device.
@@ -284,6 +308,7 @@ pub const PROCESS_MEMORY_QUOTA_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device", "space"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Operations the process has dispatched to the device.
@@ -295,6 +320,7 @@ pub const PROCESS_OPERATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What Kubernetes calls the pod and the container that the row's processes are in; a name that is not known is empty.
@@ -314,6 +340,7 @@ pub const PROCESS_POD_INFO: &MetricDefinition = &MetricDefinition {
     ],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Hits that were compared with a program described anew.
@@ -325,6 +352,7 @@ pub const PROCESS_PROGRAM_CACHE_CHECKS_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Look-ups that met another program with the same hash and told it from theirs.
@@ -336,6 +364,7 @@ pub const PROCESS_PROGRAM_CACHE_COLLISIONS_TOTAL: &MetricDefinition = &MetricDef
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Programs that the process compiled.
@@ -347,6 +376,7 @@ pub const PROCESS_PROGRAM_CACHE_COMPILES_TOTAL: &MetricDefinition = &MetricDefin
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Programs that the process's program cache dropped to make room.
@@ -358,6 +388,7 @@ pub const PROCESS_PROGRAM_CACHE_EVICTIONS_TOTAL: &MetricDefinition = &MetricDefi
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Hits that differed from the program described anew.
@@ -369,6 +400,7 @@ pub const PROCESS_PROGRAM_CACHE_FAILED_CHECKS_TOTAL: &MetricDefinition = &Metric
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Programs that the process could not describe or compile.
@@ -380,6 +412,7 @@ pub const PROCESS_PROGRAM_CACHE_FAILED_COMPILES_TOTAL: &MetricDefinition = &Metr
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Dispatches that found their program in the cache.
@@ -391,6 +424,7 @@ pub const PROCESS_PROGRAM_CACHE_HITS_TOTAL: &MetricDefinition = &MetricDefinitio
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Dispatches that did not find their program in the cache.
@@ -402,6 +436,7 @@ pub const PROCESS_PROGRAM_CACHE_MISSES_TOTAL: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Time spent so far in a phase of dispatching: key, look_up and update are extrapolated from samples, compile and check are exact.
@@ -413,6 +448,7 @@ pub const PROCESS_PROGRAM_CACHE_PHASE_SECONDS: &MetricDefinition = &MetricDefini
     labels: &["process", "user", "container_id", "pod_uid", "phase"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What the programs in the process's program cache weigh, keys included.
@@ -424,6 +460,7 @@ pub const PROCESS_PROGRAM_CACHE_WEIGHT_BYTES: &MetricDefinition = &MetricDefinit
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Programs in the process's program cache.
@@ -435,6 +472,7 @@ pub const PROCESS_PROGRAMS_CACHED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Programs whose kernels are on the device at present.
@@ -446,6 +484,7 @@ pub const PROCESS_PROGRAMS_LOADED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Allocations at an address that was still live; the old one was counted as freed.
@@ -457,6 +496,7 @@ pub const PROCESS_REUSED_LIVE_ADDRESSES_TOTAL: &MetricDefinition = &MetricDefini
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 while the runtime holds the process back, 0 while it does not.
@@ -468,6 +508,7 @@ pub const PROCESS_THROTTLED: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "device"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes the process has moved to and from the device, as its runtime counts them.
@@ -479,6 +520,7 @@ pub const PROCESS_TRANSFERRED_BYTES_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["process", "user", "container_id", "pod_uid", "device", "direction"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Frees of an address that the runtime never recorded.
@@ -490,6 +532,7 @@ pub const PROCESS_UNKNOWN_FREES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Allocations and frees that could not be recorded for want of room.
@@ -501,6 +544,7 @@ pub const PROCESS_UNRECORDED_EVENTS_TOTAL: &MetricDefinition = &MetricDefinition
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// How long the process's runtime has been recording.
@@ -512,6 +556,7 @@ pub const PROCESS_UPTIME_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Processes that the row stands for: alive, hidden in a PID namespace that cannot be seen, or dead with figures left behind that are in no sum.
@@ -523,4 +568,5 @@ pub const PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &["process", "user", "container_id", "pod_uid", "state"],
     scope: Scope::Process,
     since: "0.1.0",
+    otlp: None,
 };

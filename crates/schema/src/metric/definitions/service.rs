@@ -11,6 +11,7 @@ pub const ALERT_FIRING: &MetricDefinition = &MetricDefinition {
     labels: &["rule", "severity"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Notifications of alerts by what became of them: the webhook took them, it did not, or too many waited.
@@ -22,6 +23,7 @@ pub const ALERT_NOTIFICATIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["result"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Alerts that were not followed because too many were pending or fired at that time.
@@ -33,6 +35,7 @@ pub const ALERTS_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Version of the service.
@@ -44,6 +47,7 @@ pub const BUILD_INFO: &MetricDefinition = &MetricDefinition {
     labels: &["version"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Processes of other users that the service may not look at, as far as the names of their files tell; they are in no figure.
@@ -55,6 +59,7 @@ pub const CLOSED_PROCESSES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// How long the last collection took, all sources together.
@@ -66,6 +71,7 @@ pub const COLLECTION_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Time that collections have taken, all of them together.
@@ -77,6 +83,7 @@ pub const COLLECTION_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Collections that the service has made.
@@ -88,6 +95,7 @@ pub const COLLECTIONS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Times that the running service read its configuration again: taken, or refused because it makes no sense, so that the one before holds.
@@ -99,6 +107,7 @@ pub const CONFIGURATION_RELOADS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["outcome"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Times that the history could not be opened, written or read, or that its files were removed or replaced; it is tried again each time.
@@ -110,6 +119,7 @@ pub const HISTORY_FAILURES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Bytes that the history takes on the disk.
@@ -121,6 +131,7 @@ pub const HISTORY_SIZE_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 when the history could be written and read the last time, 0 when the disk, its files or their directory did not allow it.
@@ -132,6 +143,7 @@ pub const HISTORY_UP: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Connections that are open by HTTP.
@@ -143,6 +155,7 @@ pub const HTTP_CONNECTIONS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Connections closed by HTTP before their time: too many, too slow, or not understood.
@@ -154,6 +167,7 @@ pub const HTTP_REFUSED_CONNECTIONS_TOTAL: &MetricDefinition = &MetricDefinition 
     labels: &["reason"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Requests answered by HTTP, by status code.
@@ -165,6 +179,7 @@ pub const HTTP_REQUESTS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["code"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// When the last collection began, in seconds since 1970.
@@ -176,6 +191,7 @@ pub const LAST_COLLECTION_TIMESTAMP_SECONDS: &MetricDefinition = &MetricDefiniti
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Connections that are open at the legacy allocation socket.
@@ -187,6 +203,7 @@ pub const LEGACY_CONNECTIONS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Messages that came at the legacy allocation socket, by type.
@@ -198,6 +215,7 @@ pub const LEGACY_MESSAGES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["type"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What the legacy allocation socket did not believe: messages, connections, and pids in messages that are not their sender's.
@@ -209,6 +227,7 @@ pub const LEGACY_REFUSED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// What the service dropped because a queue of its own was full or its reader too slow.
@@ -220,6 +239,7 @@ pub const QUEUE_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["queue"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// How long the last text of metrics took to make; most scrapes get one that is made already.
@@ -231,6 +251,7 @@ pub const SCRAPE_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Times that metrics were asked for by HTTP.
@@ -242,6 +263,7 @@ pub const SCRAPES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Series left out of a text of metrics: process is in the row _other instead, the others are in none.
@@ -253,6 +275,7 @@ pub const SERIES_DROPPED_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["reason"],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Processor time that the service has used, in user and kernel mode.
@@ -264,6 +287,7 @@ pub const SERVICE_CPU_SECONDS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// The service's memory that is resident.
@@ -275,6 +299,7 @@ pub const SERVICE_RESIDENT_MEMORY_BYTES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// When the service started, in seconds since 1970.
@@ -286,6 +311,7 @@ pub const SERVICE_START_TIME_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Runtime directories with more names than are looked at, 65536 in each; processes whose files are beyond are in no figure.
@@ -297,4 +323,5 @@ pub const TRUNCATED_DIRECTORIES: &MetricDefinition = &MetricDefinition {
     labels: &[],
     scope: Scope::Service,
     since: "0.1.0",
+    otlp: None,
 };

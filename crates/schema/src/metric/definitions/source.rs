@@ -11,6 +11,7 @@ pub const SOURCE_DURATION_SECONDS: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Reads of the source that failed.
@@ -22,6 +23,7 @@ pub const SOURCE_ERRORS_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// Entries and claims of other users that the source did not use, at each read.
@@ -33,6 +35,7 @@ pub const SOURCE_NOTES_TOTAL: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    otlp: None,
 };
 
 /// 1 when the last read of the source succeeded, 0 when it did not.
@@ -44,4 +47,5 @@ pub const SOURCE_UP: &MetricDefinition = &MetricDefinition {
     labels: &["source"],
     scope: Scope::Source,
     since: "0.1.0",
+    otlp: None,
 };
