@@ -59,6 +59,8 @@ struct Sensor {
     #[serde(default)]
     show: Vec<View>,
     limit: Option<String>,
+    #[serde(default)]
+    later: bool,
 }
 
 /// Where a sensor is shown.
@@ -212,7 +214,10 @@ fn lines_of(sensor: &Sensor, kind: &str, columns: usize) -> Option<Vec<String>> 
     };
     Some(match kind {
         "fields" => {
-            [comment("///", doc, columns), vec![format!("pub {field}: Reading<{rust}>,")]].concat()
+            let default =
+                sensor.later.then(|| String::from("#[serde(default = \"Reading::unreported\")]"));
+            let field = format!("pub {field}: Reading<{rust}>,");
+            comment("///", doc, columns).into_iter().chain(default).chain([field]).collect()
         }
         "absences" => vec![format!("{field}: Reading::absent(reason, detail),")],
         "decoding" => vec![format!("{field}: reading(from.{field}),")],

@@ -125,7 +125,7 @@ const GIGAHERTZ: u64 = 1_000 * MEGA;
 const U32_MAX: u64 = 0xFFFF_FFFF;
 
 /// Measured values.
-pub(super) static MEASURES: [Measure; 8] = [
+pub(super) const MEASURES: &[Measure] = &[
     hwmon("temp1_input", MILLI, -40.0, 150.0, |to, value| to.temperature_celsius = value),
     hwmon("temp1_max", MILLI, 1.0, 150.0, |to, value| to.temperature_limit_celsius = value),
     hwmon("power1_input", MICRO, 0.0, 1500.0, |to, value| to.power_watts = value),
@@ -137,7 +137,7 @@ pub(super) static MEASURES: [Measure; 8] = [
 ];
 
 /// Counted values.
-pub(super) static COUNTS: [Count; 6] = [
+pub(super) const COUNTS: &[Count] = &[
     class("tt_aiclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.aiclk_hertz = value),
     class("tt_axiclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.axiclk_hertz = value),
     class("tt_arcclk", MEGA, MEGA, 5 * GIGAHERTZ, |to, value| to.arcclk_hertz = value),
