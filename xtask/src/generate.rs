@@ -2,6 +2,7 @@
 //!
 //! Each output has one source and one generator. Nothing is written outside the listed outputs.
 
+mod documents;
 pub mod json_schema;
 pub mod metrics;
 pub mod protobuf;
@@ -74,6 +75,7 @@ pub fn outputs(root: &Path) -> Result<Vec<Output>, GenerateError> {
     outputs.extend(sensors::outputs(root, &metrics)?);
     outputs.extend(protobuf::outputs(root)?);
     outputs.extend(json_schema::outputs());
+    outputs.extend(documents::outputs(root)?);
     Ok(outputs)
 }
 

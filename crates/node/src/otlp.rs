@@ -5,7 +5,6 @@
 //! next ones are due is dropped and counted, and the next ones have it all.
 
 mod message;
-mod names;
 mod options;
 mod send;
 mod waiting;
@@ -24,7 +23,6 @@ use send::{SendError, Sender};
 use telltale_server::log;
 use waiting::Waiting;
 
-pub use names::{Instrument, OtlpName, attribute, name_of};
 pub use options::{OptionsError, OtlpOptions, Protocol};
 
 /// Sends what is published until `stop` ends. Nothing that a receiver does or leaves undone ends it.

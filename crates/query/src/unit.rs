@@ -68,6 +68,19 @@ const UNITS: [(&str, Dimension, f64); 36] = [
 ];
 
 impl Dimension {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Bytes,
+        Self::Temperature,
+        Self::Power,
+        Self::Voltage,
+        Self::Current,
+        Self::Frequency,
+        Self::Time,
+        Self::Share,
+        Self::Count,
+    ];
+
     /// That of a metric's unit.
     pub(crate) const fn of(unit: Unit) -> Self {
         match unit {

@@ -3,6 +3,7 @@
 
 /// The definitions, and one constant for each.
 pub mod definitions;
+pub mod otlp;
 
 pub use definitions::{AGENT_DEFINITIONS, COORDINATOR_DEFINITIONS, DEFINITIONS};
 

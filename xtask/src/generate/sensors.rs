@@ -214,8 +214,9 @@ fn lines_of(sensor: &Sensor, kind: &str, columns: usize) -> Option<Vec<String>> 
     };
     Some(match kind {
         "fields" => {
-            let default =
-                sensor.later.then(|| String::from("#[serde(default = \"Reading::unreported\")]"));
+            let default = sensor
+                .later
+                .then(|| format!("#[serde(default = \"Reading::<{rust}>::unreported\")]"));
             let field = format!("pub {field}: Reading<{rust}>,");
             comment("///", doc, columns).into_iter().chain(default).chain([field]).collect()
         }

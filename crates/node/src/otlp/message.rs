@@ -15,10 +15,10 @@ use opentelemetry_proto::tonic::metrics::v1::{
     ResourceMetrics, ScopeMetrics, Sum,
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
+use telltale_schema::metric::otlp::{Instrument, attribute, instrument, name_of};
 use telltale_wire::exposition::Number;
 
 use super::OtlpOptions;
-use super::names::{Instrument, attribute, instrument, name_of};
 use crate::samples::{Family, Sample, Samples, Value};
 use crate::service::Published;
 

@@ -20,7 +20,6 @@ use opentelemetry_proto::tonic::metrics::v1::{Metric, NumberDataPoint};
 use prost::Message;
 use rcgen::{CertifiedKey, KeyPair};
 use telltale_schema::clock::Timestamp;
-use telltale_schema::metric::DEFINITIONS;
 use telltale_schema::snapshot::Snapshot;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -29,7 +28,7 @@ use tonic::{Request, Response, Status};
 
 use super::message::Messages;
 use super::wishes::{Delay, Detail, Details, RetryInfo};
-use super::{Instrument, OtlpOptions, Protocol, attribute, name_of, serve};
+use super::{OtlpOptions, Protocol, serve};
 use crate::samples::tests::fixture;
 use crate::samples::{SampleOptions, Sampler};
 use crate::service::{Publisher, View};
@@ -71,38 +70,6 @@ fn made(snapshots: Vec<std::sync::Arc<Snapshot>>) -> Vec<ExportMetricsServiceReq
         all.extend(requests.pop());
     }
     all
-}
-
-#[test]
-fn the_documentation_has_a_row_for_each_metric_and_label() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/otlp.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    for definition in DEFINITIONS {
-        let known = name_of(definition);
-        let instrument = match known.instrument {
-            Instrument::Counter => "counter",
-            Instrument::UpDownCounter => "up-down counter",
-            Instrument::Gauge => "gauge",
-            Instrument::Histogram => "histogram",
-        };
-        let more = known.attribute.map(|(name, value)| format!("`{name}={value}`"));
-        let row = format!(
-            "| `{}` | `{}` | {} | {instrument} | {} |",
-            definition.name,
-            known.name,
-            known.unit,
-            more.unwrap_or_default()
-        );
-        assert!(page.lines().any(|line| line == row), "docs/otlp.md lacks\n{row}");
-        for label in definition.labels {
-            if let Some(attribute) = attribute(label) {
-                let row = format!("| `{label}` | `{attribute}` |");
-                assert!(page.lines().any(|line| line == row), "docs/otlp.md lacks\n{row}");
-            }
-        }
-    }
-    let rows = page.lines().filter(|line| line.starts_with("| `telltale_")).count();
-    assert_eq!(rows, DEFINITIONS.len(), "and no others");
 }
 
 #[test]

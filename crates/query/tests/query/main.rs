@@ -3,5 +3,4 @@
 mod any_text;
 mod asked;
 mod machine;
-mod page;
 mod refused;

@@ -9,6 +9,7 @@ use telltale_schema::device::{DeviceClass, DeviceIdentity, OtherIdentity};
 use telltale_schema::memory::{MemoryKind, MemorySpace, MemoryUsage};
 use telltale_schema::process::ProcessIdentity;
 use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::sensor::{SENSORS, SensorValue};
 use telltale_schema::snapshot::{
     Accounting, AllocatedDevices, Container, Device, DeviceFault, DeviceFaultKind, HeldDevice,
     HeldKind, HeldSpace, HeldUsage, Holder, KindMemory, LeftOut, Load, MemoryCounts, MetricSample,
@@ -169,51 +170,37 @@ impl Drawn {
         .into()
     }
 
-    fn load(&mut self) -> Box<Load> {
-        Box::new(Load {
-            busy_ratio: self.reading(Self::number),
-            memory_busy_ratio: self.reading(Self::number),
-            memory_clock_hertz: self.reading(Self::whole),
-            throttled_by: self.reading(|draw| draw.some(Self::text)),
-        })
-    }
-
-    fn memory_counts(&mut self) -> Box<MemoryCounts> {
-        Box::new(MemoryCounts {
-            category_bytes: self.some(|draw| (draw.text(), draw.whole())).into_iter().collect(),
-            corrected_errors_total: self.reading(Self::whole),
-            uncorrected_errors_total: self.reading(Self::whole),
-        })
-    }
-
     fn telemetry(&mut self) -> Telemetry {
-        Telemetry {
-            temperature_celsius: self.reading(Self::number),
-            temperature_limit_celsius: self.reading(Self::number),
-            power_watts: self.reading(Self::number),
-            power_limit_watts: self.reading(Self::number),
-            current_amperes: self.reading(Self::number),
-            current_limit_amperes: self.reading(Self::number),
-            voltage_volts: self.reading(Self::number),
-            voltage_limit_volts: self.reading(Self::number),
-            aiclk_hertz: self.reading(Self::whole),
-            axiclk_hertz: self.reading(Self::whole),
-            arcclk_hertz: self.reading(Self::whole),
-            fan_revolutions_per_minute: self.reading(Self::whole),
-            heartbeat_total: self.reading(Self::whole),
-            thermal_trips_total: self.reading(Self::whole),
-            firmware: self.some(|draw| (draw.text(), draw.text())).into_iter().collect(),
-            pcie: self.some(|draw| PcieTraffic {
-                counter: draw.text(),
-                noc: draw.byte(),
-                direction: draw
-                    .of(&[TrafficDirection::HostToDevice, TrafficDirection::DeviceToHost]),
-                bytes_total: draw.reading(Self::whole),
-                raw_flits: draw.reading(Self::short),
-            }),
-            load: self.maybe(Self::load),
-            memory_counts: self.maybe(Self::memory_counts),
+        let mut telemetry = Telemetry::absent(self.of(&Absence::ALL), "");
+        telemetry.firmware = self.some(|draw| (draw.text(), draw.text())).into_iter().collect();
+        telemetry.pcie = self.some(|draw| PcieTraffic {
+            counter: draw.text(),
+            noc: draw.byte(),
+            direction: draw.of(&[TrafficDirection::HostToDevice, TrafficDirection::DeviceToHost]),
+            bytes_total: draw.reading(Self::whole),
+            raw_flits: draw.reading(Self::short),
+        });
+        telemetry.load = self.maybe(|draw| {
+            let mut load = Load::absent(Absence::NotKept, "");
+            load.throttled_by = draw.reading(|draw| draw.some(Self::text));
+            Box::new(load)
+        });
+        telemetry.memory_counts = self.maybe(|draw| {
+            let mut counts = MemoryCounts::absent(Absence::NotKept, "");
+            counts.category_bytes =
+                draw.some(|draw| (draw.text(), draw.whole())).into_iter().collect();
+            Box::new(counts)
+        });
+        for sensor in SENSORS {
+            if sensor.reading(&telemetry).is_some() {
+                let reading = match sensor.is_whole() {
+                    true => self.reading(Self::whole).map(SensorValue::Whole),
+                    false => self.reading(Self::number).map(SensorValue::Float),
+                };
+                sensor.put(&mut telemetry, reading);
+            }
         }
+        telemetry
     }
 
     fn device(&mut self) -> Device {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use telltale_schema::metric::Scope;
+use telltale_schema::metric::{Scope, otlp};
 
 use super::{Convention, Metric};
 
@@ -97,6 +97,18 @@ fn of_scope(metrics: &[Metric], scope: Scope) -> impl Iterator<Item = &Metric> {
     metrics.iter().filter(move |metric| metric.scope == scope)
 }
 
+/// What OpenTelemetry calls it, with what all of its points say there; none of what the service does not send.
+fn otlp_name(metric: &Metric) -> String {
+    if matches!(metric.scope, Scope::Coordinator | Scope::Agent) {
+        return String::new();
+    }
+    let Some(Convention { name, attribute, .. }) = &metric.otlp else {
+        return format!("`{}`", otlp::derived(&metric.name, metric.unit));
+    };
+    let attribute = attribute.as_ref().map(|(key, value)| format!(" with `{key}={value}`"));
+    format!("`{name}`{}", attribute.unwrap_or_default())
+}
+
 /// The table of all metrics, one section a scope.
 pub(super) fn table(metrics: &[Metric]) -> String {
     let mut page = String::from(
@@ -117,8 +129,8 @@ fn section<'a>(page: &mut String, title: &str, metrics: impl Iterator<Item = &'a
     if metrics.peek().is_none() {
         return;
     }
-    let head = "| name | kind | unit | labels | meaning | since | absent when |\n\
-                |---|---|---|---|---|---|---|\n";
+    let head = "| name | kind | unit | labels | meaning | since | absent when | in OTLP |\n\
+                |---|---|---|---|---|---|---|---|\n";
     write!(page, "\n## {title}\n\n{head}").expect("a string takes any text");
     for metric in metrics {
         let kind = format!("{:?}", metric.kind).to_lowercase();
@@ -128,7 +140,8 @@ fn section<'a>(page: &mut String, title: &str, metrics: impl Iterator<Item = &'a
         );
         let labels = metric.labels.join(", ");
         let Metric { name, help, since, absent_when, .. } = metric;
-        let row = [&format!("`{name}`"), &kind, &unit, &labels, help, since, absent_when]
+        let otlp = otlp_name(metric);
+        let row = [&format!("`{name}`"), &kind, &unit, &labels, help, since, absent_when, &otlp]
             .map(|cell| cell.replace('|', "\\|"))
             .join(" | ");
         writeln!(page, "| {row} |").expect("a string takes any text");

@@ -68,8 +68,7 @@ pub(crate) fn device(number: u64) -> Device {
             traffic(1, TrafficDirection::HostToDevice),
             traffic(0, TrafficDirection::DeviceToHost),
         ],
-        load: None,
-        memory_counts: None,
+        ..Telemetry::absent(Absence::Unsupported, "")
     };
     let kind = KindMemory {
         kind: MemoryKind::Dram,

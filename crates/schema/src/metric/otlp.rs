@@ -1,8 +1,8 @@
 //! Which names metrics and labels have in OpenTelemetry: those of its semantic conventions for
 //! hardware and processes (version 1.44, `hw.*` still in development) where they mean the same, and
-//! `telltale.*` for what these do not have. Pure; `docs/otlp.md` has the table.
+//! `telltale.*` for what these do not have. `docs/metrics.md` has the names.
 
-use telltale_schema::metric::{Convention, MetricDefinition, MetricKind, Unit};
+use super::{Convention, MetricDefinition, MetricKind, Unit};
 
 /// How a metric's values behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,15 +41,21 @@ pub fn name_of(definition: &MetricDefinition) -> OtlpName {
         let Convention { name, attribute, .. } = known;
         return OtlpName { name: name.to_owned(), unit, instrument, attribute };
     }
-    let stem = definition.name.strip_suffix("_total").unwrap_or(definition.name);
-    let stem = stem.strip_prefix("telltale_").unwrap_or(stem);
-    let suffix = definition.unit.suffix().map(|unit| format!("_{unit}"));
-    let stem = suffix.and_then(|suffix| stem.strip_suffix(&suffix)).unwrap_or(stem);
-    let name = format!("telltale.{}", stem.replacen('_', ".", 1));
+    let name = derived(definition.name, definition.unit);
     OtlpName { name, unit, instrument: instrument(definition.kind), attribute: None }
 }
 
-pub(super) fn instrument(kind: MetricKind) -> Instrument {
+/// The name of a metric that the conventions do not have: without its unit, and with a dot behind its subject.
+pub fn derived(name: &str, unit: Unit) -> String {
+    let stem = name.strip_suffix("_total").unwrap_or(name);
+    let stem = stem.strip_prefix("telltale_").unwrap_or(stem);
+    let suffix = unit.suffix().map(|unit| format!("_{unit}"));
+    let stem = suffix.and_then(|suffix| stem.strip_suffix(&suffix)).unwrap_or(stem);
+    format!("telltale.{}", stem.replacen('_', ".", 1))
+}
+
+/// How values of a kind behave.
+pub const fn instrument(kind: MetricKind) -> Instrument {
     match kind {
         MetricKind::Counter => Instrument::Counter,
         MetricKind::Gauge | MetricKind::Info => Instrument::Gauge,
