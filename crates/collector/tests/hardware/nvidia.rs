@@ -70,7 +70,7 @@ fn furnish(machine: &Machine) {
 
 fn gpu(machine: &Machine, index: u32, pci: &str, name: &str) {
     let uuid = format!("GPU-6f4d1a0e-0000-4000-8000-00000000000{index}\n");
-    let files: [(&str, &str); 19] = [
+    let files: [(&str, &str); 20] = [
         ("handle", "1\n"),
         ("pci", pci),
         ("name", name),
@@ -86,6 +86,7 @@ fn gpu(machine: &Machine, index: u32, pci: &str, name: &str) {
         ("sm_clock", "1980\n"),
         ("memory_clock", "3201\n"),
         ("fan", "1400\n"),
+        ("fan_percent", "57\n"),
         ("throttled_by", "36\n"),
         ("corrected", "12\n"),
         ("uncorrected", "0\n"),
@@ -165,6 +166,7 @@ fn a_gpu_is_told_with_everything_that_its_library_tells() {
     assert_eq!(telemetry.power_limit_watts.value(), Some(&700.0));
     assert_eq!(telemetry.aiclk_hertz.value(), Some(&1_980_000_000));
     assert_eq!(telemetry.fan_revolutions_per_minute.value(), Some(&1400));
+    assert_eq!(telemetry.fan_ratio.value(), Some(&0.57));
     assert_eq!(telemetry.voltage_volts.absence().unwrap().0, Absence::Unsupported);
     assert_eq!(telemetry.firmware["vbios_version"], "96.00.74.00.01");
     assert_eq!(telemetry.firmware["driver_version"], "580.95.05");
@@ -218,6 +220,7 @@ fn what_a_gpu_does_not_support_is_absent_and_no_error() {
     }
     // As an H200 says it, which has no fan.
     machine.write("nvml/gpu0/fan", "!INVALID_ARGUMENT");
+    machine.write("nvml/gpu0/fan_percent", "!INVALID_ARGUMENT");
     machine.write("nvml/gpu0/power", "!NO_PERMISSION");
     machine.write("nvml/gpu0/gpu_max", "95\n");
     let reading = source(&machine).read();
@@ -233,11 +236,12 @@ fn what_a_gpu_does_not_support_is_absent_and_no_error() {
     assert_eq!(telemetry.temperature_celsius.value(), Some(&41.0));
     let unsupported = [
         telemetry.fan_revolutions_per_minute.absence(),
+        telemetry.fan_ratio.absence(),
         telemetry.axiclk_hertz.absence(),
         telemetry.heartbeat_total.absence(),
     ];
     let reasons = unsupported.map(|absence| absence.map(|(reason, _)| reason));
-    assert_eq!(reasons, [Some(Absence::Unsupported); 3]);
+    assert_eq!(reasons, [Some(Absence::Unsupported); 4]);
 }
 
 #[test]

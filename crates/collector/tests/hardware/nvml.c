@@ -170,6 +170,9 @@ int nvmlDeviceGetClockInfo(uintptr_t handle, int which, unsigned *megahertz) {
 int nvmlDeviceGetFanSpeedRPM(uintptr_t handle, fan_speed *fan) {
     return fan->fan == 0 ? whole(handle, "fan", &fan->speed) : INVALID_ARGUMENT;
 }
+int nvmlDeviceGetFanSpeed_v2(uintptr_t handle, unsigned fan, unsigned *percent) {
+    return fan == 0 ? whole(handle, "fan_percent", percent) : INVALID_ARGUMENT;
+}
 int nvmlDeviceGetCurrentClocksThrottleReasons(uintptr_t handle, unsigned long long *reasons) {
     return number_of(handle, "throttled_by", reasons);
 }

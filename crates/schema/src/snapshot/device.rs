@@ -188,6 +188,9 @@ pub struct Telemetry {
     pub arcclk_hertz: Reading<u64>,
     /// Speed of the fan (Blackhole only).
     pub fan_revolutions_per_minute: Reading<u64>,
+    /// Speed that the fan is set to, as a share of full speed; a driver may allow more than 1.
+    #[serde(default = "Reading::<f64>::unreported")]
+    pub fan_ratio: Reading<f64>,
     /// The firmware's heartbeat counter.
     pub heartbeat_total: Reading<u64>,
     /// Thermal trips since power on (Blackhole only).
@@ -284,6 +287,7 @@ impl Telemetry {
             axiclk_hertz: Reading::absent(reason, detail),
             arcclk_hertz: Reading::absent(reason, detail),
             fan_revolutions_per_minute: Reading::absent(reason, detail),
+            fan_ratio: Reading::absent(reason, detail),
             heartbeat_total: Reading::absent(reason, detail),
             thermal_trips_total: Reading::absent(reason, detail),
             // End of these.

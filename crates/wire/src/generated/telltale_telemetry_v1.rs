@@ -831,6 +831,9 @@ pub struct Sensors {
     /// Speed of the fan (Blackhole only).
     #[prost(message, optional, tag = "12")]
     pub fan_revolutions_per_minute: ::core::option::Option<WholeReading>,
+    /// Speed that the fan is set to, as a share of full speed; a driver may allow more than 1.
+    #[prost(message, optional, tag = "19")]
+    pub fan_ratio: ::core::option::Option<NumberReading>,
     /// The firmware's heartbeat counter.
     #[prost(message, optional, tag = "13")]
     pub heartbeat_total: ::core::option::Option<WholeReading>,

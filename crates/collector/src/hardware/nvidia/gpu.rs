@@ -283,8 +283,10 @@ impl Gpu {
                 self.device.telemetry.aiclk_hertz = hertz(say(cores, 10_000));
                 self.load().memory_clock_hertz = hertz(say(memory, 30_000));
             }
-            Answer::Fan(said) => {
-                self.device.telemetry.fan_revolutions_per_minute = say(said, 30_000).map(u64::from);
+            Answer::Fan(speed, percent) => {
+                self.device.telemetry.fan_revolutions_per_minute =
+                    say(speed, 30_000).map(u64::from);
+                self.device.telemetry.fan_ratio = say(percent, 500).map(|it| f64::from(it) / 100.0);
             }
             Answer::Throttling(said) => {
                 let reasons = complaints.reading(question, said, now, |_| true);

@@ -47,8 +47,8 @@ pub(super) enum Answer {
     Power(Said<u32>, Said<u32>),
     /// In megahertz: of the multiprocessors, and of the memory.
     Clocks(Said<u32>, Said<u32>),
-    /// In revolutions per minute.
-    Fan(Said<u32>),
+    /// In revolutions per minute, and in percent of the greatest.
+    Fan(Said<u32>, Said<u32>),
     Throttling(Said<ThrottleReasons>),
     /// Of the memory since the driver was loaded: those corrected, and those not.
     Errors(Said<u64>, Said<u64>),
@@ -131,10 +131,14 @@ impl Asking {
                 Answer::Clocks(device.clock_info(Clock::SM), device.clock_info(Clock::Memory))
             }
             // A GPU without a fan refuses the number of its first (an H200 with driver 580).
-            Question::Fan => Answer::Fan(device.fan_speed_rpm(0).map_err(|error| match error {
-                NvmlError::InvalidArg => NvmlError::NotSupported,
-                other => other,
-            })),
+            Question::Fan => {
+                let refused = |error| match error {
+                    NvmlError::InvalidArg => NvmlError::NotSupported,
+                    other => other,
+                };
+                let percent = device.fan_speed(0).map_err(refused);
+                Answer::Fan(device.fan_speed_rpm(0).map_err(refused), percent)
+            }
             Question::Throttling => Answer::Throttling(device.current_throttle_reasons()),
             Question::Errors => {
                 let errors = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);

@@ -14,6 +14,7 @@ export const SENSORS = [
   {"column":false,"field":"axiclk_hertz","graph":false,"label":["clock","axi"],"limit":null,"metric":"telltale_device_clock_hertz","name":"axiclk","part":null,"title":"Axiclk","unit":"hertz"},
   {"column":false,"field":"arcclk_hertz","graph":false,"label":["clock","arc"],"limit":null,"metric":"telltale_device_clock_hertz","name":"arcclk","part":null,"title":"Arcclk","unit":"hertz"},
   {"column":false,"field":"fan_revolutions_per_minute","graph":false,"label":null,"limit":null,"metric":"telltale_device_fan_speed_revolutions_per_minute","name":"fan","part":null,"title":"Fan","unit":"revolutions_per_minute"},
+  {"column":false,"field":"fan_ratio","graph":false,"label":null,"limit":null,"metric":"telltale_device_fan_ratio","name":"fan_ratio","part":null,"title":"Fan ratio","unit":"ratio"},
   {"column":false,"field":"heartbeat_total","graph":false,"label":null,"limit":null,"metric":"telltale_device_heartbeats_total","name":"heartbeat","part":null,"title":"Heartbeat","unit":"count"},
   {"column":false,"field":"thermal_trips_total","graph":false,"label":null,"limit":null,"metric":"telltale_device_thermal_trips_total","name":"thermal_trips","part":null,"title":"Thermal trips","unit":"count"},
   {"column":true,"field":"busy_ratio","graph":true,"label":null,"limit":null,"metric":"telltale_device_busy_ratio","name":"busy","part":"load","title":"Busy","unit":"ratio"},

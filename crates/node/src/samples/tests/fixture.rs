@@ -60,6 +60,7 @@ pub(crate) fn device(number: u64) -> Device {
         axiclk_hertz: now(900_000_000),
         arcclk_hertz: now(540_000_000),
         fan_revolutions_per_minute: now(1200),
+        fan_ratio: now(0.4),
         heartbeat_total: now(77),
         thermal_trips_total: now(0),
         firmware: BTreeMap::from([("tt_fw_bundle_ver".to_owned(), "18.7.0.0".to_owned())]),

@@ -50,6 +50,18 @@ pub const DEVICE_CURRENT_LIMIT_AMPERES: &MetricDefinition = &MetricDefinition {
     otlp: None,
 };
 
+/// Speed that the board's fan is set to, as a share of full speed.
+pub const DEVICE_FAN_RATIO: &MetricDefinition = &MetricDefinition {
+    name: "telltale_device_fan_ratio",
+    unit: Unit::Ratio,
+    kind: MetricKind::Gauge,
+    help: "Speed that the board's fan is set to, as a share of full speed.",
+    labels: &["device"],
+    scope: Scope::Device,
+    since: "0.1.0",
+    otlp: Some(Convention { name: "hw.fan.speed_ratio", adds_up: false, attribute: None }),
+};
+
 /// Speed of the board's fan.
 pub const DEVICE_FAN_SPEED_REVOLUTIONS_PER_MINUTE: &MetricDefinition = &MetricDefinition {
     name: "telltale_device_fan_speed_revolutions_per_minute",

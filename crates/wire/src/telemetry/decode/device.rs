@@ -112,6 +112,7 @@ fn telemetry(from: message::Sensors) -> Result<Telemetry, AnswerError> {
         axiclk_hertz: reading(from.axiclk_hertz),
         arcclk_hertz: reading(from.arcclk_hertz),
         fan_revolutions_per_minute: reading(from.fan_revolutions_per_minute),
+        fan_ratio: reading(from.fan_ratio),
         heartbeat_total: reading(from.heartbeat_total),
         thermal_trips_total: reading(from.thermal_trips_total),
         // End of these.
