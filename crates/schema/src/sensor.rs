@@ -137,6 +137,13 @@ impl Sensor {
         format!("{number} {unit}").trim_end().to_owned()
     }
 
+    /// Whether it is among what a look at all devices shows, or the limit of such a one.
+    pub fn is_main(&self) -> bool {
+        let is_shown = |sensor: &Self| sensor.is_column || sensor.is_csv;
+        is_shown(self)
+            || SENSORS.iter().any(|other| is_shown(other) && other.limit == Some(self.field))
+    }
+
     /// Whether it is a whole number.
     pub const fn is_whole(&self) -> bool {
         matches!(self.access, Access::Whole(..))

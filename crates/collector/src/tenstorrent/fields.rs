@@ -4,7 +4,9 @@
 //! range is shown as implausible, because drivers before 60cc0b8 gave kilovolts and kilowatts
 //! after a firmware update (tt-kmd #213) and a thousandfold power (tt-kmd #5).
 
-use telltale_schema::reading::Reading;
+use telltale_schema::clock::Timestamp;
+use telltale_schema::reading::{Absence, Reading};
+use telltale_schema::sensor::SENSORS;
 use telltale_schema::snapshot::{Telemetry, TrafficDirection};
 
 /// Which sensors of a chip are read, firmware versions and traffic counters included. Each costs a
@@ -13,7 +15,7 @@ use telltale_schema::snapshot::{Telemetry, TrafficDirection};
 /// [`Absence::NotAsked`]: telltale_schema::reading::Absence::NotAsked
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sensors {
-    /// Temperature and power with their limits, and the AI clock.
+    /// Those that tables show, with their limits, and the heartbeat.
     Main,
     /// Everything that the driver offers.
     #[default]
@@ -211,18 +213,6 @@ pub(super) static LABELS: [Label; 4] = [
     },
 ];
 
-/// What is read of the sensors when only the most important ones are asked for.
-const MAIN: [&str; 8] = [
-    "temp1_input",
-    "temp1_max",
-    "temp1_label",
-    "power1_input",
-    "power1_max",
-    "power1_label",
-    "tt_aiclk",
-    HEARTBEAT,
-];
-
 /// Where each table begins in [`items`].
 pub(super) const MEASURES_AT: usize = IDENTITY.len();
 pub(super) const COUNTS_AT: usize = MEASURES_AT + MEASURES.len();
@@ -247,6 +237,30 @@ pub(super) fn items() -> Vec<Item> {
 
 /// Whether the file with this place in [`items`] is read when `sensors` are asked for.
 pub(super) fn is_wanted(index: usize, item: Item, sensors: Sensors) -> bool {
-    let always = index < MEASURES_AT || index == PIDS_AT;
-    always || sensors == Sensors::All || MAIN.contains(&item.file)
+    let always = index < MEASURES_AT || index == PIDS_AT || item.file == HEARTBEAT;
+    if always || sensors == Sensors::All {
+        return true;
+    }
+    match LABELS.iter().find(|label| label.item.file == item.file) {
+        Some(label) => MEASURES
+            .iter()
+            .zip(MEASURES_AT..)
+            .any(|(one, index)| one.item.file.starts_with(label.channel) && is_main(index)),
+        None => is_main(index),
+    }
+}
+
+/// Whether the file with this place fills a main sensor.
+fn is_main(index: usize) -> bool {
+    let mut filled = Telemetry::absent(Absence::NotAsked, "");
+    match index {
+        MEASURES_AT..COUNTS_AT => {
+            (MEASURES[index - MEASURES_AT].put)(&mut filled, Reading::new(1.0, Timestamp(0)));
+        }
+        COUNTS_AT..FIRMWARE_AT => {
+            (COUNTS[index - COUNTS_AT].put)(&mut filled, Reading::new(1, Timestamp(0)));
+        }
+        _ => return false,
+    }
+    SENSORS.iter().any(|sensor| sensor.is_main() && sensor.value(&filled).is_some())
 }
