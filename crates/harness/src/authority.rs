@@ -1,14 +1,21 @@
 //! Certificates for tests of TLS: an authority, and what it signs. Each has a key of its own, and nothing
 //! outlives the test.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, date_time_ymd,
 };
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// A day before and after now, in seconds.
 const AROUND_NOW: Range<i64> = -86_400..86_400;
@@ -67,6 +74,57 @@ impl Authority {
     #[must_use]
     pub fn pem(&self) -> String {
         self.0.pem()
+    }
+
+    /// Its own certificate and key, as a server would be given them by mistake.
+    #[must_use]
+    pub fn own(&self) -> Signed {
+        Signed { certificate: self.pem(), key: self.0.key().serialize_pem() }
+    }
+
+    /// The answer to these bytes at a port of this machine whose certificate, for `localhost`, is of this authority;
+    /// what went wrong else. `identity` is the caller's.
+    ///
+    /// # Errors
+    /// When the other is not of this authority, or refuses the caller.
+    ///
+    /// # Panics
+    /// When nothing listens there.
+    pub fn ask(
+        &self,
+        port: u16,
+        identity: Option<&Signed>,
+        bytes: &[u8],
+    ) -> Result<String, String> {
+        let mut roots = RootCertStore::empty();
+        let own =
+            CertificateDer::from_pem_slice(self.pem().as_bytes()).expect("it is a certificate");
+        roots.add(own).expect("it is an authority's");
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has what they need")
+            .with_root_certificates(roots);
+        let config = match identity {
+            Some(Signed { certificate, key }) => {
+                let chain = CertificateDer::from_pem_slice(certificate.as_bytes());
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("it is a key");
+                builder
+                    .with_client_auth_cert(vec![chain.expect("it is a certificate")], key)
+                    .expect("they belong together")
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let name = ServerName::try_from("localhost").expect("it is a name");
+        let client = ClientConnection::new(Arc::new(config), name).expect("it can be configured");
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("something listens");
+        let mut stream = StreamOwned::new(client, stream);
+        stream.write_all(bytes).map_err(|error| error.to_string())?;
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            // A server need not say goodbye by TLS behind a whole answer.
+            Err(error) if answer.is_empty() => Err(error.to_string()),
+            _ => Ok(String::from_utf8_lossy(&answer).into_owned()),
+        }
     }
 
     /// The certificate that is wished for.

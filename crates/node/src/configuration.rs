@@ -34,7 +34,7 @@ pub const INTERVAL_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Keys, or tables of keys, that a running service takes over when it is told to read its
 /// configuration again. All others need a restart.
-const RELOADABLE: [&str; 7] = [
+const RELOADABLE: [&str; 10] = [
     "interval_seconds",
     "log_level",
     "alerts",
@@ -42,6 +42,9 @@ const RELOADABLE: [&str; 7] = [
     "grpc.certificate",
     "grpc.key",
     "grpc.client_authority",
+    "http.certificate",
+    "http.key",
+    "http.client_authority",
 ];
 
 /// The configuration of the service. Each part has a table of its own.

@@ -20,7 +20,6 @@ mod report;
 mod stop;
 mod watch;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -38,6 +37,7 @@ use tonic::service::Routes;
 use tonic_health::pb::health_server::HealthServer;
 
 use crate::access::{AccessPolicy, Caller, Sight, sight};
+use crate::certificates;
 use crate::history::SharedReader;
 use crate::service::{Tally, View};
 use calls::Telemetry;
@@ -46,10 +46,9 @@ use gate::{Gate, Limits, Permit};
 use health::Truth;
 use history::History;
 use keeper::GrpcKeeper;
-use telltale_schema::text::with_causes;
+use telltale_server::door;
 use telltale_server::door::{Door, Http2, Protocol, Socket, Tls};
 use telltale_server::listen::{Address, Listener};
-use telltale_server::{door, log};
 
 pub use alerts::ask_alerts;
 pub use connect::{ConnectError, connect};
@@ -177,12 +176,11 @@ impl GrpcService {
             let socket = Socket::new(listener).map_err(ServeError::Listen)?;
             serving.spawn(door.clone().serve(socket, stopped.clone()));
         }
-        let following = async {
-            match following {
-                Some(options) => follow(options, &ports, &tls).await,
-                None => std::future::pending().await,
-            }
+        let files = |options: &GrpcOptions| -> Result<_, OptionsError> {
+            ports.iter().try_for_each(|port| options.check(*port))?;
+            Ok(options.tls_files()?)
         };
+        let following = certificates::follow(following, files, &tls, "gRPC");
         tokio::select! {
             () = stop => {}
             never = following => match never {},
@@ -191,23 +189,6 @@ impl GrpcService {
         while serving.join_next().await.is_some() {}
         Ok(())
     }
-}
-
-/// Follows the options, and looks at their files each time that they are read again.
-async fn follow(mut options: Receiver<GrpcOptions>, ports: &[SocketAddr], tls: &Tls) -> Infallible {
-    while options.changed().await.is_ok() {
-        let now = options.borrow_and_update().clone();
-        let checked = ports.iter().try_for_each(|port| now.check(*port));
-        let files = checked.and_then(|()| now.tls_files());
-        match files.and_then(|files| Ok(tls.replace(files)?)) {
-            Ok(true) => log::info("gRPC takes new connections with the TLS files as they are now"),
-            Ok(false) => {}
-            Err(error) => {
-                log::error(&format!("gRPC's TLS stays as it was: {}", with_causes(&error)));
-            }
-        }
-    }
-    std::future::pending().await
 }
 
 /// Every service, on every socket.

@@ -28,10 +28,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
+use tokio::sync::watch::Receiver;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::access::AccessPolicy;
+use crate::certificates;
 use crate::history::SharedReader;
 use crate::service::View;
 use cache::Cache;
@@ -73,66 +75,102 @@ struct App {
     stop: watch::Receiver<bool>,
 }
 
-/// Serves on these sockets until `stop` ends, then lets connections end what they are doing. Needs
-/// a tokio runtime from the call on, so that sockets are looked at before anything is served.
-///
-/// # Errors
-/// When a socket cannot be used, or the options do not allow it.
-pub fn serve(
-    listeners: Vec<Listener>,
+/// HTTP on its sockets, whose options make sense; nobody is answered yet.
+#[derive(Debug)]
+pub struct HttpService {
+    sockets: Vec<Socket>,
     options: HttpOptions,
-    view: View,
-    policy: Arc<AccessPolicy>,
+    tls: Arc<Tls>,
+    following: Option<Receiver<HttpOptions>>,
     history: Option<SharedReader>,
-    stop: impl Future<Output = ()>,
-) -> Result<impl Future<Output = Result<(), Infallible>>, ServeError> {
-    let mut sockets = Vec::new();
-    for listener in listeners {
-        if let Some(Address::Tcp(address)) = listener.address() {
-            options.check(address, policy.has_token())?;
+}
+
+// === impl HttpService ===
+
+impl HttpService {
+    /// HTTP on these sockets, of a service with a token or without. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When a socket cannot be used, or the options do not allow it, or a file that they name cannot be used.
+    pub fn new(
+        listeners: Vec<Listener>,
+        options: HttpOptions,
+        has_token: bool,
+    ) -> Result<Self, ServeError> {
+        let mut sockets = Vec::new();
+        for listener in listeners {
+            if let Some(Address::Tcp(address)) = listener.address() {
+                options.check(address, has_token)?;
+            }
+            sockets.push(Socket::new(listener).map_err(ServeError::Listen)?);
         }
-        sockets.push(Socket::new(listener).map_err(ServeError::Listen)?);
+        let tls = options.tls_files().and_then(Tls::new).map_err(OptionsError::Tls)?;
+        Ok(Self { sockets, options, tls: Arc::new(tls), following: None, history: None })
     }
-    let (stopping, stopped) = watch::channel(false);
-    let counts = Arc::new(Counts::default());
-    let app = Arc::new(App {
-        hosts: Hosts::new(&options.hosts),
-        cache: Cache::new(options.series),
-        counts: Arc::clone(&counts),
-        streams: Arc::new(Semaphore::new(options.streams)),
-        kept_streams: Arc::new(Semaphore::new(KEPT_STREAMS)),
-        stop: stopped.clone(),
-        history,
-        view,
-        policy: Arc::clone(&policy),
-    });
-    let door = Door {
-        limits: Limits {
-            protocol: Protocol::Http1,
-            head: Duration::from_secs_f64(options.head_seconds),
-            stall: Duration::from_secs_f64(options.stall_seconds),
-        },
-        tls: Arc::new(Tls::default()),
-        keeper: Arc::new(HttpKeeper(Arc::new(Connections::new(
-            options.connections.get(),
-            policy,
-            counts,
-        )))),
-        router: router(&app),
-    };
-    Ok(async move {
+
+    /// The same, which takes over the certificates of options that are read again.
+    #[must_use]
+    pub fn following(mut self, options: Receiver<HttpOptions>) -> Self {
+        self.following = Some(options);
+        self
+    }
+
+    /// The same, which answers questions about the past from this history.
+    #[must_use]
+    pub fn with_history(mut self, reader: SharedReader) -> Self {
+        self.history = Some(reader);
+        self
+    }
+
+    /// Serves until `stop` ends, then lets connections end what they are doing.
+    ///
+    /// # Errors
+    /// None.
+    pub async fn serve(
+        self,
+        view: View,
+        policy: Arc<AccessPolicy>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Infallible> {
+        let Self { sockets, options, tls, following, history } = self;
+        let (stopping, stopped) = watch::channel(false);
+        let counts = Arc::new(Counts::default());
+        let app = Arc::new(App {
+            hosts: Hosts::new(&options.hosts),
+            cache: Cache::new(options.series),
+            counts: Arc::clone(&counts),
+            streams: Arc::new(Semaphore::new(options.streams)),
+            kept_streams: Arc::new(Semaphore::new(KEPT_STREAMS)),
+            stop: stopped.clone(),
+            history,
+            view,
+            policy: Arc::clone(&policy),
+        });
+        let connections = Connections::new(options.connections.get(), policy, counts);
+        let door = Door {
+            limits: Limits {
+                protocol: Protocol::Http1,
+                head: Duration::from_secs_f64(options.head_seconds),
+                stall: Duration::from_secs_f64(options.stall_seconds),
+            },
+            tls: Arc::clone(&tls),
+            keeper: Arc::new(HttpKeeper { connections: Arc::new(connections), tls: tls.clone() }),
+            router: router(&app),
+        };
         let mut serving = JoinSet::new();
         for socket in sockets {
             serving.spawn(door.clone().serve(socket, stopped.clone()));
         }
+        let following = certificates::follow(following, HttpOptions::tls_files, &tls, "HTTP");
         tokio::select! {
             () = stop => {}
             () = forget_what_is_old(&app) => {}
+            never = following => match never {},
         }
         stopping.send_replace(true);
         while serving.join_next().await.is_some() {}
         Ok(())
-    })
+    }
 }
 
 /// Lets go of the texts of each publication when the next one is there. Never ends.

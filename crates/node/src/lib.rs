@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod alerts;
+mod certificates;
 pub mod configuration;
 pub mod grpc;
 pub mod history;

@@ -4,6 +4,7 @@
 
 mod connection;
 mod end;
+mod flaw;
 mod frames;
 mod keeper;
 mod limits;
@@ -21,6 +22,7 @@ use tower_http::compression::CompressionLayer;
 use crate::log;
 pub use connection::Door;
 pub use end::End;
+pub use flaw::Flaw;
 pub use keeper::{Admission, Guest, Keeper};
 pub use limits::{Http2, Limits, Protocol};
 pub use movement::Movement;

@@ -19,6 +19,7 @@ use telltale_node::legacy::Roster;
 use telltale_node::parts::Parts;
 use telltale_node::service::{Service, View};
 use telltale_schema::text::with_causes;
+use telltale_server::door::TlsError;
 use telltale_server::listen::Handed;
 use telltale_server::log;
 use telltale_server::token::{Token, TokenError};
@@ -132,7 +133,7 @@ fn reload(
     Some(Arc::new(taken))
 }
 
-/// A configuration and the token that it names, when both make sense, and gRPC's certificates too.
+/// A configuration and the token that it names, when both make sense, and the certificates too.
 fn read_again(
     layers: &Layers,
     old: &Configuration,
@@ -140,6 +141,9 @@ fn read_again(
     let new = layers.load()?.configuration;
     let token = new.token_file.as_deref().map(Token::read).transpose()?;
     new.grpc.check_files(&old.grpc.listen)?;
+    if let Some(files) = new.http.tls_files()? {
+        files.usable()?;
+    }
     Ok((new, token))
 }
 
@@ -152,6 +156,8 @@ enum RefusedReload {
     Token(#[from] TokenError),
     #[error(transparent)]
     Grpc(#[from] OptionsError),
+    #[error(transparent)]
+    Http(#[from] TlsError),
 }
 
 /// The directory that the service's own socket is in, where a runtime would put its own.

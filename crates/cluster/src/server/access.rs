@@ -35,9 +35,6 @@ pub enum AccessError {
     /// The certificates' files.
     #[error("the certificates cannot be used")]
     Trust(#[from] TlsError),
-    /// A certificate without a key, a key without a certificate, or neither for callers.
-    #[error("TLS needs both a certificate and its key")]
-    HalfTls,
     /// Anyone on the network could listen in, and restart the job.
     #[error(
         "{0} can be reached by other machines; name a certificate and its key, and a token file or a \
@@ -74,15 +71,9 @@ impl Access {
         files: &AccessFiles,
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<Arc<Self>, AccessError> {
-        let tls = match (&files.certificate, &files.key, &files.client_authority) {
-            (Some(certificate), Some(key), authority) => Some(TlsFiles {
-                certificate: certificate.clone(),
-                key: key.clone(),
-                client_authority: authority.clone(),
-            }),
-            (None, None, None) => None,
-            _ => return Err(AccessError::HalfTls),
-        };
+        let AccessFiles { certificate, key, client_authority, .. } = files;
+        let tls =
+            TlsFiles::named(certificate.as_deref(), key.as_deref(), client_authority.as_deref())?;
         let proves = files.token.is_some() || files.client_authority.is_some();
         for address in addresses {
             match address {

@@ -30,8 +30,9 @@ impl Refusal {
     }
 }
 
-/// The keys of gRPC's TLS.
-const TLS_KEYS: [&str; 3] = ["grpc.certificate", "grpc.key", "grpc.client_authority"];
+/// The keys of TLS, of gRPC and of HTTP.
+const GRPC_TLS: [&str; 3] = ["grpc.certificate", "grpc.key", "grpc.client_authority"];
+const HTTP_TLS: [&str; 3] = ["http.certificate", "http.key", "http.client_authority"];
 
 // === impl Configuration ===
 
@@ -39,8 +40,11 @@ impl Configuration {
     /// Keys that contradict each other. Looks at no file.
     pub fn contradictions(&self) -> Vec<Refusal> {
         let mut found = Vec::new();
-        if let Err(error) = self.grpc.check_pair() {
-            found.push(Refusal::new(&TLS_KEYS, &error));
+        if let Err(error) = self.http.tls_files() {
+            found.push(Refusal::new(&HTTP_TLS, &error));
+        }
+        if let Err(error) = self.grpc.tls_files() {
+            found.push(Refusal::new(&GRPC_TLS, &error));
         } else {
             let wrong = ports(&self.grpc.listen).find_map(|port| self.grpc.check(port).err());
             found.extend(
@@ -69,9 +73,12 @@ impl Configuration {
         }
         let token = self.token_file.as_deref().and_then(|path| Token::read(path).err());
         note(&["token_file"], token.as_ref().map(|error| error as _));
-        if self.grpc.check_pair().is_ok() {
-            let files = self.grpc.check_files(&[]).err();
-            note(&TLS_KEYS, files.as_ref().map(|error| error as _));
+        for (keys, files) in [(GRPC_TLS, self.grpc.tls_files()), (HTTP_TLS, self.http.tls_files())]
+        {
+            if let Ok(Some(files)) = files {
+                let refused = files.check().err();
+                note(&keys, refused.as_ref().map(|error| error as _));
+            }
         }
         let webhook = &self.alerts.webhook;
         if webhook.url.is_some() {

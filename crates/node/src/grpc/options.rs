@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use telltale_server::door::{Tls, TlsError, TlsFiles};
+use telltale_server::door::{TlsError, TlsFiles};
 use telltale_server::listen::Address;
 
 /// Connections at a time by default.
@@ -34,9 +34,6 @@ pub struct GrpcOptions {
 /// Why the options cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    /// A certificate without a key, a key without a certificate, or neither for clients.
-    #[error("TLS for gRPC needs both `certificate` and `key`")]
-    HalfTls,
     /// Anyone on the network could listen in.
     #[error(
         "gRPC on {0} would be readable on the network; set `certificate` and `key`, or listen on \
@@ -69,21 +66,10 @@ impl GrpcOptions {
         Err(OptionsError::PlainBeyondLoopback(address))
     }
 
-    /// Checks that nothing of TLS is there alone.
-    pub(crate) fn check_pair(&self) -> Result<(), OptionsError> {
-        match (&self.certificate, &self.key) {
-            (Some(_), Some(_)) => Ok(()),
-            (None, None) if self.client_authority.is_none() => Ok(()),
-            _ => Err(OptionsError::HalfTls),
-        }
-    }
-
     /// The files that TLS needs; none where TLS is not asked for.
-    pub(super) fn tls_files(&self) -> Result<Option<TlsFiles>, OptionsError> {
-        self.check_pair()?;
-        let pair = self.certificate.clone().zip(self.key.clone());
-        let client_authority = self.client_authority.clone();
-        Ok(pair.map(|(certificate, key)| TlsFiles { certificate, key, client_authority }))
+    pub(crate) fn tls_files(&self) -> Result<Option<TlsFiles>, TlsError> {
+        let Self { certificate, key, client_authority, .. } = self;
+        TlsFiles::named(certificate.as_deref(), key.as_deref(), client_authority.as_deref())
     }
 
     /// Checks that a service which listens at these addresses can serve them with these options,
@@ -97,7 +83,6 @@ impl GrpcOptions {
                 self.check(*address)?;
             }
         }
-        Tls::new(self.tls_files()?)?;
-        Ok(())
+        Ok(self.tls_files()?.map_or(Ok(()), TlsFiles::usable)?)
     }
 }

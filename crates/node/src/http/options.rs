@@ -3,11 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::samples::SampleOptions;
+use telltale_server::door::{TlsError, TlsFiles};
 use telltale_server::listen::Address;
 
 /// The port by default. Exporters of accelerators are around 9400, this one is not known to be
@@ -32,6 +34,13 @@ pub struct HttpOptions {
     /// Whether a port that other machines reach may be served without a token. It then shows
     /// devices, and no processes, to everybody who reaches it.
     pub public: bool,
+    /// A PEM file with the server's certificate and those that lead to its authority; ports speak TLS with it, socket
+    /// files do not.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file with the key of that certificate.
+    pub key: Option<PathBuf>,
+    /// A PEM file with the authority whose certificates clients must have; they see everything.
+    pub client_authority: Option<PathBuf>,
     /// Connections at a time.
     pub connections: NonZeroUsize,
     /// Streams of snapshots at a time.
@@ -52,13 +61,16 @@ pub struct HttpOptions {
 pub enum OptionsError {
     /// Everybody on the network would be shown the devices, which must be asked for.
     #[error(
-        "other machines reach {address}, and there is no token; configure a token file, listen on \
+        "other machines reach {address}, and there is no token; configure a token file or http.client_authority, listen on \
          127.0.0.1 or a Unix socket, or set http.public to show devices without processes to all"
     )]
     Exposed {
         /// The address.
         address: SocketAddr,
     },
+    /// The files of TLS do not hold what they should, or do not belong together.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl Default for HttpOptions {
@@ -67,6 +79,9 @@ impl Default for HttpOptions {
             listen: vec![Address::Tcp((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into())],
             hosts: Vec::new(),
             public: false,
+            certificate: None,
+            key: None,
+            client_authority: None,
             connections: MOST_CONNECTIONS,
             streams: 32,
             head_seconds: 20.0,
@@ -79,10 +94,20 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// Checks a port that shall be served, by a service with a token or without.
     pub(crate) fn check(&self, address: SocketAddr, has_token: bool) -> Result<(), OptionsError> {
-        if address.ip().to_canonical().is_loopback() || self.public || has_token {
+        let knows = has_token || self.client_authority.is_some();
+        if address.ip().to_canonical().is_loopback() || self.public || knows {
             return Ok(());
         }
         Err(OptionsError::Exposed { address })
+    }
+
+    /// The files that TLS needs; none where TLS is not asked for.
+    ///
+    /// # Errors
+    /// When one is named without what belongs to it.
+    pub fn tls_files(&self) -> Result<Option<TlsFiles>, TlsError> {
+        let Self { certificate, key, client_authority, .. } = self;
+        TlsFiles::named(certificate.as_deref(), key.as_deref(), client_authority.as_deref())
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::counts::{Counts, Refused};
 use crate::access::{AccessPolicy, Caller, Sight, sight};
-use telltale_server::door::{Admission, End, Guest, Keeper, Movement, Stream};
+use telltale_server::door::{Admission, End, Guest, Keeper, Movement, Stream, Tls};
 
 /// How long after its last byte a connection counts as one that does nothing.
 const QUIET: Duration = Duration::from_secs(1);
@@ -171,14 +171,19 @@ fn send_away(all: &mut Vec<Arc<Place>>, least: Duration, which: impl Fn(&Place) 
 
 /// The keeper of the sockets.
 #[derive(Debug)]
-pub(super) struct HttpKeeper(pub(super) Arc<Connections>);
+pub(super) struct HttpKeeper {
+    pub(super) connections: Arc<Connections>,
+    pub(super) tls: Arc<Tls>,
+}
 
 impl HttpKeeper {
     /// Who has connected; none where a socket file's client is gone.
     async fn caller(&self, stream: &Stream) -> Option<Caller> {
         match stream {
             Stream::Unix(stream) => Caller::of_socket(stream).ok(),
-            Stream::Tcp(stream) => Some(self.0.policy.tcp_caller(stream).await),
+            // Only those with a certificate get through the handshake.
+            _ if self.tls.asks_for_certificates() => Some(Caller::Certificate),
+            Stream::Tcp(stream) => Some(self.connections.policy.tcp_caller(stream).await),
             Stream::Tls(_) => None,
         }
     }
@@ -188,7 +193,7 @@ impl Keeper for HttpKeeper {
     fn admit<'a>(&'a self, stream: &'a Stream) -> Admission<'a> {
         Box::pin(async move {
             let caller = self.caller(stream).await?;
-            let seat = self.0.seat(&caller).await?;
+            let seat = self.connections.seat(&caller).await?;
             let place = Arc::clone(&seat.place);
             let (movement, leave) = (Arc::clone(&place.movement), Arc::clone(&place.make_room));
             let guest = Guest::new(seat).with(caller).with(place);
@@ -198,11 +203,11 @@ impl Keeper for HttpKeeper {
 
     fn ended(&self, end: End) {
         match end {
-            End::Slow => self.0.counts.refuse(Refused::Slow),
+            End::Slow => self.connections.counts.refuse(Refused::Slow),
             End::Malformed | End::TooLarge | End::Flood | End::Handshake => {
-                self.0.counts.refuse(Refused::Malformed);
+                self.connections.counts.refuse(Refused::Malformed);
             }
-            End::MadeRoom => self.0.counts.refuse(Refused::MadeRoom),
+            End::MadeRoom => self.connections.counts.refuse(Refused::MadeRoom),
             End::Fine => {}
         }
     }

@@ -14,7 +14,7 @@ use telltale_schema::clock::Clock;
 use telltale_schema::history::HistoryAnswer;
 use telltale_schema::snapshot::Snapshot;
 
-use super::{HttpOptions, serve};
+use super::{HttpOptions, HttpService};
 use crate::access::AccessPolicy;
 use crate::history::{HistoryOptions, SharedReader, Writer, database_in};
 use crate::samples::tests::fixture;
@@ -454,7 +454,8 @@ fn a_port_that_others_reach_needs_a_token_or_a_word() {
         listener.set_nonblocking(true).unwrap();
         let listeners = vec![Listener::Tcp(listener)];
         runtime.block_on(async {
-            let served = serve(listeners, options, view.clone(), policy(), None, async {})?;
+            let service = HttpService::new(listeners, options, false)?;
+            let served = service.serve(view.clone(), policy(), async {});
             served.await.unwrap_or_else(|never| match never {});
             Ok::<(), super::ServeError>(())
         })

@@ -9,13 +9,13 @@ use std::time::Duration;
 use telltale_schema::text::with_causes;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::server::{ParsedCertificate, VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
+use super::flaw::{self, Flaw};
 use super::limits::Protocol;
 use crate::tls::MAX_CERTIFICATES_BYTES;
 use crate::{bounded_file, log};
@@ -54,6 +54,17 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
+    /// A certificate without its key, a key without a certificate, or neither beside an authority of callers.
+    #[error("TLS needs both a certificate and its key")]
+    Half,
+    /// Callers would refuse it.
+    #[error("the certificate in {} {flaw}", path.display())]
+    Flawed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        flaw: Flaw,
+    },
     /// Certificate and key do not belong together, or cannot be used.
     #[error("the certificate and its key cannot be used together")]
     Identity(#[source] rustls::Error),
@@ -73,6 +84,7 @@ pub struct Tls {
 struct Now {
     files: TlsFiles,
     read: Contents,
+    chain: Vec<CertificateDer<'static>>,
     config: ServerConfig,
 }
 
@@ -81,6 +93,46 @@ struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
     client_authority: Option<Vec<u8>>,
+}
+
+// === impl TlsFiles ===
+
+impl TlsFiles {
+    /// What keys of a configuration name; none where they name nothing.
+    ///
+    /// # Errors
+    /// [`TlsError::Half`] when one is there without what belongs to it.
+    pub fn named(
+        certificate: Option<&Path>,
+        key: Option<&Path>,
+        client_authority: Option<&Path>,
+    ) -> Result<Option<Self>, TlsError> {
+        match (certificate, key, client_authority) {
+            (Some(certificate), Some(key), authority) => Ok(Some(Self {
+                certificate: certificate.to_owned(),
+                key: key.to_owned(),
+                client_authority: authority.map(Path::to_owned),
+            })),
+            (None, None, None) => Ok(None),
+            _ => Err(TlsError::Half),
+        }
+    }
+
+    /// Checks that they can be used together, whatever callers would say.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn usable(self) -> Result<(), TlsError> {
+        Now::read(self).map(drop)
+    }
+
+    /// Checks that they can be used, and that callers would not refuse the certificate now.
+    ///
+    /// # Errors
+    /// When they cannot, or would.
+    pub fn check(self) -> Result<(), TlsError> {
+        Now::read(self)?.flawless()
+    }
 }
 
 impl std::fmt::Debug for Contents {
@@ -92,25 +144,37 @@ impl std::fmt::Debug for Contents {
 // === impl Tls ===
 
 impl Tls {
-    /// TLS with these files as they are now; without files none.
+    /// TLS with these files as they are now; without files none. A certificate that callers refuse is logged and
+    /// served all the same: what needs none goes on.
     ///
     /// # Errors
     /// When they cannot be used.
     pub fn new(files: Option<TlsFiles>) -> Result<Self, TlsError> {
         let now = files.map(Now::read).transpose()?;
+        if let Some(Err(flaw)) = now.as_ref().map(Now::flawless) {
+            log::warn(&flaw.to_string());
+        }
         Ok(Self { now: RwLock::new(now), changes: watch::Sender::default() })
     }
 
     /// Takes over other files, or the same as they are now. Says whether anything has changed; when they
-    /// cannot be used, all stays as it was.
+    /// cannot be used, or callers would refuse the certificate, all stays as it was.
     ///
     /// # Errors
-    /// When they cannot be used.
+    /// When they cannot be used, or would be refused.
     pub fn replace(&self, files: Option<TlsFiles>) -> Result<bool, TlsError> {
         let new = files.map(Now::read).transpose()?;
         let read = |now: &Option<Now>| now.as_ref().map(|now| now.read.clone());
         if read(&self.held()) == read(&new) {
             return Ok(false);
+        }
+        if let Some(new) = &new {
+            new.flawless()?;
+            if let Some(flaw) =
+                self.held().and_then(|held| Flaw::of_change(&held.chain, &new.chain))
+            {
+                return Err(new.flawed(flaw));
+            }
         }
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = new;
         self.changes.send_replace(());
@@ -161,14 +225,7 @@ impl Tls {
 
     /// Whether our own certificate is for a server of this name.
     pub fn has_name(&self, host: &str) -> bool {
-        let (Some(held), Ok(name)) = (self.held(), ServerName::try_from(host)) else {
-            return false;
-        };
-        let first = CertificateDer::pem_slice_iter(&held.read.certificate).find_map(Result::ok);
-        first.is_some_and(|first| {
-            ParsedCertificate::try_from(&first)
-                .is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())
-        })
+        self.held().is_some_and(|held| flaw::is_for(&held.chain, host))
     }
 
     /// Whether callers must have a certificate.
@@ -187,8 +244,17 @@ impl Tls {
 impl Now {
     fn read(files: TlsFiles) -> Result<Self, TlsError> {
         let read = Contents::read(&files)?;
-        let config = server_config(&files, &read)?;
-        Ok(Self { files, read, config })
+        let chain = certificates(&files.certificate, &read.certificate)?;
+        let config = server_config(&files, &read, chain.clone())?;
+        Ok(Self { files, read, chain, config })
+    }
+
+    fn flawless(&self) -> Result<(), TlsError> {
+        Flaw::of(&self.chain).map_or(Ok(()), |flaw| Err(self.flawed(flaw)))
+    }
+
+    fn flawed(&self, flaw: Flaw) -> TlsError {
+        TlsError::Flawed { path: self.files.certificate.clone(), flaw }
     }
 }
 
@@ -202,9 +268,12 @@ impl Contents {
     }
 }
 
-fn server_config(files: &TlsFiles, read: &Contents) -> Result<ServerConfig, TlsError> {
+fn server_config(
+    files: &TlsFiles,
+    read: &Contents,
+    chain: Vec<CertificateDer<'static>>,
+) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let chain = certificates(&files.certificate, &read.certificate)?;
     let without = |_| TlsError::Without { what: "private key", path: files.key.clone() };
     let key = PrivateKeyDer::from_pem_slice(&read.key).map_err(without)?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))

@@ -8,7 +8,7 @@ use telltale_node::access::AccessPolicy;
 use telltale_node::configuration::Configuration;
 use telltale_node::grpc::GrpcService;
 use telltale_node::history::DirectoryError;
-use telltale_node::http;
+use telltale_node::http::{self, HttpService};
 use telltale_node::otlp;
 use telltale_node::parts::Parts;
 use telltale_node::service::View;
@@ -68,10 +68,12 @@ pub(super) fn start(
     let listeners = parts.listen("http", &configuration.http.listen)?;
     if !listeners.is_empty() {
         let (options, stopped) = (configuration.http.clone(), parts.stopped());
-        parts.run(
-            "http",
-            http::serve(listeners, options, view.clone(), Arc::clone(&policy), past, stopped)?,
-        );
+        let mut service = HttpService::new(listeners, options, policy.has_token())?
+            .following(parts.follow(|configuration| configuration.http.clone()));
+        if let Some(past) = past {
+            service = service.with_history(past);
+        }
+        parts.run("http", service.serve(view.clone(), Arc::clone(&policy), stopped));
     }
     Ok(policy)
 }

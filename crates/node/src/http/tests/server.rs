@@ -13,7 +13,7 @@ use telltale_schema::snapshot::Snapshot;
 
 use crate::access::AccessPolicy;
 use crate::history::SharedReader;
-use crate::http::{HttpOptions, ServeError, serve};
+use crate::http::{HttpOptions, HttpService, ServeError};
 use crate::samples::tests::fixture;
 use crate::service::{Publisher, View};
 use telltale_server::listen::Listener;
@@ -78,8 +78,11 @@ impl Server {
             let stopped = async { stopped.await.unwrap_or(()) };
             runtime.unwrap().block_on(async {
                 let policy = Arc::new(policy);
-                let served = serve(listeners, options, served, policy, history, stopped)?;
-                served.await.unwrap_or_else(|never| match never {});
+                let mut service = HttpService::new(listeners, options, policy.has_token())?;
+                if let Some(history) = history {
+                    service = service.with_history(history);
+                }
+                service.serve(served, policy, stopped).await.unwrap_or_else(|never| match never {});
                 Ok(())
             })
         });

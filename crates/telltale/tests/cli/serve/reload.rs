@@ -7,9 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use telltale_harness::Scratch;
+use telltale_harness::authority::{Authority, Wish};
 
 use super::{Serving, serve};
-use crate::command::PATIENCE;
+use crate::command::{PATIENCE, said, telltale};
 
 const FIRST: &str = "first-token-of-this-test";
 const SECOND: &str = "second-token-of-this-test";
@@ -71,7 +72,7 @@ fn certificates_that_do_not_go_together_are_refused_and_what_needs_a_restart_is_
     let half = format!("[grpc]\ncertificate = {:?}\n", written(&place, "c.pem", "x"));
     written(&place, "t.toml", &half);
     service.hang_up();
-    service.says("stays as it was: TLS for gRPC needs both");
+    service.says("stays as it was: TLS needs both");
     written(&place, "t.toml", "[grpc]\nconnections = 7\n[http]\npublic = true\n");
     service.hang_up();
     service.says("grpc.connections has changed, which takes effect after a restart");
@@ -92,5 +93,56 @@ fn certificates_that_do_not_go_together_are_refused_and_what_needs_a_restart_is_
     service.hang_up();
     let line = service.says("");
     assert!(line.contains("configuration read again"), "{line}");
+    service.end();
+}
+
+#[test]
+fn http_speaks_tls_and_keeps_a_good_certificate_over_one_that_callers_would_refuse() {
+    let (place, authority) = (Scratch::new(), Authority::new("one"));
+    let [certificate, key] = authority.server().write(place.path(), "own");
+    let callers = place.join("callers.pem");
+    fs::write(&callers, authority.pem()).unwrap();
+    let file = written(
+        &place,
+        "t.toml",
+        &format!(
+            "[http]\ncertificate = {certificate:?}\nkey = {key:?}\nclient_authority = {callers:?}\n"
+        ),
+    );
+    let mut command = serve(&place);
+    command.args(["--http", "127.0.0.1:0", "--config"]).arg(&file);
+    let mut service = Serving::start(&mut command);
+    let line = service.says("http listens on ");
+    let port: u16 = line.rsplit(':').next().unwrap().parse().unwrap();
+    service.says("collecting");
+    let request = b"GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let is_answered = || {
+        let answer = authority.ask(port, Some(&authority.client()), request);
+        answer.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    };
+    assert!(is_answered());
+    assert!(authority.ask(port, None, request).is_err(), "callers need a certificate");
+    let mut plain = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    plain.write_all(request).unwrap();
+    let mut answer = Vec::new();
+    let _refused = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "nothing is understood without TLS");
+
+    let expired = authority.sign(&Wish { valid: -172_800..-86_400, ..Wish::default() });
+    expired.write(place.path(), "own");
+    service.hang_up();
+    let line = service.says("HTTP's TLS stays as it was");
+    assert!(line.contains("has expired"), "{line}");
+    assert!(is_answered());
+    let checked = said(telltale().args(["config", "check"]).arg(&file));
+    assert_eq!(checked.status, Some(2), "{checked:?}");
+    assert!(
+        checked.err.contains("http.certificate: ") && checked.err.contains("has expired"),
+        "{checked:?}"
+    );
+    authority.server().write(place.path(), "own");
+    service.hang_up();
+    service.says("HTTP takes new connections with the TLS files as they are now");
+    assert!(is_answered());
     service.end();
 }

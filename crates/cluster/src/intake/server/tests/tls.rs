@@ -1,13 +1,8 @@
 //! Who gets in at a port that other machines reach.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use telltale_harness::authority::{Authority, Signed, Wish};
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::*;
 
@@ -48,32 +43,7 @@ impl Open {
 
     /// The answer to these bytes, from somebody with this certificate; what went wrong else.
     fn ask(&self, identity: Option<&Signed>, bytes: &[u8]) -> Result<String, String> {
-        let mut roots = RootCertStore::empty();
-        let pem = self.authority.pem();
-        roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let config = match identity {
-            Some(Signed { certificate, key }) => {
-                let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
-                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(chain, key).unwrap()
-            }
-            None => builder.with_no_client_auth(),
-        };
-        let name = ServerName::try_from("localhost").unwrap();
-        let client = ClientConnection::new(Arc::new(config), name).unwrap();
-        let port = self.served.address.port();
-        let mut stream = StreamOwned::new(client, TcpStream::connect(("127.0.0.1", port)).unwrap());
-        stream.write_all(bytes).map_err(|error| error.to_string())?;
-        let mut answer = Vec::new();
-        match stream.read_to_end(&mut answer) {
-            // A server need not say goodbye by TLS behind a whole answer.
-            Err(error) if answer.is_empty() => Err(error.to_string()),
-            _ => Ok(String::from_utf8_lossy(&answer).into_owned()),
-        }
+        self.authority.ask(self.served.address.port(), identity, bytes)
     }
 }
 

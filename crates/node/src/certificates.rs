@@ -1,0 +1,35 @@
+//! The certificates of a listening part, followed as the configuration and their files change.
+
+use std::convert::Infallible;
+
+use telltale_schema::text::with_causes;
+use telltale_server::door::{Tls, TlsFiles};
+use telltale_server::log;
+use tokio::sync::watch::Receiver;
+
+/// Looks at the files each time that the options are read again, as `files` finds them in the options, and says for
+/// `what` they are. What cannot be used is logged, and all stays as it was. Never ends.
+pub(crate) async fn follow<O: Clone, E: std::error::Error + 'static>(
+    options: Option<Receiver<O>>,
+    files: impl Fn(&O) -> Result<Option<TlsFiles>, E>,
+    tls: &Tls,
+    what: &str,
+) -> Infallible {
+    let Some(mut options) = options else { return std::future::pending().await };
+    while options.changed().await.is_ok() {
+        let now = options.borrow_and_update().clone();
+        let replaced = files(&now).map_err(|error| with_causes(&error));
+        let replaced =
+            replaced.and_then(|files| tls.replace(files).map_err(|error| with_causes(&error)));
+        match replaced {
+            Ok(true) => {
+                log::info(&format!(
+                    "{what} takes new connections with the TLS files as they are now"
+                ));
+            }
+            Ok(false) => {}
+            Err(why) => log::error(&format!("{what}'s TLS stays as it was: {why}")),
+        }
+    }
+    std::future::pending().await
+}
