@@ -1,5 +1,5 @@
 //! A sensor is added to a copy of the tree by one declaration and one line in its source; the copy is built, and every
-//! output has it. It takes a build of all, so `.ci/long` runs it.
+//! output has it. It takes a build of all.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use telltale_harness::{ChildGuard, Scratch, wait_until};
+use telltale_harness::{ChildGuard, Scratch, long, skip, wait_until};
 use xtask::repository;
 
 const DECLARATION: &str = r#"
@@ -39,8 +39,11 @@ const SOURCE: &str = "crates/collector/src/tenstorrent/fields.rs";
 const SENSORS: &str = "crates/schema/sensors.toml";
 
 #[test]
-#[ignore = "builds a copy of the tree, for some minutes; .ci/long runs it"]
 fn a_sensor_is_one_declaration_and_one_line_in_its_source() {
+    if !long() {
+        let name = "xtask::new_sensor::a_sensor_is_one_declaration_and_one_line_in_its_source";
+        return skip(name, "it builds a copy of the tree; TELLTALE_LONG_TESTS=1 runs it");
+    }
     let scratch = Scratch::within(Path::new(env!("CARGO_TARGET_TMPDIR")));
     let tree = scratch.join("tree");
     copy(&repository::root(), &tree);
